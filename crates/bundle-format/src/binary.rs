@@ -1,0 +1,403 @@
+//! Reading the binary layout.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::iter::FusedIterator;
+use core::str;
+
+use zerocopy::FromBytes;
+
+use crate::error::Error;
+use crate::to_u64;
+use crate::wire::{DESCRIPTOR_LEN, Descriptor, HEADER_LEN, Header};
+
+/// The bytes every binary bundle starts with.
+pub const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
+
+/// A valid binary bundle.
+///
+/// Parsing checks all descriptors, so that the accessors cannot fail. It takes time linear in
+/// the length of the descriptors, apart from sorting the entries by their offset. IDs may be
+/// any bytes and may be there more than once; see [`composition`](crate::composition).
+///
+/// Stricter than clang-offload-bundler 22 and 23, which crash on or ignore some of it, a bundle
+/// is refused when it is cut short, when an ID is empty and when a code object does not lie
+/// inside the container or shares bytes with the descriptors or with another one.
+#[derive(Clone, Copy)]
+pub struct Bundle<'data> {
+    /// What is in memory of the container.
+    data: &'data [u8],
+    count: u64,
+    header_len: u64,
+    end: u64,
+}
+
+impl<'data> Bundle<'data> {
+    /// Reads the bundle that starts with the first byte of `data`. What follows the bundle is not
+    /// looked at; [`bundles`] reads several.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Error`] that start with a bundle's header, descriptors and entries; never
+    /// [`Incomplete`](Error::Incomplete).
+    pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
+        Self::parse_prefix(data, to_u64(data.len()))
+    }
+
+    /// Reads the bundle that starts with the first byte of `prefix`, when only the first
+    /// `prefix.len()` of `available` bytes are in memory. The descriptors have to be in memory,
+    /// code objects need not be.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse), and [`Incomplete`](Error::Incomplete) when the prefix is too
+    /// short: read as many bytes as it says and call again. Each such error asks for at least
+    /// twice the prefix, or for everything.
+    pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
+        let available = available.max(to_u64(prefix.len()));
+        let count = count(prefix, available)?;
+        let mut walk = Walk { data: prefix, at: HEADER_LEN };
+        // Its length is bounded by what is in memory, not by what the header counts.
+        let mut ranges = Vec::new();
+        let mut end = HEADER_LEN;
+        for index in 0..count {
+            let entry = walk.checked_next(index, count, available)?;
+            let Some(entry_end) =
+                entry.offset.checked_add(entry.size).filter(|end| *end <= available)
+            else {
+                let Entry { offset, size, .. } = entry;
+                return Err(Error::EntryBeyondEnd { entry: index, offset, size, available });
+            };
+            end = end.max(entry_end);
+            if entry.size > 0 {
+                ranges.push((entry.offset, entry_end, index));
+            }
+        }
+        let header_len = walk.at;
+        check_ranges(ranges, header_len)?;
+        Ok(Self { data: prefix, count, header_len, end: end.max(header_len) })
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are no entries at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Where the descriptors end, in bytes from the start of the bundle.
+    #[must_use]
+    pub fn header_len(&self) -> u64 {
+        self.header_len
+    }
+
+    /// Where the bundle ends, in bytes from its start: the largest end of an entry or, without
+    /// any, the end of the descriptors. What may follow is padding or another bundle.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The entries in stored order.
+    #[must_use]
+    pub fn entries(&self) -> Entries<'data> {
+        Entries { walk: Walk { data: self.data, at: HEADER_LEN }, next: 0, count: self.count }
+    }
+
+    /// The code object of an entry of this bundle, or `None` when it is not all in memory (see
+    /// [`parse_prefix`](Self::parse_prefix)).
+    #[must_use]
+    pub fn payload(&self, entry: &Entry<'_>) -> Option<&'data [u8]> {
+        // Nothing at all is always in memory.
+        if entry.size == 0 {
+            return Some(&[]);
+        }
+        slice(self.data, entry.offset, entry.size)
+    }
+}
+
+impl fmt::Debug for Bundle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bundle")
+            .field("len", &self.count)
+            .field("header_len", &self.header_len)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The entry count, once the header makes sense.
+fn count(prefix: &[u8], available: u64) -> Result<u64, Error> {
+    let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
+    if !MAGIC.starts_with(start) {
+        return Err(Error::BadMagic);
+    }
+    if available < HEADER_LEN {
+        return Err(Error::TruncatedHeader { available });
+    }
+    let Ok((header, _)) = Header::ref_from_prefix(prefix) else {
+        return Err(Error::Incomplete { needed: HEADER_LEN });
+    };
+    let count = header.entry_count.get();
+    // An ID has at least one character.
+    if count > (available - HEADER_LEN) / (DESCRIPTOR_LEN + 1) {
+        return Err(Error::TooManyEntries { count, available });
+    }
+    Ok(count)
+}
+
+/// Code objects may lie in any order, but not in each other and not in the descriptors.
+fn check_ranges(mut ranges: Vec<(u64, u64, u64)>, header_len: u64) -> Result<(), Error> {
+    ranges.sort_unstable();
+    if let Some(&(offset, _, entry)) = ranges.first()
+        && offset < header_len
+    {
+        return Err(Error::EntryInsideDescriptors { entry, offset, header_len });
+    }
+    for (&(_, end, first), &(offset, _, second)) in ranges.iter().zip(ranges.iter().skip(1)) {
+        if end > offset {
+            return Err(Error::EntriesOverlap { first, second, offset });
+        }
+    }
+    Ok(())
+}
+
+/// Goes from descriptor to descriptor.
+#[derive(Clone, Copy)]
+struct Walk<'data> {
+    data: &'data [u8],
+    at: u64,
+}
+
+impl<'data> Walk<'data> {
+    /// The entry whose descriptor is next, if it and the ID are in memory.
+    fn next(&mut self, index: u64) -> Option<Entry<'data>> {
+        let descriptor = self.descriptor()?;
+        let id_start = self.at.checked_add(DESCRIPTOR_LEN)?;
+        let id_len = descriptor.id_len.get();
+        let id = slice(self.data, id_start, id_len)?;
+        self.at = id_start.checked_add(id_len)?;
+        Some(Entry { index, id, offset: descriptor.offset.get(), size: descriptor.size.get() })
+    }
+
+    fn descriptor(&self) -> Option<&'data Descriptor> {
+        let bytes = self.data.get(usize::try_from(self.at).ok()?..)?;
+        Descriptor::ref_from_prefix(bytes).ok().map(|(descriptor, _)| descriptor)
+    }
+
+    /// As [`next`](Self::next), saying why there is no such entry.
+    fn checked_next(
+        &mut self,
+        index: u64,
+        count: u64,
+        available: u64,
+    ) -> Result<Entry<'data>, Error> {
+        let at = self.at;
+        let beyond = |end: &u64| *end <= available;
+        let Some(id_start) = at.checked_add(DESCRIPTOR_LEN).filter(beyond) else {
+            return Err(Error::TruncatedDescriptor { entry: index, offset: at, available });
+        };
+        // The descriptors after this one have at least one character of ID each.
+        let later = (count - index - 1).saturating_mul(DESCRIPTOR_LEN + 1);
+        let Some(descriptor) = self.descriptor() else {
+            return Err(self.incomplete(id_start.saturating_add(1 + later), available));
+        };
+        let len = descriptor.id_len.get();
+        if len == 0 {
+            return Err(Error::EmptyId { entry: index, offset: at });
+        }
+        let Some(id_end) = id_start.checked_add(len).filter(beyond) else {
+            return Err(Error::IdBeyondEnd { entry: index, offset: id_start, len, available });
+        };
+        self.next(index)
+            .ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
+    }
+
+    /// Asks for `at_least` bytes and for no less than twice what is there, so that few rounds
+    /// do whatever the lengths of the IDs.
+    fn incomplete(&self, at_least: u64, available: u64) -> Error {
+        let twice = to_u64(self.data.len()).saturating_mul(2);
+        Error::Incomplete { needed: at_least.max(twice).min(available) }
+    }
+}
+
+/// The entries of a bundle, from [`Bundle::entries`].
+#[derive(Clone)]
+pub struct Entries<'data> {
+    walk: Walk<'data>,
+    next: u64,
+    count: u64,
+}
+
+impl<'data> Iterator for Entries<'data> {
+    type Item = Entry<'data>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.count {
+            return None;
+        }
+        let entry = self.walk.next(self.next)?;
+        self.next += 1;
+        Some(entry)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // Every descriptor is in memory, so their number fits.
+        let left = usize::try_from(self.count.saturating_sub(self.next)).unwrap_or(usize::MAX);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Entries<'_> {}
+impl FusedIterator for Entries<'_> {}
+
+impl fmt::Debug for Entries<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entries")
+            .field("next", &self.next)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a bundle says about one code object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'data> {
+    index: u64,
+    id: &'data [u8],
+    offset: u64,
+    size: u64,
+}
+
+impl<'data> Entry<'data> {
+    /// Which entry of the bundle this is, from 0.
+    #[must_use]
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// The bundle entry ID as stored. Never empty.
+    #[must_use]
+    pub fn id(&self) -> &'data [u8] {
+        self.id
+    }
+
+    /// The bundle entry ID as text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IdNotUtf8`].
+    pub fn id_str(&self) -> Result<&'data str, Error> {
+        str::from_utf8(self.id)
+            .map_err(|error| Error::IdNotUtf8 { valid_up_to: error.valid_up_to() })
+    }
+
+    /// Where the code object starts, in bytes from the start of the bundle. For an empty one
+    /// this is anywhere.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Length of the code object in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("index", &self.index)
+            .field("id", &format_args!("\"{}\"", self.id.escape_ascii()))
+            .field("offset", &self.offset)
+            .field("size", &self.size)
+            .finish()
+    }
+}
+
+/// Reads bundles that lie one after the other in `data`, as in the section `.hip_fatbin` of a
+/// linked program.
+///
+/// Each comes with the offset in bytes of its start in `data`. A bundle ends where its last
+/// entry does ([`Bundle::end`]): payloads that contain bundles themselves are not searched.
+/// Zeros before, between and after bundles are skipped, whatever their number. Anything else
+/// ends the walk with an error, and after an error there is nothing but `None`.
+///
+/// # Errors
+///
+/// [`Error::InBundle`] for a damaged bundle, [`Error::TrailingData`] for bytes that are neither
+/// zero nor a bundle; compressed bundles, which this crate does not read, are such.
+#[must_use]
+pub fn bundles(data: &[u8]) -> Bundles<'_> {
+    Bundles { rest: data, offset: 0 }
+}
+
+/// Iterator over concatenated bundles, from [`bundles`].
+#[derive(Clone)]
+pub struct Bundles<'data> {
+    rest: &'data [u8],
+    /// Where `rest` starts.
+    offset: u64,
+}
+
+impl<'data> Bundles<'data> {
+    /// Skips `count` bytes, everything if there are fewer.
+    fn skip(&mut self, count: usize) {
+        self.rest = self.rest.get(count..).unwrap_or_default();
+        self.offset = self.offset.saturating_add(to_u64(count));
+    }
+
+    fn read(&mut self) -> Result<(u64, Bundle<'data>), Error> {
+        let offset = self.offset;
+        let bundle = Bundle::parse(self.rest).map_err(|error| match error {
+            Error::BadMagic => Error::TrailingData { offset },
+            error => Error::InBundle { offset, error: Box::new(error) },
+        })?;
+        // The bundle lies in memory, so its end fits.
+        self.skip(usize::try_from(bundle.end()).unwrap_or(usize::MAX));
+        Ok((offset, bundle))
+    }
+}
+
+impl<'data> Iterator for Bundles<'data> {
+    type Item = Result<(u64, Bundle<'data>), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let zeros = self.rest.iter().take_while(|&&byte| byte == 0).count();
+        self.skip(zeros);
+        if self.rest.is_empty() {
+            return None;
+        }
+        let result = self.read();
+        if result.is_err() {
+            self.rest = &[];
+        }
+        Some(result)
+    }
+}
+
+impl FusedIterator for Bundles<'_> {}
+
+impl fmt::Debug for Bundles<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bundles")
+            .field("offset", &self.offset)
+            .field("left", &self.rest.len())
+            .finish()
+    }
+}
+
+/// `len` bytes at `offset`.
+fn slice(data: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(len).ok()?)?;
+    data.get(start..end)
+}

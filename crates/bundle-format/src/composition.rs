@@ -1,0 +1,186 @@
+//! Which entries make up a good bundle.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use target_id::{ConflictKind, Feature, Target, conflicts};
+
+use crate::entry_id::EntryId;
+use crate::error::Error;
+
+/// A rule of composition that the entries of a bundle break. Entries are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompositionFinding {
+    /// An ID cannot be taken apart.
+    InvalidId {
+        /// Which entry.
+        index: usize,
+        /// The ID.
+        id: String,
+        /// What is wrong with it.
+        error: Error,
+    },
+    /// The target ID of an entry cannot be read.
+    InvalidTargetId {
+        /// Which entry.
+        index: usize,
+        /// The whole ID.
+        id: String,
+        /// What is wrong with the target ID.
+        error: target_id::Error,
+    },
+    /// Two IDs mean the same, whether or not they are spelled the same.
+    Duplicate {
+        /// The entry that comes first.
+        first: usize,
+        /// The entry that repeats it.
+        second: usize,
+        /// The ID of the first entry.
+        first_id: String,
+        /// The ID of the second entry.
+        second_id: String,
+    },
+    /// Two entries are for one processor and only one of them has a setting for this feature:
+    /// where it is any for one entry, it has to be any for all.
+    FeatureInOneOnly {
+        /// The entry that comes first.
+        first: usize,
+        /// The entry that does not go with it.
+        second: usize,
+        /// The ID of the first entry.
+        first_id: String,
+        /// The ID of the second entry.
+        second_id: String,
+        /// The feature.
+        feature: Feature,
+    },
+}
+
+impl CompositionFinding {
+    /// The entry at fault, the later one if there are two.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        match self {
+            Self::InvalidId { index, .. } | Self::InvalidTargetId { index, .. } => *index,
+            Self::Duplicate { second, .. } | Self::FeatureInOneOnly { second, .. } => *second,
+        }
+    }
+}
+
+impl fmt::Display for CompositionFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidId { index, error, .. } => write!(f, "bundle entry {index}: {error}"),
+            Self::InvalidTargetId { index, id, error } => {
+                write!(f, "bundle entry {index} has the ID {id:?}: {error}")
+            }
+            Self::Duplicate { first, second, first_id, second_id } if first_id == second_id => {
+                write!(f, "bundle entries {first} and {second} both have the ID {first_id:?}")
+            }
+            Self::Duplicate { first, second, first_id, second_id } => write!(
+                f,
+                "bundle entries {first} and {second} have the IDs {first_id:?} and \
+                 {second_id:?}, which mean the same"
+            ),
+            Self::FeatureInOneOnly { first, second, first_id, second_id, feature } => write!(
+                f,
+                "bundle entries {first} and {second} have the IDs {first_id:?} and \
+                 {second_id:?}, of which only one has a setting for {feature}"
+            ),
+        }
+    }
+}
+
+/// Checks the IDs of the entries of one bundle; returns what is wrong, in the order of entries.
+///
+/// The rules are those of the Clang Offload Bundler documentation, "Bundled Code Object
+/// Composition", applied to what IDs mean: spelling, order of features and the difference
+/// between `hip` and `hipv4` do not count. An ID that cannot be taken apart is only compared
+/// with equal ones. The spelling of target IDs of code object V2 and V3 is not found wrong.
+/// The time grows as n log n.
+///
+/// ```
+/// use bundle_format::{CompositionFinding, composition};
+///
+/// let findings = composition([
+///     "host-x86_64-unknown-linux-gnu-",
+///     "hipv4-amdgcn-amd-amdhsa--gfx906",
+///     "hipv4-amdgcn-amd-amdhsa--gfx906:xnack+",
+/// ]);
+/// assert!(matches!(
+///     &findings[..],
+///     [CompositionFinding::FeatureInOneOnly { first: 1, second: 2, .. }]
+/// ));
+/// ```
+#[must_use]
+pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<CompositionFinding> {
+    let mut findings = Vec::new();
+    // The IDs that can be taken apart, and by their text those that cannot.
+    let mut valid: Vec<(usize, &str)> = Vec::new();
+    let mut targets: Vec<Target> = Vec::new();
+    let mut invalid: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, text) in ids.into_iter().enumerate() {
+        match EntryId::parse(text) {
+            Ok(id) => {
+                let target = id.target();
+                if let Some(error) = invalid_target_id(&target) {
+                    findings.push(CompositionFinding::InvalidTargetId {
+                        index,
+                        id: text.to_owned(),
+                        error,
+                    });
+                }
+                valid.push((index, text));
+                targets.push(target);
+            }
+            Err(error) => {
+                findings.push(CompositionFinding::InvalidId { index, id: text.to_owned(), error });
+                let first = *invalid.entry(text).or_insert(index);
+                if first != index {
+                    findings.push(CompositionFinding::Duplicate {
+                        first,
+                        second: index,
+                        first_id: text.to_owned(),
+                        second_id: text.to_owned(),
+                    });
+                }
+            }
+        }
+    }
+    for conflict in conflicts(&targets) {
+        let (Some(&(first, first_id)), Some(&(second, second_id))) =
+            (valid.get(conflict.first), valid.get(conflict.second))
+        else {
+            continue;
+        };
+        let (first_id, second_id) = (first_id.to_owned(), second_id.to_owned());
+        findings.push(match conflict.kind {
+            ConflictKind::FeatureInOneOnly { feature } => CompositionFinding::FeatureInOneOnly {
+                first,
+                second,
+                first_id,
+                second_id,
+                feature,
+            },
+            _ => CompositionFinding::Duplicate { first, second, first_id, second_id },
+        });
+    }
+    // Stable: of one entry, what is wrong with its ID comes first.
+    findings.sort_by_key(CompositionFinding::index);
+    findings
+}
+
+/// What is wrong with the target ID, if there is one and it is not just spelled as of old.
+fn invalid_target_id(target: &Target) -> Option<target_id::Error> {
+    if target.id().is_empty() {
+        return None;
+    }
+    target
+        .target_id()
+        .err()
+        .filter(|error| !matches!(error, target_id::Error::OldSpelling { .. }))
+}

@@ -1,0 +1,179 @@
+//! Bundle entry IDs: what a code object is for, as one line of text.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use target_id::{OffloadKind, Target, Triple, is_known_processor};
+
+use crate::error::Error;
+
+/// A bundle entry ID, taken apart.
+///
+/// The Clang Offload Bundler documentation gives it the form
+/// `<kind>-<arch>-<vendor>-<os>-<environment>[-<target id>]`. Fields of the triple may be empty
+/// and the target ID may contain `-`. Nothing but the number of fields is checked: kinds,
+/// triples and target IDs nobody knows are read, too.
+///
+/// Two old forms without environment are also read, see [`is_three_field`](Self::is_three_field).
+///
+/// ```
+/// use bundle_format::EntryId;
+///
+/// # fn main() -> Result<(), bundle_format::Error> {
+/// let id = EntryId::parse("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+")?;
+/// assert_eq!(id.kind(), target_id::OffloadKind::HipV4);
+/// assert_eq!(id.triple(), "amdgcn-amd-amdhsa-");
+/// assert_eq!(id.target_id(), "gfx90a:xnack+");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId<'a> {
+    text: &'a str,
+    kind: &'a str,
+    triple: &'a str,
+    target_id: &'a str,
+    three_field: bool,
+}
+
+impl<'a> EntryId<'a> {
+    /// Takes an ID apart.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IdFields`] when there are too few fields.
+    pub fn parse(text: &'a str) -> Result<Self, Error> {
+        let too_few = || Error::IdFields { id: text.to_owned(), fields: text.split('-').count() };
+        let (kind, rest) = text.split_once('-').ok_or_else(too_few)?;
+        let is_host = kind == "host";
+        let Some(os_end) = nth_dash(rest, 3) else {
+            // Without target ID only the triple of a host can be told from a shorter one.
+            if !is_host || nth_dash(rest, 2).is_none() {
+                return Err(too_few());
+            }
+            return Ok(Self { text, kind, triple: rest, target_id: "", three_field: true });
+        };
+        let (three_fields, behind_os) = split_at_dash(rest, os_end);
+        if !is_host && let Some(target_id) = as_target_id(behind_os) {
+            return Ok(Self { text, kind, triple: three_fields, target_id, three_field: true });
+        }
+        let (triple, target_id) = match nth_dash(rest, 4) {
+            Some(environment_end) => split_at_dash(rest, environment_end),
+            None => (rest, ""),
+        };
+        Ok(Self { text, kind, triple, target_id, three_field: false })
+    }
+
+    /// The ID as given.
+    #[must_use]
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// The offload kind.
+    #[must_use]
+    pub fn kind(&self) -> OffloadKind {
+        OffloadKind::parse(self.kind)
+    }
+
+    /// The triple as given: four fields, or three in one of the old forms. Fields may be empty;
+    /// with an empty environment the text ends in `-`.
+    #[must_use]
+    pub fn triple(&self) -> &'a str {
+        self.triple
+    }
+
+    /// The target ID as given, empty if there is none.
+    #[must_use]
+    pub fn target_id(&self) -> &'a str {
+        self.target_id
+    }
+
+    /// Whether this is the host's entry.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        self.kind == "host"
+    }
+
+    /// Whether the triple has no environment field at all, as in files of old LLVM releases:
+    /// `hip-amdgcn-amd-amdhsa-gfx906`, read so because what stands in place of the environment
+    /// is a known processor, or `host-x86_64-unknown-linux`.
+    ///
+    /// clang-offload-bundler 22 takes the processor for the environment and loses it, and finds
+    /// such a host ID invalid.
+    #[must_use]
+    pub fn is_three_field(&self) -> bool {
+        self.three_field
+    }
+
+    /// Kind, triple and target ID together, for matching.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        Target::new(Some(self.kind()), Some(Triple::parse(self.triple)), self.target_id)
+    }
+
+    /// The ID as clang-offload-bundler 22 writes it into a bundle: the triple normalised to four
+    /// fields, the last one empty for AMD's HSA (`amdhsa`), and a `-` before the target ID even
+    /// if there is none.
+    ///
+    /// Unlike there a target ID is never lost: neither one with an unknown processor nor the one
+    /// of an old ID without environment.
+    ///
+    /// ```
+    /// let id = bundle_format::EntryId::parse("host-x86_64-linux-gnu-")?;
+    /// assert_eq!(id.standardized(), "host-x86_64-unknown-linux-gnu-");
+    /// # Ok::<(), bundle_format::Error>(())
+    /// ```
+    #[must_use]
+    pub fn standardized(&self) -> String {
+        self.with_target_id(self.target_id)
+    }
+
+    /// As [`standardized`](Self::standardized), with the target ID in its canonical form, too:
+    /// primary name of the processor, features in alphabetical order. A target ID that cannot
+    /// be read, such as one spelled as in code object V2 or V3, is kept as it is.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        match self.target().target_id() {
+            Ok(target_id) => self.with_target_id(&target_id.to_string()),
+            Err(_) => self.standardized(),
+        }
+    }
+
+    fn with_target_id(&self, target_id: &str) -> String {
+        format!("{}-{}-{target_id}", self.kind, Triple::parse(self.triple).bundle_form())
+    }
+}
+
+/// The ID as given.
+impl fmt::Display for EntryId<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)
+    }
+}
+
+/// Where the `n`-th `-` is, counted from 1.
+fn nth_dash(text: &str, n: usize) -> Option<usize> {
+    text.match_indices('-').nth(n.checked_sub(1)?).map(|(at, _)| at)
+}
+
+/// What is before and behind the `-` at `at`.
+fn split_at_dash(text: &str, at: usize) -> (&str, &str) {
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    (before, after.strip_prefix('-').unwrap_or(after))
+}
+
+/// What stands behind the operating system, if it is a target ID and not an environment: its
+/// processor is known, in today's spelling or in that of code object V2 and V3 (`gfx906+xnack`).
+///
+/// A single `-` behind a processor is what clang-offload-bundler makes of such an ID when it
+/// takes the processor for the environment.
+fn as_target_id(text: &str) -> Option<&str> {
+    let processor = text.split([':', '+']).next().unwrap_or_default();
+    if is_known_processor(processor) {
+        return Some(text);
+    }
+    text.strip_suffix('-').filter(|processor| is_known_processor(processor))
+}

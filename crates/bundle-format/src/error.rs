@@ -1,0 +1,288 @@
+//! What can be wrong with a bundle, read or to be written.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use crate::text::Leader;
+use crate::wire::HEADER_LEN;
+
+/// What is wrong with a bundle, and where.
+///
+/// Offsets are in bytes from the start of the bundle (of the text, for a text bundle), except in
+/// [`InBundle`](Self::InBundle) and [`TrailingData`](Self::TrailingData), which count from the
+/// start of the data given to [`bundles`](crate::binary::bundles). Entries are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The prefix ends before the descriptors do. Not a fault of the bundle: read at least
+    /// `needed` bytes and parse again.
+    #[error("bundle needs its first {needed:#x} bytes to be in memory")]
+    Incomplete {
+        /// How many bytes from the start of the bundle to have in memory.
+        needed: u64,
+    },
+
+    /// The data does not start with [`MAGIC`](crate::binary::MAGIC).
+    #[error("bundle does not start with the magic \"{}\"", crate::MAGIC_TEXT)]
+    BadMagic,
+
+    /// There are too few bytes for a header.
+    #[error("bundle header needs {HEADER_LEN} bytes, but only {available} are there")]
+    TruncatedHeader {
+        /// Bytes there are.
+        available: u64,
+    },
+
+    /// There is no room for as many descriptors as the header counts.
+    #[error("bundle has {count} entries, too many for the {available:#x} bytes of the container")]
+    TooManyEntries {
+        /// The number of entries in the header.
+        count: u64,
+        /// Bytes there are.
+        available: u64,
+    },
+
+    /// A descriptor reaches beyond the end of the container.
+    #[error(
+        "bundle entry {entry} has its descriptor at {offset:#x}, \
+         beyond the end of the container at {available:#x}"
+    )]
+    TruncatedDescriptor {
+        /// Which entry.
+        entry: u64,
+        /// Where its descriptor starts.
+        offset: u64,
+        /// Bytes there are.
+        available: u64,
+    },
+
+    /// An entry has an ID without any characters.
+    #[error("bundle entry {entry} at {offset:#x} has an empty ID")]
+    EmptyId {
+        /// Which entry.
+        entry: u64,
+        /// Where its descriptor, or its marker line in a text bundle, starts.
+        offset: u64,
+    },
+
+    /// An ID reaches beyond the end of the container.
+    #[error(
+        "bundle entry {entry} has an ID of {len:#x} bytes at {offset:#x}, \
+         beyond the end of the container at {available:#x}"
+    )]
+    IdBeyondEnd {
+        /// Which entry.
+        entry: u64,
+        /// Where the ID starts.
+        offset: u64,
+        /// The ID length field.
+        len: u64,
+        /// Bytes there are.
+        available: u64,
+    },
+
+    /// A code object reaches beyond the end of the container.
+    #[error(
+        "bundle entry {entry} lies at {offset:#x}..{:#x}, \
+         beyond the end of the container at {available:#x}",
+        u128::from(*.offset) + u128::from(*.size)
+    )]
+    EntryBeyondEnd {
+        /// Which entry.
+        entry: u64,
+        /// The offset field.
+        offset: u64,
+        /// The size field.
+        size: u64,
+        /// Bytes there are.
+        available: u64,
+    },
+
+    /// A code object that is not empty starts before the descriptors end.
+    #[error(
+        "bundle entry {entry} lies at {offset:#x}, \
+         inside the descriptors, which end at {header_len:#x}"
+    )]
+    EntryInsideDescriptors {
+        /// Which entry.
+        entry: u64,
+        /// The offset field.
+        offset: u64,
+        /// Where the descriptors end.
+        header_len: u64,
+    },
+
+    /// Two code objects share bytes.
+    #[error("bundle entries {first} and {second} overlap at {offset:#x}")]
+    EntriesOverlap {
+        /// The entry that starts first.
+        first: u64,
+        /// The entry that starts inside it.
+        second: u64,
+        /// Where the second entry starts.
+        offset: u64,
+    },
+
+    /// One of several bundles is damaged.
+    #[error("at offset {offset:#x}: {error}")]
+    InBundle {
+        /// Where the bundle starts, from the start of the data.
+        offset: u64,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
+
+    /// Neither zeros nor another bundle follow a bundle.
+    #[error("data at offset {offset:#x} is neither a bundle nor zero padding")]
+    TrailingData {
+        /// Where, from the start of the data.
+        offset: u64,
+    },
+
+    /// The bytes of an ID are not UTF-8.
+    #[error("bundle entry ID is not utf-8 from its byte {valid_up_to} on")]
+    IdNotUtf8 {
+        /// Length in bytes of the part that is.
+        valid_up_to: usize,
+    },
+
+    /// An ID has too few fields.
+    #[error(
+        "bundle entry ID {id:?} has {fields} fields between its \"-\", expected \
+         \"<kind>-<arch>-<vendor>-<os>-<environment>\" with or without \"-<target id>\""
+    )]
+    IdFields {
+        /// The ID.
+        id: String,
+        /// How many fields it has.
+        fields: usize,
+    },
+
+    /// No line is a marker of a text bundle.
+    #[error("text bundle has no line \"<comment> {}\"", crate::text::START)]
+    NoMarkers,
+
+    /// The markers are behind the comment leader of another kind of file.
+    #[error(
+        "text bundle has markers behind \"{}\" from offset {offset:#x} on, expected \"{}\"",
+        .found.as_str(), .expected.as_str()
+    )]
+    WrongLeader {
+        /// Where the first such line starts.
+        offset: u64,
+        /// The leader in the file.
+        found: Leader,
+        /// The leader asked for.
+        expected: Leader,
+    },
+
+    /// A start marker is not ended by a newline.
+    #[error("text bundle entry {entry} at {offset:#x} has a start marker without newline")]
+    StartWithoutNewline {
+        /// Which entry.
+        entry: u64,
+        /// Where the marker line starts.
+        offset: u64,
+    },
+
+    /// An entry has no end marker.
+    #[error("text bundle entry {entry} at {offset:#x} has no end marker")]
+    MissingEnd {
+        /// Which entry.
+        entry: u64,
+        /// Where the line of its start marker starts.
+        offset: u64,
+    },
+
+    /// The end marker of an entry has another ID than its start marker.
+    #[error(
+        "text bundle entry {entry} starts with the ID {start:?}, \
+         but ends at {offset:#x} with the ID {end:?}"
+    )]
+    EndMismatch {
+        /// Which entry.
+        entry: u64,
+        /// Where the line of the end marker starts.
+        offset: u64,
+        /// The ID of the start marker, bytes that are not UTF-8 replaced.
+        start: String,
+        /// The ID of the end marker, bytes that are not UTF-8 replaced.
+        end: String,
+    },
+
+    /// There is an end marker without a start marker. So would look the form of the first
+    /// proposal of text bundles, with one marker behind each entry, which no tool ever wrote.
+    #[error("text bundle has an end marker at {offset:#x} without a start marker")]
+    EndWithoutStart {
+        /// Where the line of the marker starts.
+        offset: u64,
+    },
+
+    /// A layout cannot have alignment 0.
+    #[error("bundle alignment is 0, expected at least 1")]
+    ZeroAlignment,
+
+    /// The bundle would be longer than 64 bits can say.
+    #[error("bundle entry {entry} would end beyond the largest offset")]
+    OffsetOverflow {
+        /// Which entry.
+        entry: u64,
+    },
+
+    /// The bundle does not fit into memory.
+    #[error("bundle of {size:#x} bytes does not fit into memory")]
+    OutOfMemory {
+        /// Its size in bytes.
+        size: u64,
+    },
+
+    /// There are more or fewer contents than entries.
+    #[error("bundle has {expected} entries, but contents for {found}")]
+    PayloadCount {
+        /// Number of entries.
+        expected: u64,
+        /// Number of contents, or one more than `expected` when there are more.
+        found: u64,
+    },
+
+    /// The content of an entry is not as long as the layout says.
+    #[error("bundle entry {entry} has content of {found} bytes, expected {expected}")]
+    PayloadSize {
+        /// Which entry.
+        entry: u64,
+        /// The size in the layout.
+        expected: u64,
+        /// Bytes there are, or one more than `expected` when there are more.
+        found: u64,
+    },
+
+    /// The content of an entry of a text bundle has a line that is a marker.
+    #[error("text bundle entry {entry} has a marker line in its content at {offset:#x}")]
+    MarkerInContent {
+        /// Which entry.
+        entry: u64,
+        /// Where the line starts, from the start of the content.
+        offset: u64,
+    },
+
+    /// The ID of an entry of a text bundle has a line break.
+    #[error("text bundle entry {entry} has an ID with a line break at byte {at}")]
+    LineBreakInId {
+        /// Which entry.
+        entry: u64,
+        /// Where, from the start of the ID.
+        at: usize,
+    },
+}
+
+impl Error {
+    /// How many bytes from the start of the bundle to have in memory, when that is all that is
+    /// missing.
+    #[must_use]
+    pub fn needed(&self) -> Option<u64> {
+        match self {
+            Self::Incomplete { needed } => Some(*needed),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Writing the binary layout: where everything goes, then the bytes.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use zerocopy::IntoBytes;
+
+use crate::binary::MAGIC;
+use crate::error::Error;
+use crate::to_u64;
+use crate::wire::{Descriptor, Header};
+
+/// Where the parts of a binary bundle go, computed from IDs and sizes alone.
+///
+/// The bytes are those of clang-offload-bundler 22: entries in the order given, each code object
+/// at the next multiple of the alignment, zeros in the gaps, nothing behind the last one. An
+/// empty code object gets an offset like any other and no bytes.
+///
+/// IDs are written as given. They are neither checked nor made unique: see
+/// [`EntryId`](crate::EntryId) and [`composition`](crate::composition).
+///
+/// ```
+/// use bundle_format::{Bundle, Layout};
+///
+/// # fn main() -> Result<(), bundle_format::Error> {
+/// let entries = [
+///     ("host-x86_64-unknown-linux-gnu-", 0),
+///     ("hipv4-amdgcn-amd-amdhsa--gfx906", 4),
+/// ];
+/// let layout = Layout::new(entries, 4096)?;
+/// assert_eq!((layout.offset(0), layout.offset(1)), (Some(4096), Some(4096)));
+/// assert_eq!(layout.total_size(), 4100);
+///
+/// let bytes = layout.to_vec(&[b"", b"code"])?;
+/// let bundle = Bundle::parse(&bytes)?;
+/// let entry = bundle.entries().nth(1).unwrap();
+/// assert_eq!(bundle.payload(&entry), Some(&b"code"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Layout {
+    header: Vec<u8>,
+    /// Offset and size of each code object.
+    places: Vec<(u64, u64)>,
+    total_size: u64,
+}
+
+impl Layout {
+    /// Lays out entries with the given IDs and sizes in bytes. `align` is any number from 1 on,
+    /// not only a power of two; HIP fat binaries have 4096.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ZeroAlignment`], [`Error::EmptyId`], and [`Error::OffsetOverflow`] when an entry
+    /// would end beyond 2⁶⁴.
+    pub fn new<Id: AsRef<[u8]>>(
+        entries: impl IntoIterator<Item = (Id, u64)>,
+        align: u64,
+    ) -> Result<Self, Error> {
+        if align == 0 {
+            return Err(Error::ZeroAlignment);
+        }
+        let start = Header { magic: MAGIC, entry_count: 0.into() };
+        let mut header = start.as_bytes().to_vec();
+        let mut places = Vec::new();
+        let mut ranges = Vec::new();
+        for (id, size) in entries {
+            let id = id.as_ref();
+            if id.is_empty() {
+                let (entry, offset) = (to_u64(places.len()), to_u64(header.len()));
+                return Err(Error::EmptyId { entry, offset });
+            }
+            let descriptor = Descriptor {
+                offset: 0.into(),
+                size: size.into(),
+                id_len: to_u64(id.len()).into(),
+            };
+            let at = header.len();
+            header.extend_from_slice(descriptor.as_bytes());
+            ranges.push(at..header.len());
+            header.extend_from_slice(id);
+            places.push((0, size));
+        }
+
+        // Only now it is known where the descriptors end.
+        let start = Header { magic: MAGIC, entry_count: to_u64(places.len()).into() };
+        overwrite(&mut header, 0..size_of::<Header>(), start.as_bytes());
+        let mut cursor = to_u64(header.len());
+        for ((index, (offset, size)), range) in (0_u64..).zip(&mut places).zip(ranges) {
+            *offset = cursor
+                .checked_next_multiple_of(align)
+                .ok_or(Error::OffsetOverflow { entry: index })?;
+            cursor = offset
+                .checked_add(*size)
+                .ok_or(Error::OffsetOverflow { entry: index })?;
+            overwrite(&mut header, range, &offset.to_le_bytes());
+        }
+        Ok(Self { header, places, total_size: cursor })
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no entries at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Where the code object of entry `index` starts, in bytes from the start of the bundle;
+    /// `None` without such an entry.
+    #[must_use]
+    pub fn offset(&self, index: usize) -> Option<u64> {
+        self.places.get(index).map(|(offset, _)| *offset)
+    }
+
+    /// Length in bytes of the code object of entry `index`; `None` without such an entry.
+    #[must_use]
+    pub fn size(&self, index: usize) -> Option<u64> {
+        self.places.get(index).map(|(_, size)| *size)
+    }
+
+    /// The bundle up to the end of its descriptors.
+    #[must_use]
+    pub fn header_bytes(&self) -> &[u8] {
+        &self.header
+    }
+
+    /// Length of the whole bundle in bytes.
+    #[must_use]
+    pub fn total_size(&self) -> u64 {
+        self.total_size
+    }
+
+    /// The ranges of zeros, in order: in front of each code object that does not start where the
+    /// one before ends. None is empty.
+    pub fn gaps(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.parts().map(|(gap, _)| gap).filter(|gap| !gap.is_empty())
+    }
+
+    /// For each entry the range of zeros in front of it and its size.
+    fn parts(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
+        let mut end = to_u64(self.header.len());
+        self.places.iter().map(move |&(offset, size)| {
+            let gap = end..offset;
+            end = offset.saturating_add(size);
+            (gap, size)
+        })
+    }
+
+    /// The whole bundle in memory. `payloads` are the code objects in the order of the entries.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PayloadCount`] and [`Error::PayloadSize`] when the code objects are not those
+    /// that were laid out, [`Error::OutOfMemory`].
+    pub fn to_vec(&self, payloads: &[&[u8]]) -> Result<Vec<u8>, Error> {
+        if payloads.len() != self.places.len() {
+            let (expected, found) = (to_u64(self.places.len()), to_u64(payloads.len()));
+            return Err(Error::PayloadCount { expected, found });
+        }
+        for ((entry, (_, expected)), payload) in (0_u64..).zip(&self.places).zip(payloads) {
+            let (expected, found) = (*expected, to_u64(payload.len()));
+            if expected != found {
+                return Err(Error::PayloadSize { entry, expected, found });
+            }
+        }
+        let out_of_memory = Error::OutOfMemory { size: self.total_size };
+        let mut bytes = Vec::new();
+        match usize::try_from(self.total_size).map(|size| bytes.try_reserve_exact(size)) {
+            Ok(Ok(())) => {}
+            _ => return Err(out_of_memory),
+        }
+        bytes.extend_from_slice(&self.header);
+        for ((gap, _), payload) in self.parts().zip(payloads) {
+            // What fits in total fits in parts.
+            bytes.resize(usize::try_from(gap.end).unwrap_or(bytes.len()), 0);
+            bytes.extend_from_slice(payload);
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the whole bundle. `payloads` are read once each, in the order of the entries, and
+    /// never held in memory as a whole.
+    ///
+    /// # Errors
+    ///
+    /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
+    /// [`Error::PayloadCount`] or [`Error::PayloadSize`] inside when the code objects are not
+    /// those that were laid out. By then a part of the bundle is written.
+    #[cfg(feature = "std")]
+    pub fn write_to<R: std::io::Read>(
+        &self,
+        mut writer: impl std::io::Write,
+        payloads: impl IntoIterator<Item = R>,
+    ) -> std::io::Result<()> {
+        use std::io::{self, Read};
+
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let count = to_u64(self.places.len());
+        writer.write_all(&self.header)?;
+        let mut payloads = payloads.into_iter();
+        for (entry, (gap, expected)) in (0_u64..).zip(self.parts()) {
+            let Some(mut payload) = payloads.next() else {
+                return Err(invalid(Error::PayloadCount { expected: count, found: entry }));
+            };
+            io::copy(&mut io::repeat(0).take(gap.end - gap.start), &mut writer)?;
+            let found = io::copy(&mut payload.by_ref().take(expected), &mut writer)?;
+            // One more byte tells a payload that is too long.
+            let found = found.saturating_add(io::copy(&mut payload.take(1), &mut io::sink())?);
+            if found != expected {
+                return Err(invalid(Error::PayloadSize { entry, expected, found }));
+            }
+        }
+        if payloads.next().is_some() {
+            let found = count.saturating_add(1);
+            return Err(invalid(Error::PayloadCount { expected: count, found }));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layout")
+            .field("header_len", &self.header.len())
+            .field("places", &self.places)
+            .field("total_size", &self.total_size)
+            .finish()
+    }
+}
+
+/// Replaces the start of the range by `bytes`, which are no longer than it.
+fn overwrite(target: &mut [u8], range: Range<usize>, bytes: &[u8]) {
+    if let Some(target) = target.get_mut(range) {
+        for (target, byte) in target.iter_mut().zip(bytes) {
+            *target = *byte;
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The text layout: code objects between comment lines.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::slice;
+
+use memchr::{memchr, memmem};
+
+use crate::error::Error;
+use crate::to_u64;
+
+/// What follows the comment leader and a space on a line that starts an entry. Another space
+/// and the bundle entry ID follow.
+pub(crate) const START: &str = "__CLANG_OFFLOAD_BUNDLE____START__";
+/// The same on a line that ends an entry.
+const END: &str = "__CLANG_OFFLOAD_BUNDLE____END__";
+/// What every marker line has behind its comment leader.
+const COMMON: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____";
+
+/// What a comment starts with, by which marker lines are hidden from other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Leader {
+    /// `//`, in preprocessed C and C++.
+    Slashes,
+    /// `#`, in assembler and dependency files.
+    Hash,
+    /// `;`, in LLVM IR.
+    Semicolon,
+}
+
+impl Leader {
+    const ALL: [Self; 3] = [Self::Slashes, Self::Hash, Self::Semicolon];
+
+    /// The characters.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Slashes => "//",
+            Self::Hash => "#",
+            Self::Semicolon => ";",
+        }
+    }
+
+    /// The leader in a file of one of the types of clang-offload-bundler: `i`, `ii`, `cui` and
+    /// `hipi` have `//`, `d` and `s` have `#`, `ll` has `;`. `None` for types that have the
+    /// binary layout (`bc`, `o`, `gch`, `ast`, `a`) and for unknown ones.
+    #[must_use]
+    pub fn for_type(file_type: &str) -> Option<Self> {
+        match file_type {
+            "i" | "ii" | "cui" | "hipi" => Some(Self::Slashes),
+            "d" | "s" => Some(Self::Hash),
+            "ll" => Some(Self::Semicolon),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a file that starts with these bytes is a text bundle: its first line that is not
+/// empty is a marker that starts an entry, behind any of the comment leaders.
+///
+/// clang-offload-bundler writes an empty line and then the marker; 64 bytes are enough for that.
+/// [`TextBundle::parse`] also finds markers further down.
+#[must_use]
+pub fn is_text_bundle(prefix: &[u8]) -> bool {
+    let blank = prefix.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let Some(line) = prefix.get(blank..) else { return false };
+    Leader::ALL.iter().any(|leader| {
+        line.strip_prefix(leader.as_str().as_bytes())
+            .and_then(|rest| rest.strip_prefix(b" "))
+            .and_then(|rest| rest.strip_prefix(START.as_bytes()))
+            .is_some_and(|rest| rest.starts_with(b" "))
+    })
+}
+
+/// A valid text bundle.
+///
+/// Each entry lies between two marker lines:
+///
+/// ```text
+/// (empty line)
+/// // __CLANG_OFFLOAD_BUNDLE____START__ host-x86_64-unknown-linux-gnu-
+/// (content, as it is)(newline)
+/// // __CLANG_OFFLOAD_BUNDLE____END__ host-x86_64-unknown-linux-gnu-
+/// ```
+///
+/// The newline in front of the end marker is not part of the content. What lies outside of
+/// entries is ignored, as in clang-offload-bundler 22. Unlike there the first marker may be in
+/// the first line of the file, the end marker may follow its start marker directly (nothing lies
+/// between), lines may end in CR LF, and a bundle is refused when markers do not pair up.
+///
+/// Parsing takes time linear in the length of the data.
+#[derive(Clone)]
+pub struct TextBundle<'data> {
+    leader: Leader,
+    entries: Vec<Entry<'data>>,
+}
+
+impl<'data> TextBundle<'data> {
+    /// Reads a text bundle with whatever comment leader its first marker has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoMarkers`] when there is none, otherwise as [`parse_with`](Self::parse_with).
+    pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
+        let leader = markers(data).next().ok_or(Error::NoMarkers)?.leader;
+        Self::parse_with(data, leader)
+    }
+
+    /// Reads a text bundle with this comment leader; comments behind others are ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoMarkers`] without any marker, [`Error::WrongLeader`] when there are markers
+    /// behind other leaders only, [`Error::StartWithoutNewline`], [`Error::EmptyId`],
+    /// [`Error::MissingEnd`], [`Error::EndMismatch`], [`Error::EndWithoutStart`].
+    pub fn parse_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
+        let mut entries = Vec::new();
+        let mut open: Option<Open<'data>> = None;
+        let mut other = None;
+        for marker in markers(data) {
+            if marker.leader != leader {
+                other = other.or(Some(marker));
+                continue;
+            }
+            let line = Line::read(data, marker.id_start);
+            match (open.take(), marker.is_start) {
+                (None, true) => {
+                    open = Some(Open::new(&marker, &line, to_u64(entries.len()))?);
+                }
+                (None, false) => {
+                    return Err(Error::EndWithoutStart { offset: to_u64(marker.start) });
+                }
+                // Content like any other.
+                (Some(entry), true) => open = Some(entry),
+                (Some(entry), false) => {
+                    entries.push(entry.close(data, &marker, &line, entries.len())?);
+                }
+            }
+        }
+        if let Some(entry) = open {
+            let (entry, offset) = (to_u64(entries.len()), to_u64(entry.marker));
+            return Err(Error::MissingEnd { entry, offset });
+        }
+        match other {
+            _ if !entries.is_empty() => Ok(Self { leader, entries }),
+            None => Err(Error::NoMarkers),
+            Some(marker) => Err(Error::WrongLeader {
+                offset: to_u64(marker.start),
+                found: marker.leader,
+                expected: leader,
+            }),
+        }
+    }
+
+    /// The comment leader of the markers.
+    #[must_use]
+    pub fn leader(&self) -> Leader {
+        self.leader
+    }
+
+    /// The entries in the order of the file. There is at least one; IDs may be there more than
+    /// once.
+    pub fn entries(&self) -> slice::Iter<'_, Entry<'data>> {
+        self.entries.iter()
+    }
+}
+
+impl fmt::Debug for TextBundle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextBundle")
+            .field("leader", &self.leader)
+            .field("entries", &self.entries)
+            .finish()
+    }
+}
+
+/// One code object of a text bundle.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'data> {
+    index: usize,
+    id: &'data [u8],
+    content: &'data [u8],
+    offset: u64,
+}
+
+impl<'data> Entry<'data> {
+    /// Which entry of the bundle this is, from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The bundle entry ID as written, without the end of its line. Never empty.
+    #[must_use]
+    pub fn id(&self) -> &'data [u8] {
+        self.id
+    }
+
+    /// The bundle entry ID as text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IdNotUtf8`].
+    pub fn id_str(&self) -> Result<&'data str, Error> {
+        core::str::from_utf8(self.id)
+            .map_err(|error| Error::IdNotUtf8 { valid_up_to: error.valid_up_to() })
+    }
+
+    /// The content.
+    #[must_use]
+    pub fn content(&self) -> &'data [u8] {
+        self.content
+    }
+
+    /// Where the content starts, in bytes from the start of the data.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("index", &self.index)
+            .field("id", &format_args!("\"{}\"", self.id.escape_ascii()))
+            .field("offset", &self.offset)
+            .field("len", &self.content.len())
+            .finish()
+    }
+}
+
+/// A line that is a marker with any leader.
+#[derive(Clone, Copy)]
+struct Marker {
+    leader: Leader,
+    is_start: bool,
+    /// Where the line starts.
+    start: usize,
+    /// Where its ID starts.
+    id_start: usize,
+}
+
+/// All lines that are markers, in order.
+fn markers(data: &[u8]) -> impl Iterator<Item = Marker> + '_ {
+    memmem::find_iter(data, COMMON).filter_map(|hit| {
+        let (before, after) = data.split_at_checked(hit)?;
+        let leader = Leader::ALL.into_iter().find(|leader| {
+            before
+                .strip_suffix(leader.as_str().as_bytes())
+                .is_some_and(|line| line.last().is_none_or(|&byte| byte == b'\n'))
+        })?;
+        let marker = after.get(1..)?;
+        let is_start = marker.starts_with(START.as_bytes());
+        if !is_start && !marker.starts_with(END.as_bytes()) {
+            return None;
+        }
+        let len = if is_start { START.len() } else { END.len() };
+        // A space follows, both ours and the one of COMMON are counted.
+        marker.get(len).filter(|&&byte| byte == b' ')?;
+        Some(Marker {
+            leader,
+            is_start,
+            start: hit.checked_sub(leader.as_str().len())?,
+            id_start: hit.checked_add(len)?.checked_add(2)?,
+        })
+    })
+}
+
+/// The rest of a marker line.
+struct Line<'data> {
+    id: &'data [u8],
+    /// Where the next line starts, if there is one.
+    next: Option<usize>,
+    /// The line ends in CR LF.
+    carriage_return: bool,
+}
+
+impl<'data> Line<'data> {
+    fn read(data: &'data [u8], id_start: usize) -> Self {
+        let rest = data.get(id_start..).unwrap_or_default();
+        let newline = memchr(b'\n', rest);
+        let line = newline.and_then(|at| rest.get(..at)).unwrap_or(rest);
+        let id = line.strip_suffix(b"\r");
+        Self {
+            id: id.unwrap_or(line),
+            next: newline.and_then(|at| id_start.checked_add(at)?.checked_add(1)),
+            carriage_return: id.is_some(),
+        }
+    }
+}
+
+/// An entry whose end marker has not been met.
+struct Open<'data> {
+    id: &'data [u8],
+    marker: usize,
+    content: usize,
+    carriage_return: bool,
+}
+
+impl<'data> Open<'data> {
+    fn new(marker: &Marker, line: &Line<'data>, entry: u64) -> Result<Self, Error> {
+        let offset = to_u64(marker.start);
+        if line.id.is_empty() {
+            return Err(Error::EmptyId { entry, offset });
+        }
+        Ok(Self {
+            id: line.id,
+            marker: marker.start,
+            content: line.next.ok_or(Error::StartWithoutNewline { entry, offset })?,
+            carriage_return: line.carriage_return,
+        })
+    }
+
+    fn close(
+        &self,
+        data: &'data [u8],
+        end: &Marker,
+        line: &Line<'data>,
+        index: usize,
+    ) -> Result<Entry<'data>, Error> {
+        if line.id != self.id {
+            return Err(Error::EndMismatch {
+                entry: to_u64(index),
+                offset: to_u64(end.start),
+                start: String::from_utf8_lossy(self.id).into_owned(),
+                end: String::from_utf8_lossy(line.id).into_owned(),
+            });
+        }
+        let content = data.get(self.content..end.start).unwrap_or_default();
+        // Without a newline the end marker follows the start marker directly.
+        let mut content = content.strip_suffix(b"\n").unwrap_or(content);
+        // In a file with CR LF the newline in front of the end marker is one, too.
+        if self.carriage_return {
+            content = content.strip_suffix(b"\r").unwrap_or(content);
+        }
+        Ok(Entry { index, id: self.id, content, offset: to_u64(self.content) })
+    }
+}
+
+/// Writes a text bundle of entries with the given IDs and contents, as clang-offload-bundler 22
+/// does: byte for byte the same.
+///
+/// # Errors
+///
+/// [`Error::MarkerInContent`] when a content has a line that is a marker with this leader, since
+/// it could not be read back, [`Error::EmptyId`], [`Error::LineBreakInId`],
+/// [`Error::OutOfMemory`].
+pub fn to_vec(leader: Leader, entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Error> {
+    let size = check(leader, entries)?;
+    let mut bytes = Vec::new();
+    match usize::try_from(size).map(|size| bytes.try_reserve_exact(size)) {
+        Ok(Ok(())) => {}
+        _ => return Err(Error::OutOfMemory { size }),
+    }
+    for (id, content) in entries {
+        let [start, end] = frame(leader, id);
+        start.iter().for_each(|part| bytes.extend_from_slice(part.as_bytes()));
+        bytes.extend_from_slice(content);
+        end.iter().for_each(|part| bytes.extend_from_slice(part.as_bytes()));
+    }
+    Ok(bytes)
+}
+
+/// As [`to_vec`], to a writer. Everything is checked before the first byte is written.
+///
+/// # Errors
+///
+/// What writing returns, and [`std::io::ErrorKind::InvalidInput`] with the error of [`to_vec`]
+/// inside.
+#[cfg(feature = "std")]
+pub fn write_to(
+    mut writer: impl std::io::Write,
+    leader: Leader,
+    entries: &[(&str, &[u8])],
+) -> std::io::Result<()> {
+    check(leader, entries)
+        .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidInput, error))?;
+    for (id, content) in entries {
+        let [start, end] = frame(leader, id);
+        start.iter().try_for_each(|part| writer.write_all(part.as_bytes()))?;
+        writer.write_all(content)?;
+        end.iter().try_for_each(|part| writer.write_all(part.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// What goes in front of a content and behind it, in parts.
+fn frame(leader: Leader, id: &str) -> [[&str; 7]; 2] {
+    [START, END].map(|marker| ["\n", leader.as_str(), " ", marker, " ", id, "\n"])
+}
+
+/// Whether all entries can be read back; returns the length of the whole bundle.
+fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
+    let mut size = 0_u64;
+    for (entry, (id, content)) in (0_u64..).zip(entries) {
+        if id.is_empty() {
+            // The marker follows an empty line.
+            return Err(Error::EmptyId { entry, offset: size.saturating_add(1) });
+        }
+        if let Some(at) = id.bytes().position(|byte| matches!(byte, b'\r' | b'\n')) {
+            return Err(Error::LineBreakInId { entry, at });
+        }
+        if let Some(marker) = markers(content).find(|marker| marker.leader == leader) {
+            return Err(Error::MarkerInContent { entry, offset: to_u64(marker.start) });
+        }
+        let parts = frame(leader, id).into_iter().flatten().map(str::len);
+        size = parts.chain([content.len()]).map(to_u64).fold(size, u64::saturating_add);
+    }
+    Ok(size)
+}

@@ -1,0 +1,428 @@
+//! The binary layout: what clang-offload-bundler writes, and what nobody should have written.
+
+#![cfg(test)]
+
+use bundle_format::binary::{MAGIC, bundles};
+use bundle_format::{Bundle, Error, Layout};
+use proptest::prelude::*;
+
+const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+const DEVICE: &str = "hip-amdgcn-amd-amdhsa--gfx906";
+
+/// clang-offload-bundler of LLVM 22:
+/// `clang-offload-bundler --type=bc --bundle-align=16 --input=h --input=d --output=b
+/// --targets=host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx906`
+/// where h holds `host\n` and d holds `dev1\n`; 165 bytes.
+fn sample() -> Vec<u8> {
+    let mut data = Vec::new();
+    data.extend(b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0");
+    data.extend(b"\x90\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x1e\0\0\0\0\0\0\0");
+    data.extend(b"host-x86_64-unknown-linux-gnu-");
+    data.extend(b"\xa0\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x1d\0\0\0\0\0\0\0");
+    data.extend(b"hip-amdgcn-amd-amdhsa--gfx906\0\0\0\0\0");
+    data.extend(b"host\n\0\0\0\0\0\0\0\0\0\0\0");
+    data.extend(b"dev1\n");
+    data
+}
+
+// Fields of the sample.
+const COUNT: usize = 24;
+const OFFSET_0: usize = 32;
+const SIZE_0: usize = 40;
+const LEN_0: usize = 48;
+const OFFSET_1: usize = 86;
+const SIZE_1: usize = 94;
+const LEN_1: usize = 102;
+const HEADER_LEN: u64 = 0x8b;
+
+fn with(mut data: Vec<u8>, at: usize, value: u64) -> Vec<u8> {
+    data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    data
+}
+
+fn error(data: &[u8]) -> Error {
+    Bundle::parse(data).unwrap_err()
+}
+
+#[test]
+fn reads_what_the_bundler_writes() {
+    let data = sample();
+    let bundle = Bundle::parse(&data).unwrap();
+    assert_eq!((bundle.len(), bundle.is_empty()), (2, false));
+    assert_eq!((bundle.header_len(), bundle.end()), (HEADER_LEN, 165));
+    let found: Vec<_> = bundle
+        .entries()
+        .map(|e| (e.index(), e.id_str().unwrap(), e.offset(), e.size(), bundle.payload(&e).unwrap()))
+        .collect();
+    assert_eq!(
+        found,
+        [(0, HOST, 0x90, 5, &b"host\n"[..]), (1, DEVICE, 0xa0, 5, &b"dev1\n"[..])],
+    );
+    assert_eq!(bundle.entries().len(), 2);
+}
+
+#[test]
+fn writes_what_the_bundler_writes() {
+    let layout = Layout::new([(HOST, 5), (DEVICE, 5)], 16).unwrap();
+    assert_eq!((layout.len(), layout.is_empty(), layout.total_size()), (2, false, 165));
+    assert_eq!((layout.offset(0), layout.offset(1), layout.offset(2)), (Some(0x90), Some(0xa0), None));
+    assert_eq!((layout.size(1), layout.size(2)), (Some(5), None));
+    assert_eq!(layout.header_bytes(), &sample()[..0x8b]);
+    assert_eq!(layout.gaps().collect::<Vec<_>>(), [0x8b..0x90, 0x95..0xa0]);
+    assert_eq!(layout.to_vec(&[b"host\n", b"dev1\n"]).unwrap(), sample());
+}
+
+#[test]
+fn empty_code_objects_have_offsets_and_padding() {
+    // As clang-offload-bundler of LLVM 22 with --bundle-align=64 and two empty inputs: 192 bytes.
+    let layout = Layout::new([(HOST, 0), (DEVICE, 0)], 64).unwrap();
+    assert_eq!((layout.offset(0), layout.offset(1), layout.total_size()), (Some(192), Some(192), 192));
+    let bytes = layout.to_vec(&[b"", b""]).unwrap();
+    assert_eq!(bytes.len(), 192);
+    assert!(bytes[0x8b..].iter().all(|&byte| byte == 0));
+    let bundle = Bundle::parse(&bytes).unwrap();
+    assert_eq!(bundle.end(), 192);
+    assert_eq!(bundle.entries().map(|e| bundle.payload(&e)).collect::<Vec<_>>(), [Some(&[][..]); 2]);
+}
+
+#[test]
+fn any_alignment_will_do() {
+    let layout = Layout::new([("a", 1), ("b", 1)], 7).unwrap();
+    assert_eq!((layout.offset(0), layout.offset(1)), (Some(84), Some(91)));
+    let layout = Layout::new([("a", 1), ("b", 1)], 1).unwrap();
+    assert_eq!((layout.offset(0), layout.offset(1)), (Some(82), Some(83)));
+    assert_eq!(layout.gaps().count(), 0);
+}
+
+#[test]
+fn a_bundle_may_be_empty() {
+    let bytes = Layout::new::<&str>([], 4096).unwrap().to_vec(&[]).unwrap();
+    assert_eq!(bytes.len(), 32);
+    let bundle = Bundle::parse(&bytes).unwrap();
+    assert!(bundle.is_empty());
+    assert_eq!((bundle.header_len(), bundle.end()), (32, 32));
+    assert_eq!(bundle.entries().count(), 0);
+}
+
+#[test]
+fn writing_refuses_zero_alignment() {
+    assert_eq!(Layout::new([(HOST, 0)], 0).unwrap_err(), Error::ZeroAlignment);
+}
+
+#[test]
+fn writing_refuses_empty_ids() {
+    let expected = Error::EmptyId { entry: 1, offset: 57 };
+    assert_eq!(Layout::new([("a", 0), ("", 0)], 1).unwrap_err(), expected);
+}
+
+#[test]
+fn writing_refuses_what_64_bits_cannot_say() {
+    for (sizes, align, entry) in [
+        ([u64::MAX, 0], 1, 0),
+        ([u64::MAX - 82, 1], 1, 1),
+        ([1, 0], 1 << 63, 1),
+        ([1, 1], u64::MAX, 0),
+    ] {
+        let error = Layout::new(["a", "b"].into_iter().zip(sizes), align).unwrap_err();
+        assert_eq!(error, Error::OffsetOverflow { entry });
+    }
+}
+
+#[test]
+fn writing_refuses_other_payloads_than_laid_out() {
+    let layout = Layout::new([("a", 2), ("b", 3)], 1).unwrap();
+    let found = layout.to_vec(&[b"12"]).unwrap_err();
+    assert_eq!(found, Error::PayloadCount { expected: 2, found: 1 });
+    let found = layout.to_vec(&[b"12", b"3456"]).unwrap_err();
+    assert_eq!(found, Error::PayloadSize { entry: 1, expected: 3, found: 4 });
+}
+
+#[test]
+fn writing_to_memory_refuses_what_does_not_fit() {
+    let layout = Layout::new([("a", 0)], 1 << 62).unwrap();
+    assert_eq!(layout.to_vec(&[b""]).unwrap_err(), Error::OutOfMemory { size: 1 << 62 });
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn streams() {
+    let payloads: [&[u8]; 2] = [b"host\n", b"dev1\n"];
+    let layout = Layout::new([(HOST, 5), (DEVICE, 5)], 16).unwrap();
+    let mut bytes = Vec::new();
+    layout.write_to(&mut bytes, payloads).unwrap();
+    assert_eq!(bytes, sample());
+
+    let inner = |payloads: &[&[u8]]| {
+        let error = layout.write_to(std::io::sink(), payloads.iter().copied()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        *error.into_inner().unwrap().downcast::<Error>().unwrap()
+    };
+    assert_eq!(inner(&[b"host\n"]), Error::PayloadCount { expected: 2, found: 1 });
+    assert_eq!(inner(&[b"host\n", b"dev1\n", b""]), Error::PayloadCount { expected: 2, found: 3 });
+    let found = inner(&[b"host", b"dev1\n"]);
+    assert_eq!(found, Error::PayloadSize { entry: 0, expected: 5, found: 4 });
+    let found = inner(&[b"host\n", b"dev1\n and more"]);
+    assert_eq!(found, Error::PayloadSize { entry: 1, expected: 5, found: 6 });
+}
+
+#[test]
+fn bad_magic() {
+    let mut data = sample();
+    data[23] = b'-';
+    assert_eq!(error(&data), Error::BadMagic);
+    assert_eq!(error(b"\0"), Error::BadMagic);
+}
+
+#[test]
+fn truncated_header() {
+    assert_eq!(error(&sample()[..31]), Error::TruncatedHeader { available: 31 });
+    assert_eq!(error(&[]), Error::TruncatedHeader { available: 0 });
+}
+
+#[test]
+fn too_many_entries() {
+    for count in [6, u64::MAX] {
+        let expected = Error::TooManyEntries { count, available: 165 };
+        assert_eq!(error(&with(sample(), COUNT, count)), expected);
+    }
+}
+
+#[test]
+fn truncated_descriptor() {
+    // The ID of the first entry is said to leave 23 bytes.
+    let data = with(sample(), LEN_0, 165 - 56 - 23);
+    let expected = Error::TruncatedDescriptor { entry: 1, offset: 142, available: 165 };
+    assert_eq!(error(&data), expected);
+}
+
+#[test]
+fn empty_id() {
+    assert_eq!(error(&with(sample(), LEN_0, 0)), Error::EmptyId { entry: 0, offset: 32 });
+    assert_eq!(error(&with(sample(), LEN_1, 0)), Error::EmptyId { entry: 1, offset: 86 });
+}
+
+#[test]
+fn id_beyond_end() {
+    for len in [165 - 110 + 1, u64::MAX] {
+        let expected = Error::IdBeyondEnd { entry: 1, offset: 110, len, available: 165 };
+        assert_eq!(error(&with(sample(), LEN_1, len)), expected);
+    }
+}
+
+#[test]
+fn entry_beyond_end() {
+    for (offset, size) in [(0xa0, 6), (166, 0), (0xa0, u64::MAX), (u64::MAX, u64::MAX)] {
+        let data = with(with(sample(), OFFSET_1, offset), SIZE_1, size);
+        let expected = Error::EntryBeyondEnd { entry: 1, offset, size, available: 165 };
+        assert_eq!(error(&data), expected);
+    }
+}
+
+#[test]
+fn entry_inside_descriptors() {
+    for offset in [0, 32, HEADER_LEN - 1] {
+        let expected = Error::EntryInsideDescriptors { entry: 1, offset, header_len: HEADER_LEN };
+        assert_eq!(error(&with(sample(), OFFSET_1, offset)), expected);
+    }
+}
+
+#[test]
+fn overlapping_entries() {
+    let expected = Error::EntriesOverlap { first: 0, second: 1, offset: 0x94 };
+    assert_eq!(error(&with(sample(), OFFSET_1, 0x94)), expected);
+    // The order of the entries need not be that of the code objects.
+    let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x9c);
+    assert_eq!(error(&data), Error::EntriesOverlap { first: 1, second: 0, offset: 0xa0 });
+    let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x90);
+    assert_eq!(Bundle::parse(&data).unwrap().end(), 165);
+}
+
+#[test]
+fn empty_entries_may_lie_anywhere_inside() {
+    for offset in [0, 33, 0x92, 0xa2, 165] {
+        let data = with(with(sample(), OFFSET_0, offset), SIZE_0, 0);
+        let bundle = Bundle::parse(&data).unwrap();
+        let entry = bundle.entries().next().unwrap();
+        assert_eq!((entry.offset(), bundle.payload(&entry)), (offset, Some(&[][..])));
+        assert_eq!(bundle.end(), 165);
+    }
+}
+
+#[test]
+fn equal_ids_are_kept() {
+    let bytes = Layout::new([("a", 1), ("a", 1)], 1).unwrap().to_vec(&[b"1", b"2"]).unwrap();
+    let bundle = Bundle::parse(&bytes).unwrap();
+    let payloads: Vec<_> = bundle.entries().map(|e| bundle.payload(&e).unwrap()).collect();
+    assert_eq!(payloads, [b"1", b"2"]);
+}
+
+#[test]
+fn ids_need_not_be_utf8() {
+    let bytes = Layout::new([(b"a\xff", 0)], 1).unwrap().to_vec(&[b""]).unwrap();
+    let entry = Bundle::parse(&bytes).unwrap().entries().next().unwrap();
+    assert_eq!(entry.id(), b"a\xff");
+    assert_eq!(entry.id_str(), Err(Error::IdNotUtf8 { valid_up_to: 1 }));
+    assert_eq!(format!("{entry:?}"), r#"Entry { index: 0, id: "a\xff", offset: 58, size: 0 }"#);
+}
+
+/// Reads with ever longer prefixes; returns their lengths.
+fn rounds(data: &[u8], first: usize) -> Vec<usize> {
+    let mut rounds = vec![first];
+    loop {
+        let len = *rounds.last().unwrap();
+        match Bundle::parse_prefix(&data[..len], u64::try_from(data.len()).unwrap()) {
+            Ok(_) => return rounds,
+            Err(error) => {
+                let needed = usize::try_from(error.needed().unwrap()).unwrap();
+                assert!(needed > len && needed <= data.len());
+                rounds.push(needed);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_prefix_is_enough() {
+    let data = sample();
+    assert_eq!(rounds(&data, 0), [0, 32, 82, 164]);
+    assert_eq!(rounds(&data, 0x8b), [0x8b]);
+    let bundle = Bundle::parse_prefix(&data[..0x8b], 165).unwrap();
+    assert_eq!((bundle.len(), bundle.end()), (2, 165));
+    let entry = bundle.entries().nth(1).unwrap();
+    assert_eq!((entry.offset(), entry.size(), bundle.payload(&entry)), (0xa0, 5, None));
+
+    let ids: Vec<_> = (0..1000).map(|i| (format!("{DEVICE}-{i}"), 1)).collect();
+    let bytes = Layout::new(ids, 1).unwrap().to_vec(&[&b"x"[..]; 1000]).unwrap();
+    assert_eq!(rounds(&bytes, 0).len(), 5);
+    assert_eq!(rounds(&bytes, 4096).len(), 4);
+}
+
+#[test]
+fn an_empty_entry_needs_nothing_in_memory() {
+    let data = with(sample(), SIZE_1, 0);
+    let bundle = Bundle::parse_prefix(&data[..0x8b], 165).unwrap();
+    assert_eq!(bundle.payload(&bundle.entries().nth(1).unwrap()), Some(&[][..]));
+}
+
+#[test]
+fn a_count_alone_allocates_nothing() {
+    // Room for 10^15 entries is claimed and cannot be refuted yet.
+    let data = with(sample()[..32].to_vec(), COUNT, 1_000_000_000_000_000);
+    let error = Bundle::parse_prefix(&data, 1 << 55).unwrap_err();
+    assert_eq!(error, Error::Incomplete { needed: 32 + 25_000_000_000_000_000 });
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    for len in 0..165 {
+        assert_eq!(error(&sample()[..len]).needed(), None);
+        let error = Bundle::parse_prefix(&sample()[..len], 165).err();
+        if let Some(error) = error {
+            assert!(error.needed().unwrap() > u64::try_from(len).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_change_of_a_byte_panics() {
+    for at in 0..165 {
+        for value in 0..=255 {
+            let mut data = sample();
+            data[at] = value;
+            for (_, bundle) in bundles(&data).flatten() {
+                for entry in bundle.entries() {
+                    assert_eq!(bundle.payload(&entry).map(<[u8]>::len), usize::try_from(entry.size()).ok());
+                    let _ = format!("{bundle:?} {entry:?}");
+                }
+                assert_eq!(u64::try_from(bundle.entries().count()), Ok(bundle.len()));
+            }
+            let _ = Bundle::parse_prefix(&data[..at], 1 << 40);
+        }
+    }
+}
+
+#[test]
+fn concatenated_bundles() {
+    let data = [sample(), vec![0; 4096 - 165], sample(), sample(), vec![0; 3]].concat();
+    let found: Vec<_> = bundles(&data).map(|result| result.unwrap().0).collect();
+    assert_eq!(found, [0, 4096, 4096 + 165]);
+    assert!(bundles(&[]).next().is_none());
+    assert!(bundles(&[0; 100]).next().is_none());
+}
+
+#[test]
+fn a_bundle_in_a_payload_is_no_bundle_of_its_own() {
+    let inner = sample();
+    let outer = Layout::new([(HOST, 0), (DEVICE, 165)], 4096).unwrap().to_vec(&[b"", &inner]).unwrap();
+    let data = [outer, sample()].concat();
+    let found: Vec<_> = bundles(&data).map(|result| result.unwrap().0).collect();
+    assert_eq!(found, [0, 4096 + 165]);
+}
+
+#[test]
+fn other_data_behind_a_bundle() {
+    let data = [&sample()[..], b"\0\0CCOB"].concat();
+    let mut iter = bundles(&data);
+    assert!(iter.next().unwrap().is_ok());
+    assert_eq!(iter.next().unwrap().unwrap_err(), Error::TrailingData { offset: 167 });
+    assert!(iter.next().is_none());
+}
+
+#[test]
+fn a_damaged_bundle_ends_the_walk() {
+    let data = [sample(), with(sample(), LEN_0, 0), sample()].concat();
+    let mut iter = bundles(&data);
+    assert!(iter.next().unwrap().is_ok());
+    let error = iter.next().unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "at offset 0xa5: bundle entry 0 at 0x20 has an empty ID");
+    let inner = Box::new(Error::EmptyId { entry: 0, offset: 32 });
+    assert_eq!(error, Error::InBundle { offset: 165, error: inner });
+    assert!(iter.next().is_none());
+}
+
+#[test]
+fn messages_are_one_line() {
+    assert_eq!(
+        error(&with(sample(), SIZE_1, u64::MAX)).to_string(),
+        "bundle entry 1 lies at 0xa0..0x1000000000000009f, \
+         beyond the end of the container at 0xa5",
+    );
+    assert_eq!(
+        error(b"\x7fELF").to_string(),
+        "bundle does not start with the magic \"__CLANG_OFFLOAD_BUNDLE__\"",
+    );
+    assert!(sample().starts_with(&MAGIC));
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(
+        entries in prop::collection::vec(("[a-z-]{1,40}", prop::collection::vec(any::<u8>(), 0..50)), 0..6),
+        align in 1_u64..70,
+    ) {
+        let sizes = entries.iter().map(|(id, data)| (id, u64::try_from(data.len()).unwrap()));
+        let layout = Layout::new(sizes, align).unwrap();
+        let payloads: Vec<&[u8]> = entries.iter().map(|(_, data)| &data[..]).collect();
+        let bytes = layout.to_vec(&payloads).unwrap();
+        prop_assert_eq!(u64::try_from(bytes.len()).unwrap(), layout.total_size());
+        let mut streamed = Vec::new();
+        layout.write_to(&mut streamed, payloads).unwrap();
+        prop_assert_eq!(&streamed, &bytes);
+        let bundle = Bundle::parse(&bytes).unwrap();
+        prop_assert_eq!(bundle.end(), layout.total_size());
+        for (i, (entry, (id, data))) in bundle.entries().zip(&entries).enumerate() {
+            prop_assert_eq!(entry.id(), id.as_bytes());
+            prop_assert_eq!(Some(entry.offset()), layout.offset(i));
+            prop_assert_eq!(entry.offset() % align, 0);
+            prop_assert_eq!(bundle.payload(&entry), Some(&data[..]));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_fine(rest in prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..200)) {
+        let data = [&MAGIC[..], &rest].concat();
+        if let Ok(bundle) = Bundle::parse(&data) {
+            prop_assert!(bundle.entries().all(|entry| bundle.payload(&entry).is_some()));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Bundle entry IDs and what goes into one bundle.
+
+#![cfg(test)]
+
+use bundle_format::{CompositionFinding, EntryId, Error, composition};
+use target_id::OffloadKind;
+
+/// Triple, target ID, and whether the triple has three fields.
+fn parts(text: &str) -> (&str, &str, bool) {
+    let id = EntryId::parse(text).unwrap();
+    assert_eq!(id.text(), text);
+    assert_eq!(id.to_string(), text);
+    (id.triple(), id.target_id(), id.is_three_field())
+}
+
+#[test]
+fn fields() {
+    for (text, expected) in [
+        ("hip-amdgcn-amd-amdhsa--gfx906", ("amdgcn-amd-amdhsa-", "gfx906", false)),
+        ("hip-amdgcn-amd-amdhsa--gfx906:xnack-", ("amdgcn-amd-amdhsa-", "gfx906:xnack-", false)),
+        ("hip-amdgcn-amd-amdhsa--gfx9-4-generic:xnack+", ("amdgcn-amd-amdhsa-", "gfx9-4-generic:xnack+", false)),
+        ("hip-amdgcn-amd-amdhsa-unknown-gfx906", ("amdgcn-amd-amdhsa-unknown", "gfx906", false)),
+        ("hip-amdgcn-amd-amdhsa--", ("amdgcn-amd-amdhsa-", "", false)),
+        ("hip-amdgcn-amd-amdhsa-", ("amdgcn-amd-amdhsa-", "", false)),
+        ("host-x86_64-unknown-linux-gnu", ("x86_64-unknown-linux-gnu", "", false)),
+        ("host-x86_64-unknown-linux-gnu-", ("x86_64-unknown-linux-gnu", "", false)),
+        ("host-x86_64---", ("x86_64---", "", false)),
+        ("host----", ("---", "", false)),
+        ("----", ("---", "", false)),
+        ("host-x86_64-unknown-linux-generic", ("x86_64-unknown-linux-generic", "", false)),
+        ("openmp-nvptx64-nvidia-cuda--sm_70", ("nvptx64-nvidia-cuda-", "sm_70", false)),
+        ("odd-a-b-c-d-e-f", ("a-b-c-d", "e-f", false)),
+        // code object V2 and V3
+        ("hip-amdgcn-amd-amdhsa--gfx906+xnack", ("amdgcn-amd-amdhsa-", "gfx906+xnack", false)),
+        // old: no environment
+        ("hip-amdgcn-amd-amdhsa-gfx906", ("amdgcn-amd-amdhsa", "gfx906", true)),
+        ("hip-amdgcn-amd-amdhsa-gfx906:xnack-", ("amdgcn-amd-amdhsa", "gfx906:xnack-", true)),
+        ("hip-amdgcn-amd-amdhsa-gfx906:sramecc-:xnack+", ("amdgcn-amd-amdhsa", "gfx906:sramecc-:xnack+", true)),
+        ("hip-amdgcn-amd-amdhsa-gfx906+xnack", ("amdgcn-amd-amdhsa", "gfx906+xnack", true)),
+        ("hip-amdgcn-amd-amdhsa-gfx9-4-generic", ("amdgcn-amd-amdhsa", "gfx9-4-generic", true)),
+        ("openmp-nvptx64-nvidia-cuda-sm_70", ("nvptx64-nvidia-cuda", "sm_70", true)),
+        ("openmp-nvptx64-nvidia-cuda-sm_70-", ("nvptx64-nvidia-cuda", "sm_70", true)),
+        ("host-x86_64-unknown-linux", ("x86_64-unknown-linux", "", true)),
+        // not old: the environment is no processor
+        ("openmp-nvptx64-nvidia-cuda-sm_7", ("nvptx64-nvidia-cuda-sm_7", "", false)),
+        ("hip-amdgcn-amd-amdhsa-gfx906-gfx908", ("amdgcn-amd-amdhsa-gfx906", "gfx908", false)),
+    ] {
+        assert_eq!(parts(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn too_few_fields() {
+    for (id, fields) in [
+        ("", 1),
+        ("gfx906", 1),
+        ("host-x86_64-linux", 3),
+        ("openmp-amdgcn-amdhsa-gfx906:xnack+", 4),
+        ("hip-amdgcn-amd-amdhsa", 4),
+    ] {
+        let expected = Error::IdFields { id: id.to_owned(), fields };
+        assert_eq!(EntryId::parse(id).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn kinds() {
+    let kind = |text| EntryId::parse(text).unwrap().kind();
+    assert_eq!(kind("hipv4-amdgcn-amd-amdhsa--gfx906"), OffloadKind::HipV4);
+    assert_eq!(kind("Hip-amdgcn-amd-amdhsa--gfx906"), OffloadKind::Other("Hip".to_owned()));
+    assert!(EntryId::parse("host-x86_64---").unwrap().is_host());
+    assert!(!EntryId::parse("hip-x86_64---").unwrap().is_host());
+}
+
+#[test]
+fn targets() {
+    let target = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906:xnack+").unwrap().target();
+    assert_eq!(target.kind(), Some(&OffloadKind::Hip));
+    assert_eq!(target.triple().unwrap().as_written(), "amdgcn-amd-amdhsa-");
+    assert_eq!(target.id(), "gfx906:xnack+");
+}
+
+/// What clang-offload-bundler of LLVM 22 makes of its targets:
+/// `clang-offload-bundler --type=bc --targets=... --input=... --output=b` and `--list` of that.
+#[test]
+fn standardized() {
+    for (given, written) in [
+        ("host-x86_64-unknown-linux-gnu", "host-x86_64-unknown-linux-gnu-"),
+        ("host-x86_64-unknown-linux-", "host-x86_64-unknown-linux-unknown-"),
+        ("host-x86_64-unknown-linux--", "host-x86_64-unknown-linux-unknown-"),
+        ("host-x86_64--linux-gnu", "host-x86_64-unknown-linux-gnu-"),
+        ("host-x86_64-linux-gnu-", "host-x86_64-unknown-linux-gnu-"),
+        ("host-x86_64-linux--gnu", "host-x86_64-unknown-linux-gnu-"),
+        ("host-x86_64---", "host-x86_64-unknown-unknown-unknown-"),
+        ("host-amd64-unknown-linux-gnu", "host-amd64-unknown-linux-gnu-"),
+        ("host-x86_64-pc-windows-", "host-x86_64-pc-windows-msvc-"),
+        ("host-x86_64-w64-mingw32-", "host-x86_64-w64-windows-gnu-"),
+        ("host-armv7-none-linux-androideabi", "host-armv7-none-linux-android-"),
+        ("host-x86_64-apple-macosx11.0-", "host-x86_64-apple-macosx11.0-unknown-"),
+        ("openmp-amdgcn-amd-amdhsa-llvm-gfx906", "openmp-amdgcn-amd-amdhsa--gfx906"),
+        ("openmp-amdgcn--amdhsa--gfx906", "openmp-amdgcn-unknown-amdhsa--gfx906"),
+        ("openmp-amdgcn-amd-amdpal--gfx906", "openmp-amdgcn-amd-amdpal-unknown-gfx906"),
+        ("openmp-nvptx64-nvidia-cuda--sm_70", "openmp-nvptx64-nvidia-cuda-unknown-sm_70"),
+        ("hip-spirv64-amd-amdhsa-unknown-amdgcnspirv", "hip-spirv64-amd-amdhsa--amdgcnspirv"),
+        ("hip-spirv64----generic", "hip-spirv64-unknown-unknown-unknown-generic"),
+        ("hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-", "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-"),
+    ] {
+        assert_eq!(EntryId::parse(given).unwrap().standardized(), written);
+    }
+}
+
+#[test]
+fn standardizing_loses_no_target_id() {
+    for (given, written) in [
+        ("hip-amdgcn-amd-amdhsa--gfx999", "hip-amdgcn-amd-amdhsa--gfx999"),
+        ("hip-amdgcn-amd-amdhsa--gfx940", "hip-amdgcn-amd-amdhsa--gfx940"),
+        ("hip-amdgcn-amd-amdhsa-gfx906", "hip-amdgcn-amd-amdhsa--gfx906"),
+        ("openmp-nvptx64-nvidia-cuda-sm_70-", "openmp-nvptx64-nvidia-cuda-unknown-sm_70"),
+        ("host-x86_64-unknown-linux-gnu-foo", "host-x86_64-unknown-linux-gnu-foo"),
+        ("host-x86_64-unknown-linux", "host-x86_64-unknown-linux-unknown-"),
+    ] {
+        assert_eq!(EntryId::parse(given).unwrap().standardized(), written);
+    }
+}
+
+#[test]
+fn canonical() {
+    for (given, written) in [
+        ("hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-", "hip-amdgcn-amd-amdhsa--gfx906:sramecc-:xnack+"),
+        ("hip-amdgcn-amd-amdhsa--tahiti", "hip-amdgcn-amd-amdhsa--gfx600"),
+        ("hip-amdgcn-amd-amdhsa--gfx999", "hip-amdgcn-amd-amdhsa--gfx999"),
+        ("hip-amdgcn-amd-amdhsa--gfx906:foo", "hip-amdgcn-amd-amdhsa--gfx906:foo"),
+        ("hip-amdgcn-amd-amdhsa--gfx906+xnack", "hip-amdgcn-amd-amdhsa--gfx906+xnack"),
+        ("host-x86_64-unknown-linux-gnu", "host-x86_64-unknown-linux-gnu-"),
+    ] {
+        assert_eq!(EntryId::parse(given).unwrap().canonical(), written);
+    }
+}
+
+#[test]
+fn good_bundles_have_no_findings() {
+    assert_eq!(composition([]), []);
+    let ids = [
+        "host-x86_64-unknown-linux-gnu-",
+        "hipv4-amdgcn-amd-amdhsa--gfx906:xnack+",
+        "hipv4-amdgcn-amd-amdhsa--gfx906:xnack-",
+        "hipv4-amdgcn-amd-amdhsa--gfx908",
+        "openmp-amdgcn-amd-amdhsa--gfx906",
+        "hip-spirv64-amd-amdhsa--amdgcnspirv",
+        "openmp-nvptx64-nvidia-cuda--sm_70",
+        "hip-amdgcn-amd-amdhsa--gfx900+xnack",
+        "hip-amdgcn-amd-amdhsa--gfx999",
+    ];
+    assert_eq!(composition(ids), []);
+}
+
+#[test]
+fn duplicates() {
+    let ids = [
+        "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-",
+        "hip-amdgcn-amd-amdhsa-unknown-gfx906:sramecc-:xnack+",
+        "hip-amdgcn-amd-amdhsa--gfx908",
+        "hip-amdgcn-amd-amdhsa--gfx908",
+    ];
+    let findings = composition(ids);
+    let duplicate = |first: usize, second: usize| CompositionFinding::Duplicate {
+        first,
+        second,
+        first_id: ids[first].to_owned(),
+        second_id: ids[second].to_owned(),
+    };
+    assert_eq!(findings, [duplicate(0, 1), duplicate(2, 3)]);
+    assert_eq!(
+        findings[0].to_string(),
+        "bundle entries 0 and 1 have the IDs \"hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-\" and \
+         \"hip-amdgcn-amd-amdhsa-unknown-gfx906:sramecc-:xnack+\", which mean the same",
+    );
+    assert_eq!(
+        findings[1].to_string(),
+        "bundle entries 2 and 3 both have the ID \"hip-amdgcn-amd-amdhsa--gfx908\"",
+    );
+}
+
+#[test]
+fn features_in_some_entries_only() {
+    // Found in both directions; the bundler of LLVM 22 lets the second pass.
+    for ids in [
+        ["odd", "hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack+"],
+        ["odd", "hip-amdgcn-amd-amdhsa--gfx906:sramecc+:xnack+", "hip-amdgcn-amd-amdhsa--gfx906:xnack-"],
+    ] {
+        let findings = composition(ids);
+        assert_eq!(findings.len(), 2);
+        assert!(matches!(findings[0], CompositionFinding::InvalidId { index: 0, .. }));
+        assert!(matches!(findings[1], CompositionFinding::FeatureInOneOnly { first: 1, second: 2, .. }));
+        assert!(findings[1].to_string().contains("only one has a setting for "), "{}", findings[1]);
+    }
+}
+
+#[test]
+fn invalid_ids() {
+    let findings = composition(["hip-gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack", "hip-gfx906"]);
+    let error = Error::IdFields { id: "hip-gfx906".to_owned(), fields: 2 };
+    assert_eq!(findings.len(), 4);
+    assert_eq!(
+        findings[0],
+        CompositionFinding::InvalidId { index: 0, id: "hip-gfx906".to_owned(), error: error.clone() },
+    );
+    assert!(matches!(
+        findings[1],
+        CompositionFinding::InvalidTargetId { index: 1, error: target_id::Error::MissingSign { .. }, .. },
+    ));
+    assert_eq!(findings[2], CompositionFinding::InvalidId { index: 2, id: "hip-gfx906".to_owned(), error });
+    assert!(matches!(findings[3], CompositionFinding::Duplicate { first: 0, second: 2, .. }));
+    assert_eq!(
+        findings[0].to_string(),
+        "bundle entry 0: bundle entry ID \"hip-gfx906\" has 2 fields between its \"-\", expected \
+         \"<kind>-<arch>-<vendor>-<os>-<environment>\" with or without \"-<target id>\"",
+    );
+    assert_eq!(findings.iter().map(CompositionFinding::index).collect::<Vec<_>>(), [0, 1, 2, 2]);
+}

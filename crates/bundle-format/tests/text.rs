@@ -1,0 +1,275 @@
+//! The text layout: what clang-offload-bundler writes, and what happens to files.
+
+#![cfg(test)]
+
+use bundle_format::text::{Leader, is_text_bundle, to_vec};
+use bundle_format::{Error, TextBundle};
+use proptest::prelude::*;
+
+const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+const DEVICE: &str = "hip-amdgcn-amd-amdhsa--gfx906";
+
+/// clang-offload-bundler of LLVM 22:
+/// `clang-offload-bundler --type=s --input=h --input=e --output=b
+/// --targets=host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx906`
+/// where h holds `host\n` and e is empty.
+const SAMPLE: &str = "
+# __CLANG_OFFLOAD_BUNDLE____START__ host-x86_64-unknown-linux-gnu-
+host
+
+# __CLANG_OFFLOAD_BUNDLE____END__ host-x86_64-unknown-linux-gnu-
+
+# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx906
+
+# __CLANG_OFFLOAD_BUNDLE____END__ hip-amdgcn-amd-amdhsa--gfx906
+";
+
+fn read(text: &str) -> Vec<(String, String)> {
+    let bundle = TextBundle::parse(text.as_bytes()).unwrap();
+    bundle
+        .entries()
+        .map(|entry| {
+            let start = usize::try_from(entry.offset()).unwrap();
+            assert!(text.as_bytes()[start..].starts_with(entry.content()));
+            let content = String::from_utf8(entry.content().to_vec()).unwrap();
+            (entry.id_str().unwrap().to_owned(), content)
+        })
+        .collect()
+}
+
+fn error(text: &str) -> Error {
+    TextBundle::parse(text.as_bytes()).unwrap_err()
+}
+
+/// Changes the first match only.
+fn change(from: &str, to: &str) -> String {
+    assert!(SAMPLE.contains(from));
+    SAMPLE.replacen(from, to, 1)
+}
+
+fn entry(id: &str, content: &str) -> (String, String) {
+    (id.to_owned(), content.to_owned())
+}
+
+#[test]
+fn reads_what_the_bundler_writes() {
+    let bundle = TextBundle::parse(SAMPLE.as_bytes()).unwrap();
+    assert_eq!(bundle.leader(), Leader::Hash);
+    assert_eq!(bundle.entries().map(|e| (e.index(), e.offset())).collect::<Vec<_>>(), [(0, 68), (1, 204)]);
+    assert_eq!(read(SAMPLE), [entry(HOST, "host\n"), entry(DEVICE, "")]);
+}
+
+#[test]
+fn writes_what_the_bundler_writes() {
+    let entries: [(&str, &[u8]); 2] = [(HOST, b"host\n"), (DEVICE, b"")];
+    assert_eq!(to_vec(Leader::Hash, &entries).unwrap(), SAMPLE.as_bytes());
+    assert_eq!(to_vec(Leader::Slashes, &[]).unwrap(), b"");
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn streams() {
+    use bundle_format::text::write_to;
+    let entries: [(&str, &[u8]); 2] = [(HOST, b"host\n"), (DEVICE, b"")];
+    let mut bytes = Vec::new();
+    write_to(&mut bytes, Leader::Hash, &entries).unwrap();
+    assert_eq!(bytes, SAMPLE.as_bytes());
+    let error = write_to(&mut bytes, Leader::Hash, &[(HOST, b""), ("", b"")]).unwrap_err();
+    let error = *error.into_inner().unwrap().downcast::<Error>().unwrap();
+    assert_eq!(error, Error::EmptyId { entry: 1, offset: 136 });
+    assert_eq!(bytes.len(), SAMPLE.len());
+}
+
+#[test]
+fn file_types_have_leaders() {
+    for (types, leader) in [
+        (&["i", "ii", "cui", "hipi"][..], Some(Leader::Slashes)),
+        (&["d", "s"], Some(Leader::Hash)),
+        (&["ll"], Some(Leader::Semicolon)),
+        (&["bc", "o", "a", "gch", "ast", "", "S"], None),
+    ] {
+        for file_type in types {
+            assert_eq!(Leader::for_type(file_type), leader, "{file_type}");
+        }
+    }
+}
+
+#[test]
+fn every_leader_is_found() {
+    for leader in [Leader::Slashes, Leader::Hash, Leader::Semicolon] {
+        let bytes = to_vec(leader, &[(HOST, b"text")]).unwrap();
+        assert!(is_text_bundle(&bytes));
+        let bundle = TextBundle::parse(&bytes).unwrap();
+        assert_eq!(bundle.leader(), leader);
+        assert_eq!(bundle.entries().next().unwrap().content(), b"text");
+    }
+}
+
+#[test]
+fn sniffing_takes_the_first_line_that_is_not_empty() {
+    assert!(is_text_bundle(&SAMPLE.as_bytes()[..64]));
+    assert!(is_text_bundle(&SAMPLE.as_bytes()[1..]));
+    assert!(is_text_bundle(SAMPLE.replace('\n', "\r\n").as_bytes()));
+    assert!(!is_text_bundle(format!("text\n{SAMPLE}").as_bytes()));
+    assert!(!is_text_bundle(b"__CLANG_OFFLOAD_BUNDLE__\0"));
+    assert!(!is_text_bundle(b"\n# __CLANG_OFFLOAD_BUNDLE____END__ host"));
+    assert!(!is_text_bundle(b"\n# __CLANG_OFFLOAD_BUNDLE____START__"));
+    assert!(!is_text_bundle(b""));
+}
+
+#[test]
+fn contents_are_kept_as_they_are() {
+    let contents: [&[u8]; 6] = [b"", b"\n", b"\r\n", b"no newline", b"a\n\n\nb\r", b"\xff\0"];
+    for content in contents {
+        let bytes = to_vec(Leader::Semicolon, &[(HOST, content), (DEVICE, content)]).unwrap();
+        let bundle = TextBundle::parse(&bytes).unwrap();
+        assert!(bundle.entries().all(|entry| entry.content() == content), "{content:?}");
+    }
+}
+
+#[test]
+fn a_start_in_the_first_line_counts() {
+    assert_eq!(read(&SAMPLE[1..]), read(SAMPLE));
+}
+
+#[test]
+fn an_end_right_behind_its_start_is_an_empty_entry() {
+    let text = change("gfx906\n\n#", "gfx906\n#");
+    assert_eq!(read(&text), read(SAMPLE));
+}
+
+#[test]
+fn the_last_line_needs_no_newline() {
+    assert_eq!(read(SAMPLE.trim_end()), read(SAMPLE));
+}
+
+#[test]
+fn lines_may_end_in_cr_lf() {
+    let text = SAMPLE.replace('\n', "\r\n");
+    assert_eq!(read(&text), [entry(HOST, "host\r\n"), entry(DEVICE, "")]);
+}
+
+#[test]
+fn what_lies_outside_of_entries_is_ignored() {
+    let text = format!("one\n{}two\n{SAMPLE}three", change("# __CLANG", "# other\n# __CLANG"));
+    assert_eq!(read(&text), [read(SAMPLE), read(SAMPLE)].concat());
+}
+
+#[test]
+fn markers_count_at_the_start_of_a_line_only() {
+    let text = change("host\n", "x # __CLANG_OFFLOAD_BUNDLE____END__ no\n## __CLANG_OFFLOAD_BUNDLE____END__ no\n");
+    assert_eq!(read(&text)[0].1.lines().count(), 2);
+    let text = change("host\n", "// __CLANG_OFFLOAD_BUNDLE____END__ no\n");
+    assert_eq!(read(&text)[0].1.lines().count(), 1);
+}
+
+#[test]
+fn no_markers() {
+    assert_eq!(error(""), Error::NoMarkers);
+    assert_eq!(error("__CLANG_OFFLOAD_BUNDLE__"), Error::NoMarkers);
+    assert_eq!(error("% __CLANG_OFFLOAD_BUNDLE____START__ a\n"), Error::NoMarkers);
+    let found = TextBundle::parse_with(b"text", Leader::Hash).unwrap_err();
+    assert_eq!(found, Error::NoMarkers);
+}
+
+#[test]
+fn wrong_leader() {
+    let found = TextBundle::parse_with(SAMPLE.as_bytes(), Leader::Slashes).unwrap_err();
+    let expected = Error::WrongLeader { offset: 1, found: Leader::Hash, expected: Leader::Slashes };
+    assert_eq!(found, expected);
+    assert_eq!(
+        found.to_string(),
+        "text bundle has markers behind \"#\" from offset 0x1 on, expected \"//\"",
+    );
+}
+
+#[test]
+fn missing_end() {
+    let at = SAMPLE.rfind("\n#").unwrap();
+    assert_eq!(error(&SAMPLE[..at]), Error::MissingEnd { entry: 1, offset: 137 });
+    assert_eq!(error(&SAMPLE[..100]), Error::MissingEnd { entry: 0, offset: 1 });
+}
+
+#[test]
+fn end_of_another_entry() {
+    // The end of the first entry is missing, so the one of the second is met.
+    let text = change("# __CLANG_OFFLOAD_BUNDLE____END__", "# END");
+    let Error::EndMismatch { entry: 0, start, end, .. } = error(&text) else { panic!() };
+    assert_eq!((&start[..], &end[..]), (HOST, DEVICE));
+}
+
+#[test]
+fn end_without_start() {
+    // The form of the first proposal, which was never written.
+    let text = "text\n# __CLANG_OFFLOAD_BUNDLE____END__ host\n";
+    assert_eq!(error(text), Error::EndWithoutStart { offset: 5 });
+    assert_eq!(error(&format!("{SAMPLE}{text}")), Error::EndWithoutStart { offset: 273 });
+}
+
+#[test]
+fn start_without_newline() {
+    let text = &SAMPLE[..203];
+    assert!(text.ends_with("gfx906"));
+    let expected = Error::StartWithoutNewline { entry: 1, offset: 137 };
+    assert_eq!(TextBundle::parse(text.as_bytes()).unwrap_err(), expected);
+}
+
+#[test]
+fn empty_id() {
+    let text = "# __CLANG_OFFLOAD_BUNDLE____START__ \n# __CLANG_OFFLOAD_BUNDLE____END__ \n";
+    assert_eq!(error(text), Error::EmptyId { entry: 0, offset: 0 });
+}
+
+#[test]
+fn writing_refuses_markers_in_contents() {
+    for (content, offset) in [
+        ("# __CLANG_OFFLOAD_BUNDLE____END__ ", 0),
+        ("a\n# __CLANG_OFFLOAD_BUNDLE____START__ b\n", 2),
+    ] {
+        let found = to_vec(Leader::Hash, &[(HOST, b""), (DEVICE, content.as_bytes())]).unwrap_err();
+        assert_eq!(found, Error::MarkerInContent { entry: 1, offset });
+        // Behind another leader it is text like any other.
+        assert!(to_vec(Leader::Slashes, &[(HOST, content.as_bytes())]).is_ok());
+    }
+}
+
+#[test]
+fn writing_refuses_odd_ids() {
+    let found = to_vec(Leader::Hash, &[("", b"")]).unwrap_err();
+    assert_eq!(found, Error::EmptyId { entry: 0, offset: 1 });
+    for id in ["ab\n", "ab\r"] {
+        let found = to_vec(Leader::Hash, &[(id, b"")]).unwrap_err();
+        assert_eq!(found, Error::LineBreakInId { entry: 0, at: 2 });
+    }
+}
+
+#[test]
+fn no_truncation_and_no_change_of_a_byte_panics() {
+    for at in 0..SAMPLE.len() {
+        let _ = TextBundle::parse(&SAMPLE.as_bytes()[..at]);
+        for value in 0..=255 {
+            let mut data = SAMPLE.as_bytes().to_vec();
+            data[at] = value;
+            let _ = (TextBundle::parse(&data), TextBundle::parse_with(&data, Leader::Slashes), is_text_bundle(&data));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(
+        entries in prop::collection::vec(
+            ("[a-z+:-]{1,20}", "([a\r\n#]|# __CLANG_OFFLOAD_BUNDLE____|END__ |START__ ){0,12}"),
+            1..4,
+        ),
+    ) {
+        let borrowed: Vec<(&str, &[u8])> =
+            entries.iter().map(|(id, content)| (&id[..], content.as_bytes())).collect();
+        // Either it is refused or nothing is lost.
+        if let Ok(bytes) = to_vec(Leader::Hash, &borrowed) {
+            let bundle = TextBundle::parse(&bytes).unwrap();
+            let found: Vec<_> = bundle.entries().map(|e| (e.id_str().unwrap(), e.content())).collect();
+            prop_assert_eq!(found, borrowed);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One module per codec, and the choice between them.
+
+#![cfg_attr(
+    not(any(feature = "miniz_oxide", feature = "ruzstd", feature = "zstd")),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_variables,
+        clippy::ptr_arg,
+        reason = "without codecs nothing is decoded"
+    )
+)]
+
+use alloc::vec::Vec;
+
+use crate::header::to_u64;
+use crate::{Codec, Error, Fault, Method, WriteOptions};
+
+#[cfg(feature = "zstd")]
+mod libzstd;
+#[cfg(feature = "ruzstd")]
+mod pure_zstd;
+#[cfg(feature = "ruzstd")]
+mod xxh64;
+#[cfg(feature = "miniz_oxide")]
+mod zlib;
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+mod zstd_frame;
+
+/// A compressed stream and what the header says of it.
+pub(crate) struct Input<'a> {
+    /// The stream, and in version 1 whatever follows it.
+    pub(crate) stream: &'a [u8],
+    /// Where the stream starts, from the start of the container.
+    pub(crate) offset: u64,
+    /// Whether the stream has to end with `stream`.
+    pub(crate) exact: bool,
+    /// How long the result has to be; within the caller's limits.
+    pub(crate) uncompressed_size: u64,
+}
+
+impl Input<'_> {
+    /// A position in the stream, from the start of the container.
+    pub(crate) fn at(&self, position: usize) -> u64 {
+        self.offset.saturating_add(to_u64(position))
+    }
+
+    fn bad_stream(&self, method: Method, position: usize, fault: Fault) -> Error {
+        Error::BadStream {
+            method,
+            offset: self.at(position),
+            fault,
+        }
+    }
+
+    /// Checks where the stream ends.
+    fn check_end(&self, method: Method, position: usize) -> Result<(), Error> {
+        if self.exact && position != self.stream.len() {
+            return Err(Error::TrailingBytes {
+                method,
+                offset: self.at(position),
+                end: self.at(self.stream.len()),
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks that exactly as much came out as the header says.
+    fn check_output(&self, len: usize) -> Result<(), Error> {
+        let actual = to_u64(len);
+        let expected = self.uncompressed_size;
+        match actual.cmp(&expected) {
+            core::cmp::Ordering::Less => Err(Error::OutputTooShort { expected, actual }),
+            core::cmp::Ordering::Equal => Ok(()),
+            core::cmp::Ordering::Greater => Err(Error::OutputTooLong { expected }),
+        }
+    }
+
+    /// The size of the result as this machine counts memory.
+    fn output_len(&self) -> Result<usize, Error> {
+        let size = self.uncompressed_size;
+        usize::try_from(size).map_err(|_| Error::OutOfMemory { size })
+    }
+}
+
+/// Makes room for `total` bytes in all.
+fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Error> {
+    out.try_reserve_exact(total.saturating_sub(out.len()))
+        .map_err(|_| Error::OutOfMemory {
+            size: to_u64(total),
+        })
+}
+
+/// Decodes one stream; returns the data and the length of the stream.
+pub(crate) fn decode(method: Method, input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
+    match method.codec() {
+        #[cfg(feature = "miniz_oxide")]
+        Some(Codec::MinizOxide) => zlib::decode(input),
+        #[cfg(feature = "ruzstd")]
+        Some(Codec::Ruzstd) => pure_zstd::decode(input),
+        #[cfg(feature = "zstd")]
+        Some(Codec::Libzstd) => libzstd::decode(input),
+        _ => Err(no_codec(method)),
+    }
+}
+
+/// Appends `data`, compressed, to `out`.
+pub(crate) fn encode(
+    method: Method,
+    data: &[u8],
+    options: &WriteOptions,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    match method.codec() {
+        #[cfg(feature = "miniz_oxide")]
+        Some(Codec::MinizOxide) => zlib::encode(data, options, out),
+        #[cfg(feature = "ruzstd")]
+        Some(Codec::Ruzstd) => {
+            pure_zstd::encode(data, options, out);
+            Ok(())
+        }
+        #[cfg(feature = "zstd")]
+        Some(Codec::Libzstd) => libzstd::encode(data, options, out),
+        _ => Err(no_codec(method)),
+    }
+}
+
+fn no_codec(method: Method) -> Error {
+    match method.name() {
+        Some(_) => Error::CodecNotCompiled { method },
+        None => Error::UnknownMethod { method },
+    }
+}
+
+#[cfg(test)]
+mod tests;

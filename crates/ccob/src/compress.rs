@@ -1,0 +1,126 @@
+//! From a bundle to a compressed bundle.
+
+use alloc::vec::Vec;
+
+use crate::header::{check_uncompressed_size, header_bytes, to_u64};
+use crate::{Error, Method, Version, codec};
+
+/// How [`compress`] writes.
+///
+/// ```
+/// use ccob::{Version, WriteOptions};
+///
+/// let options = WriteOptions::default().with_version(Version::V2).with_level(19);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// The version of the header; 3 by default.
+    pub version: Version,
+    /// The compression method; by default Zstandard where it is compiled in, else zlib.
+    pub method: Method,
+    /// The compression level; by default what Clang takes: 3 for Zstandard, 6 for zlib.
+    ///
+    /// A level beyond the codec's range is moved into it, as libzstd does by itself:
+    /// `miniz_oxide` has 0 to 10, libzstd from far below zero to 22. `ruzstd` has one level,
+    /// about libzstd's first, and takes it whatever is asked for; [`Method::codec`] tells which
+    /// codec is at work.
+    pub level: Option<i32>,
+    /// Worker threads for libzstd, at least one; 1 by default. Others do not use it. It has no
+    /// influence on the bytes written.
+    pub threads: u32,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            version: Version::V3,
+            method: Method::default(),
+            level: None,
+            threads: 1,
+        }
+    }
+}
+
+impl WriteOptions {
+    /// These options with another version.
+    #[must_use]
+    pub fn with_version(mut self, version: Version) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// These options with another compression method.
+    #[must_use]
+    pub fn with_method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// These options with a compression level.
+    #[must_use]
+    pub fn with_level(mut self, level: i32) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    /// These options with another number of worker threads.
+    #[must_use]
+    pub fn with_threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+}
+
+/// Compresses `data`, a bundle, into a container.
+///
+/// The same data and options give the same bytes, on every machine and with any number of
+/// threads; another codec, or another version of it, may give others. With feature `std` large
+/// data is hashed on a second thread meanwhile.
+///
+/// # Errors
+///
+/// [`Error::UnknownMethod`], [`Error::CodecNotCompiled`], [`Error::UncompressedSizeLimit`] and
+/// [`Error::TotalSizeLimit`] if 32 bits do not suffice for a size in version 1 or 2,
+/// [`Error::OutOfMemory`], [`Error::EncoderFailed`].
+pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
+    let WriteOptions {
+        version, method, ..
+    } = *options;
+    let uncompressed_size = to_u64(data.len());
+    check_uncompressed_size(version, uncompressed_size)?;
+
+    // The payload is written behind room for the header, so that nothing has to move later.
+    let mut out = alloc::vec![0; version.header_len()];
+    let (encoded, hash) = alongside_hash(data, || codec::encode(method, data, options, &mut out));
+    encoded?;
+
+    let header = header_bytes(version, method, to_u64(out.len()), uncompressed_size, hash)?;
+    if let Some(room) = out.get_mut(..header.len()) {
+        room.copy_from_slice(&header);
+    }
+    Ok(out)
+}
+
+/// Runs `work` and hashes `data`: MD5 takes about half as long as fast compression, so at once.
+#[cfg(feature = "std")]
+fn alongside_hash<T>(data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {
+    /// Below this a thread costs more than it saves.
+    const WORTH_A_THREAD: usize = 1 << 20;
+
+    if data.len() < WORTH_A_THREAD {
+        return (work(), crate::hash(data));
+    }
+    std::thread::scope(|scope| {
+        // No thread to be had is no reason to fail.
+        let hasher = std::thread::Builder::new().spawn_scoped(scope, || crate::hash(data));
+        let result = work();
+        let hash = hasher.ok().and_then(|hasher| hasher.join().ok());
+        (result, hash.unwrap_or_else(|| crate::hash(data)))
+    })
+}
+
+#[cfg(not(feature = "std"))]
+fn alongside_hash<T>(data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {
+    (work(), crate::hash(data))
+}

@@ -1,0 +1,115 @@
+//! From a compressed bundle to the bundle inside it.
+
+use alloc::vec::Vec;
+
+use crate::header::to_u64;
+use crate::{Error, Header, codec};
+
+/// How much a compressed bundle may expand to.
+///
+/// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
+/// choice. It is checked before anything is allocated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The most bytes of uncompressed data to accept; 2 GiB by default.
+    pub max_uncompressed: u64,
+}
+
+impl Limits {
+    /// These limits with another maximum of uncompressed bytes.
+    #[must_use]
+    pub fn with_max_uncompressed(mut self, max_uncompressed: u64) -> Self {
+        self.max_uncompressed = max_uncompressed;
+        self
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_uncompressed: 2 << 30,
+        }
+    }
+}
+
+/// What [`decompress`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decompressed {
+    /// The uncompressed data: a bundle, binary or text.
+    pub data: Vec<u8>,
+    /// Bytes of input that the container takes, its header included. Padding or the next
+    /// container may start here.
+    pub consumed: u64,
+    /// The header.
+    pub header: Header,
+}
+
+/// Decompresses the container that `data` starts with, and verifies its hash.
+///
+/// `data` may continue behind the container, with padding or another one:
+/// [`Decompressed::consumed`] says where. A container of version 2 or 3 ends where its total size
+/// says, and its stream has to end there too; one of version 1 ends with its stream.
+///
+/// Memory is bounded by [`Limits`], and by what the payload can expand to: a header that promises
+/// more than the blocks of its frame can hold is refused before anything is allocated, and zlib
+/// output grows as it arrives. libzstd decodes straight into the result. `ruzstd` keeps the
+/// frame's window besides, which in frames like Clang's is as large as the result.
+///
+/// # Errors
+///
+/// Those of [`Header::parse`], [`Error::TooLarge`], [`Error::CodecNotCompiled`], and for payloads
+/// that are damaged or do not fit the header [`Error::BadStream`], [`Error::TrailingBytes`],
+/// [`Error::ImplausibleSize`], [`Error::FrameSizeMismatch`], [`Error::OutputTooShort`],
+/// [`Error::OutputTooLong`], [`Error::HashMismatch`]; [`Error::OutOfMemory`].
+pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
+    let decompressed = decompress_unverified(data, limits)?;
+    let stored = decompressed.header.hash();
+    let computed = crate::hash(&decompressed.data);
+    if stored != computed {
+        return Err(Error::HashMismatch { stored, computed });
+    }
+    Ok(decompressed)
+}
+
+/// Like [`decompress`], but does not look at the hash, just as LLVM does not.
+///
+/// For diagnosis, and for callers who compare [`hash`](crate::hash()) with [`Header::hash`]
+/// themselves.
+///
+/// # Errors
+///
+/// Those of [`decompress`], except for [`Error::HashMismatch`].
+pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
+    let available = to_u64(data.len());
+    let header = Header::parse(data, available)?;
+    let uncompressed_size = header.uncompressed_size();
+    if uncompressed_size > limits.max_uncompressed {
+        return Err(Error::TooLarge {
+            uncompressed_size,
+            max: limits.max_uncompressed,
+        });
+    }
+
+    let end = header.total_size().unwrap_or(available);
+    let truncated = Error::Truncated {
+        total_size: end,
+        available,
+    };
+    let stream = usize::try_from(end)
+        .ok()
+        .and_then(|end| data.get(header.header_len()..end))
+        .ok_or(truncated)?;
+    let input = codec::Input {
+        stream,
+        offset: to_u64(header.header_len()),
+        exact: header.total_size().is_some(),
+        uncompressed_size,
+    };
+    let (data, stream_len) = codec::decode(header.method(), &input)?;
+    Ok(Decompressed {
+        data,
+        consumed: input.at(stream_len),
+        header,
+    })
+}

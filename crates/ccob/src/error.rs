@@ -1,0 +1,230 @@
+//! Everything that can be wrong, as data.
+
+use core::fmt;
+
+use crate::{Method, Version};
+
+/// What is wrong with a compressed bundle, or why one cannot be written.
+///
+/// Offsets count bytes from the start of the container, that is, from its magic.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The data does not start with [`MAGIC`](crate::MAGIC).
+    #[error("compressed bundle starts with {found:02x?} instead of the magic \"CCOB\"")]
+    BadMagic {
+        /// The first four bytes.
+        found: [u8; 4],
+    },
+
+    /// The data ends inside the header.
+    #[error("compressed bundle header is truncated: {available} bytes, {needed} needed")]
+    TruncatedHeader {
+        /// Bytes there are.
+        available: u64,
+        /// Bytes needed to read on: 8 before the version is known, then the header's length.
+        needed: u64,
+    },
+
+    /// The version in the header is none of 1, 2 and 3.
+    #[error("compressed bundle version {version} is unknown, expected 1, 2 or 3")]
+    UnknownVersion {
+        /// The version in the header.
+        version: u16,
+    },
+
+    /// The method in the header is neither zlib nor Zstandard.
+    #[error("compressed bundle method {} is unknown, expected 0 (zlib) or 1 (zstd)", method.0)]
+    UnknownMethod {
+        /// The method in the header.
+        method: Method,
+    },
+
+    /// The total size in the header does not even cover the header.
+    #[error(
+        "compressed bundle has a total size of {total_size} bytes, less than its header of {header_len}"
+    )]
+    TotalSizeTooSmall {
+        /// The total size in the header.
+        total_size: u64,
+        /// The length of the header.
+        header_len: u64,
+    },
+
+    /// The container reaches beyond the end of what it lies in.
+    #[error("compressed bundle is truncated: total size of {total_size} bytes, {available} there")]
+    Truncated {
+        /// The total size in the header.
+        total_size: u64,
+        /// Bytes from the start of the container to the end of the data.
+        available: u64,
+    },
+
+    /// The header promises more data than the caller allows, see [`Limits`](crate::Limits).
+    #[error("compressed bundle expands to {uncompressed_size} bytes, more than the limit of {max}")]
+    TooLarge {
+        /// The uncompressed size in the header.
+        uncompressed_size: u64,
+        /// The limit.
+        max: u64,
+    },
+
+    /// The header promises more data than the payload can possibly hold.
+    #[error(
+        "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its payload holds at most {at_most}"
+    )]
+    ImplausibleSize {
+        /// The uncompressed size in the header.
+        uncompressed_size: u64,
+        /// The most that the blocks of the payload can expand to.
+        at_most: u64,
+    },
+
+    /// The header and the Zstandard frame in the payload record different sizes.
+    #[error(
+        "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its zstd frame {frame_size}"
+    )]
+    FrameSizeMismatch {
+        /// The uncompressed size in the header of the compressed bundle.
+        uncompressed_size: u64,
+        /// The content size in the header of the frame.
+        frame_size: u64,
+    },
+
+    /// The payload expands to less than the header says.
+    #[error("compressed bundle expands to {actual} bytes, less than the {expected} in its header")]
+    OutputTooShort {
+        /// The uncompressed size in the header.
+        expected: u64,
+        /// What came out.
+        actual: u64,
+    },
+
+    /// The payload expands to more than the header says.
+    #[error("compressed bundle expands to more than the {expected} bytes in its header")]
+    OutputTooLong {
+        /// The uncompressed size in the header.
+        expected: u64,
+    },
+
+    /// The compressed stream ends before the container does.
+    #[error(
+        "compressed bundle payload has bytes after its {method} stream, which ends at {offset:#x}; expected the end at {end:#x}"
+    )]
+    TrailingBytes {
+        /// The compression method.
+        method: Method,
+        /// Where the stream ends.
+        offset: u64,
+        /// Where the container ends.
+        end: u64,
+    },
+
+    /// The compressed stream is faulty.
+    #[error("compressed bundle payload has a faulty {method} stream at {offset:#x}: {fault}")]
+    BadStream {
+        /// The compression method.
+        method: Method,
+        /// Where the fault lies; the start of the stream if the codec does not know.
+        offset: u64,
+        /// What the fault is.
+        fault: Fault,
+    },
+
+    /// The data is not what was compressed: its MD5 begins differently.
+    #[error(
+        "compressed bundle hash mismatch: {stored:#018x} in the header, {computed:#018x} computed"
+    )]
+    HashMismatch {
+        /// The hash in the header.
+        stored: u64,
+        /// The hash of the decompressed data.
+        computed: u64,
+    },
+
+    /// The method is known, but this build has no codec for it.
+    #[error("compressed bundle method {method} is not compiled in")]
+    CodecNotCompiled {
+        /// The method.
+        method: Method,
+    },
+
+    /// The data is too long for the version's 32-bit uncompressed size.
+    #[error(
+        "uncompressed size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
+    )]
+    UncompressedSizeLimit {
+        /// The version asked for.
+        version: Version,
+        /// The length of the data.
+        size: u64,
+    },
+
+    /// The container becomes too long for the version's 32-bit total size.
+    #[error(
+        "total size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
+    )]
+    TotalSizeLimit {
+        /// The version asked for.
+        version: Version,
+        /// The length of header and payload.
+        size: u64,
+    },
+
+    /// There is not enough memory, or address space, for the data.
+    #[error("compressed bundle needs {size} bytes of memory that are not available")]
+    OutOfMemory {
+        /// The size of the allocation that failed.
+        size: u64,
+    },
+
+    /// The codec refused to compress, for instance because it could not start a thread.
+    #[error("compressed bundle cannot be written: the {method} encoder failed")]
+    EncoderFailed {
+        /// The compression method.
+        method: Method,
+    },
+}
+
+/// What is wrong with a compressed stream, see [`Error::BadStream`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The stream does not start as one of its method does.
+    BadMagic,
+    /// A skippable Zstandard frame, where one with data is expected.
+    SkippableFrame,
+    /// A bit that RFC 8878 reserves is set in the frame header.
+    ReservedBit,
+    /// The frame needs a dictionary, and compressed bundles have none.
+    Dictionary,
+    /// The frame asks for a window of 2^32 bytes or more, which libzstd does not read either.
+    WindowTooLarge,
+    /// A block of the reserved type 3.
+    ReservedBlock,
+    /// A block larger than the format allows: the smaller of the window and 128 KiB.
+    BlockTooLarge,
+    /// The stream ends early.
+    EndsEarly,
+    /// The stream's own checksum (Adler-32 or XXH64) does not match the data.
+    Checksum,
+    /// Any other damage that the codec finds.
+    Damaged,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::BadMagic => "bad magic",
+            Self::SkippableFrame => "skippable frame",
+            Self::ReservedBit => "reserved bit set in the frame header",
+            Self::Dictionary => "dictionary required",
+            Self::WindowTooLarge => "window too large",
+            Self::ReservedBlock => "reserved block type",
+            Self::BlockTooLarge => "block too large",
+            Self::EndsEarly => "stream ends early",
+            Self::Checksum => "checksum mismatch",
+            Self::Damaged => "damaged data",
+        })
+    }
+}

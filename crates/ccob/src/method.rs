@@ -1,0 +1,161 @@
+//! Versions, compression methods and the codecs behind them.
+
+use core::fmt;
+
+/// The version of a compressed bundle's header.
+///
+/// Clang wrote version 1 in LLVM 18, version 2 in LLVM 19 to 21, and writes version 3 since LLVM 22.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Version {
+    /// No total size; a 32-bit uncompressed size.
+    V1,
+    /// Total and uncompressed size of 32 bits.
+    V2,
+    /// Total and uncompressed size of 64 bits.
+    V3,
+}
+
+impl Version {
+    /// The version with this number, if there is one.
+    #[must_use]
+    pub const fn from_number(number: u16) -> Option<Self> {
+        match number {
+            1 => Some(Self::V1),
+            2 => Some(Self::V2),
+            3 => Some(Self::V3),
+            _ => None,
+        }
+    }
+
+    /// The number as it stands in the header: 1, 2 or 3.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
+    }
+
+    /// Bytes of the header, and so the offset of the payload: 20, 24 or 32.
+    #[must_use]
+    pub const fn header_len(self) -> usize {
+        match self {
+            Self::V1 => 20,
+            Self::V2 => 24,
+            Self::V3 => 32,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.number(), f)
+    }
+}
+
+/// How a payload is compressed: the number in the header, whether known or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Method(pub u16);
+
+impl Method {
+    /// One zlib stream (RFC 1950).
+    pub const ZLIB: Self = Self(0);
+    /// One Zstandard frame (RFC 8878).
+    pub const ZSTD: Self = Self(1);
+
+    /// The name of a known method, as Clang prints it: `zlib` or `zstd`.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::ZLIB => Some("zlib"),
+            Self::ZSTD => Some("zstd"),
+            _ => None,
+        }
+    }
+
+    /// The codec that reads and writes this method in this build; `None` if there is none.
+    ///
+    /// With both Zstandard codecs compiled in, libzstd is the one.
+    #[must_use]
+    pub const fn codec(self) -> Option<Codec> {
+        match self {
+            Self::ZLIB if cfg!(feature = "miniz_oxide") => Some(Codec::MinizOxide),
+            Self::ZSTD if cfg!(feature = "zstd") => Some(Codec::Libzstd),
+            Self::ZSTD if cfg!(feature = "ruzstd") => Some(Codec::Ruzstd),
+            _ => None,
+        }
+    }
+}
+
+/// What the Clang Offload Bundler takes: Zstandard where it is compiled in, else zlib.
+impl Default for Method {
+    fn default() -> Self {
+        if Self::ZSTD.codec().is_none() && Self::ZLIB.codec().is_some() {
+            Self::ZLIB
+        } else {
+            Self::ZSTD
+        }
+    }
+}
+
+/// The name, or the number of a method without one.
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.pad(name),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+/// The library that does the work for a [`Method`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// `miniz_oxide`: zlib in Rust, levels 0 to 10.
+    MinizOxide,
+    /// `ruzstd`: Zstandard in Rust. Reads everything; writes at one level, about libzstd's first.
+    Ruzstd,
+    /// libzstd: Zstandard in C, all levels, worker threads, long-distance matching.
+    Libzstd,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn numbers_and_versions_go_back_and_forth() {
+        for number in 0..=u16::MAX {
+            match Version::from_number(number) {
+                Some(version) => assert_eq!(version.number(), number),
+                None => assert!(!(1..=3).contains(&number)),
+            }
+        }
+    }
+
+    #[test]
+    fn methods_print_their_name_or_number() {
+        assert_eq!(Method::ZLIB.to_string(), "zlib");
+        assert_eq!(Method::ZSTD.to_string(), "zstd");
+        assert_eq!(Method(7).to_string(), "7");
+    }
+
+    #[test]
+    fn codecs_follow_the_features() {
+        assert_eq!(
+            Method::ZLIB.codec().is_some(),
+            cfg!(feature = "miniz_oxide")
+        );
+        assert_eq!(
+            Method::ZSTD.codec().is_some(),
+            cfg!(any(feature = "zstd", feature = "ruzstd"))
+        );
+        #[cfg(feature = "zstd")]
+        assert_eq!(Method::ZSTD.codec(), Some(Codec::Libzstd));
+        assert_eq!(Method(2).codec(), None);
+    }
+}

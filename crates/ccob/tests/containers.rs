@@ -1,0 +1,284 @@
+//! Whole containers: those of LLVM, and our own.
+
+use ccob::{
+    Error, Header, Limits, Method, Version, WriteOptions, compress, decompress,
+    decompress_unverified, hash,
+};
+
+/// `printf 'device code, device code, device code' > d.bin; : > e.bin; clang-offload-bundler
+/// --type=bc --targets=host-x86_64-unknown-linux-gnu,hip-amdgcn-amd-amdhsa--gfx906
+/// --input=e.bin --input=d.bin --output=plain.bc` of LLVM 22.1.8.
+const PLAIN: &str = "
+    5f5f434c414e475f4f46464c4f41445f 42554e444c455f5f0200000000000000
+    8b000000000000000000000000000000 1e00000000000000686f73742d783836
+    5f36342d756e6b6e6f776e2d6c696e75 782d676e752d8b000000000000002500
+    0000000000001d000000000000006869 702d616d6467636e2d616d642d616d64
+    6873612d2d6766783930366465766963 6520636f64652c2064657669636520
+    636f64652c2064657669636520636f6465";
+
+/// The same with `--compress` and `COMPRESSED_BUNDLE_FORMAT_VERSION=2`, without the header.
+const FRAME: &str = "
+    28b52ffd20b0bd0300f4055f5f434c41 4e475f4f46464c4f41445f42554e444c
+    455f5f02008b001e00686f73742d7838 365f36342d756e6b6e6f776e2d6c696e
+    75782d676e752d251d69702d616d6467 636e6873612d2d676678393036646576
+    69636520636f64652c200900c084d9ad 555907de01c7ccea658035209b18c003";
+
+/// Its header, and the one with `COMPRESSED_BUNDLE_FORMAT_VERSION=3`.
+const V2: &str = "43434f42 0200 0100 98000000 b0000000 ca8b5610b4da32c1";
+const V3: &str = "43434f42 0300 0100 a000000000000000 b000000000000000 ca8b5610b4da32c1";
+
+/// Version 1 is no longer written; this is its header by the table, for the same frame.
+const V1: &str = "43434f42 0100 0100 b0000000 ca8b5610b4da32c1";
+
+/// "abc" in zlib (stored, by hand), in version 1 and 2; the MD5 is from RFC 1321.
+const ABC_V1: &str = "
+    43434f42 0100 0000 03000000 900150983cd24fb0
+    7801 010300fcff 616263 024d0127";
+const ABC_V2: &str = "
+    43434f42 0200 0000 26000000 03000000 900150983cd24fb0
+    7801 010300fcff 616263 024d0127";
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+    digits
+        .chunks(2)
+        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
+fn container(header: &str) -> Vec<u8> {
+    [bytes(header), bytes(FRAME)].concat()
+}
+
+/// The containers that this build can read, each with its content.
+fn readable() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = Vec::new();
+    if Method::ZSTD.codec().is_some() {
+        all.extend([V1, V2, V3].map(|header| (container(header), bytes(PLAIN))));
+    }
+    if Method::ZLIB.codec().is_some() {
+        all.extend([ABC_V1, ABC_V2].map(|hex| (bytes(hex), b"abc".to_vec())));
+    }
+    all
+}
+
+fn writable() -> Vec<Method> {
+    [Method::ZLIB, Method::ZSTD]
+        .into_iter()
+        .filter(|method| method.codec().is_some())
+        .collect()
+}
+
+const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
+
+#[test]
+fn samples_decompress() {
+    for (container, content) in readable() {
+        let found = decompress(&container, &Limits::default()).unwrap();
+        assert_eq!(found.data, content);
+        assert_eq!(found.consumed, container.len() as u64);
+        assert_eq!(found.header.uncompressed_size(), content.len() as u64);
+        assert_eq!(found.header.hash(), hash(&content));
+    }
+}
+
+#[test]
+fn next_container_is_found_behind_padding() {
+    for (first, content) in readable() {
+        for padding in [0, 1, 138] {
+            for (second, second_content) in readable() {
+                let section = [&first[..], &vec![0; padding], &second].concat();
+                let found = decompress(&section, &Limits::default()).unwrap();
+                assert_eq!(found.data, content);
+                assert_eq!(found.consumed, first.len() as u64);
+
+                let next = usize::try_from(found.consumed).unwrap() + padding;
+                let found = decompress(&section[next..], &Limits::default()).unwrap();
+                assert_eq!(found.data, second_content);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_fails() {
+    for (container, _) in readable() {
+        for len in 0..container.len() {
+            assert!(decompress(&container[..len], &Limits::default()).is_err());
+        }
+    }
+}
+
+/// The hash finds whatever the stream does not. Changes of the hash itself are found by it too.
+#[test]
+fn every_changed_byte_fails() {
+    for (container, content) in readable() {
+        for at in 0..container.len() {
+            for change in 1..=u8::MAX {
+                let mut container = container.clone();
+                container[at] ^= change;
+                match decompress(&container, &Limits::default()) {
+                    Err(_) => {}
+                    // Other bytes of the stream for the same data.
+                    Ok(found) => {
+                        assert_eq!(found.data, content);
+                        assert!(at >= found.header.header_len());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_hash() {
+    for (mut container, content) in readable() {
+        let stored = hash(&content) ^ 1;
+        let header = Header::parse(&container, 1000).unwrap();
+        container[header.header_len() - 8] ^= 1;
+        let error = Error::HashMismatch {
+            stored,
+            computed: hash(&content),
+        };
+        assert_eq!(decompress(&container, &Limits::default()), Err(error));
+
+        let found = decompress_unverified(&container, &Limits::default()).unwrap();
+        assert_eq!(found.data, content);
+        assert_eq!(found.header.hash(), stored);
+    }
+}
+
+#[test]
+fn hash_of_leading_zeros_is_printed_in_full() {
+    let error = Error::HashMismatch {
+        stored: 0xab,
+        computed: u64::MAX,
+    };
+    assert_eq!(
+        error.to_string(),
+        "compressed bundle hash mismatch: 0x00000000000000ab in the header, \
+         0xffffffffffffffff computed"
+    );
+}
+
+#[test]
+fn limit_is_inclusive_and_checked_first() {
+    for (container, content) in readable() {
+        let size = content.len() as u64;
+        let limits = |max| Limits::default().with_max_uncompressed(max);
+        assert!(decompress(&container, &limits(size)).is_ok());
+        let error = Error::TooLarge {
+            uncompressed_size: size,
+            max: size - 1,
+        };
+        assert_eq!(decompress(&container, &limits(size - 1)), Err(error));
+    }
+    // The claim alone is enough, whatever the payload.
+    let mut claim = bytes(V3);
+    claim[8] = 32;
+    claim[16..24].fill(0xFF);
+    assert_eq!(
+        decompress(&claim, &Limits::default()),
+        Err(Error::TooLarge {
+            uncompressed_size: u64::MAX,
+            max: 2 << 30
+        })
+    );
+}
+
+#[test]
+fn total_size_that_cuts_the_stream_or_leaves_bytes() {
+    if Method::ZSTD.codec().is_none() {
+        return;
+    }
+    let mut short = container(V2);
+    short[8] -= 1;
+    assert!(matches!(
+        decompress(&short, &Limits::default()),
+        Err(Error::BadStream { offset: 0x97, .. })
+    ));
+    let mut long = container(V2);
+    long[8] += 1;
+    long.push(0);
+    assert_eq!(
+        decompress(&long, &Limits::default()),
+        Err(Error::TrailingBytes {
+            method: Method::ZSTD,
+            offset: 0x98,
+            end: 0x99
+        })
+    );
+}
+
+#[test]
+fn missing_codec() {
+    for (container, method) in [(container(V2), Method::ZSTD), (bytes(ABC_V2), Method::ZLIB)] {
+        if method.codec().is_none() {
+            let error = Error::CodecNotCompiled { method };
+            assert_eq!(
+                decompress(&container, &Limits::default()),
+                Err(error.clone())
+            );
+            let options = WriteOptions::default().with_method(method);
+            assert_eq!(compress(b"abc", &options), Err(error));
+        }
+    }
+    let method = Method(7);
+    let options = WriteOptions::default().with_method(method);
+    assert_eq!(
+        compress(b"abc", &options),
+        Err(Error::UnknownMethod { method })
+    );
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let large: Vec<u8> = (0..200_000_u32)
+        .flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes())
+        .collect();
+    for method in writable() {
+        for version in VERSIONS {
+            for data in [&b""[..], b"a", &bytes(PLAIN), &large[..70_000]] {
+                for level in [None, Some(-7), Some(0), Some(1), Some(9), Some(99)] {
+                    let mut options = WriteOptions::default()
+                        .with_version(version)
+                        .with_method(method);
+                    options.level = level;
+                    let container = compress(data, &options).unwrap();
+                    let found = decompress(&container, &Limits::default()).unwrap();
+                    assert_eq!(found.data, data);
+                    assert_eq!(found.consumed, container.len() as u64);
+                    assert_eq!(found.header.version(), version);
+                    assert_eq!(found.header.method(), method);
+                    assert_eq!(compress(data, &options), Ok(container));
+                }
+            }
+        }
+    }
+}
+
+/// Also for data that is long enough for a thread of its own, and for several workers.
+#[test]
+fn threads_do_not_change_the_bytes() {
+    let data: Vec<u8> = (0..300_000_u32)
+        .flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes())
+        .collect();
+    for method in writable() {
+        let options = WriteOptions::default().with_method(method).with_level(1);
+        let one = compress(&data, &options).unwrap();
+        for threads in [0, 2, 3] {
+            let container = compress(&data, &options.clone().with_threads(threads));
+            assert!(container == Ok(one.clone()));
+        }
+        assert!(decompress(&one, &Limits::default()).unwrap().data == data);
+    }
+}
+
+/// Clang's frames record the size, in a single segment and without a checksum; so do those of
+/// libzstd here. Behind that the bytes depend on the version of libzstd.
+#[cfg(feature = "zstd")]
+#[test]
+fn libzstd_writes_frames_like_those_of_clang() {
+    let written = compress(&bytes(PLAIN), &WriteOptions::default()).unwrap();
+    assert_eq!(written[32..38], container(V3)[32..38]);
+}

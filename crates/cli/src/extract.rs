@@ -1,0 +1,253 @@
+//! `offload extract`: device images into files of their own.
+
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use fat_object::{Finding, Image, ImageFormat, ReadSeek, Severity, Visitor};
+
+use crate::output::{Outputs, safe_name};
+use crate::select::{Selection, triple_text};
+use crate::{Outcome, input, report, style};
+
+/// Write device images into files, under safe generated names
+///
+/// Every image that --target and --index choose is written, and one line is printed for each. All files appear
+/// together when the input was read to its end without error; a malformed input writes nothing. Empty images
+/// and the bundler's host placeholders are only written when --index asks for them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload extract libfoo.so                              all images, into this directory
+  offload extract libfoo.so --target gfx90a -o images    what a gfx90a can load, into images/
+  offload extract libfoo.so --index 3 --stdout | llvm-objdump -d -
+
+Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index that `offload ls`
+shows, and the extension by what the image is (hsaco, cubin, bc, spv, ptx, o). Existing files are replaced.")]
+pub(crate) struct Args {
+    /// The file to take images from; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
+    /// Only the image with this number in the first column of `offload ls`. Repeatable
+    #[arg(long, value_name = "N")]
+    index: Vec<usize>,
+    /// Directory to write to, made if it does not exist
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        conflicts_with = "stdout"
+    )]
+    output: PathBuf,
+    /// Write the one chosen image to standard output
+    #[arg(long)]
+    stdout: bool,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let file = input::display(&args.file);
+    let mut extractor = Extractor {
+        args,
+        file: &file,
+        sink: Sink::new(args)?,
+        written: Vec::new(),
+        seen: Vec::new(),
+        errors: 0,
+    };
+    let walked = input::open(&args.file).and_then(|mut input| {
+        fat_object::walk(input.as_mut(), &args.limits.options(), &mut extractor)
+    });
+    let Extractor {
+        sink,
+        written,
+        seen,
+        errors,
+        ..
+    } = extractor;
+    if let Err(error) = walked {
+        report::error(&format_args!("{file}: {error}"));
+        return Ok(Outcome::Faults);
+    }
+    if errors > 0 {
+        report::error(&format_args!("{file}: nothing was written"));
+        return Ok(Outcome::Faults);
+    }
+    if written.is_empty() {
+        report::error(&format_args!("{file}: {}", nothing_matched(&seen)));
+        return Ok(Outcome::Faults);
+    }
+    match sink {
+        Sink::Files(outputs) => {
+            let mut out = io::stdout().lock();
+            for (path, written) in outputs.commit()?.iter().zip(&written) {
+                let what = style::printable(&written.what);
+                writeln!(
+                    out,
+                    "{}  {}  {what}",
+                    path.display(),
+                    style::size(written.size)
+                )?;
+            }
+            out.flush()?;
+        }
+        Sink::Stdout(mut spool) if written.len() == 1 => {
+            spool.rewind()?;
+            let mut out = io::stdout().lock();
+            io::copy(&mut spool, &mut out)?;
+            out.flush()?;
+        }
+        Sink::Stdout(_) => {
+            let n = written.len();
+            report::error(&format_args!(
+                "{file}: {n} images match, --stdout takes one: choose with --index N"
+            ));
+            return Ok(Outcome::Faults);
+        }
+    }
+    Ok(Outcome::Clean)
+}
+
+fn nothing_matched(seen: &[String]) -> String {
+    if seen.is_empty() {
+        return "no device images".to_owned();
+    }
+    let mut ids: Vec<&str> = Vec::new();
+    for id in seen {
+        if !ids.contains(&id.as_str()) && ids.len() < 40 {
+            ids.push(id);
+        }
+    }
+    format!("no image matches; it has {}", ids.join(", "))
+}
+
+/// Where images go until the whole input was seen.
+enum Sink {
+    Files(Outputs),
+    Stdout(std::fs::File),
+}
+
+impl Sink {
+    fn new(args: &Args) -> io::Result<Self> {
+        Ok(match args.stdout {
+            true => Sink::Stdout(tempfile::tempfile()?),
+            false => Sink::Files(Outputs::new(&args.output)?),
+        })
+    }
+}
+
+struct Written {
+    size: u64,
+    what: String,
+}
+
+struct Extractor<'a> {
+    args: &'a Args,
+    file: &'a str,
+    sink: Sink,
+    written: Vec<Written>,
+    /// Names of the images that were not chosen, for the message when none was.
+    seen: Vec<String>,
+    errors: usize,
+}
+
+impl Extractor<'_> {
+    fn chooses(&self, image: &Image<'_, '_>) -> bool {
+        if !self.args.index.is_empty() {
+            return self.args.index.contains(&image.index())
+                && self.args.selection.includes(image.target());
+        }
+        let substance = !matches!(
+            image.format(),
+            ImageFormat::Empty | ImageFormat::HostPlaceholder
+        );
+        substance && self.args.selection.includes(image.target())
+    }
+}
+
+impl Visitor for Extractor<'_> {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let what = describe(image);
+        if !self.chooses(image) {
+            self.seen.push(format!("#{} {what}", image.index()));
+            return Ok(());
+        }
+        if let Some(compression) = image.compression() {
+            report::warning(&format_args!(
+                "{}: image {} is compressed by itself ({}) and is written as stored",
+                self.file,
+                image.index(),
+                compression.method()
+            ));
+        }
+        let name = file_name(&self.args.file, image);
+        let size = match &mut self.sink {
+            Sink::Files(outputs) => outputs.write(name, image.reader())?,
+            // One image at most reaches standard output; the others are only counted.
+            Sink::Stdout(spool) if self.written.is_empty() => io::copy(&mut image.reader(), spool)?,
+            Sink::Stdout(_) => 0,
+        };
+        self.written.push(Written { size, what });
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        report::finding(self.file, finding);
+        self.errors += usize::from(finding.severity() == Severity::Error);
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(&self.args.file, name)
+    }
+}
+
+/// The bundle entry ID, or what stands for it elsewhere.
+fn describe(image: &Image<'_, '_>) -> String {
+    match image.id() {
+        Some(id) => id.to_owned(),
+        None => identity(image),
+    }
+}
+
+/// `kind-triple-target`, without the parts that are not known.
+fn identity(image: &Image<'_, '_>) -> String {
+    let target = image.target();
+    let kind = target.kind().map(ToString::to_string);
+    let parts = [
+        kind.as_deref(),
+        triple_text(target),
+        Some(target.id()).filter(|id| !id.is_empty()),
+    ];
+    let known: Vec<_> = parts.into_iter().flatten().collect();
+    if known.is_empty() {
+        "image".to_owned()
+    } else {
+        known.join("-")
+    }
+}
+
+fn file_name(input: &Path, image: &Image<'_, '_>) -> String {
+    const LONGEST: usize = 180;
+    let stem = input.file_stem().filter(|_| input.as_os_str() != "-");
+    let stem = stem.map_or("stdin".into(), |stem| stem.to_string_lossy());
+    let mut name = format!(
+        "{}.{}.{}",
+        safe_name(&stem),
+        image.index(),
+        safe_name(&identity(image))
+    );
+    // All of it is ASCII now.
+    name.truncate(LONGEST);
+    // A hidden file or an option is not what anybody wants; the stem is the user's, the rest starts with neither.
+    if name.starts_with(['.', '-']) {
+        name.insert(0, '_');
+    }
+    let extension = match image.compression() {
+        Some(compression) => format!("{}.{}", image.format().extension(), compression.method()),
+        None => image.format().extension().to_owned(),
+    };
+    format!("{name}.{extension}")
+}

@@ -1,0 +1,245 @@
+//! `offload ls`: every device image in any file.
+
+mod row;
+mod view;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use fat_object::{
+    Container, ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Severity, Summary,
+    Visitor,
+};
+
+use crate::select::Selection;
+use crate::{Outcome, input, report};
+use row::Row;
+use view::{Item, Totals};
+
+/// List every device image in any file: kind, triple, target, format, size
+///
+/// Looks into ELF, COFF, PE and Mach-O files, archives, bundles, compressed bundles, packages and NVIDIA
+/// fatbinaries, at any depth, and lists images in file order with totals per target.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload ls libfoo.so
+  offload ls --tree libfoo.a                      show the nesting of containers
+  offload ls --target gfx90a:xnack+ *.so          only what this GPU can load
+  offload ls --json libfoo.so | jq -r '.[].target' | sort -u
+
+STORED and SHARE of images in a compressed bundle are their part of the bundle's compressed size (~).")]
+pub(crate) struct Args {
+    /// Files to look into; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
+    /// Print one JSON array of all images of all files
+    #[arg(long)]
+    json: bool,
+    /// Show images below the containers they lie in
+    #[arg(long, conflicts_with = "json")]
+    tree: bool,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    if args.json {
+        run_json(args)
+    } else {
+        run_table(args)
+    }
+}
+
+fn run_table(args: &Args) -> io::Result<Outcome> {
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut outcome = Outcome::Clean;
+    let mut totals = Totals::default();
+    for (nth, path) in args.files.iter().enumerate() {
+        let (listing, summary) = list(args, path);
+        if nth > 0 {
+            writeln!(out)?;
+        }
+        let file = input::display(path);
+        let mut own = Totals::default();
+        if let Ok(summary) = &summary {
+            view::heading(&mut out, &file, summary, listing.thin_size)?;
+            own.add_file(summary.size + listing.thin_size);
+            totals.add_file(summary.size + listing.thin_size);
+        }
+        for row in listing.items.iter().filter_map(Item::row) {
+            own.add(row);
+            totals.add(row);
+        }
+        if listing.rows() > 0 {
+            match args.tree {
+                true => view::tree(&mut out, &listing.items)?,
+                false => view::flat(&mut out, &listing.items, own.file_size())?,
+            }
+            view::totals(&mut out, &own)?;
+        }
+        // Keep what is printed and what is complained about in order on a shared terminal.
+        out.flush()?;
+        if complain(&file, &listing, &summary, &args.selection) {
+            outcome = Outcome::Faults;
+        }
+    }
+    if args.files.len() > 1 && totals.images() > 0 {
+        writeln!(out)?;
+        view::grand_total(&mut out, &totals)?;
+    }
+    out.flush()?;
+    Ok(outcome)
+}
+
+fn run_json(args: &Args) -> io::Result<Outcome> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut outcome = Outcome::Clean;
+    let mut first = true;
+    write!(out, "[")?;
+    for path in &args.files {
+        let (listing, summary) = list(args, path);
+        for row in listing.items.iter().filter_map(Item::row) {
+            write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
+            serde_json::to_writer(&mut out, row)?;
+            first = false;
+        }
+        if complain(&input::display(path), &listing, &summary, &args.selection) {
+            outcome = Outcome::Faults;
+        }
+    }
+    writeln!(out, "{}]", if first { "" } else { "\n" })?;
+    out.flush()?;
+    Ok(outcome)
+}
+
+/// Prints what was wrong with a file; true if something was.
+fn complain(
+    file: &str,
+    listing: &Listing<'_>,
+    summary: &io::Result<Summary>,
+    selection: &Selection,
+) -> bool {
+    for (severity, message) in &listing.findings {
+        match severity {
+            Severity::Error => report::error(&format_args!("{file}: {message}")),
+            Severity::Warning => report::warning(&format_args!("{file}: {message}")),
+        }
+    }
+    let errors = listing
+        .findings
+        .iter()
+        .any(|(severity, _)| *severity == Severity::Error);
+    match summary {
+        Err(error) => {
+            report::error(&format_args!("{file}: {error}"));
+            true
+        }
+        Ok(summary) => {
+            if listing.rows() == 0 && !errors {
+                report::note(&format_args!("{file}: {}", nothing(summary, selection)));
+            }
+            errors
+        }
+    }
+}
+
+/// Why a listing is empty.
+fn nothing(summary: &Summary, selection: &Selection) -> String {
+    if summary.images > 0 && !selection.is_everything() {
+        return format!(
+            "none of its {} images serves the given target",
+            summary.images
+        );
+    }
+    match summary.format {
+        ImageFormat::Empty => "the file is empty".to_owned(),
+        ImageFormat::Unknown => {
+            "no device images: not an object, library, archive or container".to_owned()
+        }
+        format if format.may_hold_images() => "no device images".to_owned(),
+        format => format!("the file is a bare image ({format}), in no container"),
+    }
+}
+
+fn list<'a>(args: &'a Args, path: &'a Path) -> (Listing<'a>, io::Result<Summary>) {
+    let mut listing = Listing {
+        file: input::display(path),
+        path,
+        selection: &args.selection,
+        depth: 0,
+        thin_size: 0,
+        items: Vec::new(),
+        findings: Vec::new(),
+    };
+    let summary = input::open(path).and_then(|mut input| {
+        fat_object::walk(input.as_mut(), &args.limits.options(), &mut listing)
+    });
+    (listing, summary)
+}
+
+/// Collects the rows of one file.
+struct Listing<'a> {
+    file: String,
+    path: &'a Path,
+    selection: &'a Selection,
+    depth: usize,
+    /// Size of the files that a thin archive names: its images lie there.
+    thin_size: u64,
+    items: Vec<Item>,
+    findings: Vec<(Severity, String)>,
+}
+
+impl Listing<'_> {
+    fn rows(&self) -> usize {
+        self.items
+            .iter()
+            .filter(|item| item.row().is_some())
+            .count()
+    }
+}
+
+impl Visitor for Listing<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        if container.kind() == ContainerKind::Member
+            && container.location() == Location::ThinMember(0)
+        {
+            self.thin_size = self.thin_size.saturating_add(container.size());
+        }
+        self.items.push(Item::container(self.depth, container));
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if self.selection.includes(image.target()) {
+            self.items
+                .push(Item::image(self.depth, Row::new(&self.file, image)));
+        }
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        self.findings
+            .push((finding.severity(), finding.to_string()));
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.depth -= 1;
+        // A container in which nothing was listed is not worth a line.
+        if self
+            .items
+            .last()
+            .is_some_and(|item| item.row().is_none() && item.depth() >= self.depth)
+        {
+            self.items.pop();
+        }
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(self.path, name)
+    }
+}

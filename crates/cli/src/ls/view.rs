@@ -1,0 +1,232 @@
+//! The table, the tree and the totals.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use fat_object::{Container, ImageFormat, Summary};
+
+use super::row::Row;
+use crate::style::{self, BAR, COLUMN, HEADING, PLAIN, TARGET};
+use crate::table::{Align, Table};
+
+/// A line of the tree: a container, or an image at its depth.
+#[derive(Debug)]
+pub(super) struct Item {
+    depth: usize,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Container(String),
+    Image(Box<Row>),
+}
+
+impl Item {
+    pub(super) fn container(depth: usize, container: &Container<'_>) -> Self {
+        let name = container
+            .path()
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let size = style::size(container.size());
+        let text = match container.compression() {
+            Some(c) => format!(
+                "{name}  {}, {size} of {}",
+                c.method(),
+                style::size(c.uncompressed_size())
+            ),
+            None => format!("{name}  {size}"),
+        };
+        Item {
+            depth,
+            what: What::Container(text),
+        }
+    }
+
+    pub(super) fn image(depth: usize, row: Row) -> Self {
+        Item {
+            depth,
+            what: What::Image(Box::new(row)),
+        }
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    pub(super) fn row(&self) -> Option<&Row> {
+        match &self.what {
+            What::Container(_) => None,
+            What::Image(row) => Some(row),
+        }
+    }
+}
+
+/// `libfoo.so  1.2 MiB, ELF`; `thin` is the size of the files that a thin archive names.
+pub(super) fn heading(
+    out: &mut dyn Write,
+    file: &str,
+    summary: &Summary,
+    thin: u64,
+) -> io::Result<()> {
+    let size = style::size(summary.size);
+    write!(
+        out,
+        "{HEADING}{file}{HEADING:#}  {size}, {}",
+        summary.format
+    )?;
+    if thin > 0 {
+        write!(out, ", naming files of {}", style::size(thin))?;
+    }
+    writeln!(out)
+}
+
+pub(super) fn flat(out: &mut dyn Write, items: &[Item], file_size: u64) -> io::Result<()> {
+    let mut table = Table::default()
+        .column("#", Align::Right, COLUMN)
+        .column("KIND", Align::Left, PLAIN)
+        .column("TRIPLE", Align::Left, PLAIN)
+        .column("TARGET", Align::Left, TARGET)
+        .column("FORMAT", Align::Left, PLAIN)
+        .column("SIZE", Align::Right, PLAIN)
+        .column("STORED", Align::Right, PLAIN)
+        .column("", Align::Left, BAR)
+        .column("SHARE", Align::Right, PLAIN)
+        .column("IN", Align::Left, COLUMN);
+    for row in items.iter().filter_map(Item::row) {
+        table.row(&[
+            row.index.to_string(),
+            or_dash(row.kind.as_deref()),
+            or_dash(row.triple.as_deref()),
+            or_dash(row.target.as_deref()),
+            row.format.to_string(),
+            style::size(row.size),
+            row.stored_text(),
+            style::bar(row.stored(), file_size),
+            style::percent(row.stored(), file_size),
+            row.path.join(" "),
+        ]);
+    }
+    table.print(out, "  ")
+}
+
+pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
+    for item in items {
+        write!(out, "{:indent$}", "", indent = 2 + 2 * item.depth)?;
+        match &item.what {
+            What::Container(text) => writeln!(out, "{}", style::printable(text))?,
+            What::Image(row) => {
+                let parts = [row.kind.as_deref(), row.triple.as_deref()];
+                let what = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+                let what = style::printable(&what);
+                let target = or_dash(row.target.as_deref());
+                let target = style::printable(&target);
+                let (format, size) = (row.format, style::size(row.size));
+                let index = row.index;
+                writeln!(
+                    out,
+                    "{COLUMN}#{index}{COLUMN:#} {what} {TARGET}{target}{TARGET:#}  {format}, {size}"
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn or_dash(text: Option<&str>) -> String {
+    text.unwrap_or("-").to_owned()
+}
+
+/// Sums per target, in the order in which targets first appear.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    groups: Vec<Group>,
+    /// Positions in `groups` by name.
+    by_name: HashMap<String, usize>,
+    file_size: u64,
+    files: usize,
+}
+
+#[derive(Debug)]
+struct Group {
+    name: String,
+    images: usize,
+    size: u64,
+    stored: u64,
+}
+
+impl Totals {
+    pub(super) fn add_file(&mut self, size: u64) {
+        self.files += 1;
+        self.file_size = self.file_size.saturating_add(size);
+    }
+
+    /// Counts an image, unless it has no bytes of its own: the placeholders of the host, and containers whose
+    /// images are counted themselves.
+    pub(super) fn add(&mut self, row: &Row) {
+        if row.size == 0 || row.format == ImageFormat::HostPlaceholder || row.format.is_container()
+        {
+            return;
+        }
+        let at = *self.by_name.entry(row.group()).or_insert(self.groups.len());
+        if at == self.groups.len() {
+            self.groups.push(Group {
+                name: row.group(),
+                images: 0,
+                size: 0,
+                stored: 0,
+            });
+        }
+        if let Some(group) = self.groups.get_mut(at) {
+            group.images += 1;
+            group.size = group.size.saturating_add(row.size);
+            group.stored = group.stored.saturating_add(row.stored());
+        }
+    }
+
+    pub(super) fn file_size(&self) -> u64 {
+        self.file_size
+    }
+
+    pub(super) fn images(&self) -> usize {
+        self.groups.iter().map(|group| group.images).sum()
+    }
+}
+
+/// The totals of one file.
+pub(super) fn totals(out: &mut dyn Write, totals: &Totals) -> io::Result<()> {
+    if totals.groups.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let mut table = Table::default()
+        .column("TOTAL FOR", Align::Left, TARGET)
+        .column("IMAGES", Align::Right, PLAIN)
+        .column("SIZE", Align::Right, PLAIN)
+        .column("STORED", Align::Right, PLAIN)
+        .column("", Align::Left, BAR)
+        .column("SHARE", Align::Right, PLAIN);
+    for group in &totals.groups {
+        table.row(&[
+            group.name.clone(),
+            group.images.to_string(),
+            style::size(group.size),
+            if group.stored == group.size {
+                String::new()
+            } else {
+                style::size(group.stored)
+            },
+            style::bar(group.stored, totals.file_size),
+            style::percent(group.stored, totals.file_size),
+        ]);
+    }
+    table.print(out, "  ")
+}
+
+/// The totals of all files.
+pub(super) fn grand_total(out: &mut dyn Write, all: &Totals) -> io::Result<()> {
+    let size = style::size(all.file_size);
+    writeln!(out, "{HEADING}all {} files{HEADING:#}  {size}", all.files)?;
+    totals(out, all)
+}

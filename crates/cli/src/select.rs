@@ -1,0 +1,112 @@
+//! `--target ID`: which images a user means.
+
+use bundle_format::EntryId;
+use clap::Args;
+use target_id::{Target, compatible};
+
+/// A full bundle entry ID or a plain target ID.
+#[derive(Clone, Debug)]
+pub(crate) struct Request(Target);
+
+impl Request {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err(
+                "expected a target ID such as gfx90a:xnack+ or a bundle entry ID".to_owned(),
+            );
+        }
+        let target = match EntryId::parse(text) {
+            Ok(id) if id.kind().is_bundler_kind() => id.target(),
+            _ => Target::new(None, None, text),
+        };
+        if !target.id().is_empty() {
+            target.target_id().map_err(|error| error.to_string())?;
+        }
+        Ok(Request(target))
+    }
+}
+
+/// The options that choose images, shared by the commands.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Selection {
+    /// Only images that this target can load: a target ID (gfx90a:xnack+, sm_80) or a bundle entry ID
+    /// (hipv4-amdgcn-amd-amdhsa--gfx90a). Repeatable.
+    ///
+    /// The compatibility rules of target IDs decide: an image for gfx90a serves gfx90a:xnack+, one for
+    /// gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they cover.
+    #[arg(long = "target", value_name = "ID", value_parser = Request::parse)]
+    requests: Vec<Request>,
+}
+
+impl Selection {
+    /// Whether an image for `target` is meant.
+    pub(crate) fn includes(&self, target: &Target) -> bool {
+        self.requests.is_empty()
+            || self
+                .requests
+                .iter()
+                .any(|request| compatible(target, &request.0).is_compatible())
+    }
+
+    /// Whether every image is meant.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.requests.is_empty()
+    }
+}
+
+/// The triple as people write it: without the empty environment field that bundle entry IDs carry.
+pub(crate) fn triple_text(target: &Target) -> Option<&str> {
+    let text = target.triple()?.as_written().trim_end_matches('-');
+    Some(text).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selects(request: &str, id: &str) -> bool {
+        let selection = Selection {
+            requests: vec![Request::parse(request).unwrap()],
+        };
+        selection.includes(&EntryId::parse(id).unwrap().target())
+    }
+
+    #[test]
+    fn plain_target_ids_match_any_kind_and_triple() {
+        assert!(selects("gfx90a:xnack+", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
+        assert!(selects(
+            "gfx90a:xnack+",
+            "openmp-amdgcn-amd-amdhsa--gfx90a:xnack+"
+        ));
+        assert!(!selects(
+            "gfx90a:xnack+",
+            "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-"
+        ));
+        assert!(!selects("gfx90a", "host-x86_64-unknown-linux-gnu-"));
+        assert!(selects("gfx906", "hipv4-amdgcn-amd-amdhsa--gfx9-generic"));
+        assert!(selects("sm_70", "openmp-nvptx64-nvidia-cuda--sm_70"));
+    }
+
+    #[test]
+    fn entry_ids_match_kind_and_triple_too() {
+        assert!(selects(
+            "hip-amdgcn-amd-amdhsa--gfx90a",
+            "hipv4-amdgcn-amd-amdhsa--gfx90a"
+        ));
+        assert!(!selects(
+            "openmp-amdgcn-amd-amdhsa--gfx90a",
+            "hipv4-amdgcn-amd-amdhsa--gfx90a"
+        ));
+        assert!(selects(
+            "host-x86_64-unknown-linux-gnu",
+            "host-x86_64-unknown-linux-gnu-"
+        ));
+    }
+
+    #[test]
+    fn impossible_requests_are_refused() {
+        for request in ["", "gfx90a:xnack", "gfx90a:xnack+:xnack-", "gfx1100:xnack+"] {
+            assert!(Request::parse(request).is_err(), "{request}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Colours, sizes and bars. `anstream` takes the colours out when the output is no terminal or `NO_COLOR` is set.
+
+use std::borrow::Cow;
+
+use anstyle::{AnsiColor, Style};
+
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default().bold();
+pub(crate) const HEADING: Style = Style::new().bold();
+pub(crate) const COLUMN: Style = Style::new().dimmed();
+pub(crate) const TARGET: Style = AnsiColor::Green.on_default();
+pub(crate) const BAR: Style = AnsiColor::Blue.on_default();
+pub(crate) const PLAIN: Style = Style::new();
+
+/// `1.4 MiB`: three digits at most, binary units, exact below 1024.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    // 999.95 would round to 1000.0
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let unit = UNITS.get(unit).copied().unwrap_or_default();
+    format!("{value:.1} {unit}")
+}
+
+const BAR_CELLS: u128 = 8;
+
+/// A bar of eight cells for a part of a whole, in steps of an eighth of a cell; never empty for a part above 0.
+pub(crate) fn bar(part: u64, whole: u64) -> String {
+    const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+    let steps = u128::from(part) * (BAR_CELLS * 8) / u128::from(whole.max(1));
+    let mut left = steps.clamp(u128::from(part > 0), BAR_CELLS * 8);
+    let mut bar = String::new();
+    for _ in 0..BAR_CELLS {
+        let eighths = left.min(8);
+        left -= eighths;
+        bar.extend(
+            usize::try_from(eighths)
+                .ok()
+                .and_then(|eighths| EIGHTHS.get(eighths)),
+        );
+    }
+    bar
+}
+
+/// `12.3 %`; empty for a part of nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    match whole {
+        0 => String::new(),
+        whole => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
+    }
+}
+
+/// Text from a file, without the control characters that could move a terminal's cursor or fake a line.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = text.chars().flat_map(|c| {
+        let (plain, control) = if c.is_control() {
+            (None, Some(c.escape_default()))
+        } else {
+            (Some(c), None)
+        };
+        plain.into_iter().chain(control.into_iter().flatten())
+    });
+    Cow::Owned(escaped.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1024 * 1000, "1.0 MiB"),
+            (1 << 30, "1.0 GiB"),
+            (156_238_912, "149.0 MiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(printable("gfx90a:xnack+ ä"), "gfx90a:xnack+ ä");
+        assert_eq!(printable("a\n\x1b[31mb"), "a\\n\\u{1b}[31mb");
+    }
+
+    #[test]
+    fn bars_are_eight_cells_wide() {
+        assert_eq!(bar(0, 100), "        ");
+        assert_eq!(bar(1, u64::MAX), "▏       ");
+        assert_eq!(bar(50, 100), "████    ");
+        assert_eq!(bar(34, 64), "████▎   ");
+        assert_eq!(bar(u64::MAX, u64::MAX), "████████");
+        assert_eq!(bar(7, 0), "████████");
+        assert_eq!(percent(1, 8), "12.5 %");
+    }
+}

@@ -1,0 +1,95 @@
+//! `offload verify`: structure, bounds, hashes and composition rules.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fat_object::{Container, ContainerKind, Finding, Image, ReadSeek, Visitor};
+
+use crate::{Outcome, input, report, style};
+
+/// Check files: structure, bounds, hashes of compressed bundles, composition rules of bundles
+///
+/// Prints one line for each finding, or one line for a file in which all is well. Exits with 1 when there is a
+/// finding.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload verify libfoo.so
+  offload verify build/*.o && echo all well")]
+pub(crate) struct Args {
+    /// Files to check; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let mut out = io::stdout().lock();
+    let mut outcome = Outcome::Clean;
+    for path in &args.files {
+        let file = input::display(path);
+        let mut visitor = Checker {
+            path,
+            findings: Vec::new(),
+            containers: 0,
+        };
+        let result = input::open(path).and_then(|mut input| {
+            fat_object::walk(input.as_mut(), &args.limits.options(), &mut visitor)
+        });
+        for finding in &visitor.findings {
+            writeln!(out, "{file}: {}", style::printable(finding))?;
+        }
+        let containers = visitor.containers;
+        match result {
+            Ok(summary) if summary.findings > 0 => outcome = Outcome::Faults,
+            Ok(summary) if summary.images == 0 => writeln!(out, "{file}: ok, no device code")?,
+            Ok(summary) => {
+                let (images, containers) = (
+                    count(summary.images, "image"),
+                    count(containers, "container"),
+                );
+                writeln!(out, "{file}: ok, {images} in {containers}")?;
+            }
+            Err(error) => {
+                report::error(&format_args!("{file}: {error}"));
+                outcome = Outcome::Faults;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(outcome)
+}
+
+fn count(n: usize, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
+struct Checker<'a> {
+    path: &'a Path,
+    findings: Vec<String>,
+    containers: usize,
+}
+
+impl Visitor for Checker<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        use ContainerKind::{Bundle, Ccob, NvFatbin, OffloadBinary};
+        if matches!(container.kind(), Bundle | Ccob | NvFatbin | OffloadBinary) {
+            self.containers += 1;
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        self.findings.push(finding.to_string());
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(self.path, name)
+    }
+}

@@ -1,0 +1,500 @@
+//! The commands as users run them: good input, bad input, outputs, exit status.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Row, all_data, data, extract, ls, offload, stderr, stdout};
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn run_in(directory: &Path, args: &[&OsStr]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_offload"))
+        .args(args)
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+/// A bundle as `clang-offload-bundler` lays it out, written by hand so that it can be damaged.
+fn bundle(entries: &[(&str, u64, u64)], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    for (id, offset, size) in entries {
+        for number in [*offset, *size, id.len() as u64] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(id.as_bytes());
+    }
+    bytes.extend(payload);
+    bytes
+}
+
+fn write(place: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = place.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn ls_goes_on_after_a_bad_file() {
+    let place = tempfile::tempdir().unwrap();
+    let good = data("hip.o");
+    let bad = write(
+        &place,
+        "bad.hipfb",
+        &fs::read(data("hip.hipfb")).unwrap()[..200],
+    );
+    let missing = place.path().join("missing");
+    let output = offload([
+        OsStr::new("ls"),
+        bad.as_os_str(),
+        missing.as_os_str(),
+        good.as_os_str(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("gfx90a:sramecc+:xnack-"));
+    let complaints = stderr(&output);
+    let lines: Vec<_> = complaints.lines().collect();
+    assert_eq!(lines.len(), 2, "{complaints}");
+    assert!(
+        lines[0].starts_with(&format!("offload: error: {}: at byte 0x0: ", bad.display())),
+        "{complaints}"
+    );
+    assert!(
+        lines[1].contains("missing: No such file or directory"),
+        "{complaints}"
+    );
+
+    let output = offload([
+        OsStr::new("ls"),
+        OsStr::new("--json"),
+        bad.as_os_str(),
+        good.as_os_str(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(rows.len(), 5);
+}
+
+#[test]
+fn ls_says_why_a_file_lists_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, bytes, words) in [
+        ("empty", &b""[..], "the file is empty"),
+        (
+            "notes.txt",
+            b"hello",
+            "not an object, library, archive or container",
+        ),
+        ("a.ptx", b"//\n.version 7.0\n", "bare image (PTX)"),
+        ("a.a", b"!<arch>\n", "no device images"),
+    ] {
+        let path = write(&place, name, bytes);
+        let output = offload([OsStr::new("ls"), path.as_os_str()]);
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(words),
+            "{name}: {}",
+            stderr(&output)
+        );
+    }
+    let output = offload([
+        OsStr::new("ls"),
+        OsStr::new("--target"),
+        OsStr::new("gfx803"),
+        data("hip.o").as_os_str(),
+    ]);
+    assert!(
+        stderr(&output).contains("none of its 5 images serves"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn ls_selects_by_compatibility() {
+    let file = data("hip.o");
+    let targets = |request: &str| -> Vec<String> {
+        let output = offload([
+            OsStr::new("ls"),
+            OsStr::new("--json"),
+            OsStr::new("--target"),
+            request.as_ref(),
+            file.as_os_str(),
+        ]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
+        rows.into_iter().filter_map(|row| row.target).collect()
+    };
+    assert_eq!(
+        targets("gfx90a:sramecc+:xnack-"),
+        ["gfx90a:sramecc+:xnack-"]
+    );
+    assert_eq!(targets("gfx90a:xnack+"), Vec::<String>::new());
+    // the generic code object covers gfx906, and comes first in the file
+    assert_eq!(targets("gfx906:xnack+"), ["gfx9-generic", "gfx906:xnack+"]);
+    assert_eq!(targets("hip-amdgcn-amd-amdhsa--gfx1100"), ["gfx1100"]);
+    assert_eq!(
+        targets("openmp-amdgcn-amd-amdhsa--gfx1100"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    for args in [
+        &["ls"][..],
+        &["ls", "--target", "gfx90a:nonsense+", "x"],
+        &["ls", "--tree", "--json", "x"],
+        &["nothing"],
+    ] {
+        let output = offload(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).starts_with("error: "), "{args:?}");
+    }
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
+        .args(["ls", "--json", "-"])
+        .stdin(fs::File::open(data("hip-ccob-v3.hipfb")).unwrap())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let rows: Vec<Row> = serde_json::from_reader(child.stdout.take().unwrap()).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[0].file, "<stdin>");
+}
+
+#[test]
+fn a_reader_that_leaves_early_gets_no_complaint() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
+        .arg("ls")
+        .args(std::iter::repeat_n(data("hip.o"), 200))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(141));
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn extract_writes_what_it_says() {
+    let place = tempfile::tempdir().unwrap();
+    let file = data("hip.o");
+    let directory = place.path().join("out");
+    let output = offload([
+        OsStr::new("extract"),
+        file.as_os_str(),
+        OsStr::new("-o"),
+        directory.as_os_str(),
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let expected = [
+        "hip.1.hipv4-amdgcn-amd-amdhsa-gfx1100.hsaco",
+        "hip.2.hipv4-amdgcn-amd-amdhsa-gfx9-generic.hsaco",
+        "hip.3.hipv4-amdgcn-amd-amdhsa-gfx906_xnack+.hsaco",
+        "hip.4.hipv4-amdgcn-amd-amdhsa-gfx90a_sramecc+_xnack-.hsaco",
+    ];
+    assert_eq!(names_in(&directory), expected);
+    for (line, (name, row)) in stdout(&output)
+        .lines()
+        .zip(expected.iter().zip(&ls(&file)[1..]))
+    {
+        let path = directory.join(name);
+        assert!(line.starts_with(path.to_str().unwrap()), "{line}");
+        assert!(line.ends_with(row.id.as_deref().unwrap()), "{line}");
+        let bytes = fs::read(&path).unwrap();
+        let whole = fs::read(&file).unwrap();
+        let start = usize::try_from(row.offset.unwrap()).unwrap();
+        assert!(bytes == whole[start..start + bytes.len()]);
+        assert_eq!(bytes.len() as u64, row.size);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn extracted_files_have_the_usual_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let plain = write(&place, "plain", b"");
+    let usual = fs::metadata(plain).unwrap().permissions().mode();
+    let file = data("hip.hipfb");
+    let out = place.path().join("out");
+    assert!(
+        offload([
+            OsStr::new("extract"),
+            file.as_os_str(),
+            OsStr::new("-o"),
+            out.as_os_str()
+        ])
+        .status
+        .success()
+    );
+    let name = &names_in(&out)[0];
+    assert_eq!(
+        fs::metadata(out.join(name)).unwrap().permissions().mode(),
+        usual
+    );
+}
+
+#[test]
+fn extract_chooses_by_target_and_index() {
+    let place = tempfile::tempdir().unwrap();
+    let file = data("hip-two-units-ccob.so");
+    let output = run_in(
+        place.path(),
+        &[
+            "extract".as_ref(),
+            file.as_os_str(),
+            "--target".as_ref(),
+            "gfx1100".as_ref(),
+        ],
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(
+        names_in(place.path()),
+        [
+            "hip-two-units-ccob.1.hipv4-amdgcn-amd-amdhsa-gfx1100.hsaco",
+            "hip-two-units-ccob.4.hipv4-amdgcn-amd-amdhsa-gfx1100.hsaco"
+        ]
+    );
+    // The one that --index names, to standard output.
+    assert_eq!(
+        extract(&file, 4),
+        fs::read(place.path().join(&names_in(place.path())[1])).unwrap()
+    );
+    let two = offload([
+        OsStr::new("extract"),
+        file.as_os_str(),
+        OsStr::new("--stdout"),
+    ]);
+    assert_eq!(two.status.code(), Some(1));
+    assert!(two.stdout.is_empty());
+    assert!(
+        stderr(&two).contains("4 images match, --stdout takes one"),
+        "{}",
+        stderr(&two)
+    );
+    // Nothing that matches: say what there is, write nothing.
+    let other = tempfile::tempdir().unwrap();
+    let none = run_in(
+        other.path(),
+        &[
+            "extract".as_ref(),
+            file.as_os_str(),
+            "--target".as_ref(),
+            "gfx942".as_ref(),
+        ],
+    );
+    assert_eq!(none.status.code(), Some(1));
+    assert!(
+        stderr(&none)
+            .contains("no image matches; it has #0 host-x86_64-unknown-linux-gnu-, #1 hipv4-"),
+        "{}",
+        stderr(&none)
+    );
+    assert_eq!(names_in(other.path()), Vec::<String>::new());
+}
+
+#[test]
+fn extract_of_a_damaged_file_writes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let mut bytes = fs::read(data("hip-two-units-ccob.so")).unwrap();
+    // The last byte of the second compressed bundle's stored hash: the first bundle is fine.
+    let second = bytes
+        .windows(4)
+        .enumerate()
+        .filter(|(_, w)| w == b"CCOB")
+        .map(|(at, _)| at)
+        .nth(1)
+        .unwrap();
+    bytes[second + 31] ^= 1;
+    let file = write(&place, "damaged.so", &bytes);
+    let out = place.path().join("out");
+    let output = offload([
+        OsStr::new("extract"),
+        file.as_os_str(),
+        OsStr::new("-o"),
+        out.as_os_str(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("section:.hip_fatbin at byte 0x"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(stderr(&output).contains("hash"), "{}", stderr(&output));
+    assert!(!out.exists());
+    // ls shows the other bundle all the same.
+    let output = offload([OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        serde_json::from_slice::<Vec<Row>>(&output.stdout)
+            .unwrap()
+            .len(),
+        3
+    );
+}
+
+#[test]
+fn names_from_the_file_cannot_lead_elsewhere() {
+    let place = tempfile::tempdir().unwrap();
+    let inside = place.path().join("inside");
+    fs::create_dir(&inside).unwrap();
+    let id = "hip-amdgcn-amd-amdhsa--../../escape\n\x1b[31m";
+    let start = 24 + 8 + 24 + id.len() as u64;
+    let file = write(&place, "evil", &bundle(&[(id, start, 4)], b"data"));
+    let output = run_in(&inside, &["extract".as_ref(), file.as_os_str()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(
+        names_in(&inside),
+        ["evil.0.hip-amdgcn-amd-amdhsa-.._.._escape___31m.bin"]
+    );
+    assert_eq!(names_in(place.path()), ["evil", "inside"]);
+    // Control characters of the file reach no terminal.
+    for command in ["ls", "extract", "verify"] {
+        let output = run_in(&inside, &[command.as_ref(), file.as_os_str()]);
+        assert!(
+            !stdout(&output).contains('\x1b') && !stderr(&output).contains('\x1b'),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn verify_passes_every_example() {
+    let output = offload(
+        [OsStr::new("verify").to_owned()]
+            .into_iter()
+            .chain(all_data().into_iter().map(Into::into)),
+    );
+    assert!(
+        output.status.success(),
+        "{}{}",
+        stdout(&output),
+        stderr(&output)
+    );
+    assert_eq!(stdout(&output).lines().count(), all_data().len());
+    assert!(stdout(&output).lines().all(|line| line.contains(": ok, ")));
+}
+
+#[test]
+fn verify_prints_one_line_per_finding() {
+    let place = tempfile::tempdir().unwrap();
+    // xnack in one entry only, and one ID twice: two findings in a well-formed bundle.
+    let ids = [
+        "hip-amdgcn-amd-amdhsa--gfx90a",
+        "hip-amdgcn-amd-amdhsa--gfx90a:xnack+",
+        "hip-amdgcn-amd-amdhsa--gfx1100",
+        "hip-amdgcn-amd-amdhsa--gfx1100",
+    ];
+    let entries: Vec<_> = ids.iter().map(|id| (*id, 0, 0)).collect();
+    let file = write(&place, "conflict", &bundle(&entries, b""));
+    let output = offload([OsStr::new("verify"), file.as_os_str()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stdout(&output).lines().count(), 2, "{}", stdout(&output));
+    assert!(stdout(&output).contains("xnack"), "{}", stdout(&output));
+    // ls shows all four and only warns.
+    let output = offload([OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()]);
+    assert!(output.status.success());
+    assert_eq!(
+        serde_json::from_slice::<Vec<Row>>(&output.stdout)
+            .unwrap()
+            .len(),
+        4
+    );
+}
+
+#[test]
+fn absurd_claims_are_refused_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let petabytes = [
+        &b"CCOB\x03\0\x01\0"[..],
+        &64u64.to_le_bytes(),
+        &(1u64 << 52).to_le_bytes(),
+        &[0; 40],
+    ]
+    .concat();
+    let entries = [
+        &b"__CLANG_OFFLOAD_BUNDLE__"[..],
+        &u64::MAX.to_le_bytes(),
+        &[0; 64],
+    ]
+    .concat();
+    let beyond = bundle(&[("hip-amdgcn-amd-amdhsa--gfx90a", 1 << 60, 1 << 62)], b"");
+    for (name, bytes, words) in [
+        ("petabytes", petabytes, "limit"),
+        ("entries", entries, "18446744073709551615"),
+        ("beyond", beyond, "entry 0"),
+    ] {
+        let file = write(&place, name, &bytes);
+        for command in ["ls", "verify"] {
+            let output = offload([OsStr::new(command), file.as_os_str()]);
+            assert_eq!(output.status.code(), Some(1), "{name}");
+            let said = stdout(&output) + &stderr(&output);
+            assert!(
+                said.contains("at byte 0x0") && said.contains(words),
+                "{name}: {said}"
+            );
+        }
+    }
+    // A limit that the user sets.
+    let file = data("hip-ccob-v3.hipfb");
+    let output = offload([
+        OsStr::new("ls"),
+        OsStr::new("--max-decompressed=1K"),
+        file.as_os_str(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// Every example file cut at many places: an error or fewer images, never a crash.
+#[test]
+fn truncated_examples() {
+    let place = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for file in all_data() {
+        let bytes = fs::read(&file).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        for nth in 0..12 {
+            let cut = bytes.len() * nth / 12 + nth % 3;
+            files.push(write(
+                &place,
+                &format!("{nth}-{name}"),
+                &bytes[..cut.min(bytes.len())],
+            ));
+        }
+    }
+    for command in ["ls", "verify"] {
+        let output = offload(
+            [OsStr::new(command).to_owned()]
+                .into_iter()
+                .chain(files.iter().map(Into::into)),
+        );
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+    }
+}

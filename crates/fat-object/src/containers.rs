@@ -1,0 +1,283 @@
+//! Bundles, compressed bundles, packages and fatbinaries: from their entries to images.
+
+use std::io::{self, Cursor};
+use std::ops::Range;
+
+use bundle_format::{EntryId, binary::Bundle, text::TextBundle};
+use offload_binary::OffloadBinary;
+use target_id::{OffloadKind, Target, Triple};
+
+use crate::error::Error;
+use crate::image_format::ImageFormat;
+use crate::model::{Compression, ContainerKind, Description, Segment};
+use crate::nv_fatbin::{self, EntryKind};
+use crate::source::{Origin, Source};
+use crate::walker::{Walker, read_prefix};
+
+/// Each method walks the container at the start of its window and returns where it ends; `None` after a fault
+/// that hides the end.
+impl Walker<'_> {
+    pub(crate) fn bundle(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        ordinal: usize,
+    ) -> io::Result<Option<u64>> {
+        let prefix = read_prefix(source, window, |prefix, available| {
+            Bundle::parse_prefix(prefix, available)
+                .err()
+                .and_then(|e| e.needed())
+        })?;
+        let start = window.start;
+        let bundle = match Bundle::parse_prefix(&prefix, window.end - start) {
+            Ok(bundle) => bundle,
+            Err(error) => return self.finding(source, start, error.into()).map(|()| None),
+        };
+        let end = start + bundle.end();
+        let container = self.bundle_container();
+        let segment = Segment::new(ContainerKind::Bundle, ordinal.to_string());
+        self.within(source, segment, &(start..end), None, |walker, source| {
+            let ids: Vec<_> = bundle.entries().map(|entry| lossy(entry.id())).collect();
+            walker.composition(source, start, &ids)?;
+            for (entry, id) in bundle.entries().zip(ids) {
+                let offset = start + entry.offset();
+                let description = described_by_id(container, id, entry.offset());
+                walker.image(source, &(offset..offset + entry.size()), &description)?;
+            }
+            Ok(())
+        })?;
+        Ok(Some(end))
+    }
+
+    /// A text bundle takes the whole window: its end is nowhere recorded.
+    pub(crate) fn text_bundle(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+    ) -> io::Result<()> {
+        let bytes = source.read_range(window)?;
+        let bundle = match TextBundle::parse(&bytes) {
+            Ok(bundle) => bundle,
+            Err(error) => return self.finding(source, window.start, error.into()),
+        };
+        let container = self.bundle_container();
+        let segment = Segment::new(ContainerKind::Bundle, "0");
+        self.within(source, segment, window, None, |walker, source| {
+            let ids: Vec<_> = bundle.entries().map(|entry| lossy(entry.id())).collect();
+            walker.composition(source, window.start, &ids)?;
+            for (entry, id) in bundle.entries().zip(ids) {
+                let offset = window.start + entry.offset();
+                let description = described_by_id(container, id, entry.offset());
+                walker.image(
+                    source,
+                    &(offset..offset + entry.content().len() as u64),
+                    &description,
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// An entry of a compressed bundle is said to lie in the compressed bundle.
+    fn bundle_container(&self) -> ContainerKind {
+        match self.directly_in_ccob() {
+            true => ContainerKind::Ccob,
+            false => ContainerKind::Bundle,
+        }
+    }
+
+    pub(crate) fn composition(
+        &mut self,
+        source: &Source<'_>,
+        start: u64,
+        ids: &[String],
+    ) -> io::Result<()> {
+        for finding in bundle_format::composition(ids.iter().map(String::as_str)) {
+            self.finding(source, start, Error::Composition(finding))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn compressed_bundle(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        ordinal: usize,
+    ) -> io::Result<Option<u64>> {
+        let start = window.start;
+        let head = source.peek(window, 32)?;
+        let header = match ccob::Header::parse(&head, window.end - start) {
+            Ok(header) => header,
+            Err(error) => return self.finding(source, start, error.into()).map(|()| None),
+        };
+        // Version 1 records no size: its end is known only when its stream was decoded.
+        let recorded_end = header.total_size().map(|size| start + size);
+        let stored = source.read_range(&(start..recorded_end.unwrap_or(window.end)))?;
+        let limits = ccob::Limits::default().with_max_uncompressed(self.decompression_budget());
+        let decompressed = match ccob::decompress(&stored, &limits) {
+            Ok(decompressed) => decompressed,
+            Err(error) => {
+                return self
+                    .finding(source, start, error.into())
+                    .map(|()| recorded_end);
+            }
+        };
+        drop(stored);
+        let compression = Compression {
+            method: header.method().name().unwrap_or("unknown"),
+            stored_size: decompressed.consumed,
+            uncompressed_size: decompressed.data.len() as u64,
+        };
+        let end = start + decompressed.consumed;
+        let mut data = Cursor::new(decompressed.data);
+        let segment = Segment::new(ContainerKind::Ccob, ordinal.to_string());
+        self.within(
+            source,
+            segment,
+            &(start..end),
+            Some(compression),
+            |walker, _| {
+                let mut inner = Source::new(&mut data, Origin::Decompressed)?;
+                let all = 0..inner.len();
+                let format = walker.contents(&mut inner, &all)?;
+                if format.is_container() {
+                    return Ok(());
+                }
+                let first = inner.peek(&all, 8)?;
+                walker.finding(&inner, 0, Error::UnknownContents { first })
+            },
+        )?;
+        Ok(Some(end))
+    }
+
+    pub(crate) fn offload_binary(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        ordinal: usize,
+    ) -> io::Result<Option<u64>> {
+        let prefix = read_prefix(source, window, |prefix, available| {
+            OffloadBinary::parse_prefix(prefix, available)
+                .err()
+                .and_then(|e| e.needed())
+        })?;
+        let start = window.start;
+        let binary = match OffloadBinary::parse_prefix(&prefix, window.end - start) {
+            Ok(binary) => binary,
+            Err(error) => return self.finding(source, start, error.into()).map(|()| None),
+        };
+        let end = start + binary.size();
+        let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
+        self.within(source, segment, &(start..end), None, |walker, source| {
+            for entry in binary.entries() {
+                let kind = match entry.offload_kind() {
+                    offload_binary::OffloadKind::NONE => None,
+                    kind => Some(match kind.name() {
+                        Some(name) => OffloadKind::parse(name),
+                        None => OffloadKind::Other(kind.0.to_string()),
+                    }),
+                };
+                let text = |key| entry.get(key).map(lossy).unwrap_or_default();
+                let triple = Some(text("triple"))
+                    .filter(|t| !t.is_empty())
+                    .map(|t| Triple::parse(&t));
+                let description = Description {
+                    container: ContainerKind::OffloadBinary,
+                    target: Target::new(kind, triple, &text("arch")),
+                    id: None,
+                    offset_in_container: entry.image_offset(),
+                    format: None,
+                    compression: None,
+                };
+                let offset = start + entry.image_offset();
+                walker.image(source, &(offset..offset + entry.image_size()), &description)?;
+            }
+            Ok(())
+        })?;
+        Ok(Some(end))
+    }
+
+    pub(crate) fn nv_fatbin(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        ordinal: usize,
+    ) -> io::Result<Option<u64>> {
+        let start = window.start;
+        let len = match nv_fatbin::parse_header(&source.peek(window, 16)?, window.end - start) {
+            Ok(len) => len,
+            Err(error) => return self.finding(source, start, error.into()).map(|()| None),
+        };
+        let end = start + len;
+        let segment = Segment::new(ContainerKind::NvFatbin, ordinal.to_string());
+        self.within(source, segment, &(start..end), None, |walker, source| {
+            let mut offset = nv_fatbin::HEADER_LEN;
+            let mut index = 0;
+            while offset < len {
+                let head = source.peek(&(start + offset..end), 64)?;
+                let entry = match nv_fatbin::parse_entry(&head, index, offset, len) {
+                    Ok(entry) => entry,
+                    Err(error) => return walker.finding(source, start, error.into()),
+                };
+                let format = match entry.kind {
+                    EntryKind::Ptx => Some(ImageFormat::Ptx),
+                    EntryKind::Elf => Some(ImageFormat::Cubin),
+                    EntryKind::Other => Some(ImageFormat::Unknown),
+                };
+                let description = Description {
+                    container: ContainerKind::NvFatbin,
+                    target: Target::new(
+                        Some(OffloadKind::Cuda),
+                        Some(Triple::parse("nvptx64-nvidia-cuda")),
+                        &format!("sm_{}", entry.sm),
+                    ),
+                    id: None,
+                    offset_in_container: entry.offset,
+                    // The first bytes of compressed code say nothing.
+                    format: format.filter(|_| entry.compression.is_some()),
+                    compression: entry
+                        .compression
+                        .map(|(method, uncompressed_size)| Compression {
+                            method,
+                            stored_size: entry.stored_size,
+                            uncompressed_size,
+                        }),
+                };
+                let offset_in_source = start + entry.offset;
+                walker.image(
+                    source,
+                    &(offset_in_source..offset_in_source + entry.stored_size),
+                    &description,
+                )?;
+                offset = entry.end;
+                index += 1;
+            }
+            Ok(())
+        })?;
+        Ok(Some(end))
+    }
+}
+
+/// The description of an image that a bundle entry ID names.
+pub(crate) fn described_by_id(
+    container: ContainerKind,
+    id: String,
+    offset_in_container: u64,
+) -> Description {
+    let target = match EntryId::parse(&id) {
+        Ok(id) => id.target(),
+        Err(_) => Target::new(None, None, &id),
+    };
+    Description {
+        container,
+        target,
+        id: Some(id),
+        offset_in_container,
+        format: None,
+        compression: None,
+    }
+}
+
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,139 @@
+//! What can be wrong with a walked file.
+
+use std::io;
+
+use crate::model::Severity;
+use crate::nv_fatbin;
+
+/// Something wrong in a walked file. Offsets count from the start of the container that the
+/// [`Finding`](crate::Finding) names.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A binary or text bundle is malformed.
+    #[error(transparent)]
+    Bundle(#[from] bundle_format::Error),
+    /// A compressed bundle is malformed, or its contents fail the hash.
+    #[error(transparent)]
+    Ccob(#[from] ccob::Error),
+    /// A packager binary is malformed.
+    #[error(transparent)]
+    OffloadBinary(#[from] offload_binary::Error),
+    /// An NVIDIA fatbinary is malformed.
+    #[error(transparent)]
+    NvFatbin(#[from] nv_fatbin::Error),
+    /// The headers of an object file, executable or library are malformed.
+    #[error("malformed {format} file: {detail}")]
+    Object {
+        /// `ELF`, `COFF`, `PE` or `Mach-O`.
+        format: &'static str,
+        /// What the reader of host files says.
+        detail: String,
+    },
+    /// An archive's structure is malformed.
+    #[error("malformed archive: {detail}")]
+    Archive {
+        /// What the reader of archives says.
+        detail: String,
+    },
+    /// An archive ends inside a member.
+    #[error(
+        "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}"
+    )]
+    MemberBeyondEnd {
+        /// The member's name.
+        name: String,
+        /// Offset of its first byte in the archive.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+        /// Length of the archive.
+        available: u64,
+    },
+    /// A file that a thin archive names cannot be read.
+    #[error("thin archive names {name}, which cannot be read: {source}")]
+    ThinMember {
+        /// The name stored in the archive.
+        name: String,
+        /// What opening or reading it gave.
+        source: io::Error,
+    },
+    /// A section lies beyond the end of its file.
+    #[error(
+        "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+    )]
+    SectionBeyondEnd {
+        /// The section's name.
+        name: String,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+        /// Length of the file.
+        available: u64,
+    },
+    /// Two sections with device code share bytes.
+    #[error("section {name} at {start:#x}..{end:#x} overlaps another section with device code")]
+    OverlappingSections {
+        /// The later section's name.
+        name: String,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+    },
+    /// Two slices of a universal file share bytes, or one lies beyond its end.
+    #[error(
+        "slice {index} of the universal file lies at {start:#x}..{end:#x}: it overlaps another or lies beyond the end at {available:#x}"
+    )]
+    Slice {
+        /// Position in the table of slices, from 0.
+        index: usize,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+        /// Length of the file.
+        available: u64,
+    },
+    /// A section that by name or type holds device code starts with none of the known magics.
+    #[error("no bundle, package or fatbinary starts here (first bytes {first:02x?})")]
+    UnknownContents {
+        /// The first bytes found, at most eight.
+        first: Vec<u8>,
+    },
+    /// Between containers, or after the last, there are bytes that are neither zeros nor a container.
+    #[error(
+        "{after} bytes into the section or file, after a container, bytes follow that start none (first bytes {first:02x?})"
+    )]
+    TrailingBytes {
+        /// Offset of the first such byte from the start of the section or file.
+        after: u64,
+        /// The first bytes found, at most eight.
+        first: Vec<u8>,
+    },
+    /// Containers are nested deeper than [`Options::max_depth`](crate::Options::max_depth).
+    #[error("containers are nested more than {limit} deep")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+    },
+    /// A bundle breaks a rule of composition (Clang Offload Bundler documentation, "Bundled Code Object
+    /// Composition").
+    #[error("{0}")]
+    Composition(bundle_format::CompositionFinding),
+    /// An ELF executable or library has no section headers, by which device code is found.
+    #[error("the file has no section headers: device code in it, if any, cannot be found")]
+    NoSectionHeaders,
+}
+
+impl Error {
+    /// [`Warning`](Severity::Warning) where all images were found nevertheless.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        match self {
+            Error::Composition(_) | Error::NoSectionHeaders => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Host files: ELF, COFF, PE and Mach-O, and which of their sections hold device code.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use object::read::elf::{FileHeader, SectionHeader};
+use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
+use object::read::{FileKind, ReadCache, ReadCacheRange, ReadRef};
+use object::{Endianness, Object, ObjectSection, elf};
+
+use crate::containers::{described_by_id, lossy};
+use crate::error::Error;
+use crate::image_format::ImageFormat;
+use crate::model::{ContainerKind, Segment};
+use crate::source::{HeaderReader, Source};
+use crate::walker::Walker;
+
+/// Section type of packages that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
+const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
+
+/// Sections of these names hold device code and nothing else. `.hip_fat` is what is left of `.hip_fatbin` in
+/// the eight bytes of a PE section name.
+const DEVICE_SECTIONS: [&str; 6] = [
+    ".hip_fatbin",
+    ".hip_fat",
+    "__hip_fatbin",
+    ".nv_fatbin",
+    "__nv_fatbin",
+    "__nv_relfatbin",
+];
+
+struct Section {
+    name: String,
+    /// Offset and end in the host file.
+    range: Range<u64>,
+    /// Whether type or name say that it holds device code.
+    device: bool,
+}
+
+struct Slice {
+    name: String,
+    start: u64,
+    size: u64,
+}
+
+/// What the headers of a host file list.
+enum Parts {
+    Sections(Vec<Section>),
+    Slices(Vec<Slice>),
+    /// An ELF executable or library without section headers.
+    Nothing,
+}
+
+impl Walker<'_> {
+    pub(crate) fn host_file(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+    ) -> io::Result<()> {
+        match with_object_reader(source, window, |data| parts(data))? {
+            Ok(Parts::Sections(sections)) => self.sections(source, window, sections),
+            Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
+            Ok(Parts::Nothing) => self.finding(source, window.start, Error::NoSectionHeaders),
+            Err(error) => self.finding(source, window.start, error),
+        }
+    }
+
+    fn sections(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        sections: Vec<Section>,
+    ) -> io::Result<()> {
+        let available = window.end - window.start;
+        let mut walked = Ranges::default();
+        let mut beyond_end = false;
+        for section in sections {
+            let Range { start, end } = section.range;
+            if end > available {
+                // The first says that the file is cut short; the others add nothing.
+                if !beyond_end {
+                    let name = section.name;
+                    let error = Error::SectionBeyondEnd {
+                        name,
+                        start,
+                        end,
+                        available,
+                    };
+                    self.finding(source, window.start, error)?;
+                }
+                beyond_end = true;
+                continue;
+            }
+            let inner = window.start + start..window.start + end;
+            let id = section
+                .name
+                .strip_prefix(bundle_format::MAGIC_TEXT)
+                .map(String::from);
+            if id.is_none() && !section.device && !starts_container(source, &inner)? {
+                continue;
+            }
+            if !walked.insert(&section.range) {
+                let error = Error::OverlappingSections {
+                    name: section.name,
+                    start,
+                    end,
+                };
+                self.finding(source, window.start, error)?;
+                continue;
+            }
+            let segment = Segment::new(ContainerKind::Section, section.name);
+            self.within(source, segment, &inner, None, |walker, source| match id {
+                Some(id) => walker.section_entry(source, &inner, id),
+                None => walker.sequence(source, &inner),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A section that is a bundle entry itself, as the bundler puts them into objects.
+    fn section_entry(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        id: String,
+    ) -> io::Result<()> {
+        self.composition(source, window.start, std::slice::from_ref(&id))?;
+        let mut description = described_by_id(ContainerKind::Section, id, 0);
+        // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
+        let is_host = description.target.kind() == Some(&target_id::OffloadKind::Host);
+        if is_host && source.peek(window, 2)? == [0] {
+            description.format = Some(ImageFormat::HostPlaceholder);
+        }
+        self.image(source, window, &description)
+    }
+
+    fn slices(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        slices: Vec<Slice>,
+    ) -> io::Result<()> {
+        let available = window.end - window.start;
+        let mut walked = Ranges::default();
+        for (index, slice) in slices.into_iter().enumerate() {
+            let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
+            if end > available || !walked.insert(&(start..end)) {
+                self.finding(
+                    source,
+                    window.start,
+                    Error::Slice {
+                        index,
+                        start,
+                        end,
+                        available,
+                    },
+                )?;
+                continue;
+            }
+            let inner = window.start + start..window.start + end;
+            let segment = Segment::new(ContainerKind::Slice, slice.name);
+            self.within(source, segment, &inner, None, |walker, source| {
+                walker.contents(source, &inner).map(drop)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn starts_container(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
+    let head = source.peek(window, bundle_format::binary::MAGIC.len())?;
+    Ok(match ImageFormat::sniff(&head) {
+        ImageFormat::Bundle => head.starts_with(&bundle_format::binary::MAGIC),
+        ImageFormat::CompressedBundle | ImageFormat::OffloadBinary | ImageFormat::Fatbinary => true,
+        _ => false,
+    })
+}
+
+/// Ranges that do not overlap.
+#[derive(Default)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// Adds a range; false if it shares bytes with one added before.
+    fn insert(&mut self, range: &Range<u64>) -> bool {
+        if range.is_empty() {
+            return true;
+        }
+        let before = self.0.range(..range.end).next_back();
+        if before.is_some_and(|(_, &end)| end > range.start) {
+            return false;
+        }
+        self.0.insert(range.start, range.end);
+        true
+    }
+}
+
+/// Runs `f` over the window as the `object` crate reads it. Errors of reading come out as such, whatever `f`
+/// made of them.
+pub(crate) fn with_object_reader<'s, T>(
+    source: &mut Source<'s>,
+    window: &Range<u64>,
+    f: impl for<'a, 'b> FnOnce(ReadCacheRange<'a, HeaderReader<'b, 's>>) -> T,
+) -> io::Result<T> {
+    let len = window.end - window.start;
+    let cache = ReadCache::new(HeaderReader::new(source, len));
+    let out = f(cache.range(window.start, len));
+    match cache.into_inner().failed {
+        Some(error) => Err(error),
+        None => Ok(out),
+    }
+}
+
+fn parts<'d>(data: impl ReadRef<'d>) -> Result<Parts, Error> {
+    let malformed = |format| {
+        move |error: object::read::Error| Error::Object {
+            format,
+            detail: error.to_string(),
+        }
+    };
+    match FileKind::parse(data).map_err(malformed("host"))? {
+        FileKind::Elf32 => {
+            elf_parts::<elf::FileHeader32<Endianness>>(data).map_err(malformed("ELF"))
+        }
+        FileKind::Elf64 => {
+            elf_parts::<elf::FileHeader64<Endianness>>(data).map_err(malformed("ELF"))
+        }
+        FileKind::Coff | FileKind::CoffBig => other_parts(data).map_err(malformed("COFF")),
+        FileKind::Pe32 | FileKind::Pe64 => other_parts(data).map_err(malformed("PE")),
+        FileKind::MachO32 | FileKind::MachO64 => other_parts(data).map_err(malformed("Mach-O")),
+        FileKind::MachOFat32 => {
+            let file = MachOFatFile32::parse(data).map_err(malformed("Mach-O"))?;
+            Ok(Parts::Slices(file.arches().iter().map(slice).collect()))
+        }
+        FileKind::MachOFat64 => {
+            let file = MachOFatFile64::parse(data).map_err(malformed("Mach-O"))?;
+            Ok(Parts::Slices(file.arches().iter().map(slice).collect()))
+        }
+        _ => Ok(Parts::Sections(Vec::new())),
+    }
+}
+
+fn slice(arch: &impl FatArch) -> Slice {
+    let name = match arch.architecture() {
+        object::Architecture::Unknown => format!("cpu-{}", arch.cputype().0),
+        known => format!("{known:?}").to_ascii_lowercase(),
+    };
+    Slice {
+        name,
+        start: arch.offset().into(),
+        size: arch.size().into(),
+    }
+}
+
+/// ELF by its section headers alone: symbol tables, which the general reader loads, can be large.
+fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'d>,
+) -> object::read::Result<Parts> {
+    let header = Elf::parse(data)?;
+    let endian = header.endian()?;
+    let table = header.sections(endian, data)?;
+    if table.is_empty() && [elf::ET_EXEC, elf::ET_DYN].contains(&header.e_type(endian)) {
+        return Ok(Parts::Nothing);
+    }
+    let mut sections = Vec::new();
+    for header in table.iter() {
+        let Some((start, size)) = header.file_range(endian).filter(|&(_, size)| size > 0) else {
+            continue;
+        };
+        let name = lossy(table.section_name(endian, header)?);
+        let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
+        let device = typed || is_device_section(&name);
+        sections.push(Section {
+            name,
+            range: start..start.saturating_add(size),
+            device,
+        });
+    }
+    Ok(Parts::Sections(sections))
+}
+
+fn other_parts<'d>(data: impl ReadRef<'d>) -> object::read::Result<Parts> {
+    let file = object::File::parse(data)?;
+    let mut sections = Vec::new();
+    for section in file.sections() {
+        let Some((start, size)) = section.file_range().filter(|&(_, size)| size > 0) else {
+            continue;
+        };
+        let name = lossy(section.name_bytes()?);
+        let device = is_device_section(&name);
+        sections.push(Section {
+            name,
+            range: start..start.saturating_add(size),
+            device,
+        });
+    }
+    Ok(Parts::Sections(sections))
+}
+
+fn is_device_section(name: &str) -> bool {
+    // Part of a name: COFF objects may carry several `.llvm.offloading` sections with a suffix.
+    name.starts_with(".llvm.offloading") || DEVICE_SECTIONS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_notice_shared_bytes() {
+        let mut ranges = Ranges::default();
+        assert!(ranges.insert(&(10..20)));
+        assert!(ranges.insert(&(20..30)));
+        assert!(ranges.insert(&(0..10)));
+        assert!(ranges.insert(&(15..15)));
+        assert!(!ranges.insert(&(29..31)));
+        assert!(!ranges.insert(&(0..40)));
+        assert!(!ranges.insert(&(12..13)));
+        assert!(ranges.insert(&(30..31)));
+    }
+}

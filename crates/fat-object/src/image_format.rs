@@ -1,0 +1,311 @@
+//! What an image is, told by its own first bytes.
+
+use std::fmt;
+
+/// How many first bytes [`ImageFormat::sniff`] looks at. PTX starts with a comment of free length.
+pub(crate) const SNIFF_LEN: usize = 2048;
+
+const EM_CUDA: u16 = 190;
+const EM_AMDGPU: u16 = 224;
+
+/// The format of an image, by its own magic, whatever the container says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ImageFormat {
+    /// No bytes at all: the placeholder entries of HIP fat binaries.
+    Empty,
+    /// An ELF file; `machine` is its `e_machine`.
+    Elf {
+        /// `e_machine` of the ELF header (224 is AMDGPU, 62 x86-64, ...).
+        machine: u16,
+    },
+    /// An ELF file for an NVIDIA GPU (`e_machine` 190).
+    Cubin,
+    /// LLVM bitcode, raw or in its wrapper.
+    Bitcode,
+    /// A SPIR-V module of either byte order.
+    SpirV,
+    /// NVIDIA PTX assembly text.
+    Ptx,
+    /// An NVIDIA fatbinary.
+    Fatbinary,
+    /// A bundle (`__CLANG_OFFLOAD_BUNDLE__`), binary or text.
+    Bundle,
+    /// A compressed bundle (`CCOB`).
+    CompressedBundle,
+    /// An LLVM packager binary (`10 FF 10 AD`).
+    OffloadBinary,
+    /// An `ar` archive, thin or not.
+    Archive,
+    /// A COFF object or PE image.
+    Coff,
+    /// A Mach-O file, thin or universal.
+    MachO,
+    /// A zstd frame without a container: Intel's SYCL compiler embeds images so.
+    Zstd,
+    /// The one-byte section that stands for the host object itself in an object made by the bundler.
+    HostPlaceholder,
+    /// Anything else.
+    Unknown,
+}
+
+impl ImageFormat {
+    /// Tells the format from the first bytes of an image (2048 are always enough).
+    #[must_use]
+    pub fn sniff(bytes: &[u8]) -> Self {
+        if bytes.is_empty() {
+            return ImageFormat::Empty;
+        }
+        if bytes.starts_with(b"\x7fELF") {
+            return sniff_elf(bytes);
+        }
+        for (magic, format) in MAGICS {
+            if bytes.starts_with(magic) {
+                return *format;
+            }
+        }
+        if bundle_format::text::is_text_bundle(bytes) {
+            ImageFormat::Bundle
+        } else if is_universal(bytes) {
+            ImageFormat::MachO
+        } else if is_coff(bytes) {
+            ImageFormat::Coff
+        } else if is_ptx(bytes) {
+            ImageFormat::Ptx
+        } else {
+            ImageFormat::Unknown
+        }
+    }
+
+    /// The name used in machine-readable output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ImageFormat::Empty => "empty",
+            ImageFormat::Elf { .. } => "elf",
+            ImageFormat::Cubin => "cubin",
+            ImageFormat::Bitcode => "bitcode",
+            ImageFormat::SpirV => "spirv",
+            ImageFormat::Ptx => "ptx",
+            ImageFormat::Fatbinary => "fatbinary",
+            ImageFormat::Bundle => "bundle",
+            ImageFormat::CompressedBundle => "ccob",
+            ImageFormat::OffloadBinary => "offload-binary",
+            ImageFormat::Archive => "archive",
+            ImageFormat::Coff => "coff",
+            ImageFormat::MachO => "macho",
+            ImageFormat::Zstd => "zstd",
+            ImageFormat::HostPlaceholder => "host-placeholder",
+            ImageFormat::Unknown => "unknown",
+        }
+    }
+
+    /// The usual file name extension, without a dot.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            ImageFormat::Elf { machine: EM_AMDGPU } => "hsaco",
+            ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO => "o",
+            ImageFormat::Cubin => "cubin",
+            ImageFormat::Bitcode => "bc",
+            ImageFormat::SpirV => "spv",
+            ImageFormat::Ptx => "ptx",
+            ImageFormat::Fatbinary => "fatbin",
+            ImageFormat::Bundle | ImageFormat::CompressedBundle => "hipfb",
+            ImageFormat::Archive => "a",
+            ImageFormat::OffloadBinary => "offload",
+            ImageFormat::Zstd => "zst",
+            ImageFormat::Empty | ImageFormat::HostPlaceholder | ImageFormat::Unknown => "bin",
+        }
+    }
+
+    /// Whether images of this format can hold further device images: containers, archives and host object
+    /// files. Code objects for a GPU hold none.
+    #[must_use]
+    pub fn may_hold_images(self) -> bool {
+        match self {
+            ImageFormat::Elf { machine } => machine != EM_AMDGPU,
+            ImageFormat::Coff | ImageFormat::MachO => true,
+            _ => self.is_container(),
+        }
+    }
+
+    /// Whether an image of this format is nothing but a container of other images.
+    #[must_use]
+    pub fn is_container(self) -> bool {
+        matches!(
+            self,
+            ImageFormat::Fatbinary
+                | ImageFormat::Bundle
+                | ImageFormat::CompressedBundle
+                | ImageFormat::OffloadBinary
+                | ImageFormat::Archive
+        )
+    }
+}
+
+/// The name used for people.
+impl fmt::Display for ImageFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ImageFormat::Empty => "empty",
+            ImageFormat::Elf { .. } => "ELF",
+            ImageFormat::Cubin => "cubin",
+            ImageFormat::Bitcode => "LLVM bitcode",
+            ImageFormat::SpirV => "SPIR-V",
+            ImageFormat::Ptx => "PTX",
+            ImageFormat::Fatbinary => "fatbinary",
+            ImageFormat::Bundle => "bundle",
+            ImageFormat::CompressedBundle => "compressed bundle",
+            ImageFormat::OffloadBinary => "package",
+            ImageFormat::Archive => "archive",
+            ImageFormat::Coff => "COFF",
+            ImageFormat::MachO => "Mach-O",
+            ImageFormat::Zstd => "zstd data",
+            ImageFormat::HostPlaceholder => "host object",
+            ImageFormat::Unknown => "unknown",
+        })
+    }
+}
+
+const MAGICS: &[(&[u8], ImageFormat)] = &[
+    (b"BC\xc0\xde", ImageFormat::Bitcode),
+    (b"\xde\xc0\x17\x0b", ImageFormat::Bitcode),
+    (b"\x03\x02\x23\x07", ImageFormat::SpirV),
+    (b"\x07\x23\x02\x03", ImageFormat::SpirV),
+    (&crate::nv_fatbin::MAGIC, ImageFormat::Fatbinary),
+    (&bundle_format::binary::MAGIC, ImageFormat::Bundle),
+    (&ccob::MAGIC, ImageFormat::CompressedBundle),
+    (&offload_binary::MAGIC, ImageFormat::OffloadBinary),
+    (b"!<arch>\n", ImageFormat::Archive),
+    (b"!<thin>\n", ImageFormat::Archive),
+    (b"\x28\xb5\x2f\xfd", ImageFormat::Zstd),
+    (b"MZ", ImageFormat::Coff),
+    (b"\xfe\xed\xfa\xce", ImageFormat::MachO),
+    (b"\xce\xfa\xed\xfe", ImageFormat::MachO),
+    (b"\xfe\xed\xfa\xcf", ImageFormat::MachO),
+    (b"\xcf\xfa\xed\xfe", ImageFormat::MachO),
+];
+
+/// `e_machine` is a 16-bit number at byte 18, in the byte order that byte 5 names.
+fn sniff_elf(bytes: &[u8]) -> ImageFormat {
+    let machine = match (bytes.get(5), bytes.get(18..20)) {
+        (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
+        (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
+        _ => 0,
+    };
+    match machine {
+        EM_CUDA => ImageFormat::Cubin,
+        machine => ImageFormat::Elf { machine },
+    }
+}
+
+/// COFF has no magic, only a machine number; a plausible section count and the absence of an optional
+/// header keep text and noise out.
+fn is_coff(bytes: &[u8]) -> bool {
+    const MACHINES: [[u8; 2]; 4] = [[0x64, 0x86], [0x4c, 0x01], [0x64, 0xaa], [0xc4, 0x01]];
+    const BIG: [u8; 6] = [0, 0, 0xff, 0xff, 2, 0];
+    let Some(header) = bytes.get(..20) else {
+        return false;
+    };
+    if header.starts_with(&BIG) {
+        return true;
+    }
+    MACHINES.iter().any(|m| header.starts_with(m)) && header.get(16..18) == Some(&[0, 0])
+}
+
+/// A universal Mach-O shares its magic with Java class files, whose next word is a version of 45 or more
+/// instead of a small number of slices.
+fn is_universal(bytes: &[u8]) -> bool {
+    let count = match bytes.get(..8) {
+        Some(&[0xca, 0xfe, 0xba, 0xbe | 0xbf, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
+        _ => 0,
+    };
+    (1..45).contains(&count)
+}
+
+/// PTX is text: comments and white space, then the `.version` directive.
+fn is_ptx(mut bytes: &[u8]) -> bool {
+    loop {
+        bytes = bytes.trim_ascii_start();
+        if let Some(rest) = bytes.strip_prefix(b"//") {
+            let Some(newline) = rest.iter().position(|&b| b == b'\n') else {
+                return false;
+            };
+            bytes = rest.get(newline..).unwrap_or_default();
+        } else {
+            return bytes.starts_with(b".version ") || bytes.starts_with(b".version\t");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elf_machines() {
+        let mut elf = *b"\x7fELF\x02\x01\x01\x40\x03\0\0\0\0\0\0\0\x03\0\xe0\0";
+        assert_eq!(
+            ImageFormat::sniff(&elf),
+            ImageFormat::Elf { machine: EM_AMDGPU }
+        );
+        assert!(!ImageFormat::sniff(&elf).may_hold_images());
+        elf[18] = 190;
+        assert_eq!(ImageFormat::sniff(&elf), ImageFormat::Cubin);
+        elf[18] = 62;
+        assert!(ImageFormat::sniff(&elf).may_hold_images());
+        elf[5] = 2;
+        elf[18..].copy_from_slice(&[0, 21]);
+        assert_eq!(ImageFormat::sniff(&elf), ImageFormat::Elf { machine: 21 });
+        assert_eq!(
+            ImageFormat::sniff(b"\x7fELF"),
+            ImageFormat::Elf { machine: 0 }
+        );
+    }
+
+    #[test]
+    fn ptx_after_comments() {
+        let text = b"//\n// Generated by LLVM NVPTX Back-End\n//\n\n.version 6.0\n.target sm_70\n";
+        assert_eq!(ImageFormat::sniff(text), ImageFormat::Ptx);
+        assert_eq!(
+            ImageFormat::sniff(b"// only a comment"),
+            ImageFormat::Unknown
+        );
+        assert_eq!(ImageFormat::sniff(b".versions"), ImageFormat::Unknown);
+    }
+
+    #[test]
+    fn containers_and_others() {
+        assert_eq!(ImageFormat::sniff(b""), ImageFormat::Empty);
+        assert_eq!(ImageFormat::sniff(b"CCOB"), ImageFormat::CompressedBundle);
+        assert_eq!(
+            ImageFormat::sniff(b"__CLANG_OFFLOAD_BUNDLE__"),
+            ImageFormat::Bundle
+        );
+        assert_eq!(
+            ImageFormat::sniff(b"\n# __CLANG_OFFLOAD_BUNDLE____START__ host-"),
+            ImageFormat::Bundle
+        );
+        assert_eq!(ImageFormat::sniff(b"BC\xc0\xde\x35"), ImageFormat::Bitcode);
+        assert_eq!(
+            ImageFormat::sniff(b"\x03\x02\x23\x07\0\x03\x01\0"),
+            ImageFormat::SpirV
+        );
+        assert_eq!(
+            ImageFormat::sniff(b"\x50\xed\x55\xba\x01\0"),
+            ImageFormat::Fatbinary
+        );
+        assert_eq!(
+            ImageFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x02"),
+            ImageFormat::MachO
+        );
+        // a Java class file
+        assert_eq!(
+            ImageFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x34"),
+            ImageFormat::Unknown
+        );
+        assert_eq!(ImageFormat::sniff(b"dx"), ImageFormat::Unknown);
+        assert_eq!(ImageFormat::sniff(b"hello"), ImageFormat::Unknown);
+    }
+}

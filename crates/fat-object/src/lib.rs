@@ -1,0 +1,79 @@
+//! Find the device code in any file.
+//!
+//! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE and Mach-O files, in
+//! archives of such files, in bundles, compressed bundles, packages and fatbinaries, and in all of these
+//! nested in each other. [`walk`] goes through all of them, at any depth, in file order, and tells a
+//! [`Visitor`] about every container, every image and everything that is wrong. It reads headers only;
+//! payloads are read when the visitor asks for them, or to decompress a compressed bundle.
+//!
+//! ```text
+//! libfoo.a
+//! └─ member:foo.o                      an ELF object in an ar archive
+//!    └─ section:.hip_fatbin            found by name, by section type, or by the magic it starts with
+//!       ├─ ccob:0                      compressed bundles, back to back, zero-padded
+//!       │  └─ bundle:0
+//!       │     ├─ host-x86_64-unknown-linux-gnu-      (empty)
+//!       │     └─ hipv4-amdgcn-amd-amdhsa--gfx90a     image 1, ELF
+//!       └─ ccob:1 ...
+//! ```
+//!
+//! | where | what |
+//! |---|---|
+//! | ELF (relocatable, executable, shared) | sections of type `SHT_LLVM_OFFLOADING`, or whose contents start with a magic, or named `__CLANG_OFFLOAD_BUNDLE__<ID>` |
+//! | COFF, PE, Mach-O (thin and universal) | the same by name and magic |
+//! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
+//! | files and sections of containers | bundles (binary, text), compressed bundles, packages, NVIDIA fatbinaries: concatenated, zero-padded |
+//!
+//! ```
+//! use std::io::{self, Cursor};
+//!
+//! struct Ids(Vec<String>);
+//!
+//! impl fat_object::Visitor for Ids {
+//!     fn image(&mut self, image: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
+//!         self.0.extend(image.id().map(String::from));
+//!         Ok(())
+//!     }
+//!     fn finding(&mut self, finding: &fat_object::Finding<'_>) -> io::Result<()> {
+//!         Err(io::Error::other(finding.to_string()))
+//!     }
+//! }
+//!
+//! let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+//! for number in [1u64, 83, 0, 27] {                 // entries; offset, size, ID length of the first
+//!     bundle.extend(number.to_le_bytes());
+//! }
+//! bundle.extend(b"hip-amdgcn-amd-amdhsa--gfx1");
+//! let mut ids = Ids(Vec::new());
+//! fat_object::walk(&mut Cursor::new(bundle), &fat_object::Options::default(), &mut ids)?;
+//! assert_eq!(ids.0, ["hip-amdgcn-amd-amdhsa--gfx1"]);
+//! # Ok::<(), io::Error>(())
+//! ```
+//!
+//! # Bounds
+//!
+//! Memory is bounded by the input's size (headers, one compressed bundle as stored) plus
+//! [`Options::max_decompressed`] for what is decompressed at one time. Ranges that overlap are errors, so
+//! that no byte is walked twice on one level, and levels are bounded by [`Options::max_depth`].
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs, missing_debug_implementations)]
+
+mod archive;
+mod containers;
+mod error;
+mod host;
+mod image_format;
+mod model;
+mod nv_fatbin;
+mod source;
+mod walker;
+
+pub use error::Error;
+pub use image_format::ImageFormat;
+pub use model::{
+    Compression, Container, ContainerKind, Finding, Image, Location, Segment, Severity, Visitor,
+};
+pub use nv_fatbin::Error as NvFatbinError;
+pub use source::ReadSeek;
+pub use walker::{Options, Summary, walk};

@@ -1,0 +1,404 @@
+//! What a walk yields: containers, images, findings, and where each one lies.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::ops::Range;
+
+use target_id::Target;
+
+use crate::error::Error;
+use crate::image_format::ImageFormat;
+use crate::source::{Origin, ReadSeek, Source, SourceReader};
+
+/// One kind of thing that device images lie in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ContainerKind {
+    /// A member of an `ar` archive.
+    Member,
+    /// One architecture of a universal Mach-O file.
+    Slice,
+    /// A section of an object file, executable or library.
+    Section,
+    /// An LLVM packager binary (`10 FF 10 AD`).
+    OffloadBinary,
+    /// A bundle (`__CLANG_OFFLOAD_BUNDLE__`), binary or text.
+    Bundle,
+    /// A compressed bundle (`CCOB`).
+    Ccob,
+    /// An NVIDIA fatbinary.
+    NvFatbin,
+    /// An image that is a container itself, or a host object that carries device code.
+    Image,
+}
+
+impl ContainerKind {
+    /// The name used in machine-readable output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ContainerKind::Member => "member",
+            ContainerKind::Slice => "slice",
+            ContainerKind::Section => "section",
+            ContainerKind::OffloadBinary => "offload-binary",
+            ContainerKind::Bundle => "bundle",
+            ContainerKind::Ccob => "ccob",
+            ContainerKind::NvFatbin => "nv-fatbin",
+            ContainerKind::Image => "image",
+        }
+    }
+}
+
+impl fmt::Display for ContainerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One step from the outside of a file towards an image.
+///
+/// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Segment {
+    kind: ContainerKind,
+    name: String,
+}
+
+impl Segment {
+    pub(crate) fn new(kind: ContainerKind, name: impl Into<String>) -> Self {
+        Segment {
+            kind,
+            name: name.into(),
+        }
+    }
+
+    /// What this step enters.
+    #[must_use]
+    pub fn kind(&self) -> ContainerKind {
+        self.kind
+    }
+
+    /// The name of the member, slice, section or image; the position among their neighbours, from 0, of
+    /// containers that have no name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind, self.name)
+    }
+}
+
+/// Where something starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Location {
+    /// At this byte offset of the walked file.
+    File(u64),
+    /// At this byte offset of the decompressed contents of the innermost compressed bundle.
+    Decompressed(u64),
+    /// At this byte offset of the file that a thin archive names.
+    ThinMember(u64),
+}
+
+impl Location {
+    pub(crate) fn new(origin: Origin, offset: u64) -> Self {
+        match origin {
+            Origin::File => Location::File(offset),
+            Origin::Decompressed => Location::Decompressed(offset),
+            Origin::ThinMember => Location::ThinMember(offset),
+        }
+    }
+
+    /// The byte offset in the walked file; `None` for what lies elsewhere.
+    #[must_use]
+    pub fn file_offset(self) -> Option<u64> {
+        match self {
+            Location::File(offset) => Some(offset),
+            Location::Decompressed(_) | Location::ThinMember(_) => None,
+        }
+    }
+}
+
+/// How a compressed container is compressed, and what it saves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compression {
+    pub(crate) method: &'static str,
+    pub(crate) stored_size: u64,
+    pub(crate) uncompressed_size: u64,
+}
+
+impl Compression {
+    /// The name of the method: `zlib`, `zstd`, `lz4`.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// Bytes it takes in the file, headers of the compressed container included.
+    #[must_use]
+    pub fn stored_size(&self) -> u64 {
+        self.stored_size
+    }
+
+    /// Bytes it decompresses to.
+    #[must_use]
+    pub fn uncompressed_size(&self) -> u64 {
+        self.uncompressed_size
+    }
+}
+
+/// A container that the walk enters.
+#[derive(Clone, Copy, Debug)]
+pub struct Container<'e> {
+    pub(crate) path: &'e [Segment],
+    pub(crate) kind: ContainerKind,
+    pub(crate) location: Location,
+    pub(crate) size: u64,
+    pub(crate) compression: Option<Compression>,
+}
+
+impl Container<'_> {
+    /// The containers around it from outside in, itself the last.
+    #[must_use]
+    pub fn path(&self) -> &[Segment] {
+        self.path
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> ContainerKind {
+        self.kind
+    }
+
+    /// Where it starts.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// Bytes from its start to its end, as stored.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Its compression, for a [`ContainerKind::Ccob`].
+    #[must_use]
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+}
+
+/// What a container says about an image, gathered before the walker makes an [`Image`] of it.
+pub(crate) struct Description {
+    pub(crate) container: ContainerKind,
+    pub(crate) target: Target,
+    pub(crate) id: Option<String>,
+    pub(crate) offset_in_container: u64,
+    /// Set where the container knows better than the first bytes: compressed entries, host placeholders.
+    pub(crate) format: Option<ImageFormat>,
+    /// Set where the image itself is compressed.
+    pub(crate) compression: Option<Compression>,
+}
+
+/// One device image (or the host's part of a bundle).
+pub struct Image<'e, 's> {
+    pub(crate) index: usize,
+    pub(crate) path: &'e [Segment],
+    pub(crate) description: &'e Description,
+    pub(crate) format: ImageFormat,
+    pub(crate) around: Option<Compression>,
+    pub(crate) window: Range<u64>,
+    pub(crate) source: &'e mut Source<'s>,
+}
+
+impl Image<'_, '_> {
+    /// The position among all images of the walk, from 0, in file order.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The containers around it, from outside in.
+    #[must_use]
+    pub fn path(&self) -> &[Segment] {
+        self.path
+    }
+
+    /// The format that describes the image: [`Ccob`](ContainerKind::Ccob) for an entry of a compressed bundle.
+    #[must_use]
+    pub fn container(&self) -> ContainerKind {
+        self.description.container
+    }
+
+    /// Offload kind, triple and target ID, as far as the container tells them.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.description.target
+    }
+
+    /// The bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.description.id.as_deref()
+    }
+
+    /// Where its first byte lies.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        Location::new(self.source.origin(), self.window.start)
+    }
+
+    /// Where its first byte lies, from the start of the bundle, package, fatbinary or section that holds it.
+    #[must_use]
+    pub fn offset_in_container(&self) -> u64 {
+        self.description.offset_in_container
+    }
+
+    /// Bytes of the image as the container stores them; of a [compressed](Image::compression) one the bytes
+    /// it decompresses to.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self.description.compression {
+            Some(compression) => compression.uncompressed_size,
+            None => self.window.end - self.window.start,
+        }
+    }
+
+    /// The compression of this very image (NVIDIA fatbinaries compress entry by entry).
+    #[must_use]
+    pub fn compression(&self) -> Option<Compression> {
+        self.description.compression
+    }
+
+    /// The innermost compressed bundle around it.
+    #[must_use]
+    pub fn compressed_bundle(&self) -> Option<Compression> {
+        self.around
+    }
+
+    /// What it is, by its first bytes.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.format
+    }
+
+    /// Reads the image's bytes as stored. A file that shrinks meanwhile gives
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof), never a short image.
+    pub fn reader(&mut self) -> impl Read + '_ {
+        SourceReader::new(self.source, self.window.clone())
+    }
+}
+
+impl fmt::Debug for Image<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("index", &self.index)
+            .field("path", &self.path)
+            .field("target", &self.description.target)
+            .field("id", &self.description.id)
+            .field("window", &self.window)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How bad a [`Finding`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// The format is kept, a rule of composition is not; every image was found.
+    Warning,
+    /// Malformed: images may be missing from the walk.
+    Error,
+}
+
+/// Something wrong in the walked file. The walk goes on wherever the damage leaves a way.
+#[derive(Debug)]
+pub struct Finding<'e> {
+    pub(crate) path: &'e [Segment],
+    pub(crate) location: Location,
+    pub(crate) error: Error,
+}
+
+impl Finding<'_> {
+    /// The containers around it, from outside in.
+    #[must_use]
+    pub fn path(&self) -> &[Segment] {
+        self.path
+    }
+
+    /// Where the container that the error speaks of starts.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.error.severity()
+    }
+}
+
+/// `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`
+impl fmt::Display for Finding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, segment) in self.path.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "/" };
+            write!(f, "{separator}{segment}")?;
+        }
+        let space = if self.path.is_empty() { "" } else { " " };
+        match self.location {
+            Location::File(at) => write!(f, "{space}at byte {at:#x}: {}", self.error),
+            Location::Decompressed(at) => write!(
+                f,
+                "{space}at byte {at:#x} of the decompressed data: {}",
+                self.error
+            ),
+            Location::ThinMember(at) => write!(
+                f,
+                "{space}at byte {at:#x} of the member's file: {}",
+                self.error
+            ),
+        }
+    }
+}
+
+/// Receives what a [`walk`](crate::walk) finds, in file order.
+///
+/// An error from any method ends the walk and becomes its result.
+pub trait Visitor {
+    /// A container is entered; [`leave`](Visitor::leave) follows when all in it was visited.
+    #[allow(unused_variables, reason = "the names document the parameters")]
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// An image.
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()>;
+
+    /// Something wrong.
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()>;
+
+    /// The container entered last is left.
+    fn leave(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Opens the file that a thin archive names. `name` is what the archive stores: a path relative to the
+    /// directory of the archive. Libraries know no files: the default refuses.
+    #[allow(unused_variables, reason = "the names document the parameters")]
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}

@@ -1,0 +1,240 @@
+//! NVIDIA fatbinaries: the contents of `.nv_fatbin` sections.
+//!
+//! The format is NVIDIA's and undocumented by it; the layout is public knowledge from the header that the
+//! CUDA toolkit generates into host code and from open readers, and was checked against shipped libraries.
+//!
+//! ```text
+//! header, 16 bytes          entry, header size from byte 4 (64 at least)
+//!   0 u32 magic 0xBA55ED50    0 u16 kind: 1 PTX, 2 ELF       24 u16 minor, 26 u16 major version
+//!   4 u16 version, 1          4 u32 header size              28 u32 sm architecture
+//!   6 u16 header size, 16     8 u64 payload size, padded     40 u64 flags
+//!   8 u64 size of what       16 u32 compressed size, exact   56 u64 uncompressed size
+//!         follows            payload follows the header, the next entry follows the payload
+//! ```
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// The first four bytes: `0xBA55ED50`, little-endian.
+pub(crate) const MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];
+
+pub(crate) const HEADER_LEN: u64 = 16;
+pub(crate) const ENTRY_LEN: u64 = 64;
+
+const FLAG_COMPRESSED_LZ4: u64 = 0x2000;
+const FLAG_COMPRESSED_ZSTD: u64 = 0x8000;
+
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawHeader {
+    magic: [u8; 4],
+    version: U16,
+    header_size: U16,
+    size: U64,
+}
+
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawEntry {
+    kind: U16,
+    attributes: U16,
+    header_size: U32,
+    payload_size: U64,
+    compressed_size: U32,
+    options_offset: U32,
+    minor: U16,
+    major: U16,
+    sm: U32,
+    name_offset: U32,
+    name_size: U32,
+    flags: U64,
+    reserved: U64,
+    uncompressed_size: U64,
+}
+
+const _: () = assert!(
+    size_of::<RawHeader>() as u64 == HEADER_LEN && size_of::<RawEntry>() as u64 == ENTRY_LEN
+);
+
+/// A malformed NVIDIA fatbinary. Offsets count from its magic.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file or section ends inside the header.
+    #[error("fatbinary header needs 16 bytes, {available} are left")]
+    TruncatedHeader {
+        /// Bytes from the magic to the end.
+        available: u64,
+    },
+    /// A version of the format that nobody has seen.
+    #[error(
+        "fatbinary version {version} with a header of {header_size} bytes, expected version 1 with 16"
+    )]
+    Version {
+        /// The version field.
+        version: u16,
+        /// The header size field.
+        header_size: u16,
+    },
+    /// The contents reach beyond the end of the file or section.
+    #[error("fatbinary promises {size} bytes after its header, {available} are left")]
+    BeyondEnd {
+        /// The size field.
+        size: u64,
+        /// Bytes after the header to the end.
+        available: u64,
+    },
+    /// An entry's header or payload reaches beyond the end of the fatbinary.
+    #[error(
+        "fatbinary entry {index} at {offset:#x} reaches to {end:#x}, beyond the end of the fatbinary at {available:#x}"
+    )]
+    EntryBeyondEnd {
+        /// Position of the entry, from 0.
+        index: usize,
+        /// Offset of the entry header.
+        offset: u64,
+        /// Where header and payload would end.
+        end: u64,
+        /// Length of the fatbinary.
+        available: u64,
+    },
+    /// An entry says that its header is shorter than the fields that every entry has.
+    #[error(
+        "fatbinary entry {index} at {offset:#x} has a header size of {header_size}, expected at least 64"
+    )]
+    EntryHeaderSize {
+        /// Position of the entry, from 0.
+        index: usize,
+        /// Offset of the entry header.
+        offset: u64,
+        /// The header size field.
+        header_size: u32,
+    },
+    /// The exact payload is larger than the padded one.
+    #[error(
+        "fatbinary entry {index} at {offset:#x} has {exact} bytes of compressed payload in a space of {padded}"
+    )]
+    CompressedSize {
+        /// Position of the entry, from 0.
+        index: usize,
+        /// Offset of the entry header.
+        offset: u64,
+        /// The compressed size field.
+        exact: u64,
+        /// The payload size field.
+        padded: u64,
+    },
+}
+
+/// What an entry holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    Ptx,
+    Elf,
+    Other,
+}
+
+/// One entry; offsets count from the magic of the fatbinary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: EntryKind,
+    pub(crate) sm: u32,
+    /// First byte and length of the payload as stored, without padding.
+    pub(crate) offset: u64,
+    pub(crate) stored_size: u64,
+    /// Name of the codec and the size it decompresses to.
+    pub(crate) compression: Option<(&'static str, u64)>,
+    /// Where the next entry starts.
+    pub(crate) end: u64,
+}
+
+/// Reads the header: the length of the whole fatbinary. `available` counts from the magic to the end of the
+/// section or file.
+pub(crate) fn parse_header(prefix: &[u8], available: u64) -> Result<u64, Error> {
+    let Ok((header, _)) = RawHeader::ref_from_prefix(prefix) else {
+        return Err(Error::TruncatedHeader { available });
+    };
+    let (version, header_size, size) = (
+        header.version.get(),
+        header.header_size.get(),
+        header.size.get(),
+    );
+    if version != 1 || u64::from(header_size) != HEADER_LEN {
+        return Err(Error::Version {
+            version,
+            header_size,
+        });
+    }
+    let rest = available.saturating_sub(HEADER_LEN);
+    if size > rest {
+        return Err(Error::BeyondEnd {
+            size,
+            available: rest,
+        });
+    }
+    Ok(HEADER_LEN + size)
+}
+
+/// Reads the entry whose header starts `offset` bytes into a fatbinary of `len` bytes. `bytes` are the first
+/// bytes at that offset, 64 if there are as many.
+pub(crate) fn parse_entry(
+    bytes: &[u8],
+    index: usize,
+    offset: u64,
+    len: u64,
+) -> Result<Entry, Error> {
+    let beyond = |end: u64| Error::EntryBeyondEnd {
+        index,
+        offset,
+        end,
+        available: len,
+    };
+    let Ok((entry, _)) = RawEntry::ref_from_prefix(bytes) else {
+        return Err(beyond(offset.saturating_add(ENTRY_LEN)));
+    };
+    let header_size = entry.header_size.get();
+    if u64::from(header_size) < ENTRY_LEN {
+        return Err(Error::EntryHeaderSize {
+            index,
+            offset,
+            header_size,
+        });
+    }
+    let padded = entry.payload_size.get();
+    let payload = offset.saturating_add(u64::from(header_size));
+    let end = payload.saturating_add(padded);
+    if end > len {
+        return Err(beyond(end));
+    }
+    let codec = match entry.flags.get() {
+        flags if flags & FLAG_COMPRESSED_LZ4 != 0 => Some("lz4"),
+        flags if flags & FLAG_COMPRESSED_ZSTD != 0 => Some("zstd"),
+        _ => None,
+    };
+    let exact = u64::from(entry.compressed_size.get());
+    let stored_size = if codec.is_some() && exact != 0 {
+        exact
+    } else {
+        padded
+    };
+    if stored_size > padded {
+        return Err(Error::CompressedSize {
+            index,
+            offset,
+            exact,
+            padded,
+        });
+    }
+    Ok(Entry {
+        kind: match entry.kind.get() {
+            1 => EntryKind::Ptx,
+            2 => EntryKind::Elf,
+            _ => EntryKind::Other,
+        },
+        sm: entry.sm.get(),
+        offset: payload,
+        stored_size,
+        compression: codec.map(|codec| (codec, entry.uncompressed_size.get())),
+        end,
+    })
+}

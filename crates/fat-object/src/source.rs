@@ -1,0 +1,287 @@
+//! Random access to the bytes that are being walked: a file, a thin archive's member, or decompressed data.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+/// Anything that can be read at any position: a [`File`](std::fs::File), a [`Cursor`](std::io::Cursor), ...
+pub trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek + ?Sized> ReadSeek for T {}
+
+/// Where the bytes of a [`Source`] come from, which decides what an offset in it means to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The file given to the walk.
+    File,
+    /// The decompressed contents of a compressed bundle.
+    Decompressed,
+    /// A file named by a thin archive.
+    ThinMember,
+}
+
+const BLOCK: usize = 16 * 1024;
+
+/// A reader with its length and one cached block, so that the many small neighbouring reads of header
+/// tables cost one system call a block.
+pub(crate) struct Source<'r> {
+    reader: &'r mut dyn ReadSeek,
+    len: u64,
+    origin: Origin,
+    block_start: u64,
+    block: Vec<u8>,
+}
+
+impl<'r> Source<'r> {
+    pub(crate) fn new(reader: &'r mut dyn ReadSeek, origin: Origin) -> io::Result<Self> {
+        let len = reader.seek(SeekFrom::End(0))?;
+        Ok(Source {
+            reader,
+            len,
+            origin,
+            block_start: 0,
+            block: Vec::new(),
+        })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Reads some bytes at `offset`; 0 at the end of the source.
+    pub(crate) fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        if offset >= self.len || buf.is_empty() {
+            return Ok(0);
+        }
+        if buf.len() >= BLOCK {
+            self.reader.seek(SeekFrom::Start(offset))?;
+            return self.reader.read(buf);
+        }
+        let cached = self.block_start..self.block_start.saturating_add(self.block.len() as u64);
+        if !cached.contains(&offset) {
+            self.fill_block(offset)?;
+        }
+        let skip = usize::try_from(offset - self.block_start).unwrap_or(usize::MAX);
+        let available = self.block.get(skip..).unwrap_or_default();
+        let n = available.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..n), available.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        Ok(n)
+    }
+
+    fn fill_block(&mut self, offset: u64) -> io::Result<()> {
+        self.block.clear();
+        self.block_start = offset;
+        self.reader.seek(SeekFrom::Start(offset))?;
+        Read::take(&mut *self.reader, BLOCK as u64).read_to_end(&mut self.block)?;
+        Ok(())
+    }
+
+    pub(crate) fn read_exact_at(&mut self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
+        while !buf.is_empty() {
+            match self.read_at(offset, buf) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    offset += n as u64;
+                    buf = buf.get_mut(n..).unwrap_or_default();
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first bytes of `window`, at most `max`.
+    pub(crate) fn peek(&mut self, window: &Range<u64>, max: usize) -> io::Result<Vec<u8>> {
+        let end = window
+            .end
+            .min(self.len)
+            .min(window.start.saturating_add(max as u64));
+        self.read_range(&(window.start..end.max(window.start)))
+    }
+
+    /// All bytes of `range`, which must lie inside the source.
+    pub(crate) fn read_range(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
+        let len = range.end.saturating_sub(range.start);
+        // A range beyond the end is a fault of the caller's bounds checks or of a file that shrank; never allocate for it.
+        if range.end > self.len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(len)
+            .map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes.resize(len, 0);
+        self.read_exact_at(range.start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The first position in `window` that holds a byte other than zero; `window.end` when all are zero.
+    pub(crate) fn skip_zeros(&mut self, window: &Range<u64>) -> io::Result<u64> {
+        let mut at = window.start;
+        let mut buf = [0; 4096];
+        while at < window.end {
+            let n = self.read_at(at, &mut buf)?;
+            if n == 0 {
+                break;
+            }
+            let chunk = buf.get(..n).unwrap_or_default();
+            if let Some(skip) = chunk.iter().position(|&b| b != 0) {
+                return Ok((at + skip as u64).min(window.end));
+            }
+            at += n as u64;
+        }
+        Ok(window.end)
+    }
+}
+
+/// [`Read`] over a part of a [`Source`].
+pub(crate) struct SourceReader<'a, 'r> {
+    source: &'a mut Source<'r>,
+    window: Range<u64>,
+}
+
+impl<'a, 'r> SourceReader<'a, 'r> {
+    pub(crate) fn new(source: &'a mut Source<'r>, window: Range<u64>) -> Self {
+        SourceReader { source, window }
+    }
+}
+
+impl Read for SourceReader<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.window.end.saturating_sub(self.window.start))
+            .unwrap_or(usize::MAX);
+        let want = left.min(buf.len());
+        let n = self
+            .source
+            .read_at(self.window.start, buf.get_mut(..want).unwrap_or_default())?;
+        if n == 0 && want > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.window.start += n as u64;
+        Ok(n)
+    }
+}
+
+/// A view of a window for the `object` crate, which reads headers and names through it.
+///
+/// It stops after `budget` bytes: an honest file's headers are read once or twice, only a hostile one makes
+/// its tables overlap so that reading them costs (and caches) a multiple of the file.
+pub(crate) struct HeaderReader<'a, 'r> {
+    source: &'a mut Source<'r>,
+    position: u64,
+    budget: u64,
+    /// The first error of the source itself: `object` reports it as a malformed file, which it is not.
+    pub(crate) failed: Option<io::Error>,
+}
+
+impl<'a, 'r> HeaderReader<'a, 'r> {
+    pub(crate) fn new(source: &'a mut Source<'r>, window_len: u64) -> Self {
+        let budget = window_len.saturating_mul(8).saturating_add(1 << 20);
+        HeaderReader {
+            source,
+            position: 0,
+            budget,
+            failed: None,
+        }
+    }
+}
+
+impl Read for HeaderReader<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.budget = self
+            .budget
+            .checked_sub(buf.len() as u64)
+            .ok_or_else(|| io::Error::other("header tables overlap too much"))?;
+        let inside = self.position < self.source.len() && !buf.is_empty();
+        match self.source.read_at(self.position, buf) {
+            Ok(0) if inside => {
+                // The file became shorter while it was read.
+                self.failed
+                    .get_or_insert(io::ErrorKind::UnexpectedEof.into());
+                Ok(0)
+            }
+            Ok(n) => {
+                self.position += n as u64;
+                Ok(n)
+            }
+            Err(e) => {
+                let kind = e.kind();
+                if kind != io::ErrorKind::Interrupted {
+                    self.failed.get_or_insert(e);
+                }
+                Err(kind.into())
+            }
+        }
+    }
+}
+
+impl Seek for HeaderReader<'_, '_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+        }
+        .ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn reads_across_blocks() {
+        let data: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
+        let mut cursor = Cursor::new(&data);
+        let mut source = Source::new(&mut cursor, Origin::File).unwrap();
+        assert_eq!(source.len(), 100_000);
+        for range in [0..10, 16_380..16_390, 99_990..100_000, 5..90_000] {
+            let bytes = source
+                .read_range(&(range.start as u64..range.end as u64))
+                .unwrap();
+            assert_eq!(bytes, data[range]);
+        }
+        assert!(source.read_range(&(99_990..100_001)).is_err());
+        assert_eq!(source.peek(&(99_998..200_000), 10).unwrap(), data[99_998..]);
+        let mut all = Vec::new();
+        SourceReader::new(&mut source, 7..70_000)
+            .read_to_end(&mut all)
+            .unwrap();
+        assert_eq!(all, data[7..70_000]);
+    }
+
+    #[test]
+    fn skips_zeros_to_the_next_byte_or_the_end() {
+        let mut data = vec![0; 20_000];
+        data[19_000] = 1;
+        let mut cursor = Cursor::new(&data);
+        let mut source = Source::new(&mut cursor, Origin::File).unwrap();
+        assert_eq!(source.skip_zeros(&(0..20_000)).unwrap(), 19_000);
+        assert_eq!(source.skip_zeros(&(0..500)).unwrap(), 500);
+        assert_eq!(source.skip_zeros(&(19_001..20_000)).unwrap(), 20_000);
+    }
+
+    #[test]
+    fn header_reader_stops_at_its_budget() {
+        let data = [0u8; 64];
+        let mut cursor = Cursor::new(&data);
+        let mut source = Source::new(&mut cursor, Origin::File).unwrap();
+        let mut reader = HeaderReader::new(&mut source, 64);
+        let mut buf = [0; 64];
+        let mut reads = 0;
+        while reader.seek(SeekFrom::Start(0)).is_ok() && reader.read(&mut buf).is_ok() {
+            reads += 1;
+        }
+        assert_eq!(reads, (8 * 64 + (1 << 20)) / 64);
+    }
+}

@@ -1,0 +1,274 @@
+//! The walk: from a file to its images, through any nesting of containers.
+
+use std::io;
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::image_format::{ImageFormat, SNIFF_LEN};
+use crate::model::{
+    Compression, Container, ContainerKind, Description, Finding, Image, Location, Segment, Visitor,
+};
+use crate::source::{Origin, ReadSeek, Source};
+
+/// Limits of a [`walk`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of decompressed data held at one time, over all levels of nesting. Default: 2 GiB.
+    pub max_decompressed: u64,
+    /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
+    pub max_depth: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            max_decompressed: 2 << 30,
+            max_depth: 32,
+        }
+    }
+}
+
+/// What a finished [`walk`] saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// What the file itself is. With no image found, this tells a file without device code (a plain object)
+    /// from one that cannot hold any.
+    pub format: ImageFormat,
+    /// Length of the file in bytes.
+    pub size: u64,
+    /// Images visited.
+    pub images: usize,
+    /// Findings reported.
+    pub findings: usize,
+}
+
+/// Walks through everything in `input` that holds device images, in file order.
+///
+/// # Errors
+///
+/// An error of reading `input`, or the error that a method of `visitor` returned. A malformed file is no
+/// error of the walk: the visitor gets [`Finding`]s.
+pub fn walk(
+    input: &mut dyn ReadSeek,
+    options: &Options,
+    visitor: &mut dyn Visitor,
+) -> io::Result<Summary> {
+    let mut source = Source::new(input, Origin::File)?;
+    let size = source.len();
+    let mut walker = Walker {
+        options,
+        visitor,
+        path: Vec::new(),
+        compressions: Vec::new(),
+        images: 0,
+        findings: 0,
+    };
+    let format = walker.contents(&mut source, &(0..size))?;
+    Ok(Summary {
+        format,
+        size,
+        images: walker.images,
+        findings: walker.findings,
+    })
+}
+
+pub(crate) struct Walker<'v> {
+    pub(crate) options: &'v Options,
+    pub(crate) visitor: &'v mut dyn Visitor,
+    path: Vec<Segment>,
+    compressions: Vec<Compression>,
+    images: usize,
+    findings: usize,
+}
+
+impl Walker<'_> {
+    /// Walks what lies in `window`, by its first bytes. Returns what that was.
+    pub(crate) fn contents(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+    ) -> io::Result<ImageFormat> {
+        let head = source.peek(window, SNIFF_LEN)?;
+        let format = ImageFormat::sniff(&head);
+        match format {
+            ImageFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
+                self.text_bundle(source, window)?
+            }
+            ImageFormat::Bundle
+            | ImageFormat::CompressedBundle
+            | ImageFormat::OffloadBinary
+            | ImageFormat::Fatbinary => self.sequence(source, window)?,
+            ImageFormat::Archive => self.archive(source, window)?,
+            ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO
+                if format.may_hold_images() =>
+            {
+                self.host_file(source, window)?;
+            }
+            _ => {}
+        }
+        Ok(format)
+    }
+
+    /// Walks containers that follow each other, with zeros between and after them.
+    pub(crate) fn sequence(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+    ) -> io::Result<()> {
+        let mut at = window.start;
+        let mut ordinal = 0;
+        loop {
+            at = source.skip_zeros(&(at..window.end))?;
+            if at >= window.end {
+                return Ok(());
+            }
+            let rest = at..window.end;
+            let head = source.peek(&rest, SNIFF_LEN)?;
+            let end = match ImageFormat::sniff(&head) {
+                ImageFormat::Bundle if !bundle_format::text::is_text_bundle(&head) => {
+                    self.bundle(source, &rest, ordinal)?
+                }
+                ImageFormat::CompressedBundle => self.compressed_bundle(source, &rest, ordinal)?,
+                ImageFormat::OffloadBinary => self.offload_binary(source, &rest, ordinal)?,
+                ImageFormat::Fatbinary => self.nv_fatbin(source, &rest, ordinal)?,
+                _ => {
+                    let first = head.into_iter().take(8).collect();
+                    let error = match ordinal {
+                        0 => Error::UnknownContents { first },
+                        _ => Error::TrailingBytes {
+                            after: at - window.start,
+                            first,
+                        },
+                    };
+                    self.finding(source, at, error)?;
+                    None
+                }
+            };
+            // A container always takes at least its header; the check only guards the loop.
+            match end {
+                Some(end) if end > at => at = end,
+                _ => return Ok(()),
+            }
+            ordinal += 1;
+        }
+    }
+
+    /// Enters a container, walks what `inside` walks, and leaves it. Returns without entering when the
+    /// nesting is too deep.
+    pub(crate) fn within<'s>(
+        &mut self,
+        source: &mut Source<'s>,
+        segment: Segment,
+        window: &Range<u64>,
+        compression: Option<Compression>,
+        inside: impl FnOnce(&mut Self, &mut Source<'s>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.path.len() >= self.options.max_depth {
+            return self.finding(
+                source,
+                window.start,
+                Error::TooDeep {
+                    limit: self.options.max_depth,
+                },
+            );
+        }
+        let kind = segment.kind();
+        self.path.push(segment);
+        self.visitor.enter(&Container {
+            path: &self.path,
+            kind,
+            location: Location::new(source.origin(), window.start),
+            size: window.end.saturating_sub(window.start),
+            compression,
+        })?;
+        self.compressions.extend(compression);
+        inside(self, source)?;
+        if compression.is_some() {
+            self.compressions.pop();
+        }
+        self.visitor.leave()?;
+        self.path.pop();
+        Ok(())
+    }
+
+    /// Reports an image, then walks into it if it can hold further images.
+    pub(crate) fn image(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        description: &Description,
+    ) -> io::Result<()> {
+        let format = match description.format {
+            Some(format) => format,
+            None => ImageFormat::sniff(&source.peek(window, SNIFF_LEN)?),
+        };
+        let index = self.images;
+        self.images += 1;
+        self.visitor.image(&mut Image {
+            index,
+            path: &self.path,
+            description,
+            format,
+            around: self.compressions.last().copied(),
+            window: window.clone(),
+            source,
+        })?;
+        if !format.may_hold_images() || description.compression.is_some() {
+            return Ok(());
+        }
+        let name = description.id.clone().unwrap_or_else(|| index.to_string());
+        let segment = Segment::new(ContainerKind::Image, name);
+        self.within(source, segment, window, None, |walker, source| {
+            walker.contents(source, window).map(drop)
+        })
+    }
+
+    /// Reports something wrong in the container that starts at `at`.
+    pub(crate) fn finding(&mut self, source: &Source<'_>, at: u64, error: Error) -> io::Result<()> {
+        self.findings += 1;
+        let location = Location::new(source.origin(), at);
+        self.visitor.finding(&Finding {
+            path: &self.path,
+            location,
+            error,
+        })
+    }
+
+    /// Whether the walk is directly inside a compressed bundle.
+    pub(crate) fn directly_in_ccob(&self) -> bool {
+        self.path
+            .last()
+            .is_some_and(|segment| segment.kind() == ContainerKind::Ccob)
+    }
+
+    /// How many bytes may be decompressed on top of what is held already.
+    pub(crate) fn decompression_budget(&self) -> u64 {
+        let held: u64 = self.compressions.iter().map(|c| c.uncompressed_size).sum();
+        self.options.max_decompressed.saturating_sub(held)
+    }
+}
+
+/// Reads as much of the start of `window` as a header parser asks for.
+///
+/// `needed` parses a prefix of the window and says how long it must at least be, or `None` when it has enough
+/// (or found a fault). The prefix grows by doubling, so that all rounds together cost two readings.
+pub(crate) fn read_prefix(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    needed: impl Fn(&[u8], u64) -> Option<u64>,
+) -> io::Result<Vec<u8>> {
+    const FIRST: u64 = 4096;
+    let available = window.end.saturating_sub(window.start);
+    let mut len = FIRST.min(available);
+    loop {
+        let prefix = source.read_range(&(window.start..window.start + len))?;
+        match needed(&prefix, available) {
+            Some(needed) if len < available => {
+                len = needed.max(len.saturating_mul(2)).min(available)
+            }
+            _ => return Ok(prefix),
+        }
+    }
+}

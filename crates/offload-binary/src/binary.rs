@@ -1,0 +1,294 @@
+//! Reading one binary.
+
+use core::ffi::CStr;
+use core::fmt;
+use core::iter::FusedIterator;
+use core::str;
+
+use crate::error::Error;
+use crate::kinds::{Flags, ImageKind, OffloadKind};
+use crate::to_u64;
+use crate::validate;
+use crate::wire::{EntryHeader, StringEntries, StringEntry};
+
+/// A valid offload binary of version 1 or 2.
+///
+/// Parsing checks everything the binary says about itself, so that the accessors cannot fail.
+/// It takes time linear in the part of the binary that is in memory (images are not looked at),
+/// apart from sorting the entries, and memory in proportion to the entries that are there.
+///
+/// Stricter than LLVM 22 and 23, which crash on or accept some of it, a binary is refused when
+/// its size is not a multiple of 8, when tables, strings and images share bytes, and when a
+/// string is not ended inside the binary.
+#[derive(Clone, Copy)]
+pub struct OffloadBinary<'data> {
+    version: u32,
+    size: u64,
+    data: &'data [u8],
+    entries: &'data [EntryHeader],
+}
+
+impl<'data> OffloadBinary<'data> {
+    /// Reads the binary that starts with the first byte of `data`. What follows the binary is
+    /// not looked at; [`binaries`](crate::binaries) reads several.
+    ///
+    /// # Errors
+    ///
+    /// Every variant of [`Error`] but those that say otherwise; never
+    /// [`Incomplete`](Error::Incomplete).
+    pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
+        Self::parse_prefix(data, to_u64(data.len()))
+    }
+
+    /// Reads the binary that starts with the first byte of `prefix`, when only the first
+    /// `prefix.len()` of `available` bytes are in memory. Tables and strings have to be in
+    /// memory, images need not be.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse), and [`Incomplete`](Error::Incomplete) when the prefix is too
+    /// short: read as many bytes as it says and call again. Four calls are the most it takes.
+    pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
+        let parts = validate::parse(prefix, available)?;
+        Ok(Self {
+            version: parts.version,
+            size: parts.size,
+            data: parts.data,
+            entries: parts.entries,
+        })
+    }
+
+    /// The version of the format, 1 or 2.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Length of the whole binary in bytes, a multiple of 8.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The entries in stored order: one in version 1, any number in version 2.
+    #[must_use]
+    pub fn entries(&self) -> Entries<'data> {
+        Entries {
+            binary: *self,
+            next: 0,
+        }
+    }
+}
+
+impl fmt::Debug for OffloadBinary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OffloadBinary")
+            .field("version", &self.version)
+            .field("size", &self.size)
+            .field("entries", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The entries of a binary, from [`OffloadBinary::entries`].
+#[derive(Clone, Debug)]
+pub struct Entries<'data> {
+    binary: OffloadBinary<'data>,
+    next: usize,
+}
+
+impl<'data> Iterator for Entries<'data> {
+    type Item = Entry<'data>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let raw = self.binary.entries.get(self.next)?;
+        let entry = Entry {
+            index: self.next,
+            data: self.binary.data,
+            raw,
+            strings: validate::string_entries(self.binary.version, self.binary.data, raw),
+        };
+        self.next += 1;
+        Some(entry)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.binary.entries.len().saturating_sub(self.next);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Entries<'_> {}
+impl FusedIterator for Entries<'_> {}
+
+/// One device image and what is known about it.
+#[derive(Clone, Copy)]
+pub struct Entry<'data> {
+    index: usize,
+    data: &'data [u8],
+    raw: &'data EntryHeader,
+    strings: StringEntries<'data>,
+}
+
+impl<'data> Entry<'data> {
+    /// Which entry of the binary this is, from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The format of the image.
+    #[must_use]
+    pub fn image_kind(&self) -> ImageKind {
+        ImageKind(self.raw.image_kind.get())
+    }
+
+    /// The programming model that produced the image.
+    #[must_use]
+    pub fn offload_kind(&self) -> OffloadKind {
+        OffloadKind(self.raw.offload_kind.get())
+    }
+
+    /// The flags, unknown ones included.
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        Flags::from_bits_retain(self.raw.flags.get())
+    }
+
+    /// Where the image starts, in bytes from the start of the binary.
+    #[must_use]
+    pub fn image_offset(&self) -> u64 {
+        self.raw.image_offset.get()
+    }
+
+    /// Length of the image in bytes, without padding.
+    #[must_use]
+    pub fn image_size(&self) -> u64 {
+        self.raw.image_size.get()
+    }
+
+    /// The image, or `None` when it is not all in memory (see [`OffloadBinary::parse_prefix`]).
+    #[must_use]
+    pub fn image(&self) -> Option<&'data [u8]> {
+        slice(self.data, self.image_offset(), self.image_size())
+    }
+
+    /// The keys and values in stored order, as bytes: they are not bound to be UTF-8. A key may
+    /// be there more than once.
+    #[must_use]
+    pub fn strings(&self) -> Strings<'data> {
+        Strings {
+            data: self.data,
+            entries: self.strings,
+            next: 0,
+        }
+    }
+
+    /// The value of `key`. Where a key is there more than once the last one counts, as in LLVM.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&'data [u8]> {
+        let entry = (0..self.strings.len())
+            .rev()
+            .filter_map(|index| self.strings.get(index))
+            .find(|entry| {
+                // Compared in place: a key is only as long as its NUL says.
+                usize::try_from(entry.key_offset)
+                    .ok()
+                    .and_then(|offset| self.data.get(offset..))
+                    .and_then(|bytes| bytes.strip_prefix(key.as_bytes()))
+                    .is_some_and(|rest| rest.first() == Some(&0))
+            })?;
+        Some(value(self.data, entry))
+    }
+
+    /// The value of the key `triple`: the target triple of the image. `None` without the key or
+    /// when the value is no UTF-8.
+    #[must_use]
+    pub fn triple(&self) -> Option<&'data str> {
+        str::from_utf8(self.get("triple")?).ok()
+    }
+
+    /// The value of the key `arch`: the processor, or target ID, of the image. `None` without
+    /// the key or when the value is no UTF-8.
+    #[must_use]
+    pub fn arch(&self) -> Option<&'data str> {
+        str::from_utf8(self.get("arch")?).ok()
+    }
+}
+
+impl fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("index", &self.index)
+            .field("image_kind", &self.image_kind())
+            .field("offload_kind", &self.offload_kind())
+            .field("flags", &self.flags())
+            .field("strings", &self.strings.len())
+            .field("image_offset", &self.image_offset())
+            .field("image_size", &self.image_size())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The keys and values of an entry, from [`Entry::strings`].
+#[derive(Clone)]
+pub struct Strings<'data> {
+    data: &'data [u8],
+    entries: StringEntries<'data>,
+    next: usize,
+}
+
+impl<'data> Iterator for Strings<'data> {
+    type Item = (&'data [u8], &'data [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.entries.get(self.next)?;
+        self.next += 1;
+        Some((
+            until_nul(self.data, entry.key_offset),
+            value(self.data, entry),
+        ))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.entries.len().saturating_sub(self.next);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Strings<'_> {}
+impl FusedIterator for Strings<'_> {}
+
+impl fmt::Debug for Strings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strings")
+            .field("left", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn value(data: &[u8], entry: StringEntry) -> &[u8] {
+    match entry.value_size {
+        Some(size) => slice(data, entry.value_offset, size).unwrap_or_default(),
+        None => until_nul(data, entry.value_offset),
+    }
+}
+
+fn until_nul(data: &[u8], offset: u64) -> &[u8] {
+    usize::try_from(offset)
+        .ok()
+        .and_then(|offset| data.get(offset..))
+        .and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok())
+        .map(CStr::to_bytes)
+        .unwrap_or_default()
+}
+
+/// `len` bytes at `offset`. No bytes at all are always there.
+fn slice(data: &[u8], offset: u64, len: u64) -> Option<&[u8]> {
+    if len == 0 {
+        return Some(&[]);
+    }
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(len).ok()?)?;
+    data.get(start..end)
+}

@@ -1,0 +1,86 @@
+//! Reading several binaries one after the other.
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::iter::FusedIterator;
+
+use crate::binary::OffloadBinary;
+use crate::error::Error;
+use crate::to_u64;
+
+/// Reads binaries that lie one after the other in `data`, as a linker leaves them when it puts
+/// sections of several object files together.
+///
+/// Each comes with the offset in bytes of its start in `data`. Zeros before, between and after
+/// binaries are skipped, whatever their number; anything else ends the walk with an error, and
+/// after an error there is nothing but `None`.
+///
+/// # Errors
+///
+/// [`Error::InBinary`] for a damaged binary, [`Error::TrailingData`] for bytes that are neither
+/// zero nor a binary.
+#[must_use]
+pub fn binaries(data: &[u8]) -> Binaries<'_> {
+    Binaries {
+        rest: data,
+        offset: 0,
+    }
+}
+
+/// Iterator over concatenated binaries, from [`binaries`].
+#[derive(Clone)]
+pub struct Binaries<'data> {
+    rest: &'data [u8],
+    /// Where `rest` starts.
+    offset: u64,
+}
+
+impl<'data> Binaries<'data> {
+    /// Skips `count` bytes, everything if there are fewer.
+    fn skip(&mut self, count: usize) {
+        self.rest = self.rest.get(count..).unwrap_or_default();
+        self.offset = self.offset.saturating_add(to_u64(count));
+    }
+
+    fn read(&mut self) -> Result<(u64, OffloadBinary<'data>), Error> {
+        let offset = self.offset;
+        let binary = OffloadBinary::parse(self.rest).map_err(|error| match error {
+            Error::BadMagic { .. } => Error::TrailingData { offset },
+            error => Error::InBinary {
+                offset,
+                error: Box::new(error),
+            },
+        })?;
+        // The binary lies in memory, so its size fits.
+        self.skip(usize::try_from(binary.size()).unwrap_or(usize::MAX));
+        Ok((offset, binary))
+    }
+}
+
+impl<'data> Iterator for Binaries<'data> {
+    type Item = Result<(u64, OffloadBinary<'data>), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let zeros = self.rest.iter().take_while(|&&byte| byte == 0).count();
+        self.skip(zeros);
+        if self.rest.is_empty() {
+            return None;
+        }
+        let result = self.read();
+        if result.is_err() {
+            self.rest = &[];
+        }
+        Some(result)
+    }
+}
+
+impl FusedIterator for Binaries<'_> {}
+
+impl fmt::Debug for Binaries<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Binaries")
+            .field("offset", &self.offset)
+            .field("left", &self.rest.len())
+            .finish()
+    }
+}

@@ -1,0 +1,278 @@
+//! What can be wrong with an offload binary.
+
+use alloc::boxed::Box;
+
+use crate::wire::HEADER_LEN;
+
+/// What is wrong with an offload binary, and where.
+///
+/// Offsets are in bytes from the start of the binary (its magic), except in
+/// [`InBinary`](Self::InBinary) and [`TrailingData`](Self::TrailingData), which count from the
+/// start of the data given to [`binaries`](crate::binaries). Entries and strings are numbered
+/// from 0.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The prefix ends before a table or string that lies inside the binary. Not a fault of the
+    /// binary: read at least `needed` bytes and parse again.
+    #[error("offload binary needs its first {needed:#x} bytes to be in memory")]
+    Incomplete {
+        /// How many bytes from the start of the binary must at least be in memory.
+        needed: u64,
+    },
+
+    /// There are too few bytes for a header.
+    #[error("offload binary header needs {HEADER_LEN} bytes, but only {available} are left")]
+    TruncatedHeader {
+        /// Bytes there are.
+        available: u64,
+    },
+
+    /// The data does not start with [`MAGIC`](crate::MAGIC).
+    #[error(
+        "offload binary starts with bytes {found:02x?}, expected {:02x?}",
+        crate::MAGIC
+    )]
+    BadMagic {
+        /// The bytes in its place.
+        found: [u8; 4],
+    },
+
+    /// The version is neither 1 nor 2.
+    #[error("offload binary has version {version}, expected 1 or 2")]
+    UnsupportedVersion {
+        /// The version field.
+        version: u32,
+    },
+
+    /// The size field is too small for the header and what must follow it.
+    #[error("offload binary has size {size}, expected at least {minimum}")]
+    SizeTooSmall {
+        /// The size field.
+        size: u64,
+        /// The smallest size of a binary of this version.
+        minimum: u64,
+    },
+
+    /// The size field is not a multiple of 8, so that the next binary could not be found.
+    #[error("offload binary has size {size}, expected a multiple of 8")]
+    SizeNotMultipleOf8 {
+        /// The size field.
+        size: u64,
+    },
+
+    /// The size field says more than there is.
+    #[error("offload binary has size {size:#x}, but only {available:#x} bytes are left")]
+    SizeBeyondEnd {
+        /// The size field.
+        size: u64,
+        /// Bytes there are.
+        available: u64,
+    },
+
+    /// The entries start inside the header.
+    #[error(
+        "offload binary has its entries at {offset:#x}, inside the header of {HEADER_LEN} bytes"
+    )]
+    EntriesInsideHeader {
+        /// The entries offset field.
+        offset: u64,
+    },
+
+    /// The entries do not fit into the binary.
+    #[error("offload binary has {count} entries at {offset:#x}, beyond its end at {size:#x}")]
+    EntriesBeyondEnd {
+        /// The entries offset field.
+        offset: u64,
+        /// Number of entries, always 1 in version 1.
+        count: u64,
+        /// The size of the binary.
+        size: u64,
+    },
+
+    /// The entry size of a version 1 header reaches beyond the binary.
+    #[error(
+        "offload binary has an entry of {entry_size:#x} bytes at {offset:#x}, \
+         beyond its end at {size:#x}"
+    )]
+    EntrySizeBeyondEnd {
+        /// The entry offset field.
+        offset: u64,
+        /// The entry size field.
+        entry_size: u64,
+        /// The size of the binary.
+        size: u64,
+    },
+
+    /// The string entries of an entry do not fit into the binary.
+    #[error(
+        "offload binary entry {entry} has {count} string entries at {offset:#x}, \
+         beyond the end of the binary at {size:#x}"
+    )]
+    StringEntriesBeyondEnd {
+        /// Which entry.
+        entry: u64,
+        /// The string offset field.
+        offset: u64,
+        /// The string count field.
+        count: u64,
+        /// The size of the binary.
+        size: u64,
+    },
+
+    /// The string entries of an entry share bytes with the header, the entries or the string
+    /// entries of another entry.
+    #[error(
+        "offload binary entry {entry} has its string entries at {offset:#x}, \
+         which overlap other tables"
+    )]
+    StringEntriesOverlap {
+        /// Which entry.
+        entry: u64,
+        /// The string offset field.
+        offset: u64,
+    },
+
+    /// A key starts outside the binary.
+    #[error(
+        "offload binary entry {entry} has the key of string {string} at {offset:#x}, \
+         beyond the end of the binary at {size:#x}"
+    )]
+    KeyBeyondEnd {
+        /// Which entry.
+        entry: u64,
+        /// Which string of the entry.
+        string: u64,
+        /// The key offset field.
+        offset: u64,
+        /// The size of the binary.
+        size: u64,
+    },
+
+    /// A key has no NUL before the end of the binary.
+    #[error(
+        "offload binary entry {entry} has the key of string {string} at {offset:#x} \
+         without a nul before the end of the binary"
+    )]
+    KeyNotTerminated {
+        /// Which entry.
+        entry: u64,
+        /// Which string of the entry.
+        string: u64,
+        /// The key offset field.
+        offset: u64,
+    },
+
+    /// A value starts, or with its size ends, outside the binary.
+    #[error(
+        "offload binary entry {entry} has the value of string {string} at {offset:#x} \
+         with {value_size:#x} bytes, beyond the end of the binary at {size:#x}"
+    )]
+    ValueBeyondEnd {
+        /// Which entry.
+        entry: u64,
+        /// Which string of the entry.
+        string: u64,
+        /// The value offset field.
+        offset: u64,
+        /// The value size field, 0 in version 1, which has none.
+        value_size: u64,
+        /// The size of the binary.
+        size: u64,
+    },
+
+    /// A value of version 1 has no NUL before the end of the binary.
+    #[error(
+        "offload binary entry {entry} has the value of string {string} at {offset:#x} \
+         without a nul before the end of the binary"
+    )]
+    ValueNotTerminated {
+        /// Which entry.
+        entry: u64,
+        /// Which string of the entry.
+        string: u64,
+        /// The value offset field.
+        offset: u64,
+    },
+
+    /// A key or value shares bytes with the header, a table or an image.
+    #[error(
+        "offload binary entry {entry} has a key or value of string {string} at {offset:#x}, \
+         which overlaps a table or an image"
+    )]
+    StringOverlap {
+        /// Which entry.
+        entry: u64,
+        /// Which string of the entry.
+        string: u64,
+        /// The key or value offset field.
+        offset: u64,
+    },
+
+    /// An image does not lie inside the binary.
+    #[error(
+        "offload binary entry {entry} has an image of {image_size:#x} bytes at {offset:#x}, \
+         beyond the end of the binary at {size:#x}"
+    )]
+    ImageBeyondEnd {
+        /// Which entry.
+        entry: u64,
+        /// The image offset field.
+        offset: u64,
+        /// The image size field.
+        image_size: u64,
+        /// The size of the binary.
+        size: u64,
+    },
+
+    /// An image shares bytes with the header, the entries or string entries.
+    #[error(
+        "offload binary entry {entry} has its image at {offset:#x}, \
+         which overlaps the header or a table"
+    )]
+    ImageOverlapsTables {
+        /// Which entry.
+        entry: u64,
+        /// The image offset field.
+        offset: u64,
+    },
+
+    /// Two images share bytes.
+    #[error("offload binary entries {first} and {second} have images that overlap at {offset:#x}")]
+    ImagesOverlap {
+        /// The entry whose image starts first.
+        first: u64,
+        /// The entry whose image starts inside it.
+        second: u64,
+        /// Where the second image starts.
+        offset: u64,
+    },
+
+    /// One of several binaries is damaged.
+    #[error("offload binary at offset {offset:#x}: {error}")]
+    InBinary {
+        /// Where the binary starts, from the start of the data.
+        offset: u64,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
+
+    /// Neither zeros nor another binary follow a binary.
+    #[error("data at offset {offset:#x} is neither an offload binary nor zero padding")]
+    TrailingData {
+        /// Where, from the start of the data.
+        offset: u64,
+    },
+}
+
+impl Error {
+    /// How many bytes from the start of the binary must at least be in memory, when that is all
+    /// that is missing.
+    #[must_use]
+    pub fn needed(&self) -> Option<u64> {
+        match self {
+            Self::Incomplete { needed } => Some(*needed),
+            _ => None,
+        }
+    }
+}

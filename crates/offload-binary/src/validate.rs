@@ -1,0 +1,420 @@
+//! The rules that hold before a binary is handed out. Everything here works on the binary's own
+//! size, never on what happens to lie behind it.
+
+use alloc::vec::Vec;
+
+use zerocopy::FromBytes;
+
+use crate::error::Error;
+use crate::wire::{
+    ENTRY_LEN, EntryHeader, HEADER_LEN, Header, STRING_V1_LEN, STRING_V2_LEN, StringEntries,
+};
+use crate::{MAGIC, to_u64};
+
+/// What a valid binary consists of.
+pub(crate) struct Parts<'data> {
+    pub(crate) version: u32,
+    pub(crate) size: u64,
+    /// The bytes of the binary that are in memory.
+    pub(crate) data: &'data [u8],
+    pub(crate) entries: &'data [EntryHeader],
+}
+
+pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
+    let available = available.max(to_u64(prefix.len()));
+    let header = header(prefix, available)?;
+    let version = header.version.get();
+    let size = header.size.get();
+    let data = usize::try_from(size)
+        .ok()
+        .and_then(|size| prefix.get(..size))
+        .unwrap_or(prefix);
+    let entries = entries(header, data)?;
+    let regions = regions(header, entries)?;
+    let needed = strings(version, size, data, entries, &regions)?;
+    if needed > to_u64(data.len()) {
+        return Err(Error::Incomplete { needed });
+    }
+    Ok(Parts {
+        version,
+        size,
+        data,
+        entries,
+    })
+}
+
+/// The header, once its own fields make sense.
+fn header(prefix: &[u8], available: u64) -> Result<&Header, Error> {
+    if let Some(found) = prefix.first_chunk::<4>()
+        && *found != MAGIC
+    {
+        return Err(Error::BadMagic { found: *found });
+    }
+    if available < HEADER_LEN {
+        return Err(Error::TruncatedHeader { available });
+    }
+    let Ok((header, _)) = Header::ref_from_prefix(prefix) else {
+        // The one entry usually follows the header, so ask for both at once.
+        return Err(Error::Incomplete {
+            needed: available.min(HEADER_LEN + ENTRY_LEN),
+        });
+    };
+    let version = header.version.get();
+    // A version 2 binary without entries is 40 bytes long, as LLVM 23 writes it.
+    let minimum = match version {
+        1 => HEADER_LEN + ENTRY_LEN,
+        2 => HEADER_LEN + 8,
+        _ => return Err(Error::UnsupportedVersion { version }),
+    };
+    let size = header.size.get();
+    if size < minimum {
+        return Err(Error::SizeTooSmall { size, minimum });
+    }
+    if !size.is_multiple_of(8) {
+        return Err(Error::SizeNotMultipleOf8 { size });
+    }
+    if size > available {
+        return Err(Error::SizeBeyondEnd { size, available });
+    }
+    Ok(header)
+}
+
+/// The table of entries.
+fn entries<'data>(header: &Header, data: &'data [u8]) -> Result<&'data [EntryHeader], Error> {
+    let size = header.size.get();
+    let offset = header.entries_offset.get();
+    let count = match header.version.get() {
+        1 => 1,
+        _ => header.entries_extent.get(),
+    };
+    if offset < HEADER_LEN {
+        return Err(Error::EntriesInsideHeader { offset });
+    }
+    let beyond = Error::EntriesBeyondEnd {
+        offset,
+        count,
+        size,
+    };
+    let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(|| beyond.clone())?;
+    if header.version.get() == 1 {
+        let entry_size = header.entries_extent.get();
+        // A size too small for an entry is ignored, as LLVM 22 and 23 do.
+        if range_end(offset, entry_size, 1, size).is_none() {
+            return Err(Error::EntrySizeBeyondEnd {
+                offset,
+                entry_size,
+                size,
+            });
+        }
+    }
+    if end > to_u64(data.len()) {
+        return Err(Error::Incomplete { needed: end });
+    }
+    // The conversions cannot fail: the range ends inside memory.
+    usize::try_from(offset)
+        .ok()
+        .and_then(|offset| data.get(offset..))
+        .zip(usize::try_from(count).ok())
+        .and_then(|(bytes, count)| <[EntryHeader]>::ref_from_prefix_with_elems(bytes, count).ok())
+        .map(|(entries, _)| entries)
+        .ok_or(beyond)
+}
+
+/// A range of bytes that nothing else may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Region {
+    start: u64,
+    end: u64,
+    owner: Owner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Header,
+    Entries,
+    /// The string entries of this entry.
+    Strings(u64),
+    /// The image of this entry.
+    Image(u64),
+}
+
+/// Where tables and images lie, in order of their offsets. Empty ones are left out.
+///
+/// That the tables do not overlap is also what keeps the work linear: entries cannot all claim
+/// the same long table of strings.
+fn regions(header: &Header, entries: &[EntryHeader]) -> Result<Vec<Region>, Error> {
+    let size = header.size.get();
+    let version = header.version.get();
+    let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
+    regions.push(Region {
+        start: 0,
+        end: HEADER_LEN,
+        owner: Owner::Header,
+    });
+    let start = header.entries_offset.get();
+    let end = range_end(start, to_u64(entries.len()), ENTRY_LEN, size).unwrap_or(start);
+    if start < end {
+        regions.push(Region {
+            start,
+            end,
+            owner: Owner::Entries,
+        });
+    }
+    for (entry, raw) in (0_u64..).zip(entries) {
+        let (start, count) = (raw.string_offset.get(), raw.string_count.get());
+        if count > 0 {
+            let end = range_end(start, count, string_len(version), size).ok_or(
+                Error::StringEntriesBeyondEnd {
+                    entry,
+                    offset: start,
+                    count,
+                    size,
+                },
+            )?;
+            regions.push(Region {
+                start,
+                end,
+                owner: Owner::Strings(entry),
+            });
+        }
+        let (start, image_size) = (raw.image_offset.get(), raw.image_size.get());
+        let end = range_end(start, image_size, 1, size).ok_or(Error::ImageBeyondEnd {
+            entry,
+            offset: start,
+            image_size,
+            size,
+        })?;
+        if image_size > 0 {
+            regions.push(Region {
+                start,
+                end,
+                owner: Owner::Image(entry),
+            });
+        }
+    }
+    regions.sort_unstable();
+    for (first, second) in regions.iter().zip(regions.iter().skip(1)) {
+        if first.end > second.start {
+            return Err(overlap(first, second));
+        }
+    }
+    Ok(regions)
+}
+
+/// The error for two regions that share bytes, `first` being the one that starts first.
+fn overlap(first: &Region, second: &Region) -> Error {
+    match (first.owner, second.owner) {
+        (Owner::Image(first), Owner::Image(entry)) => Error::ImagesOverlap {
+            first,
+            second: entry,
+            offset: second.start,
+        },
+        (Owner::Image(entry), _) => Error::ImageOverlapsTables {
+            entry,
+            offset: first.start,
+        },
+        (_, Owner::Image(entry)) => Error::ImageOverlapsTables {
+            entry,
+            offset: second.start,
+        },
+        (_, Owner::Strings(entry)) => Error::StringEntriesOverlap {
+            entry,
+            offset: second.start,
+        },
+        (Owner::Strings(entry), _) => Error::StringEntriesOverlap {
+            entry,
+            offset: first.start,
+        },
+        (_, Owner::Header | Owner::Entries) => Error::EntriesInsideHeader {
+            offset: second.start,
+        },
+    }
+}
+
+/// Checks every string entry; returns how much of the binary they need to be in memory.
+fn strings(
+    version: u32,
+    size: u64,
+    data: &[u8],
+    entries: &[EntryHeader],
+    regions: &[Region],
+) -> Result<u64, Error> {
+    let in_memory = to_u64(data.len());
+    let tables = regions
+        .iter()
+        .filter(|region| matches!(region.owner, Owner::Strings(_)))
+        .map(|region| region.end)
+        .max()
+        .unwrap_or(0);
+    if tables > in_memory {
+        return Ok(tables);
+    }
+    let gaps = gaps(size, data, regions);
+    let mut needed = 0;
+    for (entry, raw) in (0_u64..).zip(entries) {
+        let table = string_entries(version, data, raw);
+        for (string, raw) in (0_u64..).zip((0..table.len()).filter_map(|i| table.get(i))) {
+            let offset = raw.key_offset;
+            let end = terminated(&gaps, offset, size, in_memory).map_err(|fault| match fault {
+                Fault::BeyondEnd => Error::KeyBeyondEnd {
+                    entry,
+                    string,
+                    offset,
+                    size,
+                },
+                Fault::NotTerminated => Error::KeyNotTerminated {
+                    entry,
+                    string,
+                    offset,
+                },
+                Fault::Overlap => Error::StringOverlap {
+                    entry,
+                    string,
+                    offset,
+                },
+            })?;
+            needed = needed.max(end);
+
+            let offset = raw.value_offset;
+            let value_size = raw.value_size.unwrap_or(0);
+            let end = match raw.value_size {
+                None => terminated(&gaps, offset, size, in_memory),
+                Some(value_size) => sized(&gaps, offset, value_size, size),
+            };
+            let end = end.map_err(|fault| match fault {
+                Fault::BeyondEnd => Error::ValueBeyondEnd {
+                    entry,
+                    string,
+                    offset,
+                    value_size,
+                    size,
+                },
+                Fault::NotTerminated => Error::ValueNotTerminated {
+                    entry,
+                    string,
+                    offset,
+                },
+                Fault::Overlap => Error::StringOverlap {
+                    entry,
+                    string,
+                    offset,
+                },
+            })?;
+            needed = needed.max(end);
+        }
+    }
+    Ok(needed)
+}
+
+/// The string entries of one image; none where they are not in memory.
+pub(crate) fn string_entries<'data>(
+    version: u32,
+    data: &'data [u8],
+    raw: &EntryHeader,
+) -> StringEntries<'data> {
+    usize::try_from(raw.string_offset.get())
+        .ok()
+        .and_then(|offset| data.get(offset..))
+        .zip(usize::try_from(raw.string_count.get()).ok())
+        .and_then(|(bytes, count)| StringEntries::new(version, bytes, count))
+        .unwrap_or(StringEntries::V1(&[]))
+}
+
+/// Bytes that belong to no table and no image: where strings may lie.
+struct Gap {
+    start: u64,
+    end: u64,
+    /// The last NUL of the gap that is in memory.
+    last_nul: Option<u64>,
+}
+
+/// What can be wrong with the place of a string.
+enum Fault {
+    BeyondEnd,
+    NotTerminated,
+    Overlap,
+}
+
+/// The gaps around `regions`, in order. Looking for the last NUL of each once makes the check of
+/// any number of strings linear.
+fn gaps(size: u64, data: &[u8], regions: &[Region]) -> Vec<Gap> {
+    let starts = regions.iter().map(|region| region.end);
+    let ends = regions
+        .iter()
+        .skip(1)
+        .map(|region| region.start)
+        .chain([size]);
+    starts
+        .zip(ends)
+        .map(|(start, end)| {
+            let in_memory = end.min(to_u64(data.len()));
+            let bytes = usize::try_from(start)
+                .ok()
+                .zip(usize::try_from(in_memory).ok())
+                .and_then(|(start, end)| data.get(start..end))
+                .unwrap_or_default();
+            let last_nul = bytes
+                .iter()
+                .rposition(|&byte| byte == 0)
+                .map(|at| start + to_u64(at));
+            Gap {
+                start,
+                end,
+                last_nul,
+            }
+        })
+        .collect()
+}
+
+/// The gap that holds the byte at `offset`.
+fn gap_at(gaps: &[Gap], offset: u64, size: u64) -> Result<&Gap, Fault> {
+    if offset >= size {
+        return Err(Fault::BeyondEnd);
+    }
+    let after = gaps.partition_point(|gap| gap.start <= offset);
+    after
+        .checked_sub(1)
+        .and_then(|index| gaps.get(index))
+        .filter(|gap| offset < gap.end)
+        .ok_or(Fault::Overlap)
+}
+
+/// Checks a string ended by NUL; returns how much of the binary it needs to be in memory, which
+/// is 0 when it is there.
+fn terminated(gaps: &[Gap], offset: u64, size: u64, in_memory: u64) -> Result<u64, Fault> {
+    let gap = gap_at(gaps, offset, size)?;
+    match gap.last_nul {
+        Some(last_nul) if last_nul >= offset => Ok(0),
+        // The NUL may lie in the part that is not in memory.
+        _ if gap.end > in_memory => Ok(gap.end),
+        _ if gap.end == size => Err(Fault::NotTerminated),
+        _ => Err(Fault::Overlap),
+    }
+}
+
+/// Checks a string with a size; returns its end.
+fn sized(gaps: &[Gap], offset: u64, len: u64, size: u64) -> Result<u64, Fault> {
+    let end = range_end(offset, len, 1, size).ok_or(Fault::BeyondEnd)?;
+    if len == 0 {
+        return Ok(0);
+    }
+    let gap = gap_at(gaps, offset, size)?;
+    if end > gap.end {
+        return Err(Fault::Overlap);
+    }
+    Ok(end)
+}
+
+/// `offset + count * len`, if that is not beyond `size`.
+fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<u64> {
+    let end = offset.checked_add(count.checked_mul(len)?)?;
+    (end <= size).then_some(end)
+}
+
+fn string_len(version: u32) -> u64 {
+    if version == 1 {
+        STRING_V1_LEN
+    } else {
+        STRING_V2_LEN
+    }
+}

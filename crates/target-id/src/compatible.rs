@@ -1,0 +1,169 @@
+//! Is this code object usable for that target?
+
+use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
+
+use crate::feature::Feature;
+use crate::processor::{AMDGCNSPIRV, Family, GENERIC, Processor};
+use crate::target::Target;
+use crate::target_id::TargetId;
+use crate::triple::Triple;
+use crate::verdict::{Side, Verdict};
+
+/// How to compare; [`Default`] is what `clang-offload-bundler` does without options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// As `--hip-openmp-compatible`: HIP code objects serve OpenMP targets and the reverse.
+    pub hip_openmp: bool,
+}
+
+impl Options {
+    /// These options with [`hip_openmp`](Self::hip_openmp) set so.
+    #[must_use]
+    pub fn hip_openmp(mut self, yes: bool) -> Self {
+        self.hip_openmp = yes;
+        self
+    }
+}
+
+/// Decides whether `code_object` can be used for `target`; not symmetric.
+///
+/// [`Verdict::is_strict`] is the rule of `clang-offload-bundler`:
+///
+/// 1. Equal kinds, compatible triples and equal target ID texts: yes.
+/// 2. Kinds or triples that are not compatible: no.
+/// 3. Target IDs that cannot be read for their triple, or different processors: no.
+/// 4. The code object sets more features than the target: no.
+/// 5. Each feature the code object sets must be set alike by the target. So a code object
+///    that leaves a feature open fits all targets; one that sets it fits only targets that
+///    set it, not those that leave it open.
+///
+/// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide) and portable code.
+///
+/// The bundler brings the targets of its command line to
+/// [`bundle_form`](Triple::bundle_form) first, and drops target IDs whose processor it does
+/// not know ([`bundler_accepts`](crate::bundler_accepts)). This function does neither:
+/// texts are compared as they are, and processors unknown to this crate by name.
+#[must_use]
+pub fn compatible(code_object: &Target, target: &Target) -> Verdict {
+    compatible_with_options(code_object, target, Options::default())
+}
+
+/// [`compatible`] with options.
+#[must_use]
+pub fn compatible_with_options(code_object: &Target, target: &Target, options: Options) -> Verdict {
+    let kinds = code_object.kind().zip(target.kind());
+    let triples = code_object.triple().zip(target.triple());
+
+    let same_kind = kinds.is_none_or(|(a, b)| a == b);
+    let fitting_triple = triples.is_none_or(|(a, b)| a.compatible_with(b));
+    if same_kind && fitting_triple && code_object.id() == target.id() {
+        return Verdict::Exact;
+    }
+    if let Some((a, b)) = kinds
+        && !a.compatible_with(b, options.hip_openmp)
+    {
+        return Verdict::KindMismatch { code_object: a.clone(), target: b.clone() };
+    }
+    if let Some(verdict) = portable(code_object, target) {
+        return verdict;
+    }
+    if let Some((a, b)) = triples
+        && !fitting_triple
+    {
+        return Verdict::TripleMismatch { code_object: a.clone(), target: b.clone() };
+    }
+    match (code_object.target_id(), target.target_id()) {
+        (Err(error), _) => Verdict::Unparsable { side: Side::CodeObject, error },
+        (_, Err(error)) => Verdict::Unparsable { side: Side::Target, error },
+        (Ok(a), Ok(b)) => {
+            let on_amdgpu = [code_object, target].iter().any(|side| side.triple().is_some_and(Triple::is_amdgpu));
+            compare_ids(&a, &b, on_amdgpu)
+        }
+    }
+}
+
+/// Portable code for an AMD GPU. The triples differ by nature, so this comes before their
+/// comparison.
+fn portable(code_object: &Target, target: &Target) -> Option<Verdict> {
+    let for_amd = |triple: &Triple| triple.is_spirv() && triple.vendor() == "amd";
+    let is_device = |triple: &Triple| triple.is_amdgpu() && triple.is_amdhsa();
+    if code_object.id() != AMDGCNSPIRV
+        || !code_object.triple().is_none_or(for_amd)
+        || !target.triple().is_none_or(is_device)
+    {
+        return None;
+    }
+    let id = target.target_id().ok()?;
+    let is_processor = match id.processor_info() {
+        Some(info) => info.family() == Family::AmdGcn && !info.is_generic(),
+        None => id.processor().starts_with("gfx"),
+    };
+    is_processor.then(|| Verdict::PortableCovers { processor: id.processor().to_owned() })
+}
+
+fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Verdict {
+    let name = |id| processor_for_comparison(id, on_amdgpu);
+    if name(code_object) == name(target) {
+        return match compare_features(code_object, target) {
+            Ok(any) if any.is_empty() => Verdict::SameProcessor,
+            Ok(any) => Verdict::FeaturesCompatible { any },
+            Err(verdict) => verdict,
+        };
+    }
+    if let (Some(generic), Some(processor)) = (code_object.processor_info(), target.processor_info())
+        && generic.covers().contains(&processor.name())
+    {
+        return match compare_features(code_object, target) {
+            Ok(any) => Verdict::GenericCovers { generic: generic.name(), processor: processor.name(), any },
+            Err(verdict) => verdict,
+        };
+    }
+    Verdict::ProcessorMismatch {
+        code_object: code_object.processor().to_owned(),
+        target: target.processor().to_owned(),
+    }
+}
+
+/// LLVM 23 takes `generic` as gfx600 with `amdgcn` triples, and `generic-hsa` as gfx700.
+fn processor_for_comparison(id: &TargetId, on_amdgpu: bool) -> &str {
+    match id.processor() {
+        GENERIC if on_amdgpu => "gfx600",
+        "generic-hsa" if on_amdgpu => "gfx700",
+        name => name,
+    }
+}
+
+/// The features that the target sets and the code object leaves open, if the others agree.
+fn compare_features(code_object: &TargetId, target: &TargetId) -> Result<Vec<Feature>, Verdict> {
+    let more = code_object.features().len() > target.features().len();
+    let mut settings = target.features().peekable();
+    let mut any = Vec::new();
+    let mut mismatch = None;
+    for (feature, setting) in code_object.features() {
+        // Both are sorted, so one walk finds all pairs.
+        while let Some((open, _)) = settings.next_if(|(other, _)| *other < feature) {
+            any.push(open.clone());
+        }
+        let theirs = settings.next_if(|(other, _)| *other == feature).map(|(_, theirs)| theirs);
+        if more && theirs.is_none() {
+            return Err(Verdict::TooManyFeatures { feature: feature.clone(), code_object: setting });
+        }
+        if theirs != Some(setting) && mismatch.is_none() {
+            let feature = feature.clone();
+            mismatch = Some(Verdict::FeatureMismatch { feature, code_object: setting, target: theirs });
+        }
+    }
+    any.extend(settings.map(|(open, _)| open.clone()));
+    mismatch.map_or(Ok(any), Err)
+}
+
+/// Whether code for `generic` runs on `processor`, both by any of their names.
+#[must_use]
+pub fn generic_covers(generic: &str, processor: &str) -> bool {
+    match (Processor::amdgpu(generic), Processor::amdgpu(processor)) {
+        (Some(generic), Some(processor)) => generic.covers().contains(&processor.name()),
+        _ => false,
+    }
+}

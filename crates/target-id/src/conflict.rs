@@ -1,0 +1,114 @@
+//! Which target IDs cannot be in one bundle together.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::feature::Feature;
+use crate::kind::OffloadKind;
+use crate::target::Target;
+use crate::target_id::TargetId;
+use crate::triple::{Key, Triple};
+
+/// Two entries of one bundle that contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Conflict {
+    /// Index of the entry that came first.
+    pub first: usize,
+    /// Index of the entry that does not go with it; greater than `first`.
+    pub second: usize,
+    /// In what they conflict.
+    pub kind: ConflictKind,
+}
+
+/// What is wrong with two entries of one bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConflictKind {
+    /// Both are for one processor, and only one of them sets this feature.
+    FeatureInOneOnly {
+        /// The first such feature in alphabetical order.
+        feature: Feature,
+    },
+    /// Both mean the same target.
+    Duplicate,
+}
+
+/// Entries that may meet on one device: compatible kinds and triples, same processor.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Group<'a> {
+    kind: Option<&'a OffloadKind>,
+    triple: Option<Key<'a>>,
+    /// Sub-architecture of the triple, where no processor says it better.
+    sub: &'a str,
+    processor: String,
+}
+
+/// The entries of a group seen so far.
+struct Seen {
+    first: usize,
+    first_id: Option<TargetId>,
+    /// Index by canonical target ID, or by text if the target ID cannot be read.
+    by_id: BTreeMap<String, usize>,
+}
+
+/// Finds entries that must not be in one bundle together, in the order of `second`.
+///
+/// The Clang Offload Bundler documentation wants each entry ID only once, and each target
+/// feature either in all target IDs for a processor or in none. Here entries are compared
+/// after canonicalisation and with all spellings of their kind and triple in mind, and the
+/// rule for features is applied in both directions; LLVM does neither. `gfx906:xnack+` with
+/// `gfx906:xnack-` is fine, either with `gfx906` is not.
+///
+/// Each entry is compared with the first one of its processor, so there is at most one
+/// conflict for each `second`. Entries without kind are only compared with each other, and
+/// so are those without triple. Target IDs that cannot be read conflict only with the same
+/// text. The time grows as n log n.
+pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict> {
+    let mut groups: BTreeMap<Group<'a>, Seen> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (second, target) in ids.into_iter().enumerate() {
+        let id = target.target_id().ok();
+        let canonical = id.as_ref().map_or_else(|| target.id().into(), ToString::to_string);
+        let group = groups.entry(group(target, id.as_ref())).or_insert_with(|| Seen {
+            first: second,
+            first_id: id.clone(),
+            by_id: BTreeMap::new(),
+        });
+        if let Some(&first) = group.by_id.get(&canonical) {
+            found.push(Conflict { first, second, kind: ConflictKind::Duplicate });
+            continue;
+        }
+        group.by_id.insert(canonical, second);
+        if let (Some(first_id), Some(id)) = (&group.first_id, &id)
+            && let Some(feature) = in_one_only(first_id, id)
+        {
+            found.push(Conflict { first: group.first, second, kind: ConflictKind::FeatureInOneOnly { feature } });
+        }
+    }
+    found
+}
+
+fn group<'a>(target: &'a Target, id: Option<&TargetId>) -> Group<'a> {
+    Group {
+        kind: target.kind().map(|kind| match kind {
+            OffloadKind::HipV4 => &OffloadKind::Hip,
+            kind => kind,
+        }),
+        triple: target.triple().map(Triple::key),
+        sub: if id.is_some() { "" } else { target.triple().map_or("", Triple::amdgpu_sub) },
+        // Unreadable ones each get a group of their own text.
+        processor: id.map_or_else(|| target.id().into(), |id| id.processor().into()),
+    }
+}
+
+/// The first feature that only one of two target IDs sets.
+fn in_one_only(a: &TargetId, b: &TargetId) -> Option<Feature> {
+    let missing = |these: &TargetId, those: &TargetId| {
+        these.features().map(|(feature, _)| feature).find(|feature| those.setting(feature).is_none()).cloned()
+    };
+    match (missing(a, b), missing(b, a)) {
+        (Some(x), Some(y)) => Some(x.min(y)),
+        (x, y) => x.or(y),
+    }
+}

@@ -1,0 +1,238 @@
+//! Processors: what is known about a name.
+
+use crate::amdgpu::{AMDGCN, R600};
+use crate::feature::{Feature, Features};
+
+/// The instruction set family of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Family {
+    /// AMD GPUs from GCN on, triples `amdgcn` and `amdgpu`.
+    AmdGcn,
+    /// AMD GPUs before GCN, triple `r600`.
+    R600,
+    /// NVIDIA GPUs, triples `nvptx` and `nvptx64`.
+    Nvptx,
+    /// Intel processors.
+    Intel,
+    /// Portable SPIR-V for AMD GPUs, `amdgcnspirv`.
+    AmdSpirv,
+}
+
+/// An AMD GPU processor of LLVM 23's AMDGPU usage guide, or one of its retired ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Processor {
+    pub(crate) name: &'static str,
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) family: Family,
+    pub(crate) features: Features,
+    pub(crate) covers: &'static [&'static str],
+    pub(crate) retired: bool,
+}
+
+impl Processor {
+    /// The AMD GPU processor with this primary or alternative name. Names are case-sensitive.
+    #[must_use]
+    pub fn amdgpu(name: &str) -> Option<&'static Self> {
+        Self::in_family(Family::AmdGcn, name).or_else(|| Self::in_family(Family::R600, name))
+    }
+
+    pub(crate) fn in_family(family: Family, name: &str) -> Option<&'static Self> {
+        let table = match family {
+            Family::AmdGcn => AMDGCN,
+            Family::R600 => R600,
+            Family::Nvptx | Family::Intel | Family::AmdSpirv => return None,
+        };
+        table.iter().find(|processor| processor.name == name || processor.aliases.contains(&name))
+    }
+
+    /// The primary name, the one canonical target IDs use.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The alternative names.
+    #[must_use]
+    pub fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// The family: [`AmdGcn`](Family::AmdGcn) or [`R600`](Family::R600).
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// The target features its target IDs may have.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Whether its target IDs may have this feature.
+    #[must_use]
+    pub fn supports(&self, feature: &Feature) -> bool {
+        let flag = feature.flag();
+        !flag.is_empty() && self.features.contains(flag)
+    }
+
+    /// Whether this is a generic processor, code for which runs on several real ones.
+    #[must_use]
+    pub fn is_generic(&self) -> bool {
+        !self.covers.is_empty()
+    }
+
+    /// The processors that code for this generic one runs on; empty if it is not generic.
+    ///
+    /// As the AMDGPU usage guide has it: such code objects need code object V6 and carry a
+    /// version, which must be at least the one in which the processor joined. The version
+    /// is in the code object, not in the target ID.
+    #[must_use]
+    pub fn covers(&self) -> &'static [&'static str] {
+        self.covers
+    }
+
+    /// The generic processor whose code runs on this one, if there is one.
+    #[must_use]
+    pub fn covered_by(&self) -> Option<&'static Self> {
+        AMDGCN.iter().find(|generic| generic.covers.contains(&self.name))
+    }
+
+    /// Whether LLVM has dropped the processor (`gfx940`, `gfx941`). Older libraries carry it.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.retired
+    }
+}
+
+/// All AMD GPU processors, the retired, generic and pre-GCN ones included.
+pub fn amdgpu_processors() -> impl Iterator<Item = &'static Processor> {
+    AMDGCN.iter().chain(R600)
+}
+
+/// NVIDIA processors LLVM 23 knows. The names with `f` are new since LLVM 22.
+const NVIDIA: &[&str] = &[
+    "sm_20", "sm_21", "sm_30", "sm_32", "sm_35", "sm_37", "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62",
+    "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a",
+    "sm_100f", "sm_101", "sm_101a", "sm_101f", "sm_103", "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f",
+    "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
+];
+
+const INTEL: &[&str] = &["graniterapids", "bmg_g21"];
+
+/// The processor of portable AMD code, SPIR-V that is compiled for the device when it is loaded.
+pub(crate) const AMDGCNSPIRV: &str = "amdgcnspirv";
+
+/// The processor name that stands for no processor in particular.
+pub(crate) const GENERIC: &str = "generic";
+
+/// The family of a processor, by its primary or alternative name. `generic` has none.
+#[must_use]
+pub fn processor_family(name: &str) -> Option<Family> {
+    if let Some(processor) = Processor::amdgpu(name) {
+        Some(processor.family)
+    } else if NVIDIA.contains(&name) {
+        Some(Family::Nvptx)
+    } else if INTEL.contains(&name) {
+        Some(Family::Intel)
+    } else if name == AMDGCNSPIRV {
+        Some(Family::AmdSpirv)
+    } else {
+        None
+    }
+}
+
+/// Whether this crate knows the processor, be it AMD's, NVIDIA's, Intel's, portable or `generic`.
+#[must_use]
+pub fn is_known_processor(name: &str) -> bool {
+    name == GENERIC || processor_family(name).is_some()
+}
+
+/// Whether `clang-offload-bundler` keeps a target ID with this processor.
+///
+/// The bundler looks at the text before the first `:` and silently drops the whole target
+/// ID if it does not know that name, whatever the triple. It knows primary names only: no
+/// alternative names (`tahiti`), no names before GCN, no retired ones. This is LLVM 23's
+/// list; LLVM 22 lacks its newest names (gfx1154, gfx1170 to gfx1172, gfx1310,
+/// gfx11-7-generic, gfx12-5-generic, gfx13-generic and NVIDIA's names in `f`).
+///
+/// No rule of this crate drops anything; a tool may use this for a warning.
+#[must_use]
+pub fn bundler_accepts(name: &str) -> bool {
+    match processor_family(name) {
+        Some(Family::AmdGcn) => AMDGCN.iter().any(|processor| processor.name == name && !processor.retired),
+        Some(Family::R600) => false,
+        Some(_) => true,
+        None => name == GENERIC,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn names_are_unique() {
+        let mut seen = BTreeSet::new();
+        for processor in amdgpu_processors() {
+            for name in core::iter::once(&processor.name).chain(processor.aliases) {
+                assert!(seen.insert(*name), "{name} twice");
+                assert_eq!(Processor::amdgpu(name), Some(processor));
+                assert!(is_known_processor(name));
+            }
+        }
+        for name in NVIDIA.iter().chain(INTEL).chain([&AMDGCNSPIRV, &GENERIC]) {
+            assert!(seen.insert(name), "{name} twice");
+            assert!(is_known_processor(name) && bundler_accepts(name));
+        }
+    }
+
+    #[test]
+    fn aliases_lead_to_the_primary_name() {
+        for (alias, primary) in [("tahiti", "gfx600"), ("polaris11", "gfx803"), ("tongapro", "gfx805"), ("palm", "cedar")] {
+            assert_eq!(Processor::amdgpu(alias).unwrap().name(), primary);
+        }
+        assert_eq!(Processor::amdgpu("Tahiti"), None);
+        assert_eq!(Processor::amdgpu("generic"), None);
+    }
+
+    #[test]
+    fn covered_processors_exist_once() {
+        let mut seen = BTreeSet::new();
+        for generic in amdgpu_processors().filter(|processor| processor.is_generic()) {
+            assert!(generic.name().ends_with("-generic"));
+            for name in generic.covers() {
+                let processor = Processor::amdgpu(name).unwrap();
+                assert_eq!(processor.covered_by(), Some(generic));
+                assert!(!processor.is_generic() && !processor.is_retired());
+                assert!(seen.insert(*name));
+            }
+        }
+        for name in ["gfx803", "gfx908", "gfx90a", "gfx940", "gfx9-generic"] {
+            assert_eq!(Processor::amdgpu(name).unwrap().covered_by(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn features_of_some_processors() {
+        let features = |name| Processor::amdgpu(name).unwrap().features();
+        assert_eq!(features("gfx906"), Features::all());
+        assert_eq!(features("gfx940"), Features::all());
+        assert_eq!(features("gfx90c"), Features::XNACK);
+        assert_eq!(features("gfx1250"), Features::SRAMECC);
+        assert_eq!(features("gfx12-5-generic"), Features::empty());
+        assert_eq!(features("gfx1030"), Features::empty());
+    }
+
+    #[test]
+    fn what_the_bundler_drops() {
+        for name in ["tahiti", "gfx940", "gfx941", "r600", "cayman", "gfx999", "gfx90A", "sm_99", "compute_70", "gfx906+xnack", ""] {
+            assert!(!bundler_accepts(name), "{name}");
+        }
+        let accepted: Vec<_> = amdgpu_processors().filter(|processor| bundler_accepts(processor.name())).collect();
+        assert_eq!(accepted.len(), AMDGCN.len() - 2);
+    }
+}

@@ -1,0 +1,277 @@
+//! Target IDs: a processor and how its features are set.
+
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use crate::error::Error;
+use crate::feature::{Feature, Features, Setting};
+use crate::processor::{self, Family, GENERIC, Processor};
+use crate::triple::Triple;
+
+/// A target ID, `<processor>(":"<feature>("+"|"-"))*`, as the Clang Offload Bundler
+/// documentation defines it.
+///
+/// [`Display`](fmt::Display) gives the canonical form: the primary name of the processor,
+/// then the features in alphabetical order. Two target IDs are equal if their canonical
+/// forms are.
+///
+/// ```
+/// use target_id::{Feature, Setting, TargetId};
+///
+/// let id: TargetId = "gfx90a:xnack+:sramecc-".parse()?;
+/// assert_eq!(id.processor(), "gfx90a");
+/// assert_eq!(id.setting(&Feature::Xnack), Some(Setting::On));
+/// assert_eq!(id.to_string(), "gfx90a:sramecc-:xnack+");
+/// # Ok::<(), target_id::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TargetId {
+    processor: String,
+    info: Option<&'static Processor>,
+    /// Sorted by feature, each once.
+    features: Vec<(Feature, Setting)>,
+}
+
+impl TargetId {
+    /// Reads a target ID without knowing its triple: the processor name tells the family.
+    ///
+    /// AMD GPU processors get their primary name, and their features are checked. NVIDIA's
+    /// and Intel's, `amdgcnspirv` and `generic` take no features. A processor this crate
+    /// does not know keeps its name and features, as long as these are well-formed.
+    ///
+    /// One `:` at the end is tolerated, as LLVM does.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; [`Error::ForeignProcessor`] is only for [`parse_for`](Self::parse_for).
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let (name, features) = split(text)?;
+        if let Some(info) = Processor::amdgpu(name) {
+            Self::known(info, features)
+        } else if processor::is_known_processor(name) {
+            Self::opaque(name, features)
+        } else {
+            Self::unknown(text, name, features)
+        }
+    }
+
+    /// Reads a target ID that stands with a triple, which decides the family.
+    ///
+    /// With `amdgcn` and `r600` triples, processors of other families are refused. All
+    /// other known architectures take any processor name, but no features. With an unknown
+    /// architecture, this is [`parse`](Self::parse).
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub fn parse_for(triple: &Triple, text: &str) -> Result<Self, Error> {
+        let family = if triple.is_amdgpu() {
+            Family::AmdGcn
+        } else if triple.is_r600() {
+            Family::R600
+        } else if triple.is_known_arch() {
+            let (name, features) = split(text)?;
+            return Self::opaque(name, features);
+        } else {
+            return Self::parse(text);
+        };
+        let (name, features) = split(text)?;
+        if let Some(info) = Processor::in_family(family, name) {
+            Self::known(info, features)
+        } else if name == GENERIC && family == Family::AmdGcn {
+            Self::opaque(name, features)
+        } else if processor::is_known_processor(name) {
+            Err(Error::ForeignProcessor { processor: name.to_owned(), arch: triple.arch().to_owned() })
+        } else {
+            Self::unknown(text, name, features)
+        }
+    }
+
+    /// Reads the spelling of code object V2 and V3, `<processor>("+"<feature>)*`.
+    ///
+    /// There a feature is named if it is on or may be either, and left out if it is off
+    /// (LLVM's AMDGPU usage guide). What was named becomes [`Setting::On`]; features that
+    /// the processor has and that were left out become [`Setting::Off`]. So `gfx906+xnack`
+    /// is `gfx906:sramecc-:xnack+`. `sram-ecc`, the name used then, is `sramecc`.
+    ///
+    /// A name without any `+` is valid in both spellings and means different things in
+    /// them: call this only for code objects known to be that old. Nothing in this crate
+    /// does so on its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyProcessor`], [`Error::EmptyFeature`], [`Error::DuplicateFeature`] or
+    /// [`Error::UnsupportedFeature`].
+    pub fn parse_v3(text: &str) -> Result<Self, Error> {
+        let (name, rest) = text.split_once('+').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        if name.is_empty() {
+            return Err(Error::EmptyProcessor);
+        }
+        let info = Processor::amdgpu(name);
+        let mut listed = Vec::new();
+        let mut offset = name.len().saturating_add(1);
+        for word in rest.into_iter().flat_map(|rest| rest.split('+')) {
+            if word.is_empty() {
+                return Err(Error::EmptyFeature { offset });
+            }
+            let feature = Feature::parse(if word == "sram-ecc" { "sramecc" } else { word });
+            listed.push(Listed { feature, setting: Setting::On, offset });
+            offset = offset.saturating_add(word.len()).saturating_add(1);
+        }
+        let mut features = check(listed, info)?;
+        for feature in [Feature::Sramecc, Feature::Xnack] {
+            let named = features.iter().any(|(known, _)| *known == feature);
+            if !named && info.is_some_and(|info| info.supports(&feature)) {
+                features.push((feature, Setting::Off));
+            }
+        }
+        features.sort();
+        Ok(Self { processor: info.map_or(name, |info| info.name()).to_owned(), info, features })
+    }
+
+    /// An AMD GPU processor of the tables: features must be its own.
+    fn known(info: &'static Processor, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
+        let features = read_features(features, Some(info))?;
+        Ok(Self { processor: info.name().to_owned(), info: Some(info), features })
+    }
+
+    /// A processor whose target IDs have no features.
+    fn opaque(name: &str, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
+        match features {
+            Some(FeatureText { offset, .. }) => Err(Error::FeaturesNotAllowed { processor: name.to_owned(), offset }),
+            None => Ok(Self { processor: name.to_owned(), info: None, features: Vec::new() }),
+        }
+    }
+
+    fn unknown(text: &str, name: &str, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
+        if features.is_none()
+            && let Ok(old) = Self::parse_v3(name)
+            && old.info.is_some()
+        {
+            return Err(Error::OldSpelling { text: text.to_owned(), current: old.to_string() });
+        }
+        let features = read_features(features, None)?;
+        Ok(Self { processor: name.to_owned(), info: None, features })
+    }
+
+    /// The processor: its primary name if this crate knows it, else the name as written.
+    #[must_use]
+    pub fn processor(&self) -> &str {
+        &self.processor
+    }
+
+    /// What is known about the processor, if it is an AMD GPU.
+    #[must_use]
+    pub fn processor_info(&self) -> Option<&'static Processor> {
+        self.info
+    }
+
+    /// The features that are set, in alphabetical order.
+    pub fn features(&self) -> impl ExactSizeIterator<Item = (&Feature, Setting)> {
+        self.features.iter().map(|(feature, setting)| (feature, *setting))
+    }
+
+    /// How a feature is set; `None` means *any*.
+    #[must_use]
+    pub fn setting(&self, feature: &Feature) -> Option<Setting> {
+        self.features.iter().find(|(known, _)| known == feature).map(|(_, setting)| *setting)
+    }
+
+    /// Which of the known features are set, on or off.
+    #[must_use]
+    pub fn specified(&self) -> Features {
+        self.features.iter().map(|(feature, _)| feature.flag()).collect()
+    }
+}
+
+/// What follows the first `:`; never empty.
+#[derive(Clone, Copy)]
+struct FeatureText<'a> {
+    text: &'a str,
+    offset: usize,
+}
+
+/// The processor name, and the features if there are any.
+fn split(text: &str) -> Result<(&str, Option<FeatureText<'_>>), Error> {
+    let (name, features) = text.split_once(':').unwrap_or((text, ""));
+    if name.is_empty() {
+        return Err(Error::EmptyProcessor);
+    }
+    let features = FeatureText { text: features, offset: name.len().saturating_add(1) };
+    Ok((name, (!features.text.is_empty()).then_some(features)))
+}
+
+/// A feature as it was found in the text.
+struct Listed {
+    feature: Feature,
+    setting: Setting,
+    offset: usize,
+}
+
+fn read_features(
+    features: Option<FeatureText<'_>>,
+    info: Option<&'static Processor>,
+) -> Result<Vec<(Feature, Setting)>, Error> {
+    let mut listed = Vec::new();
+    let Some(FeatureText { text, mut offset }) = features else { return Ok(Vec::new()) };
+    // The one `:` at the end that is tolerated.
+    for word in text.strip_suffix(':').unwrap_or(text).split(':') {
+        let (name, setting) = if let Some(name) = word.strip_suffix('+') {
+            (name, Setting::On)
+        } else if let Some(name) = word.strip_suffix('-') {
+            (name, Setting::Off)
+        } else if word.is_empty() {
+            return Err(Error::EmptyFeature { offset });
+        } else {
+            return Err(Error::MissingSign { feature: word.to_owned(), offset });
+        };
+        if name.is_empty() {
+            return Err(Error::EmptyFeature { offset });
+        }
+        listed.push(Listed { feature: Feature::parse(name), setting, offset });
+        offset = offset.saturating_add(word.len()).saturating_add(1);
+    }
+    check(listed, info)
+}
+
+/// Features in order, each one the processor's and there only once.
+fn check(mut listed: Vec<Listed>, info: Option<&'static Processor>) -> Result<Vec<(Feature, Setting)>, Error> {
+    if let Some(info) = info
+        && let Some(other) = listed.iter().find(|listed| !info.supports(&listed.feature))
+    {
+        let (processor, feature) = (info.name().to_owned(), other.feature.to_string());
+        return Err(Error::UnsupportedFeature { processor, feature, offset: other.offset });
+    }
+    // Stable, so that of two equal features the second one is the later one in the text.
+    listed.sort_by(|a, b| a.feature.cmp(&b.feature));
+    for (first, second) in listed.iter().zip(listed.iter().skip(1)) {
+        if first.feature == second.feature {
+            return Err(Error::DuplicateFeature { feature: second.feature.to_string(), offset: second.offset });
+        }
+    }
+    Ok(listed.into_iter().map(|listed| (listed.feature, listed.setting)).collect())
+}
+
+impl fmt::Display for TargetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.processor)?;
+        for (feature, setting) in &self.features {
+            write!(f, ":{feature}{}", setting.sign())?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for TargetId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Target triples: any text is one; the known ones can be compared and normalised.
+
+mod arch;
+mod arm;
+mod fields;
+mod normalize;
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::fmt;
+
+use arch::Arch;
+
+/// A target triple, `<arch>-<vendor>-<os>[-<environment>]`, as somebody wrote it.
+///
+/// Any text is a triple: nothing is rejected, and [`Display`](fmt::Display) gives the text
+/// back unchanged. Three-field and four-field forms are both understood; text after the
+/// third `-` belongs to the environment. Equality and order are those of the text; whether
+/// two triples mean compatible targets is [`compatible_with`](Self::compatible_with).
+///
+/// The rules are those of LLVM 23, which are those of LLVM 22 plus a few names and the
+/// `amdgpu` architecture with its sub-architectures (`amdgpu9.06`).
+///
+/// ```
+/// use target_id::Triple;
+///
+/// let triple = Triple::parse("x86_64-linux-gnu");
+/// assert_eq!(triple.vendor(), "linux");
+/// assert_eq!(triple.normalized().as_written(), "x86_64-unknown-linux-gnu");
+/// assert_eq!(Triple::parse("amdgcn-amd-amdhsa").bundle_form(), "amdgcn-amd-amdhsa-");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Triple {
+    text: String,
+}
+
+impl Triple {
+    /// The triple a text is. Never fails.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+
+    /// The whole text, unchanged.
+    #[must_use]
+    pub fn as_written(&self) -> &str {
+        &self.text
+    }
+
+    /// First field, the architecture as written; empty if absent.
+    #[must_use]
+    pub fn arch(&self) -> &str {
+        self.field(0)
+    }
+
+    /// Second field, the vendor as written; empty if absent.
+    #[must_use]
+    pub fn vendor(&self) -> &str {
+        self.field(1)
+    }
+
+    /// Third field, the operating system as written (with any version); empty if absent.
+    #[must_use]
+    pub fn os(&self) -> &str {
+        self.field(2)
+    }
+
+    /// Everything after the third `-`, the environment as written; empty if absent.
+    #[must_use]
+    pub fn environment(&self) -> &str {
+        self.field(3)
+    }
+
+    fn field(&self, index: usize) -> &str {
+        self.text.splitn(4, '-').nth(index).unwrap_or("")
+    }
+
+    /// The triple in LLVM's normal form with exactly four fields.
+    ///
+    /// Fields that name a known architecture, vendor, operating system or environment are
+    /// moved to their places, absent ones become `unknown`, and old spellings of Windows
+    /// and Android systems become today's. Fields after the fourth are dropped. The
+    /// spelling of the architecture is kept.
+    #[must_use]
+    pub fn normalized(&self) -> Self {
+        Self { text: normalize::normalize(&self.text, 4) }
+    }
+
+    /// The triple as `clang-offload-bundler` writes it into bundle entry IDs: the normal
+    /// form with exactly four fields, but for operating systems that start with `amdhsa`
+    /// the first three fields and an empty fourth one, whatever the environment was.
+    ///
+    /// The text ends in `-` exactly in the `amdhsa` case; an entry ID continues with
+    /// another `-` and the target ID.
+    #[must_use]
+    pub fn bundle_form(&self) -> String {
+        // As the bundler does, look for `amdhsa` before anything has been moved.
+        if fields::os(self.os()) == fields::AMDHSA {
+            let mut text = normalize::normalize(&self.text, 3);
+            text.push('-');
+            text
+        } else {
+            normalize::normalize(&self.text, 4)
+        }
+    }
+
+    /// Whether code for one triple is code for the other; symmetric. LLVM's rule.
+    ///
+    /// What must agree is what the fields mean: architecture and sub-architecture, vendor,
+    /// operating system without version, environment and object format. Aliases are equal
+    /// (`amd64`, `x86_64`); unknown vendors, systems and environments are all equal to each
+    /// other and to absent ones. Apple triples ignore the environment, Windows-GNU triples
+    /// the vendor, and ARM goes with Thumb. `amdgcn` and `amdgpu` are one architecture, and
+    /// an `amdgpu` sub-architecture goes with itself, with its family (`amdgpu9.06` with
+    /// `amdgpu9`) and with none.
+    ///
+    /// Unlike in LLVM, two unknown architectures are compatible only if they are spelled
+    /// the same. Fields are taken where they stand; nothing is normalised first.
+    #[must_use]
+    pub fn compatible_with(&self, other: &Self) -> bool {
+        let subs_fit = || match (arch::parse(self.arch()), arch::parse(other.arch())) {
+            (Some(a), Some(b)) if a.name == arch::AMDGPU => arch::amdgpu_subs_fit(a.sub, b.sub),
+            _ => true,
+        };
+        self.text == other.text || (self.key() == other.key() && subs_fit())
+    }
+
+    /// Whether this is an AMD GPU of the GCN family: `amdgcn`, or a name that starts with `amdgpu`.
+    #[must_use]
+    pub fn is_amdgpu(&self) -> bool {
+        self.has_arch(&[arch::AMDGPU])
+    }
+
+    /// Whether this is an NVIDIA GPU: `nvptx` or `nvptx64`.
+    #[must_use]
+    pub fn is_nvptx(&self) -> bool {
+        self.has_arch(&["nvptx", "nvptx64"])
+    }
+
+    /// Whether this is SPIR-V: `spirv`, `spirv32` or `spirv64`, with or without a version.
+    #[must_use]
+    pub fn is_spirv(&self) -> bool {
+        self.has_arch(&["spirv", "spirv32", "spirv64"])
+    }
+
+    /// Whether the first field is an architecture LLVM knows. `clang-offload-bundler`
+    /// takes no other on its command line.
+    #[must_use]
+    pub fn is_known_arch(&self) -> bool {
+        arch::parse(self.arch()).is_some()
+    }
+
+    /// Whether this is one of AMD's GPUs before GCN, `r600`.
+    pub(crate) fn is_r600(&self) -> bool {
+        self.has_arch(&["r600"])
+    }
+
+    /// Whether the operating system is AMD's HSA runtime.
+    pub(crate) fn is_amdhsa(&self) -> bool {
+        fields::os(self.os()) == fields::AMDHSA
+    }
+
+    fn has_arch(&self, names: &[&str]) -> bool {
+        arch::parse(self.arch()).is_some_and(|arch| names.contains(&arch.name))
+    }
+
+    /// What decides compatibility, except for `amdgpu` sub-architectures, whose relation is
+    /// not transitive and therefore no key.
+    pub(crate) fn key(&self) -> Key<'_> {
+        let vendor = fields::vendor(self.vendor());
+        let os = fields::os(self.os());
+        let environment = fields::environment(self.environment());
+        let parsed = arch::parse(self.arch());
+        let format = fields::format(self.environment());
+        let mut key = Key {
+            unknown_arch: if parsed.is_some() { "" } else { self.arch() },
+            arch: parsed.unwrap_or(Arch { name: "", sub: "" }),
+            vendor,
+            os,
+            environment,
+            format: if format.is_empty() { fields::default_format(parsed, os) } else { format },
+        };
+        key.arch.name = match key.arch.name {
+            "thumb" => "arm",
+            "thumbeb" => "armeb",
+            name => name,
+        };
+        if key.arch.name == arch::AMDGPU {
+            key.arch.sub = "";
+        }
+        if vendor == "apple" {
+            key.environment = "";
+            key.format = "";
+        } else if os == fields::WINDOWS && environment == "gnu" {
+            key.vendor = "";
+        }
+        key
+    }
+
+    /// Sub-architecture of an `amdgpu` triple (`9.06`), empty for everything else.
+    pub(crate) fn amdgpu_sub(&self) -> &'static str {
+        arch::parse(self.arch()).filter(|arch| arch.name == arch::AMDGPU).map_or("", |arch| arch.sub)
+    }
+}
+
+/// Two triples with equal keys are compatible, except that `amdgpu` sub-architectures are to
+/// be compared on their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key<'a> {
+    unknown_arch: &'a str,
+    arch: Arch,
+    vendor: &'static str,
+    os: &'static str,
+    environment: &'static str,
+    format: &'static str,
+}
+
+impl fmt::Display for Triple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<&str> for Triple {
+    fn from(text: &str) -> Self {
+        Self::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The outcome of comparing a code object with a target.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::error::Error;
+use crate::feature::{Feature, Setting};
+use crate::kind::OffloadKind;
+use crate::triple::Triple;
+
+/// One of the two things compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// The code object.
+    CodeObject,
+    /// The target, a device or a request for one.
+    Target,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CodeObject => "code object",
+            Self::Target => "target",
+        })
+    }
+}
+
+/// Whether and why a code object can be used for a target.
+///
+/// [`Display`](fmt::Display) says it in a sentence, without a full stop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Same kind, compatible triples, and target IDs that are the same text. The only way
+    /// in which things without a target ID, or with an unusable one, are compatible.
+    Exact,
+    /// The target IDs are the same in canonical form.
+    SameProcessor,
+    /// Same processor, and the code object leaves features open that the target sets.
+    FeaturesCompatible {
+        /// What the code object leaves open, in alphabetical order.
+        any: Vec<Feature>,
+    },
+    /// The code object is for a generic processor that covers the target's. The features fit.
+    GenericCovers {
+        /// The generic processor.
+        generic: &'static str,
+        /// The target's processor.
+        processor: &'static str,
+        /// Features the target sets and the code object leaves open, in alphabetical order.
+        any: Vec<Feature>,
+    },
+    /// The code object is portable AMD SPIR-V, compiled for the target's processor on loading.
+    PortableCovers {
+        /// The target's processor.
+        processor: String,
+    },
+    /// The offload kinds do not go together.
+    KindMismatch {
+        /// The code object's.
+        code_object: OffloadKind,
+        /// The target's.
+        target: OffloadKind,
+    },
+    /// The triples are not compatible.
+    TripleMismatch {
+        /// The code object's.
+        code_object: Triple,
+        /// The target's.
+        target: Triple,
+    },
+    /// The processors differ, and neither generic nor portable code makes up for it.
+    ProcessorMismatch {
+        /// The code object's, by its primary name.
+        code_object: String,
+        /// The target's, by its primary name.
+        target: String,
+    },
+    /// The code object sets a feature that the target sets to the opposite or leaves open.
+    FeatureMismatch {
+        /// The first such feature in alphabetical order.
+        feature: Feature,
+        /// The code object's setting.
+        code_object: Setting,
+        /// The target's setting; `None` is *any*.
+        target: Option<Setting>,
+    },
+    /// The code object sets more features than the target does.
+    TooManyFeatures {
+        /// The first feature, in alphabetical order, that the target leaves open.
+        feature: Feature,
+        /// The code object's setting of it.
+        code_object: Setting,
+    },
+    /// A target ID is absent or not valid, and the texts are not the same.
+    Unparsable {
+        /// Whose target ID. The code object's, if both are unusable.
+        side: Side,
+        /// What is wrong with it.
+        error: Error,
+    },
+}
+
+impl Verdict {
+    /// Whether a device that is the target can load the code object. Generic and portable
+    /// code counts.
+    #[must_use]
+    pub fn is_compatible(&self) -> bool {
+        self.is_strict() || matches!(self, Self::GenericCovers { .. } | Self::PortableCovers { .. })
+    }
+
+    /// Whether the rule of `clang-offload-bundler` says yes. It knows nothing of what
+    /// generic and portable code runs on.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        matches!(self, Self::Exact | Self::SameProcessor | Self::FeaturesCompatible { .. })
+    }
+
+    /// A number to order code objects for one target by, best match first: small is good.
+    ///
+    /// Exact comes before the same in canonical form, then those that leave the fewest
+    /// features open, then generic code (again with the fewest open), then portable code.
+    /// All incompatible ones are last, with `u32::MAX`.
+    #[must_use]
+    pub fn rank(&self) -> u32 {
+        const GENERIC: u32 = 0x1_0000;
+        const PORTABLE: u32 = 0x2_0000;
+        let open = |any: &Vec<Feature>| u32::from(u16::try_from(any.len()).unwrap_or(u16::MAX));
+        match self {
+            Self::Exact => 0,
+            Self::SameProcessor => 1,
+            Self::FeaturesCompatible { any } => open(any).saturating_add(1),
+            Self::GenericCovers { any, .. } => open(any).saturating_add(GENERIC.saturating_add(1)),
+            Self::PortableCovers { .. } => PORTABLE.saturating_add(1),
+            _ => u32::MAX,
+        }
+    }
+
+    /// What `clang-offload-bundler` prints about such a pair with
+    /// `--debug-only=CodeObjectCompatibility`, up to the IDs, which follow as
+    /// `` \t[CodeObject: <C>]\t:\t[Target: <T>]`` with a space before the first tab.
+    ///
+    /// This is LLVM's verdict: for generic and portable code it says incompatible.
+    #[must_use]
+    pub fn debug_text(&self) -> &'static str {
+        match self {
+            Self::Exact => "Compatible: Exact match:",
+            Self::SameProcessor | Self::FeaturesCompatible { .. } => "Compatible: Target IDs are compatible",
+            Self::KindMismatch { .. } | Self::TripleMismatch { .. } | Self::PortableCovers { .. } => {
+                "Incompatible: Kind/Triple mismatch"
+            }
+            Self::ProcessorMismatch { .. } | Self::Unparsable { .. } | Self::GenericCovers { .. } => {
+                "Incompatible: Processor mismatch"
+            }
+            Self::TooManyFeatures { .. } => "Incompatible: CodeObject has more features than target",
+            Self::FeatureMismatch { target: None, .. } => {
+                "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's ANY value"
+            }
+            Self::FeatureMismatch { target: Some(_), .. } => {
+                "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's non-ANY value"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("the IDs are the same"),
+            Self::SameProcessor => f.write_str("the target IDs mean the same"),
+            Self::FeaturesCompatible { any } => {
+                f.write_str("the code object runs with ")?;
+                write_any(f, any)
+            }
+            Self::GenericCovers { generic, processor, any } => {
+                write!(f, "code for {generic} runs on {processor}")?;
+                if any.is_empty() {
+                    return Ok(());
+                }
+                f.write_str(", with ")?;
+                write_any(f, any)
+            }
+            Self::PortableCovers { processor } => {
+                write!(f, "the code object is portable and is compiled for {processor} when it is loaded")
+            }
+            Self::KindMismatch { code_object, target } => {
+                write!(f, "the code object is for {code_object}, the target is for {target}")
+            }
+            Self::TripleMismatch { code_object, target } => {
+                write!(f, "the code object's triple is \"{code_object}\", the target's \"{target}\"")
+            }
+            Self::ProcessorMismatch { code_object, target } => {
+                write!(f, "the code object is for {code_object}, the device is {target}")
+            }
+            Self::FeatureMismatch { feature, code_object, target: Some(target) } => {
+                write!(f, "the code object needs {feature} {code_object}, the device has it {target}")
+            }
+            Self::FeatureMismatch { feature, code_object, target: None }
+            | Self::TooManyFeatures { feature, code_object } => {
+                write!(f, "the code object needs {feature} {code_object}, the target leaves it open")
+            }
+            Self::Unparsable { side, error: Error::EmptyProcessor } => write!(f, "the {side} has no processor"),
+            Self::Unparsable { side, error } => write!(f, "the {side} cannot be compared: {error}"),
+        }
+    }
+}
+
+/// "sramecc and xnack on or off".
+fn write_any(f: &mut fmt::Formatter<'_>, any: &[Feature]) -> fmt::Result {
+    for (index, feature) in any.iter().enumerate() {
+        f.write_str(match index {
+            0 => "",
+            _ if index.saturating_add(1) == any.len() => " and ",
+            _ => ", ",
+        })?;
+        write!(f, "{feature}")?;
+    }
+    f.write_str(" on or off")
+}

@@ -1,0 +1,2 @@
+// Host code only: nothing for a GPU in here.
+int answer(void) { return 42; }
