@@ -31,10 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let offload = build()?;
     let place = tempfile::tempdir()?;
-    println!(
-        "{:<44} {:>10} {:>12}",
-        "median of 15", "time", "peak memory"
-    );
+    println!("{:<44} {:>10} {:>12}", "median of 15", "time", "peak memory");
     measure(&[("offload --version", &offload, vec!["--version".into()])])?;
     for mib in [1, 64, 1024] {
         let bundle = place.path().join(format!("bundle-{mib}-MiB"));
@@ -45,11 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut commands: Vec<(&str, &Path, Vec<String>)> =
             vec![("offload ls", &offload, vec!["ls".into(), name.clone()])];
         if peer.exists() {
-            let args = vec![
-                "--list".into(),
-                "--type=o".into(),
-                format!("--input={name}"),
-            ];
+            let args = vec!["--list".into(), "--type=o".into(), format!("--input={name}")];
             commands.push(("clang-offload-bundler --list", &peer, args));
         }
         measure(&commands)?;
@@ -60,9 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Builds the tool, as users run it, and says where it is.
 fn build() -> Result<PathBuf, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--bin", "offload"])
-        .status()?;
+    let status =
+        Command::new(cargo).args(["build", "--release", "--quiet", "--bin", "offload"]).status()?;
     if !status.success() {
         return Err("building offload failed".into());
     }
@@ -85,12 +77,9 @@ fn make_bundle(path: &Path, size: u64) -> Result<(), Box<dyn Error>> {
     ];
     let mut entries = vec![("host-x86_64-unknown-linux-gnu-".to_owned(), 0)];
     entries.extend(archs.map(|arch| (format!("hipv4-amdgcn-amd-amdhsa--{arch}"), size / 9)));
-    let layout = Layout::new(
-        entries.iter().map(|(id, size)| (id.as_bytes(), *size)),
-        4096,
-    )?;
+    let layout = Layout::new(entries.iter().map(|(id, size)| (id.as_bytes(), *size)), 4096)?;
     let mut file = File::create(path)?;
-    file.write_all(&layout.header_bytes())?;
+    file.write_all(layout.header_bytes())?;
     for i in 1..entries.len() {
         file.seek(SeekFrom::Start(layout.offset(i).ok_or("no such entry")?))?;
         file.write_all(b"\x7fELF\x02\x01\x01\x40\x03\0\0\0\0\0\0\0\x03\0\xe0\0")?;
@@ -104,10 +93,7 @@ fn measure(commands: &[(&str, &Path, Vec<String>)]) -> Result<(), Box<dyn Error>
     let mut samples: Vec<Vec<(Duration, i64)>> = vec![Vec::new(); commands.len()];
     for _ in 0..RUNS {
         for ((_, program, args), samples) in commands.iter().zip(&mut samples) {
-            let output = Command::new(std::env::current_exe()?)
-                .arg(program)
-                .args(args)
-                .output()?;
+            let output = Command::new(std::env::current_exe()?).arg(program).args(args).output()?;
             let line = String::from_utf8(output.stdout)?;
             let mut fields = line.split_whitespace();
             let mut field = || fields.next().ok_or("a measurement failed");
@@ -125,11 +111,8 @@ fn measure(commands: &[(&str, &Path, Vec<String>)]) -> Result<(), Box<dyn Error>
         };
         let base = *first.get_or_insert(time);
         let ratio = time.as_secs_f64() / base.as_secs_f64();
-        let ratio = if ratio == 1.0 {
-            String::new()
-        } else {
-            format!("  {ratio:.1} times offload's")
-        };
+        let ratio =
+            if ratio == 1.0 { String::new() } else { format!("  {ratio:.1} times offload's") };
         println!(
             "{name:<44} {:>7.2} ms {:>8.1} MiB{ratio}",
             time.as_secs_f64() * 1e3,

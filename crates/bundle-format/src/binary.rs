@@ -215,8 +215,7 @@ impl<'data> Walk<'data> {
         let Some(id_end) = id_start.checked_add(len).filter(beyond) else {
             return Err(Error::IdBeyondEnd { entry: index, offset: id_start, len, available });
         };
-        self.next(index)
-            .ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
+        self.next(index).ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
     }
 
     /// Asks for `at_least` bytes and for no less than twice what is there, so that few rounds

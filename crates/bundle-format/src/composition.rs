@@ -159,13 +159,9 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
         };
         let (first_id, second_id) = (first_id.to_owned(), second_id.to_owned());
         findings.push(match conflict.kind {
-            ConflictKind::FeatureInOneOnly { feature } => CompositionFinding::FeatureInOneOnly {
-                first,
-                second,
-                first_id,
-                second_id,
-                feature,
-            },
+            ConflictKind::FeatureInOneOnly { feature } => {
+                CompositionFinding::FeatureInOneOnly { first, second, first_id, second_id, feature }
+            }
             _ => CompositionFinding::Duplicate { first, second, first_id, second_id },
         });
     }
@@ -179,8 +175,5 @@ fn invalid_target_id(target: &Target) -> Option<target_id::Error> {
     if target.id().is_empty() {
         return None;
     }
-    target
-        .target_id()
-        .err()
-        .filter(|error| !matches!(error, target_id::Error::OldSpelling { .. }))
+    target.target_id().err().filter(|error| !matches!(error, target_id::Error::OldSpelling { .. }))
 }

@@ -18,7 +18,8 @@ use crate::wire::{Descriptor, Header};
 /// empty code object gets an offset like any other and no bytes.
 ///
 /// IDs are written as given. They are neither checked nor made unique: see
-/// [`EntryId`](crate::EntryId) and [`composition`](crate::composition).
+/// [`EntryId`](crate::EntryId) and [`composition`](crate::composition). (With an ID there twice,
+/// clang-offload-bundler 22 puts code objects elsewhere than it says; this is not copied.)
 ///
 /// ```
 /// use bundle_format::{Bundle, Layout};
@@ -72,11 +73,8 @@ impl Layout {
                 let (entry, offset) = (to_u64(places.len()), to_u64(header.len()));
                 return Err(Error::EmptyId { entry, offset });
             }
-            let descriptor = Descriptor {
-                offset: 0.into(),
-                size: size.into(),
-                id_len: to_u64(id.len()).into(),
-            };
+            let descriptor =
+                Descriptor { offset: 0.into(), size: size.into(), id_len: to_u64(id.len()).into() };
             let at = header.len();
             header.extend_from_slice(descriptor.as_bytes());
             ranges.push(at..header.len());
@@ -92,9 +90,7 @@ impl Layout {
             *offset = cursor
                 .checked_next_multiple_of(align)
                 .ok_or(Error::OffsetOverflow { entry: index })?;
-            cursor = offset
-                .checked_add(*size)
-                .ok_or(Error::OffsetOverflow { entry: index })?;
+            cursor = offset.checked_add(*size).ok_or(Error::OffsetOverflow { entry: index })?;
             overwrite(&mut header, range, &offset.to_le_bytes());
         }
         Ok(Self { header, places, total_size: cursor })

@@ -18,7 +18,10 @@ fn fields() {
     for (text, expected) in [
         ("hip-amdgcn-amd-amdhsa--gfx906", ("amdgcn-amd-amdhsa-", "gfx906", false)),
         ("hip-amdgcn-amd-amdhsa--gfx906:xnack-", ("amdgcn-amd-amdhsa-", "gfx906:xnack-", false)),
-        ("hip-amdgcn-amd-amdhsa--gfx9-4-generic:xnack+", ("amdgcn-amd-amdhsa-", "gfx9-4-generic:xnack+", false)),
+        (
+            "hip-amdgcn-amd-amdhsa--gfx9-4-generic:xnack+",
+            ("amdgcn-amd-amdhsa-", "gfx9-4-generic:xnack+", false),
+        ),
         ("hip-amdgcn-amd-amdhsa-unknown-gfx906", ("amdgcn-amd-amdhsa-unknown", "gfx906", false)),
         ("hip-amdgcn-amd-amdhsa--", ("amdgcn-amd-amdhsa-", "", false)),
         ("hip-amdgcn-amd-amdhsa-", ("amdgcn-amd-amdhsa-", "", false)),
@@ -35,7 +38,10 @@ fn fields() {
         // old: no environment
         ("hip-amdgcn-amd-amdhsa-gfx906", ("amdgcn-amd-amdhsa", "gfx906", true)),
         ("hip-amdgcn-amd-amdhsa-gfx906:xnack-", ("amdgcn-amd-amdhsa", "gfx906:xnack-", true)),
-        ("hip-amdgcn-amd-amdhsa-gfx906:sramecc-:xnack+", ("amdgcn-amd-amdhsa", "gfx906:sramecc-:xnack+", true)),
+        (
+            "hip-amdgcn-amd-amdhsa-gfx906:sramecc-:xnack+",
+            ("amdgcn-amd-amdhsa", "gfx906:sramecc-:xnack+", true),
+        ),
         ("hip-amdgcn-amd-amdhsa-gfx906+xnack", ("amdgcn-amd-amdhsa", "gfx906+xnack", true)),
         ("hip-amdgcn-amd-amdhsa-gfx9-4-generic", ("amdgcn-amd-amdhsa", "gfx9-4-generic", true)),
         ("openmp-nvptx64-nvidia-cuda-sm_70", ("nvptx64-nvidia-cuda", "sm_70", true)),
@@ -103,7 +109,10 @@ fn standardized() {
         ("openmp-nvptx64-nvidia-cuda--sm_70", "openmp-nvptx64-nvidia-cuda-unknown-sm_70"),
         ("hip-spirv64-amd-amdhsa-unknown-amdgcnspirv", "hip-spirv64-amd-amdhsa--amdgcnspirv"),
         ("hip-spirv64----generic", "hip-spirv64-unknown-unknown-unknown-generic"),
-        ("hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-", "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-"),
+        (
+            "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-",
+            "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-",
+        ),
     ] {
         assert_eq!(EntryId::parse(given).unwrap().standardized(), written);
     }
@@ -126,7 +135,10 @@ fn standardizing_loses_no_target_id() {
 #[test]
 fn canonical() {
     for (given, written) in [
-        ("hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-", "hip-amdgcn-amd-amdhsa--gfx906:sramecc-:xnack+"),
+        (
+            "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-",
+            "hip-amdgcn-amd-amdhsa--gfx906:sramecc-:xnack+",
+        ),
         ("hip-amdgcn-amd-amdhsa--tahiti", "hip-amdgcn-amd-amdhsa--gfx600"),
         ("hip-amdgcn-amd-amdhsa--gfx999", "hip-amdgcn-amd-amdhsa--gfx999"),
         ("hip-amdgcn-amd-amdhsa--gfx906:foo", "hip-amdgcn-amd-amdhsa--gfx906:foo"),
@@ -186,12 +198,19 @@ fn features_in_some_entries_only() {
     // Found in both directions; the bundler of LLVM 22 lets the second pass.
     for ids in [
         ["odd", "hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack+"],
-        ["odd", "hip-amdgcn-amd-amdhsa--gfx906:sramecc+:xnack+", "hip-amdgcn-amd-amdhsa--gfx906:xnack-"],
+        [
+            "odd",
+            "hip-amdgcn-amd-amdhsa--gfx906:sramecc+:xnack+",
+            "hip-amdgcn-amd-amdhsa--gfx906:xnack-",
+        ],
     ] {
         let findings = composition(ids);
         assert_eq!(findings.len(), 2);
         assert!(matches!(findings[0], CompositionFinding::InvalidId { index: 0, .. }));
-        assert!(matches!(findings[1], CompositionFinding::FeatureInOneOnly { first: 1, second: 2, .. }));
+        assert!(matches!(
+            findings[1],
+            CompositionFinding::FeatureInOneOnly { first: 1, second: 2, .. }
+        ));
         assert!(findings[1].to_string().contains("only one has a setting for "), "{}", findings[1]);
     }
 }
@@ -203,13 +222,24 @@ fn invalid_ids() {
     assert_eq!(findings.len(), 4);
     assert_eq!(
         findings[0],
-        CompositionFinding::InvalidId { index: 0, id: "hip-gfx906".to_owned(), error: error.clone() },
+        CompositionFinding::InvalidId {
+            index: 0,
+            id: "hip-gfx906".to_owned(),
+            error: error.clone()
+        },
     );
     assert!(matches!(
         findings[1],
-        CompositionFinding::InvalidTargetId { index: 1, error: target_id::Error::MissingSign { .. }, .. },
+        CompositionFinding::InvalidTargetId {
+            index: 1,
+            error: target_id::Error::MissingSign { .. },
+            ..
+        },
     ));
-    assert_eq!(findings[2], CompositionFinding::InvalidId { index: 2, id: "hip-gfx906".to_owned(), error });
+    assert_eq!(
+        findings[2],
+        CompositionFinding::InvalidId { index: 2, id: "hip-gfx906".to_owned(), error }
+    );
     assert!(matches!(findings[3], CompositionFinding::Duplicate { first: 0, second: 2, .. }));
     assert_eq!(
         findings[0].to_string(),

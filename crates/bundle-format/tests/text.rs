@@ -55,7 +55,10 @@ fn entry(id: &str, content: &str) -> (String, String) {
 fn reads_what_the_bundler_writes() {
     let bundle = TextBundle::parse(SAMPLE.as_bytes()).unwrap();
     assert_eq!(bundle.leader(), Leader::Hash);
-    assert_eq!(bundle.entries().map(|e| (e.index(), e.offset())).collect::<Vec<_>>(), [(0, 68), (1, 204)]);
+    assert_eq!(
+        bundle.entries().map(|e| (e.index(), e.offset())).collect::<Vec<_>>(),
+        [(0, 68), (1, 206)]
+    );
     assert_eq!(read(SAMPLE), [entry(HOST, "host\n"), entry(DEVICE, "")]);
 }
 
@@ -76,7 +79,7 @@ fn streams() {
     assert_eq!(bytes, SAMPLE.as_bytes());
     let error = write_to(&mut bytes, Leader::Hash, &[(HOST, b""), ("", b"")]).unwrap_err();
     let error = *error.into_inner().unwrap().downcast::<Error>().unwrap();
-    assert_eq!(error, Error::EmptyId { entry: 1, offset: 136 });
+    assert_eq!(error, Error::EmptyId { entry: 1, offset: 135 });
     assert_eq!(bytes.len(), SAMPLE.len());
 }
 
@@ -157,7 +160,10 @@ fn what_lies_outside_of_entries_is_ignored() {
 
 #[test]
 fn markers_count_at_the_start_of_a_line_only() {
-    let text = change("host\n", "x # __CLANG_OFFLOAD_BUNDLE____END__ no\n## __CLANG_OFFLOAD_BUNDLE____END__ no\n");
+    let text = change(
+        "host\n",
+        "x # __CLANG_OFFLOAD_BUNDLE____END__ no\n## __CLANG_OFFLOAD_BUNDLE____END__ no\n",
+    );
     assert_eq!(read(&text)[0].1.lines().count(), 2);
     let text = change("host\n", "// __CLANG_OFFLOAD_BUNDLE____END__ no\n");
     assert_eq!(read(&text)[0].1.lines().count(), 1);
@@ -186,7 +192,7 @@ fn wrong_leader() {
 #[test]
 fn missing_end() {
     let at = SAMPLE.rfind("\n#").unwrap();
-    assert_eq!(error(&SAMPLE[..at]), Error::MissingEnd { entry: 1, offset: 137 });
+    assert_eq!(error(&SAMPLE[..at]), Error::MissingEnd { entry: 1, offset: 140 });
     assert_eq!(error(&SAMPLE[..100]), Error::MissingEnd { entry: 0, offset: 1 });
 }
 
@@ -203,14 +209,14 @@ fn end_without_start() {
     // The form of the first proposal, which was never written.
     let text = "text\n# __CLANG_OFFLOAD_BUNDLE____END__ host\n";
     assert_eq!(error(text), Error::EndWithoutStart { offset: 5 });
-    assert_eq!(error(&format!("{SAMPLE}{text}")), Error::EndWithoutStart { offset: 273 });
+    assert_eq!(error(&format!("{SAMPLE}{text}")), Error::EndWithoutStart { offset: 276 });
 }
 
 #[test]
 fn start_without_newline() {
-    let text = &SAMPLE[..203];
+    let text = &SAMPLE[..205];
     assert!(text.ends_with("gfx906"));
-    let expected = Error::StartWithoutNewline { entry: 1, offset: 137 };
+    let expected = Error::StartWithoutNewline { entry: 1, offset: 140 };
     assert_eq!(TextBundle::parse(text.as_bytes()).unwrap_err(), expected);
 }
 
@@ -250,7 +256,11 @@ fn no_truncation_and_no_change_of_a_byte_panics() {
         for value in 0..=255 {
             let mut data = SAMPLE.as_bytes().to_vec();
             data[at] = value;
-            let _ = (TextBundle::parse(&data), TextBundle::parse_with(&data, Leader::Slashes), is_text_bundle(&data));
+            let _ = (
+                TextBundle::parse(&data),
+                TextBundle::parse_with(&data, Leader::Slashes),
+                is_text_bundle(&data),
+            );
         }
     }
 }

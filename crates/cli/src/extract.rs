@@ -20,8 +20,9 @@ use crate::{Outcome, input, report, style};
   offload extract libfoo.so --target gfx90a -o images    what a gfx90a can load, into images/
   offload extract libfoo.so --index 3 --stdout | llvm-objdump -d -
 
-Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index that `offload ls`
-shows, and the extension by what the image is (hsaco, cubin, bc, spv, ptx, o). Existing files are replaced.")]
+Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the
+index that `offload ls` shows, and an extension by what the image is (hsaco, cubin, bc, spv, ptx,
+o). Existing files are replaced.")]
 pub(crate) struct Args {
     /// The file to take images from; - is standard input
     #[arg(value_name = "FILE")]
@@ -32,13 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     index: Vec<usize>,
     /// Directory to write to, made if it does not exist
-    #[arg(
-        short,
-        long,
-        value_name = "DIR",
-        default_value = ".",
-        conflicts_with = "stdout"
-    )]
+    #[arg(short, long, value_name = "DIR", default_value = ".", conflicts_with = "stdout")]
     output: PathBuf,
     /// Write the one chosen image to standard output
     #[arg(long)]
@@ -60,13 +55,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let walked = input::open(&args.file).and_then(|mut input| {
         fat_object::walk(input.as_mut(), &args.limits.options(), &mut extractor)
     });
-    let Extractor {
-        sink,
-        written,
-        seen,
-        errors,
-        ..
-    } = extractor;
+    let Extractor { sink, written, seen, errors, .. } = extractor;
     if let Err(error) = walked {
         report::error(&format_args!("{file}: {error}"));
         return Ok(Outcome::Faults);
@@ -84,12 +73,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let mut out = io::stdout().lock();
             for (path, written) in outputs.commit()?.iter().zip(&written) {
                 let what = style::printable(&written.what);
-                writeln!(
-                    out,
-                    "{}  {}  {what}",
-                    path.display(),
-                    style::size(written.size)
-                )?;
+                writeln!(out, "{}  {}  {what}", path.display(), style::size(written.size))?;
             }
             out.flush()?;
         }
@@ -159,10 +143,8 @@ impl Extractor<'_> {
             return self.args.index.contains(&image.index())
                 && self.args.selection.includes(image.target());
         }
-        let substance = !matches!(
-            image.format(),
-            ImageFormat::Empty | ImageFormat::HostPlaceholder
-        );
+        let substance =
+            !matches!(image.format(), ImageFormat::Empty | ImageFormat::HostPlaceholder);
         substance && self.args.selection.includes(image.target())
     }
 }
@@ -216,29 +198,18 @@ fn describe(image: &Image<'_, '_>) -> String {
 fn identity(image: &Image<'_, '_>) -> String {
     let target = image.target();
     let kind = target.kind().map(ToString::to_string);
-    let parts = [
-        kind.as_deref(),
-        triple_text(target),
-        Some(target.id()).filter(|id| !id.is_empty()),
-    ];
+    let parts =
+        [kind.as_deref(), triple_text(target), Some(target.id()).filter(|id| !id.is_empty())];
     let known: Vec<_> = parts.into_iter().flatten().collect();
-    if known.is_empty() {
-        "image".to_owned()
-    } else {
-        known.join("-")
-    }
+    if known.is_empty() { "image".to_owned() } else { known.join("-") }
 }
 
 fn file_name(input: &Path, image: &Image<'_, '_>) -> String {
     const LONGEST: usize = 180;
     let stem = input.file_stem().filter(|_| input.as_os_str() != "-");
     let stem = stem.map_or("stdin".into(), |stem| stem.to_string_lossy());
-    let mut name = format!(
-        "{}.{}.{}",
-        safe_name(&stem),
-        image.index(),
-        safe_name(&identity(image))
-    );
+    let mut name =
+        format!("{}.{}.{}", safe_name(&stem), image.index(), safe_name(&identity(image)));
     // All of it is ASCII now.
     name.truncate(LONGEST);
     // A hidden file or an option is not what anybody wants; the stem is the user's, the rest starts with neither.

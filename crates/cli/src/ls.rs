@@ -27,7 +27,7 @@ use view::{Item, Totals};
   offload ls --target gfx90a:xnack+ *.so          only what this GPU can load
   offload ls --json libfoo.so | jq -r '.[].target' | sort -u
 
-STORED and SHARE of images in a compressed bundle are their part of the bundle's compressed size (~).")]
+STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size.")]
 pub(crate) struct Args {
     /// Files to look into; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -45,11 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    if args.json {
-        run_json(args)
-    } else {
-        run_table(args)
-    }
+    if args.json { run_json(args) } else { run_table(args) }
 }
 
 fn run_table(args: &Args) -> io::Result<Outcome> {
@@ -127,10 +123,7 @@ fn complain(
             Severity::Warning => report::warning(&format_args!("{file}: {message}")),
         }
     }
-    let errors = listing
-        .findings
-        .iter()
-        .any(|(severity, _)| *severity == Severity::Error);
+    let errors = listing.findings.iter().any(|(severity, _)| *severity == Severity::Error);
     match summary {
         Err(error) => {
             report::error(&format_args!("{file}: {error}"));
@@ -148,10 +141,7 @@ fn complain(
 /// Why a listing is empty.
 fn nothing(summary: &Summary, selection: &Selection) -> String {
     if summary.images > 0 && !selection.is_everything() {
-        return format!(
-            "none of its {} images serves the given target",
-            summary.images
-        );
+        return format!("none of its {} images serves the given target", summary.images);
     }
     match summary.format {
         ImageFormat::Empty => "the file is empty".to_owned(),
@@ -193,10 +183,7 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     fn rows(&self) -> usize {
-        self.items
-            .iter()
-            .filter(|item| item.row().is_some())
-            .count()
+        self.items.iter().filter(|item| item.row().is_some()).count()
     }
 }
 
@@ -214,25 +201,20 @@ impl Visitor for Listing<'_> {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if self.selection.includes(image.target()) {
-            self.items
-                .push(Item::image(self.depth, Row::new(&self.file, image)));
+            self.items.push(Item::image(self.depth, Row::new(&self.file, image)));
         }
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        self.findings
-            .push((finding.severity(), finding.to_string()));
+        self.findings.push((finding.severity(), finding.to_string()));
         Ok(())
     }
 
     fn leave(&mut self) -> io::Result<()> {
         self.depth -= 1;
         // A container in which nothing was listed is not worth a line.
-        if self
-            .items
-            .last()
-            .is_some_and(|item| item.row().is_none() && item.depth() >= self.depth)
+        if self.items.last().is_some_and(|item| item.row().is_none() && item.depth() >= self.depth)
         {
             self.items.pop();
         }

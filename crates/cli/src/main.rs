@@ -19,12 +19,7 @@ use clap::{Parser, Subcommand};
 
 /// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
 #[derive(Debug, Parser)]
-#[command(
-    name = "offload",
-    version,
-    propagate_version = true,
-    max_term_width = 100
-)]
+#[command(name = "offload", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "Examples:
   offload ls libfoo.so                        which GPUs does this library carry code for?
   offload ls --target gfx90a:xnack+ *.so      which of its images can this GPU load?

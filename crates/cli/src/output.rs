@@ -22,11 +22,7 @@ impl Outputs {
         if created {
             fs::create_dir_all(directory).map_err(|error| at(directory, &error))?;
         }
-        Ok(Outputs {
-            directory: directory.to_owned(),
-            created,
-            files: Vec::new(),
-        })
+        Ok(Outputs { directory: directory.to_owned(), created, files: Vec::new() })
     }
 
     /// Writes one file under a temporary name. `name` is a plain file name.
@@ -39,9 +35,8 @@ impl Outputs {
             // Temporary files are private by default; outputs have the usual permissions, less the umask.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        let mut file = builder
-            .tempfile_in(&self.directory)
-            .map_err(|error| at(&self.directory, &error))?;
+        let mut file =
+            builder.tempfile_in(&self.directory).map_err(|error| at(&self.directory, &error))?;
         let size = io::copy(&mut from, &mut file)?;
         self.files.push((file, name));
         Ok(size)
@@ -53,8 +48,7 @@ impl Outputs {
         let mut paths = Vec::new();
         for (file, name) in std::mem::take(&mut self.files) {
             let path = self.directory.join(name);
-            file.persist(&path)
-                .map_err(|failed| at(&path, &failed.error))?;
+            file.persist(&path).map_err(|failed| at(&path, &failed.error))?;
             paths.push(path);
         }
         Ok(paths)
@@ -79,13 +73,7 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
 /// else becomes `_`.
 pub(crate) fn safe_name(text: &str) -> String {
     text.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || "._+-".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' })
         .collect()
 }
 
@@ -95,10 +83,7 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_the_directory() {
-        assert_eq!(
-            safe_name("gfx90a:sramecc+:xnack-"),
-            "gfx90a_sramecc+_xnack-"
-        );
+        assert_eq!(safe_name("gfx90a:sramecc+:xnack-"), "gfx90a_sramecc+_xnack-");
         assert_eq!(safe_name("../../etc/passwd"), ".._.._etc_passwd");
         assert_eq!(safe_name("a\0b\nc\\d"), "a_b_c_d");
     }
@@ -116,10 +101,7 @@ mod tests {
         let mut outputs = Outputs::new(&directory).unwrap();
         outputs.write("a".into(), &b"one"[..]).unwrap();
         outputs.write("b".into(), &b"two"[..]).unwrap();
-        assert_eq!(
-            outputs.commit().unwrap(),
-            [directory.join("a"), directory.join("b")]
-        );
+        assert_eq!(outputs.commit().unwrap(), [directory.join("a"), directory.join("b")]);
         assert_eq!(fs::read(directory.join("b")).unwrap(), b"two");
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
     }

@@ -30,8 +30,5 @@ pub(crate) fn finding(file: &str, finding: &fat_object::Finding<'_>) {
 
 fn line(style: Style, severity: &str, message: &dyn Display) {
     let message = message.to_string();
-    eprintln!(
-        "offload: {style}{severity}{style:#}: {}",
-        printable(&message)
-    );
+    eprintln!("offload: {style}{severity}{style:#}: {}", printable(&message));
 }

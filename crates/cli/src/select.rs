@@ -12,7 +12,7 @@ impl Request {
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err(
-                "expected a target ID such as gfx90a:xnack+ or a bundle entry ID".to_owned(),
+                "expected a target ID such as gfx90a:xnack+ or a bundle entry ID".to_owned()
             );
         }
         let target = match EntryId::parse(text) {
@@ -42,10 +42,7 @@ impl Selection {
     /// Whether an image for `target` is meant.
     pub(crate) fn includes(&self, target: &Target) -> bool {
         self.requests.is_empty()
-            || self
-                .requests
-                .iter()
-                .any(|request| compatible(target, &request.0).is_compatible())
+            || self.requests.iter().any(|request| compatible(target, &request.0).is_compatible())
     }
 
     /// Whether every image is meant.
@@ -65,23 +62,15 @@ mod tests {
     use super::*;
 
     fn selects(request: &str, id: &str) -> bool {
-        let selection = Selection {
-            requests: vec![Request::parse(request).unwrap()],
-        };
+        let selection = Selection { requests: vec![Request::parse(request).unwrap()] };
         selection.includes(&EntryId::parse(id).unwrap().target())
     }
 
     #[test]
     fn plain_target_ids_match_any_kind_and_triple() {
         assert!(selects("gfx90a:xnack+", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
-        assert!(selects(
-            "gfx90a:xnack+",
-            "openmp-amdgcn-amd-amdhsa--gfx90a:xnack+"
-        ));
-        assert!(!selects(
-            "gfx90a:xnack+",
-            "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-"
-        ));
+        assert!(selects("gfx90a:xnack+", "openmp-amdgcn-amd-amdhsa--gfx90a:xnack+"));
+        assert!(!selects("gfx90a:xnack+", "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-"));
         assert!(!selects("gfx90a", "host-x86_64-unknown-linux-gnu-"));
         assert!(selects("gfx906", "hipv4-amdgcn-amd-amdhsa--gfx9-generic"));
         assert!(selects("sm_70", "openmp-nvptx64-nvidia-cuda--sm_70"));
@@ -89,18 +78,9 @@ mod tests {
 
     #[test]
     fn entry_ids_match_kind_and_triple_too() {
-        assert!(selects(
-            "hip-amdgcn-amd-amdhsa--gfx90a",
-            "hipv4-amdgcn-amd-amdhsa--gfx90a"
-        ));
-        assert!(!selects(
-            "openmp-amdgcn-amd-amdhsa--gfx90a",
-            "hipv4-amdgcn-amd-amdhsa--gfx90a"
-        ));
-        assert!(selects(
-            "host-x86_64-unknown-linux-gnu",
-            "host-x86_64-unknown-linux-gnu-"
-        ));
+        assert!(selects("hip-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
+        assert!(!selects("openmp-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
+        assert!(selects("host-x86_64-unknown-linux-gnu", "host-x86_64-unknown-linux-gnu-"));
     }
 
     #[test]

@@ -41,11 +41,7 @@ pub(crate) fn bar(part: u64, whole: u64) -> String {
     for _ in 0..BAR_CELLS {
         let eighths = left.min(8);
         left -= eighths;
-        bar.extend(
-            usize::try_from(eighths)
-                .ok()
-                .and_then(|eighths| EIGHTHS.get(eighths)),
-        );
+        bar.extend(usize::try_from(eighths).ok().and_then(|eighths| EIGHTHS.get(eighths)));
     }
     bar
 }
@@ -58,17 +54,20 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// Cells in a line of the terminal that standard output is; without one, lines may be of any width.
+pub(crate) fn terminal_width() -> usize {
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map_or(usize::MAX, |(width, _)| usize::from(width.0))
+}
+
 /// Text from a file, without the control characters that could move a terminal's cursor or fake a line.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
     }
     let escaped = text.chars().flat_map(|c| {
-        let (plain, control) = if c.is_control() {
-            (None, Some(c.escape_default()))
-        } else {
-            (Some(c), None)
-        };
+        let (plain, control) =
+            if c.is_control() { (None, Some(c.escape_default())) } else { (Some(c), None) };
         plain.into_iter().chain(control.into_iter().flatten())
     });
     Cow::Owned(escaped.collect())

@@ -17,6 +17,8 @@ struct Column {
     title: &'static str,
     align: Align,
     style: Style,
+    /// Whether the column is left out when the table is too wide for the terminal.
+    optional: bool,
 }
 
 /// Rows of text cells under titles.
@@ -28,46 +30,47 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn column(mut self, title: &'static str, align: Align, style: Style) -> Self {
-        self.columns.push(Column {
-            title,
-            align,
-            style,
-        });
+        self.columns.push(Column { title, align, style, optional: false });
+        self
+    }
+
+    /// Makes the last column one that narrow terminals go without.
+    pub(crate) fn optional(mut self) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.optional = true;
+        }
         self
     }
 
     /// Adds a row: one cell for each column.
     pub(crate) fn row(&mut self, cells: &[String]) {
         debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(
-            cells
-                .iter()
-                .map(|cell| printable(cell).into_owned())
-                .collect(),
-        );
+        self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
-    /// Prints the rows that have content in at least one cell; columns that are empty in all rows are left out.
-    pub(crate) fn print(&self, out: &mut dyn Write, indent: &str) -> io::Result<()> {
-        let shown: Vec<(usize, &Column, usize)> = self
+    /// Prints titles and rows. Columns that are empty in all rows are left out, and optional ones, from the
+    /// right, until a line fits into `fit` cells.
+    pub(crate) fn print(&self, out: &mut dyn Write, indent: &str, fit: usize) -> io::Result<()> {
+        let widest =
+            |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max();
+        let mut shown: Vec<(usize, &Column, usize)> = self
             .columns
             .iter()
             .enumerate()
             .filter_map(|(i, column)| {
-                let widest = self
-                    .rows
-                    .iter()
-                    .filter_map(|row| row.get(i))
-                    .map(|cell| width(cell))
-                    .max()?;
-                (widest > 0).then(|| (i, column, widest.max(width(column.title))))
+                let widest = widest(i).filter(|&widest| widest > 0)?;
+                Some((i, column, widest.max(width(column.title))))
             })
             .collect();
-        let titles: Vec<_> = self
-            .columns
-            .iter()
-            .map(|column| column.title.to_owned())
-            .collect();
+        let line_width = |shown: &[(usize, &Column, usize)]| {
+            indent.len() + shown.iter().map(|(_, _, width)| width + 2).sum::<usize>()
+        };
+        while line_width(&shown) > fit.saturating_add(2)
+            && let Some(at) = shown.iter().rposition(|(_, column, _)| column.optional)
+        {
+            shown.remove(at);
+        }
+        let titles: Vec<_> = self.columns.iter().map(|column| column.title.to_owned()).collect();
         line(out, indent, &shown, &titles, Some(COLUMN))?;
         for row in &self.rows {
             line(out, indent, &shown, row, None)?;
@@ -115,12 +118,22 @@ mod tests {
             .column("ID", Align::Left, plain)
             .column("NOTHING", Align::Left, plain)
             .column("SIZE", Align::Right, plain)
-            .column("IN", Align::Left, plain);
+            .column("IN", Align::Left, plain)
+            .optional();
         table.row(&["gfx90a".into(), String::new(), "1".into(), "a".into()]);
         table.row(&["x".into(), String::new(), "12345".into(), "bc".into()]);
         let mut out = Vec::new();
-        table.print(&mut out, "  ").unwrap();
+        table.print(&mut out, "  ", usize::MAX).unwrap();
         let text = anstream::adapter::strip_bytes(&out).into_vec();
+        let narrow = |fit| {
+            let mut out = Vec::new();
+            table.print(&mut out, "  ", fit).unwrap();
+            let text = anstream::adapter::strip_bytes(&out).into_vec();
+            String::from_utf8(text).unwrap().lines().next().unwrap().to_owned()
+        };
+        assert_eq!(narrow(19), "  ID       SIZE  IN");
+        assert_eq!(narrow(18), "  ID       SIZE");
+        assert_eq!(narrow(3), "  ID       SIZE");
         let expected = "  ID       SIZE  IN\n  gfx90a      1  a\n  x       12345  bc\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
     }

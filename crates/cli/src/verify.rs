@@ -28,11 +28,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut outcome = Outcome::Clean;
     for path in &args.files {
         let file = input::display(path);
-        let mut visitor = Checker {
-            path,
-            findings: Vec::new(),
-            containers: 0,
-        };
+        let mut visitor = Checker { path, findings: Vec::new(), containers: 0 };
         let result = input::open(path).and_then(|mut input| {
             fat_object::walk(input.as_mut(), &args.limits.options(), &mut visitor)
         });
@@ -44,10 +40,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             Ok(summary) if summary.findings > 0 => outcome = Outcome::Faults,
             Ok(summary) if summary.images == 0 => writeln!(out, "{file}: ok, no device code")?,
             Ok(summary) => {
-                let (images, containers) = (
-                    count(summary.images, "image"),
-                    count(containers, "container"),
-                );
+                let (images, containers) =
+                    (count(summary.images, "image"), count(containers, "container"));
                 writeln!(out, "{file}: ok, {images} in {containers}")?;
             }
             Err(error) => {

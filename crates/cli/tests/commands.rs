@@ -25,11 +25,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 }
 
 fn run_in(directory: &Path, args: &[&OsStr]) -> std::process::Output {
-    Command::new(env!("CARGO_BIN_EXE_offload"))
-        .args(args)
-        .current_dir(directory)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_offload")).args(args).current_dir(directory).output().unwrap()
 }
 
 /// A bundle as `clang-offload-bundler` lays it out, written by hand so that it can be damaged.
@@ -56,18 +52,10 @@ fn write(place: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
 fn ls_goes_on_after_a_bad_file() {
     let place = tempfile::tempdir().unwrap();
     let good = data("hip.o");
-    let bad = write(
-        &place,
-        "bad.hipfb",
-        &fs::read(data("hip.hipfb")).unwrap()[..200],
-    );
+    let bad = write(&place, "bad.hipfb", &fs::read(data("hip.hipfb")).unwrap()[..200]);
     let missing = place.path().join("missing");
-    let output = offload([
-        OsStr::new("ls"),
-        bad.as_os_str(),
-        missing.as_os_str(),
-        good.as_os_str(),
-    ]);
+    let output =
+        offload([OsStr::new("ls"), bad.as_os_str(), missing.as_os_str(), good.as_os_str()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("gfx90a:sramecc+:xnack-"));
     let complaints = stderr(&output);
@@ -77,17 +65,10 @@ fn ls_goes_on_after_a_bad_file() {
         lines[0].starts_with(&format!("offload: error: {}: at byte 0x0: ", bad.display())),
         "{complaints}"
     );
-    assert!(
-        lines[1].contains("missing: No such file or directory"),
-        "{complaints}"
-    );
+    assert!(lines[1].contains("missing: No such file or directory"), "{complaints}");
 
-    let output = offload([
-        OsStr::new("ls"),
-        OsStr::new("--json"),
-        bad.as_os_str(),
-        good.as_os_str(),
-    ]);
+    let output =
+        offload([OsStr::new("ls"), OsStr::new("--json"), bad.as_os_str(), good.as_os_str()]);
     assert_eq!(output.status.code(), Some(1));
     let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(rows.len(), 5);
@@ -98,22 +79,14 @@ fn ls_says_why_a_file_lists_nothing() {
     let place = tempfile::tempdir().unwrap();
     for (name, bytes, words) in [
         ("empty", &b""[..], "the file is empty"),
-        (
-            "notes.txt",
-            b"hello",
-            "not an object, library, archive or container",
-        ),
+        ("notes.txt", b"hello", "not an object, library, archive or container"),
         ("a.ptx", b"//\n.version 7.0\n", "bare image (PTX)"),
         ("a.a", b"!<arch>\n", "no device images"),
     ] {
         let path = write(&place, name, bytes);
         let output = offload([OsStr::new("ls"), path.as_os_str()]);
         assert!(output.status.success(), "{name}: {}", stderr(&output));
-        assert!(
-            stderr(&output).contains(words),
-            "{name}: {}",
-            stderr(&output)
-        );
+        assert!(stderr(&output).contains(words), "{name}: {}", stderr(&output));
     }
     let output = offload([
         OsStr::new("ls"),
@@ -121,11 +94,7 @@ fn ls_says_why_a_file_lists_nothing() {
         OsStr::new("gfx803"),
         data("hip.o").as_os_str(),
     ]);
-    assert!(
-        stderr(&output).contains("none of its 5 images serves"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("none of its 5 images serves"), "{}", stderr(&output));
 }
 
 #[test]
@@ -143,18 +112,12 @@ fn ls_selects_by_compatibility() {
         let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
         rows.into_iter().filter_map(|row| row.target).collect()
     };
-    assert_eq!(
-        targets("gfx90a:sramecc+:xnack-"),
-        ["gfx90a:sramecc+:xnack-"]
-    );
+    assert_eq!(targets("gfx90a:sramecc+:xnack-"), ["gfx90a:sramecc+:xnack-"]);
     assert_eq!(targets("gfx90a:xnack+"), Vec::<String>::new());
     // the generic code object covers gfx906, and comes first in the file
     assert_eq!(targets("gfx906:xnack+"), ["gfx9-generic", "gfx906:xnack+"]);
     assert_eq!(targets("hip-amdgcn-amd-amdhsa--gfx1100"), ["gfx1100"]);
-    assert_eq!(
-        targets("openmp-amdgcn-amd-amdhsa--gfx1100"),
-        Vec::<String>::new()
-    );
+    assert_eq!(targets("openmp-amdgcn-amd-amdhsa--gfx1100"), Vec::<String>::new());
 }
 
 #[test]
@@ -205,12 +168,8 @@ fn extract_writes_what_it_says() {
     let place = tempfile::tempdir().unwrap();
     let file = data("hip.o");
     let directory = place.path().join("out");
-    let output = offload([
-        OsStr::new("extract"),
-        file.as_os_str(),
-        OsStr::new("-o"),
-        directory.as_os_str(),
-    ]);
+    let output =
+        offload([OsStr::new("extract"), file.as_os_str(), OsStr::new("-o"), directory.as_os_str()]);
     assert!(output.status.success(), "{}", stderr(&output));
     let expected = [
         "hip.1.hipv4-amdgcn-amd-amdhsa-gfx1100.hsaco",
@@ -219,10 +178,7 @@ fn extract_writes_what_it_says() {
         "hip.4.hipv4-amdgcn-amd-amdhsa-gfx90a_sramecc+_xnack-.hsaco",
     ];
     assert_eq!(names_in(&directory), expected);
-    for (line, (name, row)) in stdout(&output)
-        .lines()
-        .zip(expected.iter().zip(&ls(&file)[1..]))
-    {
+    for (line, (name, row)) in stdout(&output).lines().zip(expected.iter().zip(&ls(&file)[1..])) {
         let path = directory.join(name);
         assert!(line.starts_with(path.to_str().unwrap()), "{line}");
         assert!(line.ends_with(row.id.as_deref().unwrap()), "{line}");
@@ -244,20 +200,12 @@ fn extracted_files_have_the_usual_permissions() {
     let file = data("hip.hipfb");
     let out = place.path().join("out");
     assert!(
-        offload([
-            OsStr::new("extract"),
-            file.as_os_str(),
-            OsStr::new("-o"),
-            out.as_os_str()
-        ])
-        .status
-        .success()
+        offload([OsStr::new("extract"), file.as_os_str(), OsStr::new("-o"), out.as_os_str()])
+            .status
+            .success()
     );
     let name = &names_in(&out)[0];
-    assert_eq!(
-        fs::metadata(out.join(name)).unwrap().permissions().mode(),
-        usual
-    );
+    assert_eq!(fs::metadata(out.join(name)).unwrap().permissions().mode(), usual);
 }
 
 #[test]
@@ -266,12 +214,7 @@ fn extract_chooses_by_target_and_index() {
     let file = data("hip-two-units-ccob.so");
     let output = run_in(
         place.path(),
-        &[
-            "extract".as_ref(),
-            file.as_os_str(),
-            "--target".as_ref(),
-            "gfx1100".as_ref(),
-        ],
+        &["extract".as_ref(), file.as_os_str(), "--target".as_ref(), "gfx1100".as_ref()],
     );
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(
@@ -282,32 +225,16 @@ fn extract_chooses_by_target_and_index() {
         ]
     );
     // The one that --index names, to standard output.
-    assert_eq!(
-        extract(&file, 4),
-        fs::read(place.path().join(&names_in(place.path())[1])).unwrap()
-    );
-    let two = offload([
-        OsStr::new("extract"),
-        file.as_os_str(),
-        OsStr::new("--stdout"),
-    ]);
+    assert_eq!(extract(&file, 4), fs::read(place.path().join(&names_in(place.path())[1])).unwrap());
+    let two = offload([OsStr::new("extract"), file.as_os_str(), OsStr::new("--stdout")]);
     assert_eq!(two.status.code(), Some(1));
     assert!(two.stdout.is_empty());
-    assert!(
-        stderr(&two).contains("4 images match, --stdout takes one"),
-        "{}",
-        stderr(&two)
-    );
+    assert!(stderr(&two).contains("4 images match, --stdout takes one"), "{}", stderr(&two));
     // Nothing that matches: say what there is, write nothing.
     let other = tempfile::tempdir().unwrap();
     let none = run_in(
         other.path(),
-        &[
-            "extract".as_ref(),
-            file.as_os_str(),
-            "--target".as_ref(),
-            "gfx942".as_ref(),
-        ],
+        &["extract".as_ref(), file.as_os_str(), "--target".as_ref(), "gfx942".as_ref()],
     );
     assert_eq!(none.status.code(), Some(1));
     assert!(
@@ -334,29 +261,16 @@ fn extract_of_a_damaged_file_writes_nothing() {
     bytes[second + 31] ^= 1;
     let file = write(&place, "damaged.so", &bytes);
     let out = place.path().join("out");
-    let output = offload([
-        OsStr::new("extract"),
-        file.as_os_str(),
-        OsStr::new("-o"),
-        out.as_os_str(),
-    ]);
+    let output =
+        offload([OsStr::new("extract"), file.as_os_str(), OsStr::new("-o"), out.as_os_str()]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr(&output).contains("section:.hip_fatbin at byte 0x"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("section:.hip_fatbin at byte 0x"), "{}", stderr(&output));
     assert!(stderr(&output).contains("hash"), "{}", stderr(&output));
     assert!(!out.exists());
     // ls shows the other bundle all the same.
     let output = offload([OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(
-        serde_json::from_slice::<Vec<Row>>(&output.stdout)
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(serde_json::from_slice::<Vec<Row>>(&output.stdout).unwrap().len(), 3);
 }
 
 #[test]
@@ -369,10 +283,7 @@ fn names_from_the_file_cannot_lead_elsewhere() {
     let file = write(&place, "evil", &bundle(&[(id, start, 4)], b"data"));
     let output = run_in(&inside, &["extract".as_ref(), file.as_os_str()]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(
-        names_in(&inside),
-        ["evil.0.hip-amdgcn-amd-amdhsa-.._.._escape___31m.bin"]
-    );
+    assert_eq!(names_in(&inside), ["evil.0.hip-amdgcn-amd-amdhsa-.._.._escape___31m.bin"]);
     assert_eq!(names_in(place.path()), ["evil", "inside"]);
     // Control characters of the file reach no terminal.
     for command in ["ls", "extract", "verify"] {
@@ -387,16 +298,9 @@ fn names_from_the_file_cannot_lead_elsewhere() {
 #[test]
 fn verify_passes_every_example() {
     let output = offload(
-        [OsStr::new("verify").to_owned()]
-            .into_iter()
-            .chain(all_data().into_iter().map(Into::into)),
+        [OsStr::new("verify").to_owned()].into_iter().chain(all_data().into_iter().map(Into::into)),
     );
-    assert!(
-        output.status.success(),
-        "{}{}",
-        stdout(&output),
-        stderr(&output)
-    );
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     assert_eq!(stdout(&output).lines().count(), all_data().len());
     assert!(stdout(&output).lines().all(|line| line.contains(": ok, ")));
 }
@@ -420,30 +324,16 @@ fn verify_prints_one_line_per_finding() {
     // ls shows all four and only warns.
     let output = offload([OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()]);
     assert!(output.status.success());
-    assert_eq!(
-        serde_json::from_slice::<Vec<Row>>(&output.stdout)
-            .unwrap()
-            .len(),
-        4
-    );
+    assert_eq!(serde_json::from_slice::<Vec<Row>>(&output.stdout).unwrap().len(), 4);
 }
 
 #[test]
 fn absurd_claims_are_refused_at_once() {
     let place = tempfile::tempdir().unwrap();
-    let petabytes = [
-        &b"CCOB\x03\0\x01\0"[..],
-        &64u64.to_le_bytes(),
-        &(1u64 << 52).to_le_bytes(),
-        &[0; 40],
-    ]
-    .concat();
-    let entries = [
-        &b"__CLANG_OFFLOAD_BUNDLE__"[..],
-        &u64::MAX.to_le_bytes(),
-        &[0; 64],
-    ]
-    .concat();
+    let petabytes =
+        [&b"CCOB\x03\0\x01\0"[..], &64u64.to_le_bytes(), &(1u64 << 52).to_le_bytes(), &[0; 40]]
+            .concat();
+    let entries = [&b"__CLANG_OFFLOAD_BUNDLE__"[..], &u64::MAX.to_le_bytes(), &[0; 64]].concat();
     let beyond = bundle(&[("hip-amdgcn-amd-amdhsa--gfx90a", 1 << 60, 1 << 62)], b"");
     for (name, bytes, words) in [
         ("petabytes", petabytes, "limit"),
@@ -455,19 +345,12 @@ fn absurd_claims_are_refused_at_once() {
             let output = offload([OsStr::new(command), file.as_os_str()]);
             assert_eq!(output.status.code(), Some(1), "{name}");
             let said = stdout(&output) + &stderr(&output);
-            assert!(
-                said.contains("at byte 0x0") && said.contains(words),
-                "{name}: {said}"
-            );
+            assert!(said.contains("at byte 0x0") && said.contains(words), "{name}: {said}");
         }
     }
     // A limit that the user sets.
     let file = data("hip-ccob-v3.hipfb");
-    let output = offload([
-        OsStr::new("ls"),
-        OsStr::new("--max-decompressed=1K"),
-        file.as_os_str(),
-    ]);
+    let output = offload([OsStr::new("ls"), OsStr::new("--max-decompressed=1K"), file.as_os_str()]);
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -481,18 +364,12 @@ fn truncated_examples() {
         let name = file.file_name().unwrap().to_str().unwrap();
         for nth in 0..12 {
             let cut = bytes.len() * nth / 12 + nth % 3;
-            files.push(write(
-                &place,
-                &format!("{nth}-{name}"),
-                &bytes[..cut.min(bytes.len())],
-            ));
+            files.push(write(&place, &format!("{nth}-{name}"), &bytes[..cut.min(bytes.len())]));
         }
     }
     for command in ["ls", "verify"] {
         let output = offload(
-            [OsStr::new(command).to_owned()]
-                .into_iter()
-                .chain(files.iter().map(Into::into)),
+            [OsStr::new(command).to_owned()].into_iter().chain(files.iter().map(Into::into)),
         );
         assert_eq!(output.status.code(), Some(1), "{command}");
         assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));

@@ -2,11 +2,7 @@
 //!
 //! The golden files in `tests/golden/` are this tool's own output; that it is true is what `llvm_peer.rs` shows.
 //! `BLESS=1 cargo test -p offload-cli --test golden` writes them anew.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic is how a test says no"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 mod common;
 
@@ -17,21 +13,14 @@ use std::process::Command;
 use common::{all_data, stderr, stdout};
 
 fn golden(name: &str, printed: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, printed).unwrap();
         return;
     }
     let expected =
         std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    assert_eq!(
-        printed,
-        expected,
-        "{}: run with BLESS=1 if the change is meant",
-        path.display()
-    );
+    assert_eq!(printed, expected, "{}: run with BLESS=1 if the change is meant", path.display());
 }
 
 #[test]
@@ -53,17 +42,11 @@ fn every_example_file() {
                 !out.contains('\x1b') && !err.contains('\x1b'),
                 "{name}: colour without a terminal"
             );
-            if err.is_empty() {
-                out
-            } else {
-                format!("{out}--- stderr\n{err}")
-            }
+            if err.is_empty() { out } else { format!("{out}--- stderr\n{err}") }
         };
-        for (args, extension) in [
-            (&["ls"][..], "txt"),
-            (&["ls", "--tree"], "tree"),
-            (&["ls", "--json"], "json"),
-        ] {
+        for (args, extension) in
+            [(&["ls"][..], "txt"), (&["ls", "--tree"], "tree"), (&["ls", "--json"], "json")]
+        {
             let golden_name = format!("{name}.{extension}");
             golden(&golden_name, &run(args));
             names.insert(golden_name);
@@ -73,9 +56,6 @@ fn every_example_file() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(
-            names.contains(&name),
-            "tests/golden/{name} belongs to no example file"
-        );
+        assert!(names.contains(&name), "tests/golden/{name} belongs to no example file");
     }
 }

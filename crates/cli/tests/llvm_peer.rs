@@ -21,11 +21,7 @@ use common::{Row, data, extract, ls};
 fn llvm(tool: &str) -> Command {
     let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
     let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(
-        path.exists(),
-        "{} is missing: install clang-22, llvm-22 and lld-22",
-        path.display()
-    );
+    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
     let mut command = Command::new(path);
     command.env_remove("COMPRESSED_BUNDLE_FORMAT_VERSION");
     command
@@ -34,11 +30,7 @@ fn llvm(tool: &str) -> Command {
 /// Runs a tool that must succeed, and returns what it prints.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -59,22 +51,14 @@ fn compare_with_readobj(file: &Path, rows: &[Row]) -> usize {
             let (id, place) = line.split_once('\t')?;
             let (_, numbers) = place.rsplit_once("#offset=")?;
             let (offset, size) = numbers.split_once("&size=")?;
-            Some((
-                id.to_owned(),
-                offset.parse().unwrap(),
-                size.parse().unwrap(),
-            ))
+            Some((id.to_owned(), offset.parse().unwrap(), size.parse().unwrap()))
         })
         .collect();
     let ours: Vec<(String, u64, u64)> = rows
         .iter()
         .filter(is_section_bundle)
         .map(|row| {
-            (
-                row.id.clone().unwrap(),
-                row.offset.unwrap_or(row.offset_in_container),
-                row.size,
-            )
+            (row.id.clone().unwrap(), row.offset.unwrap_or(row.offset_in_container), row.size)
         })
         .collect();
     assert_eq!(ours, theirs, "{}", file.display());
@@ -86,10 +70,8 @@ fn compare_with_objdump(file: &Path, rows: &[Row]) -> usize {
     // It also writes bundle entries into the current directory.
     let place = tempfile::tempdir().unwrap();
     let file = file.canonicalize().unwrap();
-    let printed = run(llvm("llvm-objdump")
-        .arg("--offloading")
-        .arg(&file)
-        .current_dir(place.path()));
+    let printed =
+        run(llvm("llvm-objdump").arg("--offloading").arg(&file).current_dir(place.path()));
     let mut theirs: Vec<BTreeMap<&str, &str>> = Vec::new();
     for line in printed.lines() {
         if line.starts_with("OFFLOADING IMAGE") {
@@ -99,10 +81,7 @@ fn compare_with_objdump(file: &Path, rows: &[Row]) -> usize {
             image.insert(key, value.trim());
         }
     }
-    let ours: Vec<_> = rows
-        .iter()
-        .filter(|row| row.container == "offload-binary")
-        .collect();
+    let ours: Vec<_> = rows.iter().filter(|row| row.container == "offload-binary").collect();
     assert_eq!(ours.len(), theirs.len(), "{}", file.display());
     for (row, image) in ours.iter().zip(&theirs) {
         assert_eq!(
@@ -110,11 +89,7 @@ fn compare_with_objdump(file: &Path, rows: &[Row]) -> usize {
             image.get("arch").copied().filter(|a| !a.is_empty()),
             "{row:?}"
         );
-        assert_eq!(
-            row.triple.as_deref(),
-            image.get("triple").copied(),
-            "{row:?}"
-        );
+        assert_eq!(row.triple.as_deref(), image.get("triple").copied(), "{row:?}");
         assert_eq!(
             row.kind.as_deref(),
             image.get("producer").copied().filter(|&k| k != "none"),
@@ -138,10 +113,7 @@ fn compare_with_objdump(file: &Path, rows: &[Row]) -> usize {
 fn compare_with_bundler(file: &Path, kind: &str, rows: &[Row]) -> usize {
     let kind = format!("--type={kind}");
     let input = [OsStr::new("--input="), file.as_os_str()].concat_os();
-    let printed = run(llvm("clang-offload-bundler")
-        .arg("--list")
-        .arg(&kind)
-        .arg(&input));
+    let printed = run(llvm("clang-offload-bundler").arg("--list").arg(&kind).arg(&input));
     let theirs: BTreeSet<&str> = printed.lines().collect();
     let ours: BTreeSet<&str> = rows.iter().filter_map(|row| row.id.as_deref()).collect();
     assert_eq!(ours, theirs, "{}", file.display());
@@ -150,19 +122,14 @@ fn compare_with_bundler(file: &Path, kind: &str, rows: &[Row]) -> usize {
     command.arg("--unbundle").arg(&kind).arg(&input);
     let ids: Vec<_> = rows.iter().filter_map(|row| row.id.clone()).collect();
     command.arg(format!("--targets={}", ids.join(",")));
-    let outputs: Vec<PathBuf> = (0..ids.len())
-        .map(|i| place.path().join(i.to_string()))
-        .collect();
+    let outputs: Vec<PathBuf> = (0..ids.len()).map(|i| place.path().join(i.to_string())).collect();
     for output in &outputs {
         command.arg([OsStr::new("--output="), output.as_os_str()].concat_os());
     }
     run(&mut command);
     for (row, output) in rows.iter().zip(&outputs) {
         if row.image_format != "host-placeholder" {
-            assert!(
-                extract(file, row.index) == std::fs::read(output).unwrap(),
-                "{row:?}"
-            );
+            assert!(extract(file, row.index) == std::fs::read(output).unwrap(), "{row:?}");
         }
     }
     ids.len()
@@ -186,10 +153,7 @@ fn compare_with_packager(file: &Path, rows: &[Row]) -> usize {
             row.target.as_deref().unwrap(),
         );
         run(llvm("llvm-offload-binary").arg(file).arg(image));
-        assert!(
-            extract(file, row.index) == std::fs::read(&output).unwrap(),
-            "{row:?}"
-        );
+        assert!(extract(file, row.index) == std::fs::read(&output).unwrap(), "{row:?}");
         compared += 1;
     }
     compared
@@ -200,17 +164,10 @@ fn compare_with_objdump_files(file: &Path, rows: &[Row]) -> usize {
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("input");
     std::fs::copy(file, &copy).unwrap();
-    run(llvm("llvm-objdump")
-        .arg("--offloading")
-        .arg("input")
-        .current_dir(place.path()));
+    run(llvm("llvm-objdump").arg("--offloading").arg("input").current_dir(place.path()));
     let mut compared = 0;
     for row in rows.iter().filter(is_section_bundle) {
-        let bundle = row
-            .path
-            .iter()
-            .find_map(|p| p.strip_prefix("bundle:"))
-            .unwrap();
+        let bundle = row.path.iter().find_map(|p| p.strip_prefix("bundle:")).unwrap();
         let name = format!("input.{bundle}.{}", row.id.as_deref().unwrap());
         let theirs =
             std::fs::read(place.path().join(&name)).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -279,11 +236,7 @@ fn shipped_bundles() {
         ("bundle.s", "s", 2),
     ] {
         let file = data(name);
-        assert_eq!(
-            compare_with_bundler(&file, kind, &ls(&file)),
-            entries,
-            "{name}"
-        );
+        assert_eq!(compare_with_bundler(&file, kind, &ls(&file)), entries, "{name}");
     }
 }
 
@@ -305,10 +258,8 @@ fn archives_member_by_member() {
             let alone = place.path().join("member");
             std::fs::write(&alone, &bytes.stdout).unwrap();
             // What a member holds by itself is what the archive holds under the member's name.
-            let segment = format!(
-                "member:{}",
-                Path::new(member).file_name().unwrap().to_string_lossy()
-            );
+            let segment =
+                format!("member:{}", Path::new(member).file_name().unwrap().to_string_lossy());
             let inside: Vec<_> = rows.iter().filter(|row| row.path[0] == segment).collect();
             let outside = ls(&alone);
             assert_eq!(inside.len(), outside.len(), "{name} {member}");
@@ -333,41 +284,24 @@ fn source(name: &str) -> PathBuf {
 
 fn compile(output: &Path, args: &[&str], source_file: &str) {
     run(llvm("clang")
-        .args([
-            "--target=x86_64-pc-linux-gnu",
-            "-nogpuinc",
-            "-nogpulib",
-            "-O2",
-            "-c",
-            "-o",
-        ])
+        .args(["--target=x86_64-pc-linux-gnu", "-nogpuinc", "-nogpulib", "-O2", "-c", "-o"])
         .arg(output)
         .args(args)
         .arg(source(source_file)));
 }
 
 /// GPUs that the shipped files do not use.
-const ARCHS: [&str; 6] = [
-    "gfx803",
-    "gfx908:xnack-",
-    "gfx908:xnack+",
-    "gfx942",
-    "gfx1030",
-    "gfx1201",
-];
+const ARCHS: [&str; 6] =
+    ["gfx803", "gfx908:xnack-", "gfx908:xnack+", "gfx942", "gfx1030", "gfx1201"];
 
 #[test]
 fn freshly_compiled_hip() {
     let place = tempfile::tempdir().unwrap();
-    let archs: Vec<String> = ARCHS
-        .iter()
-        .map(|arch| format!("--offload-arch={arch}"))
-        .collect();
+    let archs: Vec<String> = ARCHS.iter().map(|arch| format!("--offload-arch={arch}")).collect();
     let mut objects = Vec::new();
-    for (name, source, extra) in [
-        ("plain.o", "scale.hip", None),
-        ("compressed.o", "shift.hip", Some("--offload-compress")),
-    ] {
+    for (name, source, extra) in
+        [("plain.o", "scale.hip", None), ("compressed.o", "shift.hip", Some("--offload-compress"))]
+    {
         let file = place.path().join(name);
         let mut args = vec!["-x", "hip", "--no-offload-new-driver", "-fPIC"];
         args.extend(archs.iter().map(String::as_str));
@@ -376,10 +310,7 @@ fn freshly_compiled_hip() {
         let rows = ls(&file);
         // the host's entry, too
         assert_eq!(compare_with_readobj(&file, &rows), ARCHS.len() + 1);
-        let ours: BTreeSet<_> = rows
-            .iter()
-            .filter_map(|row| row.target.as_deref())
-            .collect();
+        let ours: BTreeSet<_> = rows.iter().filter_map(|row| row.target.as_deref()).collect();
         assert_eq!(ours, BTreeSet::from(ARCHS));
         if extra.is_none() {
             assert_eq!(compare_with_objdump_files(&file, &rows), ARCHS.len() + 1);
@@ -388,10 +319,7 @@ fn freshly_compiled_hip() {
     }
     // Both bundles, plain and compressed, one after the other in one section of a shared object.
     let library = place.path().join("lib.so");
-    run(llvm("ld.lld")
-        .args(["-shared", "-o"])
-        .arg(&library)
-        .args(&objects));
+    run(llvm("ld.lld").args(["-shared", "-o"]).arg(&library).args(&objects));
     let rows = ls(&library);
     assert_eq!(rows.len(), 2 * (ARCHS.len() + 1));
     let apart: Vec<_> = objects
@@ -409,10 +337,7 @@ fn freshly_compiled_packages() {
     let place = tempfile::tempdir().unwrap();
     let hip = place.path().join("hip.o");
     let mut args = vec!["-x", "hip", "--offload-new-driver", "-fgpu-rdc"];
-    let archs: Vec<String> = ARCHS
-        .iter()
-        .map(|arch| format!("--offload-arch={arch}"))
-        .collect();
+    let archs: Vec<String> = ARCHS.iter().map(|arch| format!("--offload-arch={arch}")).collect();
     args.extend(archs.iter().map(String::as_str));
     compile(&hip, &args, "scale.hip");
     let rows = ls(&hip);
@@ -437,24 +362,13 @@ fn freshly_compiled_packages() {
     );
     args.push(&remap);
     let compiled = llvm("clang")
-        .args([
-            "--target=x86_64-pc-linux-gnu",
-            "-nogpuinc",
-            "-nogpulib",
-            "-O2",
-            "-c",
-            "-o",
-        ])
+        .args(["--target=x86_64-pc-linux-gnu", "-nogpuinc", "-nogpulib", "-O2", "-c", "-o"])
         .arg(&openmp)
         .args(&args)
         .arg(source("sum.c"))
         .output()
         .unwrap();
-    assert!(
-        compiled.status.success(),
-        "{}",
-        String::from_utf8_lossy(&compiled.stderr)
-    );
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let rows = ls(&openmp);
     assert_eq!(compare_with_objdump(&openmp, &rows), 3);
     assert_eq!(compare_with_packager(&openmp, &rows), 3);
@@ -478,25 +392,19 @@ fn random_bundles() {
         }
         let output = place.path().join(format!("bundle{round}"));
         let mut command = llvm("clang-offload-bundler");
-        command
-            .arg("--type=bc")
-            .arg(format!("--targets={}", targets.join(",")));
+        command.arg("--type=bc").arg(format!("--targets={}", targets.join(",")));
         command.arg(format!(
             "--bundle-align={}",
             [1, 8, 100, 4096][usize::try_from(random(4)).unwrap()]
         ));
         if round % 3 == 0 {
             command.arg("--compress");
-            command.env(
-                "COMPRESSED_BUNDLE_FORMAT_VERSION",
-                if round % 2 == 0 { "2" } else { "3" },
-            );
+            command.env("COMPRESSED_BUNDLE_FORMAT_VERSION", if round % 2 == 0 { "2" } else { "3" });
         }
         for i in 0..targets.len() {
             let input = place.path().join(format!("input{i}"));
-            let bytes: Vec<u8> = (0..random(20_000))
-                .map(|_| u8::try_from(random(7)).unwrap())
-                .collect();
+            let bytes: Vec<u8> =
+                (0..random(20_000)).map(|_| u8::try_from(random(7)).unwrap()).collect();
             std::fs::write(&input, bytes).unwrap();
             command.arg([OsStr::new("--input="), input.as_os_str()].concat_os());
         }

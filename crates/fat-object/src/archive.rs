@@ -36,12 +36,7 @@ impl Walker<'_> {
             };
             let end = start.saturating_add(size);
             if end > available {
-                let error = Error::MemberBeyondEnd {
-                    name,
-                    start,
-                    end,
-                    available,
-                };
+                let error = Error::MemberBeyondEnd { name, start, end, available };
                 return self.finding(source, window.start, error);
             }
             let inner = window.start + start..window.start + end;
@@ -69,10 +64,7 @@ impl Walker<'_> {
                 return self.finding(
                     source,
                     start,
-                    Error::ThinMember {
-                        name: text,
-                        source: error,
-                    },
+                    Error::ThinMember { name: text, source: error },
                 );
             }
         };

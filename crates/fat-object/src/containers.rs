@@ -24,9 +24,7 @@ impl Walker<'_> {
         ordinal: usize,
     ) -> io::Result<Option<u64>> {
         let prefix = read_prefix(source, window, |prefix, available| {
-            Bundle::parse_prefix(prefix, available)
-                .err()
-                .and_then(|e| e.needed())
+            Bundle::parse_prefix(prefix, available).err().and_then(|e| e.needed())
         })?;
         let start = window.start;
         let bundle = match Bundle::parse_prefix(&prefix, window.end - start) {
@@ -117,9 +115,7 @@ impl Walker<'_> {
         let decompressed = match ccob::decompress(&stored, &limits) {
             Ok(decompressed) => decompressed,
             Err(error) => {
-                return self
-                    .finding(source, start, error.into())
-                    .map(|()| recorded_end);
+                return self.finding(source, start, error.into()).map(|()| recorded_end);
             }
         };
         drop(stored);
@@ -131,22 +127,16 @@ impl Walker<'_> {
         let end = start + decompressed.consumed;
         let mut data = Cursor::new(decompressed.data);
         let segment = Segment::new(ContainerKind::Ccob, ordinal.to_string());
-        self.within(
-            source,
-            segment,
-            &(start..end),
-            Some(compression),
-            |walker, _| {
-                let mut inner = Source::new(&mut data, Origin::Decompressed)?;
-                let all = 0..inner.len();
-                let format = walker.contents(&mut inner, &all)?;
-                if format.is_container() {
-                    return Ok(());
-                }
-                let first = inner.peek(&all, 8)?;
-                walker.finding(&inner, 0, Error::UnknownContents { first })
-            },
-        )?;
+        self.within(source, segment, &(start..end), Some(compression), |walker, _| {
+            let mut inner = Source::new(&mut data, Origin::Decompressed)?;
+            let all = 0..inner.len();
+            let format = walker.contents(&mut inner, &all)?;
+            if format.is_container() {
+                return Ok(());
+            }
+            let first = inner.peek(&all, 8)?;
+            walker.finding(&inner, 0, Error::UnknownContents { first })
+        })?;
         Ok(Some(end))
     }
 
@@ -157,9 +147,7 @@ impl Walker<'_> {
         ordinal: usize,
     ) -> io::Result<Option<u64>> {
         let prefix = read_prefix(source, window, |prefix, available| {
-            OffloadBinary::parse_prefix(prefix, available)
-                .err()
-                .and_then(|e| e.needed())
+            OffloadBinary::parse_prefix(prefix, available).err().and_then(|e| e.needed())
         })?;
         let start = window.start;
         let binary = match OffloadBinary::parse_prefix(&prefix, window.end - start) {
@@ -178,9 +166,8 @@ impl Walker<'_> {
                     }),
                 };
                 let text = |key| entry.get(key).map(lossy).unwrap_or_default();
-                let triple = Some(text("triple"))
-                    .filter(|t| !t.is_empty())
-                    .map(|t| Triple::parse(&t));
+                let triple =
+                    Some(text("triple")).filter(|t| !t.is_empty()).map(|t| Triple::parse(&t));
                 let description = Description {
                     container: ContainerKind::OffloadBinary,
                     target: Target::new(kind, triple, &text("arch")),
@@ -235,13 +222,11 @@ impl Walker<'_> {
                     offset_in_container: entry.offset,
                     // The first bytes of compressed code say nothing.
                     format: format.filter(|_| entry.compression.is_some()),
-                    compression: entry
-                        .compression
-                        .map(|(method, uncompressed_size)| Compression {
-                            method,
-                            stored_size: entry.stored_size,
-                            uncompressed_size,
-                        }),
+                    compression: entry.compression.map(|(method, uncompressed_size)| Compression {
+                        method,
+                        stored_size: entry.stored_size,
+                        uncompressed_size,
+                    }),
                 };
                 let offset_in_source = start + entry.offset;
                 walker.image(

@@ -21,14 +21,8 @@ const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
 /// Sections of these names hold device code and nothing else. `.hip_fat` is what is left of `.hip_fatbin` in
 /// the eight bytes of a PE section name.
-const DEVICE_SECTIONS: [&str; 6] = [
-    ".hip_fatbin",
-    ".hip_fat",
-    "__hip_fatbin",
-    ".nv_fatbin",
-    "__nv_fatbin",
-    "__nv_relfatbin",
-];
+const DEVICE_SECTIONS: [&str; 6] =
+    [".hip_fatbin", ".hip_fat", "__hip_fatbin", ".nv_fatbin", "__nv_fatbin", "__nv_relfatbin"];
 
 struct Section {
     name: String,
@@ -81,31 +75,19 @@ impl Walker<'_> {
                 // The first says that the file is cut short; the others add nothing.
                 if !beyond_end {
                     let name = section.name;
-                    let error = Error::SectionBeyondEnd {
-                        name,
-                        start,
-                        end,
-                        available,
-                    };
+                    let error = Error::SectionBeyondEnd { name, start, end, available };
                     self.finding(source, window.start, error)?;
                 }
                 beyond_end = true;
                 continue;
             }
             let inner = window.start + start..window.start + end;
-            let id = section
-                .name
-                .strip_prefix(bundle_format::MAGIC_TEXT)
-                .map(String::from);
+            let id = section.name.strip_prefix(bundle_format::MAGIC_TEXT).map(String::from);
             if id.is_none() && !section.device && !starts_container(source, &inner)? {
                 continue;
             }
             if !walked.insert(&section.range) {
-                let error = Error::OverlappingSections {
-                    name: section.name,
-                    start,
-                    end,
-                };
+                let error = Error::OverlappingSections { name: section.name, start, end };
                 self.finding(source, window.start, error)?;
                 continue;
             }
@@ -146,16 +128,7 @@ impl Walker<'_> {
         for (index, slice) in slices.into_iter().enumerate() {
             let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
             if end > available || !walked.insert(&(start..end)) {
-                self.finding(
-                    source,
-                    window.start,
-                    Error::Slice {
-                        index,
-                        start,
-                        end,
-                        available,
-                    },
-                )?;
+                self.finding(source, window.start, Error::Slice { index, start, end, available })?;
                 continue;
             }
             let inner = window.start + start..window.start + end;
@@ -214,10 +187,7 @@ pub(crate) fn with_object_reader<'s, T>(
 
 fn parts<'d>(data: impl ReadRef<'d>) -> Result<Parts, Error> {
     let malformed = |format| {
-        move |error: object::read::Error| Error::Object {
-            format,
-            detail: error.to_string(),
-        }
+        move |error: object::read::Error| Error::Object { format, detail: error.to_string() }
     };
     match FileKind::parse(data).map_err(malformed("host"))? {
         FileKind::Elf32 => {
@@ -246,11 +216,7 @@ fn slice(arch: &impl FatArch) -> Slice {
         object::Architecture::Unknown => format!("cpu-{}", arch.cputype().0),
         known => format!("{known:?}").to_ascii_lowercase(),
     };
-    Slice {
-        name,
-        start: arch.offset().into(),
-        size: arch.size().into(),
-    }
+    Slice { name, start: arch.offset().into(), size: arch.size().into() }
 }
 
 /// ELF by its section headers alone: symbol tables, which the general reader loads, can be large.
@@ -271,11 +237,7 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         let name = lossy(table.section_name(endian, header)?);
         let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
         let device = typed || is_device_section(&name);
-        sections.push(Section {
-            name,
-            range: start..start.saturating_add(size),
-            device,
-        });
+        sections.push(Section { name, range: start..start.saturating_add(size), device });
     }
     Ok(Parts::Sections(sections))
 }
@@ -289,11 +251,7 @@ fn other_parts<'d>(data: impl ReadRef<'d>) -> object::read::Result<Parts> {
         };
         let name = lossy(section.name_bytes()?);
         let device = is_device_section(&name);
-        sections.push(Section {
-            name,
-            range: start..start.saturating_add(size),
-            device,
-        });
+        sections.push(Section { name, range: start..start.saturating_add(size), device });
     }
     Ok(Parts::Sections(sections))
 }

@@ -66,10 +66,7 @@ pub struct Segment {
 
 impl Segment {
     pub(crate) fn new(kind: ContainerKind, name: impl Into<String>) -> Self {
-        Segment {
-            kind,
-            name: name.into(),
-        }
+        Segment { kind, name: name.into() }
     }
 
     /// What this step enters.
@@ -360,16 +357,12 @@ impl fmt::Display for Finding<'_> {
         let space = if self.path.is_empty() { "" } else { " " };
         match self.location {
             Location::File(at) => write!(f, "{space}at byte {at:#x}: {}", self.error),
-            Location::Decompressed(at) => write!(
-                f,
-                "{space}at byte {at:#x} of the decompressed data: {}",
-                self.error
-            ),
-            Location::ThinMember(at) => write!(
-                f,
-                "{space}at byte {at:#x} of the member's file: {}",
-                self.error
-            ),
+            Location::Decompressed(at) => {
+                write!(f, "{space}at byte {at:#x} of the decompressed data: {}", self.error)
+            }
+            Location::ThinMember(at) => {
+                write!(f, "{space}at byte {at:#x} of the member's file: {}", self.error)
+            }
         }
     }
 }

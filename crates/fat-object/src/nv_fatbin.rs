@@ -154,23 +154,14 @@ pub(crate) fn parse_header(prefix: &[u8], available: u64) -> Result<u64, Error> 
     let Ok((header, _)) = RawHeader::ref_from_prefix(prefix) else {
         return Err(Error::TruncatedHeader { available });
     };
-    let (version, header_size, size) = (
-        header.version.get(),
-        header.header_size.get(),
-        header.size.get(),
-    );
+    let (version, header_size, size) =
+        (header.version.get(), header.header_size.get(), header.size.get());
     if version != 1 || u64::from(header_size) != HEADER_LEN {
-        return Err(Error::Version {
-            version,
-            header_size,
-        });
+        return Err(Error::Version { version, header_size });
     }
     let rest = available.saturating_sub(HEADER_LEN);
     if size > rest {
-        return Err(Error::BeyondEnd {
-            size,
-            available: rest,
-        });
+        return Err(Error::BeyondEnd { size, available: rest });
     }
     Ok(HEADER_LEN + size)
 }
@@ -183,22 +174,13 @@ pub(crate) fn parse_entry(
     offset: u64,
     len: u64,
 ) -> Result<Entry, Error> {
-    let beyond = |end: u64| Error::EntryBeyondEnd {
-        index,
-        offset,
-        end,
-        available: len,
-    };
+    let beyond = |end: u64| Error::EntryBeyondEnd { index, offset, end, available: len };
     let Ok((entry, _)) = RawEntry::ref_from_prefix(bytes) else {
         return Err(beyond(offset.saturating_add(ENTRY_LEN)));
     };
     let header_size = entry.header_size.get();
     if u64::from(header_size) < ENTRY_LEN {
-        return Err(Error::EntryHeaderSize {
-            index,
-            offset,
-            header_size,
-        });
+        return Err(Error::EntryHeaderSize { index, offset, header_size });
     }
     let padded = entry.payload_size.get();
     let payload = offset.saturating_add(u64::from(header_size));
@@ -212,18 +194,9 @@ pub(crate) fn parse_entry(
         _ => None,
     };
     let exact = u64::from(entry.compressed_size.get());
-    let stored_size = if codec.is_some() && exact != 0 {
-        exact
-    } else {
-        padded
-    };
+    let stored_size = if codec.is_some() && exact != 0 { exact } else { padded };
     if stored_size > padded {
-        return Err(Error::CompressedSize {
-            index,
-            offset,
-            exact,
-            padded,
-        });
+        return Err(Error::CompressedSize { index, offset, exact, padded });
     }
     Ok(Entry {
         kind: match entry.kind.get() {

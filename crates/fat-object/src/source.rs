@@ -34,13 +34,7 @@ pub(crate) struct Source<'r> {
 impl<'r> Source<'r> {
     pub(crate) fn new(reader: &'r mut dyn ReadSeek, origin: Origin) -> io::Result<Self> {
         let len = reader.seek(SeekFrom::End(0))?;
-        Ok(Source {
-            reader,
-            len,
-            origin,
-            block_start: 0,
-            block: Vec::new(),
-        })
+        Ok(Source { reader, len, origin, block_start: 0, block: Vec::new() })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -98,10 +92,7 @@ impl<'r> Source<'r> {
 
     /// The first bytes of `window`, at most `max`.
     pub(crate) fn peek(&mut self, window: &Range<u64>, max: usize) -> io::Result<Vec<u8>> {
-        let end = window
-            .end
-            .min(self.len)
-            .min(window.start.saturating_add(max as u64));
+        let end = window.end.min(self.len).min(window.start.saturating_add(max as u64));
         self.read_range(&(window.start..end.max(window.start)))
     }
 
@@ -114,9 +105,7 @@ impl<'r> Source<'r> {
         }
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(len)
-            .map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         bytes.resize(len, 0);
         self.read_exact_at(range.start, &mut bytes)?;
         Ok(bytes)
@@ -158,9 +147,7 @@ impl Read for SourceReader<'_, '_> {
         let left = usize::try_from(self.window.end.saturating_sub(self.window.start))
             .unwrap_or(usize::MAX);
         let want = left.min(buf.len());
-        let n = self
-            .source
-            .read_at(self.window.start, buf.get_mut(..want).unwrap_or_default())?;
+        let n = self.source.read_at(self.window.start, buf.get_mut(..want).unwrap_or_default())?;
         if n == 0 && want > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -184,12 +171,7 @@ pub(crate) struct HeaderReader<'a, 'r> {
 impl<'a, 'r> HeaderReader<'a, 'r> {
     pub(crate) fn new(source: &'a mut Source<'r>, window_len: u64) -> Self {
         let budget = window_len.saturating_mul(8).saturating_add(1 << 20);
-        HeaderReader {
-            source,
-            position: 0,
-            budget,
-            failed: None,
-        }
+        HeaderReader { source, position: 0, budget, failed: None }
     }
 }
 
@@ -203,8 +185,7 @@ impl Read for HeaderReader<'_, '_> {
         match self.source.read_at(self.position, buf) {
             Ok(0) if inside => {
                 // The file became shorter while it was read.
-                self.failed
-                    .get_or_insert(io::ErrorKind::UnexpectedEof.into());
+                self.failed.get_or_insert(io::ErrorKind::UnexpectedEof.into());
                 Ok(0)
             }
             Ok(n) => {
@@ -246,17 +227,13 @@ mod tests {
         let mut source = Source::new(&mut cursor, Origin::File).unwrap();
         assert_eq!(source.len(), 100_000);
         for range in [0..10, 16_380..16_390, 99_990..100_000, 5..90_000] {
-            let bytes = source
-                .read_range(&(range.start as u64..range.end as u64))
-                .unwrap();
+            let bytes = source.read_range(&(range.start as u64..range.end as u64)).unwrap();
             assert_eq!(bytes, data[range]);
         }
         assert!(source.read_range(&(99_990..100_001)).is_err());
         assert_eq!(source.peek(&(99_998..200_000), 10).unwrap(), data[99_998..]);
         let mut all = Vec::new();
-        SourceReader::new(&mut source, 7..70_000)
-            .read_to_end(&mut all)
-            .unwrap();
+        SourceReader::new(&mut source, 7..70_000).read_to_end(&mut all).unwrap();
         assert_eq!(all, data[7..70_000]);
     }
 

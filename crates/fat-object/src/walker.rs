@@ -22,10 +22,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            max_decompressed: 2 << 30,
-            max_depth: 32,
-        }
+        Options { max_decompressed: 2 << 30, max_depth: 32 }
     }
 }
 
@@ -66,12 +63,7 @@ pub fn walk(
         findings: 0,
     };
     let format = walker.contents(&mut source, &(0..size))?;
-    Ok(Summary {
-        format,
-        size,
-        images: walker.images,
-        findings: walker.findings,
-    })
+    Ok(Summary { format, size, images: walker.images, findings: walker.findings })
 }
 
 pub(crate) struct Walker<'v> {
@@ -94,7 +86,7 @@ impl Walker<'_> {
         let format = ImageFormat::sniff(&head);
         match format {
             ImageFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
-                self.text_bundle(source, window)?
+                self.text_bundle(source, window)?;
             }
             ImageFormat::Bundle
             | ImageFormat::CompressedBundle
@@ -137,10 +129,7 @@ impl Walker<'_> {
                     let first = head.into_iter().take(8).collect();
                     let error = match ordinal {
                         0 => Error::UnknownContents { first },
-                        _ => Error::TrailingBytes {
-                            after: at - window.start,
-                            first,
-                        },
+                        _ => Error::TrailingBytes { after: at - window.start, first },
                     };
                     self.finding(source, at, error)?;
                     None
@@ -169,9 +158,7 @@ impl Walker<'_> {
             return self.finding(
                 source,
                 window.start,
-                Error::TooDeep {
-                    limit: self.options.max_depth,
-                },
+                Error::TooDeep { limit: self.options.max_depth },
             );
         }
         let kind = segment.kind();
@@ -229,18 +216,12 @@ impl Walker<'_> {
     pub(crate) fn finding(&mut self, source: &Source<'_>, at: u64, error: Error) -> io::Result<()> {
         self.findings += 1;
         let location = Location::new(source.origin(), at);
-        self.visitor.finding(&Finding {
-            path: &self.path,
-            location,
-            error,
-        })
+        self.visitor.finding(&Finding { path: &self.path, location, error })
     }
 
     /// Whether the walk is directly inside a compressed bundle.
     pub(crate) fn directly_in_ccob(&self) -> bool {
-        self.path
-            .last()
-            .is_some_and(|segment| segment.kind() == ContainerKind::Ccob)
+        self.path.last().is_some_and(|segment| segment.kind() == ContainerKind::Ccob)
     }
 
     /// How many bytes may be decompressed on top of what is held already.
@@ -266,7 +247,7 @@ pub(crate) fn read_prefix(
         let prefix = source.read_range(&(window.start..window.start + len))?;
         match needed(&prefix, available) {
             Some(needed) if len < available => {
-                len = needed.max(len.saturating_mul(2)).min(available)
+                len = needed.max(len.saturating_mul(2)).min(available);
             }
             _ => return Ok(prefix),
         }

@@ -15,9 +15,7 @@ use fat_object::{
 };
 
 fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples/data")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -56,15 +54,8 @@ impl Visitor for Collect {
         let mut bytes = Vec::new();
         image.reader().read_to_end(&mut bytes)?;
         self.images.push(Seen {
-            path: image
-                .path()
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("/"),
-            id: image
-                .id()
-                .map_or_else(|| image.target().to_string(), str::to_owned),
+            path: image.path().iter().map(ToString::to_string).collect::<Vec<_>>().join("/"),
+            id: image.id().map_or_else(|| image.target().to_string(), str::to_owned),
             container: image.container(),
             location: image.location(),
             size: image.size(),
@@ -75,8 +66,7 @@ impl Visitor for Collect {
     }
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        self.findings
-            .push((finding.to_string(), finding.severity()));
+        self.findings.push((finding.to_string(), finding.severity()));
         Ok(())
     }
 
@@ -87,9 +77,7 @@ impl Visitor for Collect {
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
         let directory = self.thin.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Box::new(std::fs::File::open(
-            directory.join(std::str::from_utf8(name).unwrap()),
-        )?))
+        Ok(Box::new(std::fs::File::open(directory.join(std::str::from_utf8(name).unwrap()))?))
     }
 }
 
@@ -126,15 +114,9 @@ fn places_in_the_file_hold_the_bytes_of_the_image() {
         assert_eq!(seen.findings, [], "{name}");
         assert!(!seen.images.is_empty(), "{name}");
         for image in &seen.images {
-            let Location::File(offset) = image.location else {
-                panic!("{name}: {image:?}")
-            };
+            let Location::File(offset) = image.location else { panic!("{name}: {image:?}") };
             let offset = usize::try_from(offset).unwrap();
-            assert_eq!(
-                image.bytes,
-                bytes[offset..offset + image.bytes.len()],
-                "{name}"
-            );
+            assert_eq!(image.bytes, bytes[offset..offset + image.bytes.len()], "{name}");
         }
     }
 }
@@ -142,21 +124,11 @@ fn places_in_the_file_hold_the_bytes_of_the_image() {
 #[test]
 fn compressed_bundles_are_read_one_after_the_other() {
     let seen = collect(&data("hip-two-units-ccob.so"));
-    let paths: Vec<_> = seen
-        .images
-        .iter()
-        .map(|image| image.path.as_str())
-        .collect();
-    let (first, second) = (
-        "section:.hip_fatbin/ccob:0/bundle:0",
-        "section:.hip_fatbin/ccob:1/bundle:0",
-    );
+    let paths: Vec<_> = seen.images.iter().map(|image| image.path.as_str()).collect();
+    let (first, second) =
+        ("section:.hip_fatbin/ccob:0/bundle:0", "section:.hip_fatbin/ccob:1/bundle:0");
     assert_eq!(paths, [first, first, first, second, second, second]);
-    assert!(
-        seen.images
-            .iter()
-            .all(|image| image.container == ContainerKind::Ccob)
-    );
+    assert!(seen.images.iter().all(|image| image.container == ContainerKind::Ccob));
     assert_eq!(seen.images[1].location, Location::Decompressed(4096));
     assert_eq!(seen.images[1].format, ImageFormat::Elf { machine: 224 });
 }
@@ -167,20 +139,11 @@ fn the_same_bundle_in_every_wrapping() {
     let plain = collect(&data("hip.o"));
     let compressed = collect(&data("hip-ccob-v3.o"));
     let key = |seen: &Collect| {
-        seen.images
-            .iter()
-            .map(|i| (i.id.clone(), i.bytes.clone()))
-            .collect::<Vec<_>>()
+        seen.images.iter().map(|i| (i.id.clone(), i.bytes.clone())).collect::<Vec<_>>()
     };
     assert_eq!(key(&plain), key(&compressed));
     let v2 = collect(&data("hip-ccob-v2.hipfb"));
-    for name in [
-        "hip-ccob-v3.hipfb",
-        "hip-macos.o",
-        "hip.obj",
-        "hip.dll",
-        "hip.lib",
-    ] {
+    for name in ["hip-ccob-v3.hipfb", "hip-macos.o", "hip.obj", "hip.dll", "hip.lib"] {
         let other = collect(&data(name));
         assert_eq!(other.findings, [], "{name}");
         let ids = |seen: &Collect| {
@@ -197,11 +160,8 @@ fn the_same_bundle_in_every_wrapping() {
 #[test]
 fn slices_of_a_universal_file() {
     let seen = collect(&data("hip-macos-universal.o"));
-    let slices: Vec<_> = seen
-        .images
-        .iter()
-        .map(|image| image.path.split('/').next().unwrap())
-        .collect();
+    let slices: Vec<_> =
+        seen.images.iter().map(|image| image.path.split('/').next().unwrap()).collect();
     assert_eq!(
         slices,
         [
@@ -219,10 +179,7 @@ fn slices_of_a_universal_file() {
 fn thin_archives_open_their_members() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
     let bytes = data("libhip-thin.a");
-    let mut seen = Collect {
-        thin: Some(directory),
-        ..Collect::default()
-    };
+    let mut seen = Collect { thin: Some(directory), ..Collect::default() };
     walk(&mut Cursor::new(&bytes), &Options::default(), &mut seen).unwrap();
     assert_eq!(seen.findings, []);
     assert_eq!(seen.images.len(), 10);
@@ -250,11 +207,7 @@ fn archives_agree_with_a_second_reader() {
         fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
             if container.kind() == ContainerKind::Member {
                 let name = container.path().last().unwrap().name().to_owned();
-                self.0.push((
-                    name,
-                    container.location().file_offset().unwrap(),
-                    container.size(),
-                ));
+                self.0.push((name, container.location().file_offset().unwrap(), container.size()));
             }
             Ok(())
         }
@@ -266,9 +219,7 @@ fn archives_agree_with_a_second_reader() {
         }
     }
     // Names of all lengths around the 16 bytes of a header field, sizes odd and even.
-    let names: Vec<Vec<u8>> = (1..40)
-        .map(|n| vec![b'a' + n % 26; usize::from(n)])
-        .collect();
+    let names: Vec<Vec<u8>> = (1..40).map(|n| vec![b'a' + n % 26; usize::from(n)]).collect();
     let contents: Vec<Vec<u8>> = (0..39u8).map(|n| vec![n; usize::from(n) * 7]).collect();
     let mut gnu = ar::GnuBuilder::new(Vec::new(), names.clone());
     let mut bsd = ar::Builder::new(Vec::new());
@@ -293,10 +244,8 @@ fn archives_agree_with_a_second_reader() {
             entry.read_to_end(&mut content).unwrap();
             let (name, offset, size) = &ours.0[count];
             assert_eq!(name.as_bytes(), entry.header().identifier(), "{what}");
-            let (start, end) = (
-                usize::try_from(*offset).unwrap(),
-                usize::try_from(offset + size).unwrap(),
-            );
+            let (start, end) =
+                (usize::try_from(*offset).unwrap(), usize::try_from(offset + size).unwrap());
             assert_eq!(bytes[start..end], content, "{what} {name}");
             count += 1;
         }
@@ -309,15 +258,7 @@ fn archives_agree_with_a_second_reader() {
 fn archive(name: &str, content: &[u8]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     bytes.extend(
-        format!(
-            "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
-            0,
-            0,
-            0,
-            644,
-            content.len()
-        )
-        .as_bytes(),
+        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).as_bytes(),
     );
     bytes.extend(content);
     if content.len() % 2 == 1 {
@@ -340,11 +281,7 @@ fn nesting_has_a_limit() {
     let (seen, _) = collect_with(&nested, &options);
     assert_eq!(seen.images, []);
     assert_eq!(seen.findings.len(), 1);
-    assert!(
-        seen.findings[0].0.contains("nested more than 10 deep"),
-        "{:?}",
-        seen.findings
-    );
+    assert!(seen.findings[0].0.contains("nested more than 10 deep"), "{:?}", seen.findings);
 }
 
 #[test]
@@ -352,26 +289,16 @@ fn archives_cut_short_and_malformed() {
     let whole = archive("a.hipfb/", &data("hip.hipfb"));
     let seen = collect(&whole[..whole.len() - 100]);
     assert!(
-        seen.findings[0]
-            .0
-            .contains("archive is cut short: member a.hipfb needs bytes 0x44.."),
+        seen.findings[0].0.contains("archive is cut short: member a.hipfb needs bytes 0x44.."),
         "{:?}",
         seen.findings
     );
     let mut odd_name = whole.clone();
     odd_name[8..24].copy_from_slice(b"/999999999      ");
     let seen = collect(&odd_name);
-    assert!(
-        seen.findings[0].0.contains("malformed archive"),
-        "{:?}",
-        seen.findings
-    );
+    assert!(seen.findings[0].0.contains("malformed archive"), "{:?}", seen.findings);
     let seen = collect(&whole[..40]);
-    assert!(
-        seen.findings[0].0.contains("malformed archive"),
-        "{:?}",
-        seen.findings
-    );
+    assert!(seen.findings[0].0.contains("malformed archive"), "{:?}", seen.findings);
 }
 
 fn patch_u64(bytes: &mut [u8], at: usize, value: u64) {
@@ -415,21 +342,13 @@ fn sections_beyond_the_end_and_overlapping_ones() {
     patch_u64(&mut twice, other + 32, 8192);
     let seen = collect(&twice);
     assert_eq!(seen.images.len(), 4);
-    assert!(
-        seen.findings[0].0.contains("overlaps another section"),
-        "{:?}",
-        seen.findings
-    );
+    assert!(seen.findings[0].0.contains("overlaps another section"), "{:?}", seen.findings);
 
     // A section table that lies outside the file.
     let mut outside = bytes.clone();
     patch_u64(&mut outside, 40, u64::MAX - 3);
     let seen = collect(&outside);
-    assert!(
-        seen.findings[0].0.contains("malformed ELF file"),
-        "{:?}",
-        seen.findings
-    );
+    assert!(seen.findings[0].0.contains("malformed ELF file"), "{:?}", seen.findings);
 
     // No section table at all: nothing is found, and that is said.
     let mut none = bytes;
@@ -453,9 +372,7 @@ fn bytes_between_containers_are_reported() {
     let seen = collect(&bytes);
     assert_eq!(seen.images.len(), 4);
     assert!(
-        seen.findings[0]
-            .0
-            .contains("bytes follow that start none (first bytes [6a, 75, 6e, 6b])"),
+        seen.findings[0].0.contains("bytes follow that start none (first bytes [6a, 75, 6e, 6b])"),
         "{:?}",
         seen.findings
     );
@@ -479,22 +396,13 @@ fn a_bundle_in_a_bundle_and_a_compressed_one_in_a_compressed_one() {
     let inner = data("hip.hipfb");
     let id = b"hip-amdgcn-amd-amdhsa--gfx1100";
     let mut outer = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    for number in [
-        1,
-        24 + 8 + 24 + id.len() as u64,
-        inner.len() as u64,
-        id.len() as u64,
-    ] {
+    for number in [1, 24 + 8 + 24 + id.len() as u64, inner.len() as u64, id.len() as u64] {
         outer.extend(number.to_le_bytes());
     }
     outer.extend(id);
     outer.extend(&inner);
     let seen = collect(&outer);
-    let paths: Vec<_> = seen
-        .images
-        .iter()
-        .map(|image| image.path.as_str())
-        .collect();
+    let paths: Vec<_> = seen.images.iter().map(|image| image.path.as_str()).collect();
     let nested = "bundle:0/image:hip-amdgcn-amd-amdhsa--gfx1100/bundle:0";
     assert_eq!(paths, ["bundle:0", nested, nested]);
 
@@ -523,9 +431,9 @@ fn a_shrinking_file_is_an_error_of_reading() {
     impl io::Seek for Shrinks {
         fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
             match to {
-                io::SeekFrom::End(by) => self
-                    .0
-                    .seek(io::SeekFrom::Start(self.1.checked_add_signed(by).unwrap())),
+                io::SeekFrom::End(by) => {
+                    self.0.seek(io::SeekFrom::Start(self.1.checked_add_signed(by).unwrap()))
+                }
                 to => self.0.seek(to),
             }
         }
@@ -534,11 +442,8 @@ fn a_shrinking_file_is_an_error_of_reading() {
     let len = bytes.len() as u64;
     let mut shrunk = bytes;
     shrunk.truncate(12_000);
-    let result = walk(
-        &mut Shrinks(Cursor::new(shrunk), len),
-        &Options::default(),
-        &mut Collect::default(),
-    );
+    let result =
+        walk(&mut Shrinks(Cursor::new(shrunk), len), &Options::default(), &mut Collect::default());
     assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
 
@@ -553,29 +458,35 @@ fn errors_of_the_visitor_end_the_walk() {
             Ok(())
         }
     }
-    let result = walk(
-        &mut Cursor::new(data("hip.o")),
-        &Options::default(),
-        &mut Stops,
-    );
+    let result = walk(&mut Cursor::new(data("hip.o")), &Options::default(), &mut Stops);
     assert_eq!(result.unwrap_err().to_string(), "enough");
 }
 
-fn fatbinary(entries: &[(u16, u32, u64, u32, u64, &[u8])]) -> Vec<u8> {
+/// An entry of a fatbinary, by hand.
+struct FatbinaryEntry {
+    kind: u16,
+    sm: u32,
+    flags: u64,
+    compressed_size: u32,
+    uncompressed_size: u64,
+    payload: &'static [u8],
+}
+
+fn fatbinary(entries: &[FatbinaryEntry]) -> Vec<u8> {
     let mut body = Vec::new();
-    for (kind, sm, flags, compressed, uncompressed, payload) in entries {
-        body.extend(kind.to_le_bytes());
+    for entry in entries {
+        body.extend(entry.kind.to_le_bytes());
         body.extend(0x101u16.to_le_bytes());
         body.extend(64u32.to_le_bytes());
-        body.extend((payload.len() as u64).to_le_bytes());
-        body.extend(compressed.to_le_bytes());
+        body.extend((entry.payload.len() as u64).to_le_bytes());
+        body.extend(entry.compressed_size.to_le_bytes());
         body.extend([0; 8]);
-        body.extend(sm.to_le_bytes());
+        body.extend(entry.sm.to_le_bytes());
         body.extend([0; 8]);
-        body.extend(flags.to_le_bytes());
+        body.extend(entry.flags.to_le_bytes());
         body.extend([0; 8]);
-        body.extend(uncompressed.to_le_bytes());
-        body.extend(*payload);
+        body.extend(entry.uncompressed_size.to_le_bytes());
+        body.extend(entry.payload);
     }
     let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
     bytes.extend((body.len() as u64).to_le_bytes());
@@ -585,27 +496,26 @@ fn fatbinary(entries: &[(u16, u32, u64, u32, u64, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn fatbinary_entries_and_their_faults() {
+    let entry = |kind, sm, flags, compressed_size, uncompressed_size, payload| FatbinaryEntry {
+        kind,
+        sm,
+        flags,
+        compressed_size,
+        uncompressed_size,
+        payload,
+    };
     let good = fatbinary(&[
-        (1, 70, 0x11, 0, 0, b".version 7.0\n\0\0\0"),
-        (2, 80, 0x2011, 5, 900, b"\xf0abcd\0\0\0"),
-        (2, 90, 0x8011, 8, 901, b"12345678"),
+        entry(1, 70, 0x11, 0, 0, b".version 7.0\n\0\0\0"),
+        entry(2, 80, 0x2011, 5, 900, b"\xf0abcd\0\0\0"),
+        entry(2, 90, 0x8011, 8, 901, b"12345678"),
     ]);
     let seen = collect(&good);
     assert_eq!(seen.findings, []);
-    let facts: Vec<_> = seen
-        .images
-        .iter()
-        .map(|i| (i.id.as_str(), i.size, i.bytes.len(), i.format))
-        .collect();
-    assert_eq!(facts[0].1..=facts[0].1, 16..=16);
-    assert_eq!(
-        (facts[1].1, facts[1].2, facts[1].3),
-        (900, 5, ImageFormat::Cubin)
-    );
-    assert_eq!(
-        (facts[2].1, facts[2].2, facts[2].3),
-        (901, 8, ImageFormat::Cubin)
-    );
+    let facts: Vec<_> =
+        seen.images.iter().map(|i| (i.id.as_str(), i.size, i.bytes.len(), i.format)).collect();
+    assert_eq!((facts[0].1, facts[0].2), (16, 16));
+    assert_eq!((facts[1].1, facts[1].2, facts[1].3), (900, 5, ImageFormat::Cubin));
+    assert_eq!((facts[2].1, facts[2].2, facts[2].3), (901, 8, ImageFormat::Cubin));
     assert_eq!(facts[0].3, ImageFormat::Ptx);
 
     let damaged = |at: usize, with: &[u8], words: &str| {
@@ -624,11 +534,7 @@ fn fatbinary_entries_and_their_faults() {
         "entry 1 at 0x60 has 9 bytes of compressed payload in a space of 8",
     );
     let seen = collect(&good[..15]);
-    assert!(
-        seen.findings[0].0.contains("needs 16 bytes, 15 are left"),
-        "{:?}",
-        seen.findings
-    );
+    assert!(seen.findings[0].0.contains("needs 16 bytes, 15 are left"), "{:?}", seen.findings);
 }
 
 #[test]
@@ -641,10 +547,7 @@ fn host_placeholders_are_told_by_kind() {
         .collect();
     assert_eq!(facts[0].0, "hip-amdgcn-amd-amdhsa--gfx906:xnack-");
     assert_eq!(facts[1].0, "host-x86_64-pc-linux-gnu-");
-    assert_eq!(
-        (facts[1].1, facts[1].2),
-        (ContainerKind::Section, ImageFormat::HostPlaceholder)
-    );
+    assert_eq!((facts[1].1, facts[1].2), (ContainerKind::Section, ImageFormat::HostPlaceholder));
 }
 
 #[test]

@@ -73,10 +73,7 @@ impl<'data> OffloadBinary<'data> {
     /// The entries in stored order: one in version 1, any number in version 2.
     #[must_use]
     pub fn entries(&self) -> Entries<'data> {
-        Entries {
-            binary: *self,
-            next: 0,
-        }
+        Entries { binary: *self, next: 0 }
     }
 }
 
@@ -177,11 +174,7 @@ impl<'data> Entry<'data> {
     /// be there more than once.
     #[must_use]
     pub fn strings(&self) -> Strings<'data> {
-        Strings {
-            data: self.data,
-            entries: self.strings,
-            next: 0,
-        }
+        Strings { data: self.data, entries: self.strings, next: 0 }
     }
 
     /// The value of `key`. Where a key is there more than once the last one counts, as in LLVM.
@@ -244,10 +237,7 @@ impl<'data> Iterator for Strings<'data> {
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.entries.get(self.next)?;
         self.next += 1;
-        Some((
-            until_nul(self.data, entry.key_offset),
-            value(self.data, entry),
-        ))
+        Some((until_nul(self.data, entry.key_offset), value(self.data, entry)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -261,9 +251,7 @@ impl FusedIterator for Strings<'_> {}
 
 impl fmt::Debug for Strings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Strings")
-            .field("left", &self.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Strings").field("left", &self.len()).finish_non_exhaustive()
     }
 }
 

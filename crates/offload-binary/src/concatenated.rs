@@ -21,10 +21,7 @@ use crate::to_u64;
 /// zero nor a binary.
 #[must_use]
 pub fn binaries(data: &[u8]) -> Binaries<'_> {
-    Binaries {
-        rest: data,
-        offset: 0,
-    }
+    Binaries { rest: data, offset: 0 }
 }
 
 /// Iterator over concatenated binaries, from [`binaries`].
@@ -46,10 +43,7 @@ impl<'data> Binaries<'data> {
         let offset = self.offset;
         let binary = OffloadBinary::parse(self.rest).map_err(|error| match error {
             Error::BadMagic { .. } => Error::TrailingData { offset },
-            error => Error::InBinary {
-                offset,
-                error: Box::new(error),
-            },
+            error => Error::InBinary { offset, error: Box::new(error) },
         })?;
         // The binary lies in memory, so its size fits.
         self.skip(usize::try_from(binary.size()).unwrap_or(usize::MAX));

@@ -29,10 +29,7 @@ pub enum Error {
     },
 
     /// The data does not start with [`MAGIC`](crate::MAGIC).
-    #[error(
-        "offload binary starts with bytes {found:02x?}, expected {:02x?}",
-        crate::MAGIC
-    )]
+    #[error("offload binary starts with bytes {found:02x?}, expected {:02x?}", crate::MAGIC)]
     BadMagic {
         /// The bytes in its place.
         found: [u8; 4],

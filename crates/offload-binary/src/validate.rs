@@ -25,22 +25,14 @@ pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     let header = header(prefix, available)?;
     let version = header.version.get();
     let size = header.size.get();
-    let data = usize::try_from(size)
-        .ok()
-        .and_then(|size| prefix.get(..size))
-        .unwrap_or(prefix);
+    let data = usize::try_from(size).ok().and_then(|size| prefix.get(..size)).unwrap_or(prefix);
     let entries = entries(header, data)?;
     let regions = regions(header, entries)?;
     let needed = strings(version, size, data, entries, &regions)?;
     if needed > to_u64(data.len()) {
         return Err(Error::Incomplete { needed });
     }
-    Ok(Parts {
-        version,
-        size,
-        data,
-        entries,
-    })
+    Ok(Parts { version, size, data, entries })
 }
 
 /// The header, once its own fields make sense.
@@ -55,9 +47,7 @@ fn header(prefix: &[u8], available: u64) -> Result<&Header, Error> {
     }
     let Ok((header, _)) = Header::ref_from_prefix(prefix) else {
         // The one entry usually follows the header, so ask for both at once.
-        return Err(Error::Incomplete {
-            needed: available.min(HEADER_LEN + ENTRY_LEN),
-        });
+        return Err(Error::Incomplete { needed: available.min(HEADER_LEN + ENTRY_LEN) });
     };
     let version = header.version.get();
     // A version 2 binary without entries is 40 bytes long, as LLVM 23 writes it.
@@ -90,21 +80,13 @@ fn entries<'data>(header: &Header, data: &'data [u8]) -> Result<&'data [EntryHea
     if offset < HEADER_LEN {
         return Err(Error::EntriesInsideHeader { offset });
     }
-    let beyond = Error::EntriesBeyondEnd {
-        offset,
-        count,
-        size,
-    };
+    let beyond = Error::EntriesBeyondEnd { offset, count, size };
     let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(|| beyond.clone())?;
     if header.version.get() == 1 {
         let entry_size = header.entries_extent.get();
         // A size too small for an entry is ignored, as LLVM 22 and 23 do.
         if range_end(offset, entry_size, 1, size).is_none() {
-            return Err(Error::EntrySizeBeyondEnd {
-                offset,
-                entry_size,
-                size,
-            });
+            return Err(Error::EntrySizeBeyondEnd { offset, entry_size, size });
         }
     }
     if end > to_u64(data.len()) {
@@ -146,36 +128,18 @@ fn regions(header: &Header, entries: &[EntryHeader]) -> Result<Vec<Region>, Erro
     let size = header.size.get();
     let version = header.version.get();
     let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
-    regions.push(Region {
-        start: 0,
-        end: HEADER_LEN,
-        owner: Owner::Header,
-    });
+    regions.push(Region { start: 0, end: HEADER_LEN, owner: Owner::Header });
     let start = header.entries_offset.get();
     let end = range_end(start, to_u64(entries.len()), ENTRY_LEN, size).unwrap_or(start);
     if start < end {
-        regions.push(Region {
-            start,
-            end,
-            owner: Owner::Entries,
-        });
+        regions.push(Region { start, end, owner: Owner::Entries });
     }
     for (entry, raw) in (0_u64..).zip(entries) {
         let (start, count) = (raw.string_offset.get(), raw.string_count.get());
         if count > 0 {
-            let end = range_end(start, count, string_len(version), size).ok_or(
-                Error::StringEntriesBeyondEnd {
-                    entry,
-                    offset: start,
-                    count,
-                    size,
-                },
-            )?;
-            regions.push(Region {
-                start,
-                end,
-                owner: Owner::Strings(entry),
-            });
+            let end = range_end(start, count, string_len(version), size)
+                .ok_or(Error::StringEntriesBeyondEnd { entry, offset: start, count, size })?;
+            regions.push(Region { start, end, owner: Owner::Strings(entry) });
         }
         let (start, image_size) = (raw.image_offset.get(), raw.image_size.get());
         let end = range_end(start, image_size, 1, size).ok_or(Error::ImageBeyondEnd {
@@ -185,11 +149,7 @@ fn regions(header: &Header, entries: &[EntryHeader]) -> Result<Vec<Region>, Erro
             size,
         })?;
         if image_size > 0 {
-            regions.push(Region {
-                start,
-                end,
-                owner: Owner::Image(entry),
-            });
+            regions.push(Region { start, end, owner: Owner::Image(entry) });
         }
     }
     regions.sort_unstable();
@@ -204,30 +164,14 @@ fn regions(header: &Header, entries: &[EntryHeader]) -> Result<Vec<Region>, Erro
 /// The error for two regions that share bytes, `first` being the one that starts first.
 fn overlap(first: &Region, second: &Region) -> Error {
     match (first.owner, second.owner) {
-        (Owner::Image(first), Owner::Image(entry)) => Error::ImagesOverlap {
-            first,
-            second: entry,
-            offset: second.start,
-        },
-        (Owner::Image(entry), _) => Error::ImageOverlapsTables {
-            entry,
-            offset: first.start,
-        },
-        (_, Owner::Image(entry)) => Error::ImageOverlapsTables {
-            entry,
-            offset: second.start,
-        },
-        (_, Owner::Strings(entry)) => Error::StringEntriesOverlap {
-            entry,
-            offset: second.start,
-        },
-        (Owner::Strings(entry), _) => Error::StringEntriesOverlap {
-            entry,
-            offset: first.start,
-        },
-        (_, Owner::Header | Owner::Entries) => Error::EntriesInsideHeader {
-            offset: second.start,
-        },
+        (Owner::Image(first), Owner::Image(entry)) => {
+            Error::ImagesOverlap { first, second: entry, offset: second.start }
+        }
+        (Owner::Image(entry), _) => Error::ImageOverlapsTables { entry, offset: first.start },
+        (_, Owner::Image(entry)) => Error::ImageOverlapsTables { entry, offset: second.start },
+        (_, Owner::Strings(entry)) => Error::StringEntriesOverlap { entry, offset: second.start },
+        (Owner::Strings(entry), _) => Error::StringEntriesOverlap { entry, offset: first.start },
+        (_, Owner::Header | Owner::Entries) => Error::EntriesInsideHeader { offset: second.start },
     }
 }
 
@@ -256,22 +200,9 @@ fn strings(
         for (string, raw) in (0_u64..).zip((0..table.len()).filter_map(|i| table.get(i))) {
             let offset = raw.key_offset;
             let end = terminated(&gaps, offset, size, in_memory).map_err(|fault| match fault {
-                Fault::BeyondEnd => Error::KeyBeyondEnd {
-                    entry,
-                    string,
-                    offset,
-                    size,
-                },
-                Fault::NotTerminated => Error::KeyNotTerminated {
-                    entry,
-                    string,
-                    offset,
-                },
-                Fault::Overlap => Error::StringOverlap {
-                    entry,
-                    string,
-                    offset,
-                },
+                Fault::BeyondEnd => Error::KeyBeyondEnd { entry, string, offset, size },
+                Fault::NotTerminated => Error::KeyNotTerminated { entry, string, offset },
+                Fault::Overlap => Error::StringOverlap { entry, string, offset },
             })?;
             needed = needed.max(end);
 
@@ -282,23 +213,11 @@ fn strings(
                 Some(value_size) => sized(&gaps, offset, value_size, size),
             };
             let end = end.map_err(|fault| match fault {
-                Fault::BeyondEnd => Error::ValueBeyondEnd {
-                    entry,
-                    string,
-                    offset,
-                    value_size,
-                    size,
-                },
-                Fault::NotTerminated => Error::ValueNotTerminated {
-                    entry,
-                    string,
-                    offset,
-                },
-                Fault::Overlap => Error::StringOverlap {
-                    entry,
-                    string,
-                    offset,
-                },
+                Fault::BeyondEnd => {
+                    Error::ValueBeyondEnd { entry, string, offset, value_size, size }
+                }
+                Fault::NotTerminated => Error::ValueNotTerminated { entry, string, offset },
+                Fault::Overlap => Error::StringOverlap { entry, string, offset },
             })?;
             needed = needed.max(end);
         }
@@ -339,11 +258,7 @@ enum Fault {
 /// any number of strings linear.
 fn gaps(size: u64, data: &[u8], regions: &[Region]) -> Vec<Gap> {
     let starts = regions.iter().map(|region| region.end);
-    let ends = regions
-        .iter()
-        .skip(1)
-        .map(|region| region.start)
-        .chain([size]);
+    let ends = regions.iter().skip(1).map(|region| region.start).chain([size]);
     starts
         .zip(ends)
         .map(|(start, end)| {
@@ -353,15 +268,8 @@ fn gaps(size: u64, data: &[u8], regions: &[Region]) -> Vec<Gap> {
                 .zip(usize::try_from(in_memory).ok())
                 .and_then(|(start, end)| data.get(start..end))
                 .unwrap_or_default();
-            let last_nul = bytes
-                .iter()
-                .rposition(|&byte| byte == 0)
-                .map(|at| start + to_u64(at));
-            Gap {
-                start,
-                end,
-                last_nul,
-            }
+            let last_nul = bytes.iter().rposition(|&byte| byte == 0).map(|at| start + to_u64(at));
+            Gap { start, end, last_nul }
         })
         .collect()
 }
@@ -412,9 +320,5 @@ fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<u64> {
 }
 
 fn string_len(version: u32) -> u64 {
-    if version == 1 {
-        STRING_V1_LEN
-    } else {
-        STRING_V2_LEN
-    }
+    if version == 1 { STRING_V1_LEN } else { STRING_V2_LEN }
 }

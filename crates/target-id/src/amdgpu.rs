@@ -12,20 +12,56 @@ const SRAMECC: Features = Features::SRAMECC;
 const XNACK: Features = Features::XNACK;
 const BOTH: Features = Features::all();
 
-const fn gcn(name: &'static str, aliases: &'static [&'static str], features: Features) -> Processor {
-    Processor { name, aliases, family: Family::AmdGcn, features, covers: &[], retired: false }
+const fn gcn(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    features: Features,
+) -> Processor {
+    Processor {
+        name,
+        aliases,
+        family: Family::AmdGcn,
+        features,
+        covers: &[],
+        retired: false,
+    }
 }
 
 const fn retired(name: &'static str, features: Features) -> Processor {
-    Processor { name, aliases: &[], family: Family::AmdGcn, features, covers: &[], retired: true }
+    Processor {
+        name,
+        aliases: &[],
+        family: Family::AmdGcn,
+        features,
+        covers: &[],
+        retired: true,
+    }
 }
 
-const fn generic(name: &'static str, features: Features, covers: &'static [&'static str]) -> Processor {
-    Processor { name, aliases: &[], family: Family::AmdGcn, features, covers, retired: false }
+const fn generic(
+    name: &'static str,
+    features: Features,
+    covers: &'static [&'static str],
+) -> Processor {
+    Processor {
+        name,
+        aliases: &[],
+        family: Family::AmdGcn,
+        features,
+        covers,
+        retired: false,
+    }
 }
 
 const fn r600(name: &'static str, aliases: &'static [&'static str]) -> Processor {
-    Processor { name, aliases, family: Family::R600, features: NONE, covers: &[], retired: false }
+    Processor {
+        name,
+        aliases,
+        family: Family::R600,
+        features: NONE,
+        covers: &[],
+        retired: false,
+    }
 }
 
 /// Processors of `amdgcn` triples.
@@ -84,11 +120,32 @@ pub(crate) static AMDGCN: &[Processor] = &[
     gcn("gfx1250", &[], SRAMECC),
     gcn("gfx1251", &[], SRAMECC),
     gcn("gfx1310", &[], NONE),
-    generic("gfx9-generic", XNACK, &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"]),
+    generic(
+        "gfx9-generic",
+        XNACK,
+        &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"],
+    ),
     generic("gfx9-4-generic", BOTH, &["gfx942", "gfx950"]),
-    generic("gfx10-1-generic", XNACK, &["gfx1010", "gfx1011", "gfx1012", "gfx1013"]),
-    generic("gfx10-3-generic", NONE, &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"]),
-    generic("gfx11-generic", NONE, &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154"]),
+    generic(
+        "gfx10-1-generic",
+        XNACK,
+        &["gfx1010", "gfx1011", "gfx1012", "gfx1013"],
+    ),
+    generic(
+        "gfx10-3-generic",
+        NONE,
+        &[
+            "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036",
+        ],
+    ),
+    generic(
+        "gfx11-generic",
+        NONE,
+        &[
+            "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153",
+            "gfx1154",
+        ],
+    ),
     generic("gfx11-7-generic", NONE, &["gfx1170", "gfx1171", "gfx1172"]),
     generic("gfx12-generic", NONE, &["gfx1200", "gfx1201"]),
     generic("gfx12-5-generic", NONE, &["gfx1250", "gfx1251"]),

@@ -18,7 +18,9 @@ pub enum Error {
         offset: usize,
     },
     /// A feature does not end in `+` or `-`.
-    #[error("target ID feature \"{feature}\" at offset {offset} lacks its sign, expected \"+\" or \"-\"")]
+    #[error(
+        "target ID feature \"{feature}\" at offset {offset} lacks its sign, expected \"+\" or \"-\""
+    )]
     MissingSign {
         /// The feature as written.
         feature: String,
@@ -26,7 +28,9 @@ pub enum Error {
         offset: usize,
     },
     /// A feature is given more than once, with equal or opposite signs.
-    #[error("target ID repeats the feature \"{feature}\" at offset {offset}, expected each feature once")]
+    #[error(
+        "target ID repeats the feature \"{feature}\" at offset {offset}, expected each feature once"
+    )]
     DuplicateFeature {
         /// Name of the feature.
         feature: String,
@@ -34,7 +38,9 @@ pub enum Error {
         offset: usize,
     },
     /// The processor is known and does not have this feature in its target IDs.
-    #[error("target ID gives \"{processor}\" the feature \"{feature}\" at offset {offset}, which that processor does not have")]
+    #[error(
+        "target ID gives \"{processor}\" the feature \"{feature}\" at offset {offset}, which that processor does not have"
+    )]
     UnsupportedFeature {
         /// Primary name of the processor.
         processor: String,
@@ -44,7 +50,9 @@ pub enum Error {
         offset: usize,
     },
     /// The processor, or every processor of the triple, is one whose target IDs have no features.
-    #[error("target ID gives \"{processor}\" features at offset {offset}, which that processor does not take")]
+    #[error(
+        "target ID gives \"{processor}\" features at offset {offset}, which that processor does not take"
+    )]
     FeaturesNotAllowed {
         /// The processor as written.
         processor: String,
@@ -52,7 +60,9 @@ pub enum Error {
         offset: usize,
     },
     /// The processor is known and belongs to another architecture than the triple names.
-    #[error("target ID names the processor \"{processor}\", which is not one of the architecture \"{arch}\"")]
+    #[error(
+        "target ID names the processor \"{processor}\", which is not one of the architecture \"{arch}\""
+    )]
     ForeignProcessor {
         /// The processor as written.
         processor: String,
@@ -60,7 +70,9 @@ pub enum Error {
         arch: String,
     },
     /// The spelling of code object V2 and V3, `gfx906+xnack`; see [`TargetId::parse_v3`](crate::TargetId::parse_v3).
-    #[error("target ID \"{text}\" is spelled as in code object V2 or V3; since V4 it is written \"{current}\"")]
+    #[error(
+        "target ID \"{text}\" is spelled as in code object V2 or V3; since V4 it is written \"{current}\""
+    )]
     OldSpelling {
         /// The text as written.
         text: String,

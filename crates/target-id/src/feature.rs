@@ -117,7 +117,10 @@ mod tests {
     fn names_survive_and_sort() {
         let mut features = ["xnack", "zeta", "sramecc", "alpha", "tea"].map(Feature::parse);
         features.sort();
-        assert_eq!(features.each_ref().map(Feature::as_str), ["alpha", "sramecc", "tea", "xnack", "zeta"]);
+        assert_eq!(
+            features.each_ref().map(Feature::as_str),
+            ["alpha", "sramecc", "tea", "xnack", "zeta"]
+        );
     }
 
     #[test]

@@ -81,7 +81,10 @@ impl OffloadKind {
     }
 
     fn starts_like_hip(&self) -> bool {
-        self.as_str().as_bytes().get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"hip"))
+        self.as_str()
+            .as_bytes()
+            .get(..3)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"hip"))
     }
 }
 
@@ -98,7 +101,9 @@ mod tests {
 
     #[test]
     fn every_name_survives() {
-        for name in ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "HIP", "", "hip v5", "é"] {
+        for name in [
+            "host", "openmp", "hip", "hipv4", "cuda", "sycl", "HIP", "", "hip v5", "é",
+        ] {
             assert_eq!(OffloadKind::parse(name).as_str(), name);
             assert_eq!(OffloadKind::parse(name).to_string(), name);
         }
@@ -107,16 +112,19 @@ mod tests {
 
     #[test]
     fn the_bundler_knows_four() {
-        let known: alloc::vec::Vec<bool> = ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "Host", ""]
-            .iter()
-            .map(|name| OffloadKind::parse(name).is_bundler_kind())
-            .collect();
+        let known: alloc::vec::Vec<bool> =
+            ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "Host", ""]
+                .iter()
+                .map(|name| OffloadKind::parse(name).is_bundler_kind())
+                .collect();
         assert_eq!(known, [true, true, true, true, false, false, false, false]);
     }
 
     #[test]
     fn hip_versions_go_together() {
-        let fits = |a: &str, b: &str, option| OffloadKind::parse(a).compatible_with(&OffloadKind::parse(b), option);
+        let fits = |a: &str, b: &str, option| {
+            OffloadKind::parse(a).compatible_with(&OffloadKind::parse(b), option)
+        };
         for option in [false, true] {
             assert!(fits("hip", "hip", option));
             assert!(fits("hip", "hipv4", option));
@@ -130,7 +138,9 @@ mod tests {
 
     #[test]
     fn hip_and_openmp_go_together_on_request() {
-        let fits = |a: &str, b: &str, option| OffloadKind::parse(a).compatible_with(&OffloadKind::parse(b), option);
+        let fits = |a: &str, b: &str, option| {
+            OffloadKind::parse(a).compatible_with(&OffloadKind::parse(b), option)
+        };
         for hip in ["hip", "hipv4", "HIP", "hiPfoo"] {
             assert!(fits(hip, "openmp", true));
             assert!(fits("openmp", hip, true));

@@ -59,7 +59,9 @@ pub use conflict::{Conflict, ConflictKind, conflicts};
 pub use error::Error;
 pub use feature::{Feature, Features, Setting};
 pub use kind::OffloadKind;
-pub use processor::{Family, Processor, amdgpu_processors, bundler_accepts, is_known_processor, processor_family};
+pub use processor::{
+    Family, Processor, amdgpu_processors, bundler_accepts, is_known_processor, processor_family,
+};
 pub use target::Target;
 pub use target_id::TargetId;
 pub use triple::Triple;

@@ -43,7 +43,9 @@ impl Processor {
             Family::R600 => R600,
             Family::Nvptx | Family::Intel | Family::AmdSpirv => return None,
         };
-        table.iter().find(|processor| processor.name == name || processor.aliases.contains(&name))
+        table
+            .iter()
+            .find(|processor| processor.name == name || processor.aliases.contains(&name))
     }
 
     /// The primary name, the one canonical target IDs use.
@@ -96,7 +98,9 @@ impl Processor {
     /// The generic processor whose code runs on this one, if there is one.
     #[must_use]
     pub fn covered_by(&self) -> Option<&'static Self> {
-        AMDGCN.iter().find(|generic| generic.covers.contains(&self.name))
+        AMDGCN
+            .iter()
+            .find(|generic| generic.covers.contains(&self.name))
     }
 
     /// Whether LLVM has dropped the processor (`gfx940`, `gfx941`). Older libraries carry it.
@@ -113,10 +117,11 @@ pub fn amdgpu_processors() -> impl Iterator<Item = &'static Processor> {
 
 /// NVIDIA processors LLVM 23 knows. The names with `f` are new since LLVM 22.
 const NVIDIA: &[&str] = &[
-    "sm_20", "sm_21", "sm_30", "sm_32", "sm_35", "sm_37", "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62",
-    "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a",
-    "sm_100f", "sm_101", "sm_101a", "sm_101f", "sm_103", "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f",
-    "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
+    "sm_20", "sm_21", "sm_30", "sm_32", "sm_35", "sm_37", "sm_50", "sm_52", "sm_53", "sm_60",
+    "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89",
+    "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_101", "sm_101a", "sm_101f", "sm_103",
+    "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121",
+    "sm_121a", "sm_121f",
 ];
 
 const INTEL: &[&str] = &["graniterapids", "bmg_g21"];
@@ -161,7 +166,9 @@ pub fn is_known_processor(name: &str) -> bool {
 #[must_use]
 pub fn bundler_accepts(name: &str) -> bool {
     match processor_family(name) {
-        Some(Family::AmdGcn) => AMDGCN.iter().any(|processor| processor.name == name && !processor.retired),
+        Some(Family::AmdGcn) => AMDGCN
+            .iter()
+            .any(|processor| processor.name == name && !processor.retired),
         Some(Family::R600) => false,
         Some(_) => true,
         None => name == GENERIC,
@@ -192,7 +199,12 @@ mod tests {
 
     #[test]
     fn aliases_lead_to_the_primary_name() {
-        for (alias, primary) in [("tahiti", "gfx600"), ("polaris11", "gfx803"), ("tongapro", "gfx805"), ("palm", "cedar")] {
+        for (alias, primary) in [
+            ("tahiti", "gfx600"),
+            ("polaris11", "gfx803"),
+            ("tongapro", "gfx805"),
+            ("palm", "cedar"),
+        ] {
             assert_eq!(Processor::amdgpu(alias).unwrap().name(), primary);
         }
         assert_eq!(Processor::amdgpu("Tahiti"), None);
@@ -212,7 +224,11 @@ mod tests {
             }
         }
         for name in ["gfx803", "gfx908", "gfx90a", "gfx940", "gfx9-generic"] {
-            assert_eq!(Processor::amdgpu(name).unwrap().covered_by(), None, "{name}");
+            assert_eq!(
+                Processor::amdgpu(name).unwrap().covered_by(),
+                None,
+                "{name}"
+            );
         }
     }
 
@@ -229,10 +245,24 @@ mod tests {
 
     #[test]
     fn what_the_bundler_drops() {
-        for name in ["tahiti", "gfx940", "gfx941", "r600", "cayman", "gfx999", "gfx90A", "sm_99", "compute_70", "gfx906+xnack", ""] {
+        for name in [
+            "tahiti",
+            "gfx940",
+            "gfx941",
+            "r600",
+            "cayman",
+            "gfx999",
+            "gfx90A",
+            "sm_99",
+            "compute_70",
+            "gfx906+xnack",
+            "",
+        ] {
             assert!(!bundler_accepts(name), "{name}");
         }
-        let accepted: Vec<_> = amdgpu_processors().filter(|processor| bundler_accepts(processor.name())).collect();
+        let accepted: Vec<_> = amdgpu_processors()
+            .filter(|processor| bundler_accepts(processor.name()))
+            .collect();
         assert_eq!(accepted.len(), AMDGCN.len() - 2);
     }
 }

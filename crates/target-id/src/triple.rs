@@ -38,7 +38,9 @@ impl Triple {
     /// The triple a text is. Never fails.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self { text: text.to_owned() }
+        Self {
+            text: text.to_owned(),
+        }
     }
 
     /// The whole text, unchanged.
@@ -83,7 +85,9 @@ impl Triple {
     /// spelling of the architecture is kept.
     #[must_use]
     pub fn normalized(&self) -> Self {
-        Self { text: normalize::normalize(&self.text, 4) }
+        Self {
+            text: normalize::normalize(&self.text, 4),
+        }
     }
 
     /// The triple as `clang-offload-bundler` writes it into bundle entry IDs: the normal
@@ -178,7 +182,11 @@ impl Triple {
             vendor,
             os,
             environment,
-            format: if format.is_empty() { fields::default_format(parsed, os) } else { format },
+            format: if format.is_empty() {
+                fields::default_format(parsed, os)
+            } else {
+                format
+            },
         };
         key.arch.name = match key.arch.name {
             "thumb" => "arm",
@@ -199,7 +207,9 @@ impl Triple {
 
     /// Sub-architecture of an `amdgpu` triple (`9.06`), empty for everything else.
     pub(crate) fn amdgpu_sub(&self) -> &'static str {
-        arch::parse(self.arch()).filter(|arch| arch.name == arch::AMDGPU).map_or("", |arch| arch.sub)
+        arch::parse(self.arch())
+            .filter(|arch| arch.name == arch::AMDGPU)
+            .map_or("", |arch| arch.sub)
     }
 }
 

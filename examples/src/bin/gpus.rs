@@ -27,10 +27,7 @@ fn main() -> io::Result<()> {
     for path in std::env::args().skip(1) {
         let mut gpus = Gpus::default();
         fat_object::walk(&mut File::open(&path)?, &Options::default(), &mut gpus)?;
-        println!(
-            "{path}: {}",
-            gpus.0.into_iter().collect::<Vec<_>>().join(" ")
-        );
+        println!("{path}: {}", gpus.0.into_iter().collect::<Vec<_>>().join(" "));
     }
     Ok(())
 }

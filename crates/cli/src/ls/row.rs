@@ -68,9 +68,7 @@ impl Row {
             container: image.container().as_str(),
             kind: target.kind().map(ToString::to_string),
             triple: triple_text(target).map(str::to_owned),
-            target: Some(target.id())
-                .filter(|id| !id.is_empty())
-                .map(str::to_owned),
+            target: Some(target.id()).filter(|id| !id.is_empty()).map(str::to_owned),
             id: image.id().map(str::to_owned),
             offset: image.location().file_offset(),
             offset_in_container: image.offset_in_container(),
@@ -111,11 +109,9 @@ impl Row {
         match &self.target {
             Some(target) => target.clone(),
             None if kind == Some("host") => "host".to_owned(),
-            None => self
-                .triple
-                .clone()
-                .or(self.kind.clone())
-                .unwrap_or_else(|| "(unnamed)".to_owned()),
+            None => {
+                self.triple.clone().or(self.kind.clone()).unwrap_or_else(|| "(unnamed)".to_owned())
+            }
         }
     }
 }

@@ -24,31 +24,19 @@ enum What {
 
 impl Item {
     pub(super) fn container(depth: usize, container: &Container<'_>) -> Self {
-        let name = container
-            .path()
-            .last()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let name = container.path().last().map(ToString::to_string).unwrap_or_default();
         let size = style::size(container.size());
         let text = match container.compression() {
-            Some(c) => format!(
-                "{name}  {}, {size} of {}",
-                c.method(),
-                style::size(c.uncompressed_size())
-            ),
+            Some(c) => {
+                format!("{name}  {}, {size} of {}", c.method(), style::size(c.uncompressed_size()))
+            }
             None => format!("{name}  {size}"),
         };
-        Item {
-            depth,
-            what: What::Container(text),
-        }
+        Item { depth, what: What::Container(text) }
     }
 
     pub(super) fn image(depth: usize, row: Row) -> Self {
-        Item {
-            depth,
-            what: What::Image(Box::new(row)),
-        }
+        Item { depth, what: What::Image(Box::new(row)) }
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -71,11 +59,7 @@ pub(super) fn heading(
     thin: u64,
 ) -> io::Result<()> {
     let size = style::size(summary.size);
-    write!(
-        out,
-        "{HEADING}{file}{HEADING:#}  {size}, {}",
-        summary.format
-    )?;
+    write!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
     if thin > 0 {
         write!(out, ", naming files of {}", style::size(thin))?;
     }
@@ -92,8 +76,10 @@ pub(super) fn flat(out: &mut dyn Write, items: &[Item], file_size: u64) -> io::R
         .column("SIZE", Align::Right, PLAIN)
         .column("STORED", Align::Right, PLAIN)
         .column("", Align::Left, BAR)
+        .optional()
         .column("SHARE", Align::Right, PLAIN)
-        .column("IN", Align::Left, COLUMN);
+        .column("IN", Align::Left, COLUMN)
+        .optional();
     for row in items.iter().filter_map(Item::row) {
         table.row(&[
             row.index.to_string(),
@@ -108,7 +94,7 @@ pub(super) fn flat(out: &mut dyn Write, items: &[Item], file_size: u64) -> io::R
             row.path.join(" "),
         ]);
     }
-    table.print(out, "  ")
+    table.print(out, "  ", style::terminal_width())
 }
 
 pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
@@ -171,12 +157,7 @@ impl Totals {
         }
         let at = *self.by_name.entry(row.group()).or_insert(self.groups.len());
         if at == self.groups.len() {
-            self.groups.push(Group {
-                name: row.group(),
-                images: 0,
-                size: 0,
-                stored: 0,
-            });
+            self.groups.push(Group { name: row.group(), images: 0, size: 0, stored: 0 });
         }
         if let Some(group) = self.groups.get_mut(at) {
             group.images += 1;
@@ -206,22 +187,19 @@ pub(super) fn totals(out: &mut dyn Write, totals: &Totals) -> io::Result<()> {
         .column("SIZE", Align::Right, PLAIN)
         .column("STORED", Align::Right, PLAIN)
         .column("", Align::Left, BAR)
+        .optional()
         .column("SHARE", Align::Right, PLAIN);
     for group in &totals.groups {
         table.row(&[
             group.name.clone(),
             group.images.to_string(),
             style::size(group.size),
-            if group.stored == group.size {
-                String::new()
-            } else {
-                style::size(group.stored)
-            },
+            if group.stored == group.size { String::new() } else { style::size(group.stored) },
             style::bar(group.stored, totals.file_size),
             style::percent(group.stored, totals.file_size),
         ]);
     }
-    table.print(out, "  ")
+    table.print(out, "  ", style::terminal_width())
 }
 
 /// The totals of all files.

@@ -40,9 +40,7 @@ pub struct Compression {
 
 /// A shipped example file.
 pub fn data(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples/data")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
     assert!(path.exists(), "{} is missing", path.display());
     path
 }
@@ -54,11 +52,7 @@ pub fn all_data() -> Vec<PathBuf> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_file())
-        .filter(|path| {
-            !path
-                .extension()
-                .is_some_and(|ext| ext == "sh" || ext == "md")
-        })
+        .filter(|path| !path.extension().is_some_and(|ext| ext == "sh" || ext == "md"))
         .filter(|path| !path.file_name().unwrap().to_string_lossy().starts_with('.'))
         .collect();
     files.sort();
@@ -67,10 +61,7 @@ pub fn all_data() -> Vec<PathBuf> {
 }
 
 pub fn offload<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_offload"))
-        .args(args)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_offload")).args(args).output().unwrap()
 }
 
 pub fn stdout(output: &Output) -> String {
@@ -84,12 +75,7 @@ pub fn stderr(output: &Output) -> String {
 /// The rows of a file that has nothing wrong in it.
 pub fn ls(file: &Path) -> Vec<Row> {
     let output = offload(["ls".as_ref(), "--json".as_ref(), file.as_os_str()]);
-    assert!(
-        output.status.success(),
-        "{}: {}",
-        file.display(),
-        stderr(&output)
-    );
+    assert!(output.status.success(), "{}: {}", file.display(), stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -103,11 +89,6 @@ pub fn extract(file: &Path, index: usize) -> Vec<u8> {
         index.as_ref(),
         "--stdout".as_ref(),
     ]);
-    assert!(
-        output.status.success(),
-        "{} #{index}: {}",
-        file.display(),
-        stderr(&output)
-    );
+    assert!(output.status.success(), "{} #{index}: {}", file.display(), stderr(&output));
     output.stdout
 }

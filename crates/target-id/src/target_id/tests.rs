@@ -1,1 +1,290 @@
+use super::*;
+use alloc::format;
+use proptest::prelude::*;
 
+fn canonical(text: &str) -> Result<String, Error> {
+    TargetId::parse(text).map(|id| id.to_string())
+}
+
+#[test]
+fn canonical_forms() {
+    for (given, expected) in [
+        ("gfx906", "gfx906"),
+        ("gfx906:xnack+:sramecc-", "gfx906:sramecc-:xnack+"),
+        ("gfx906:", "gfx906"),
+        ("gfx906:xnack+:", "gfx906:xnack+"),
+        ("tahiti", "gfx600"),
+        ("carrizo:xnack-", "gfx801:xnack-"),
+        ("gfx940:xnack+", "gfx940:xnack+"),
+        (
+            "gfx9-4-generic:xnack+:sramecc+",
+            "gfx9-4-generic:sramecc+:xnack+",
+        ),
+        ("sm_90a", "sm_90a"),
+        ("amdgcnspirv", "amdgcnspirv"),
+        ("generic", "generic"),
+        ("rv630", "r600"),
+        // Unknown to this crate, and kept.
+        ("gfx9999", "gfx9999"),
+        ("gfx9999:zeta-:alpha+", "gfx9999:alpha+:zeta-"),
+        ("GFX906:xnack+", "GFX906:xnack+"),
+        ("gfx906-foo", "gfx906-foo"),
+        ("sm_99", "sm_99"),
+        ("foo+bar", "foo+bar"),
+        ("é:ü+", "é:ü+"),
+    ] {
+        assert_eq!(canonical(given).as_deref(), Ok(expected), "{given}");
+    }
+}
+
+#[test]
+fn empty_processor() {
+    for text in ["", ":", ":xnack+"] {
+        assert_eq!(canonical(text), Err(Error::EmptyProcessor), "{text}");
+    }
+}
+
+#[test]
+fn empty_feature() {
+    for (text, offset) in [
+        ("gfx906::", 7),
+        ("gfx906::xnack+", 7),
+        ("gfx906:xnack+::", 14),
+        ("gfx9999:+", 8),
+        ("gfx9999:-", 8),
+    ] {
+        assert_eq!(
+            canonical(text),
+            Err(Error::EmptyFeature { offset }),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn missing_sign() {
+    for (text, feature, offset) in [
+        ("gfx906:xnack", "xnack", 7),
+        ("gfx906:sramecc+:xnack", "xnack", 16),
+        ("gfx9999:x*", "x*", 8),
+    ] {
+        assert_eq!(
+            canonical(text),
+            Err(Error::MissingSign {
+                feature: feature.into(),
+                offset
+            }),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn duplicate_feature() {
+    for (text, feature, offset) in [
+        ("gfx906:xnack+:xnack-", "xnack", 14),
+        ("gfx906:xnack+:sramecc+:xnack+", "xnack", 23),
+        ("gfx9999:a+:a+", "a", 11),
+    ] {
+        assert_eq!(
+            canonical(text),
+            Err(Error::DuplicateFeature {
+                feature: feature.into(),
+                offset
+            }),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn unsupported_feature() {
+    for (text, processor, feature, offset) in [
+        ("gfx1030:xnack+", "gfx1030", "xnack", 8),
+        ("gfx900:xnack+:sramecc+", "gfx900", "sramecc", 14),
+        ("tahiti:xnack+", "gfx600", "xnack", 7),
+        ("gfx906:foo+", "gfx906", "foo", 7),
+        ("cayman:xnack+", "cayman", "xnack", 7),
+    ] {
+        let (processor, feature) = (processor.into(), feature.into());
+        assert_eq!(
+            canonical(text),
+            Err(Error::UnsupportedFeature {
+                processor,
+                feature,
+                offset
+            }),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn features_not_allowed() {
+    for (text, processor, offset) in [
+        ("sm_70:xnack+", "sm_70", 6),
+        ("amdgcnspirv:xnack+", "amdgcnspirv", 12),
+        ("generic:x", "generic", 8),
+    ] {
+        assert_eq!(
+            canonical(text),
+            Err(Error::FeaturesNotAllowed {
+                processor: processor.into(),
+                offset
+            }),
+            "{text}"
+        );
+    }
+    let nvptx = Triple::parse("nvptx64-nvidia-cuda");
+    let error = TargetId::parse_for(&nvptx, "gfx906:xnack+");
+    assert_eq!(
+        error,
+        Err(Error::FeaturesNotAllowed {
+            processor: "gfx906".into(),
+            offset: 7
+        })
+    );
+}
+
+#[test]
+fn the_triple_decides_the_family() {
+    let parse = |triple: &str, text| TargetId::parse_for(&Triple::parse(triple), text);
+    for (triple, text) in [
+        ("amdgcn-amd-amdhsa", "sm_70"),
+        ("r600--", "gfx906"),
+        ("amdgcn--", "cayman"),
+        ("r600--", "generic"),
+    ] {
+        let arch = triple.split('-').next().unwrap().into();
+        assert_eq!(
+            parse(triple, text),
+            Err(Error::ForeignProcessor {
+                processor: text.into(),
+                arch
+            })
+        );
+    }
+    assert_eq!(
+        parse("nvptx64-nvidia-cuda", "gfx906")
+            .unwrap()
+            .processor_info(),
+        None
+    );
+    assert_eq!(parse("amdgcn--", "generic").unwrap().processor(), "generic");
+    assert_eq!(
+        parse("amdgcn--", "gfx9999:new+").unwrap().to_string(),
+        "gfx9999:new+"
+    );
+    assert_eq!(parse("r600--", "rv770").unwrap().processor(), "rv770");
+    // As without a triple.
+    assert_eq!(
+        parse("futurearch--", "gfx906:xnack+").unwrap().to_string(),
+        "gfx906:xnack+"
+    );
+    assert_eq!(parse("amdgcn--", ""), Err(Error::EmptyProcessor));
+    assert_eq!(parse("nvptx--", ""), Err(Error::EmptyProcessor));
+}
+
+#[test]
+fn accessors() {
+    let id = TargetId::parse("gfx90a:xnack+").unwrap();
+    assert_eq!(id.processor_info(), Processor::amdgpu("gfx90a"));
+    assert_eq!(id.setting(&Feature::Xnack), Some(Setting::On));
+    assert_eq!(id.setting(&Feature::Sramecc), None);
+    assert_eq!(id.specified(), Features::XNACK);
+    assert_eq!(
+        id.features().collect::<Vec<_>>(),
+        [(&Feature::Xnack, Setting::On)]
+    );
+    assert_eq!(id, TargetId::from_str("gfx90a:xnack+:").unwrap());
+}
+
+#[test]
+fn the_old_spelling_is_recognised() {
+    for (old, current) in [
+        ("gfx906+xnack", "gfx906:sramecc-:xnack+"),
+        ("gfx908+sram-ecc", "gfx908:sramecc+:xnack-"),
+        ("gfx908+xnack+sram-ecc", "gfx908:sramecc+:xnack+"),
+        ("gfx902+xnack", "gfx902:xnack+"),
+    ] {
+        assert_eq!(TargetId::parse_v3(old).unwrap().to_string(), current);
+        let error = Error::OldSpelling {
+            text: old.into(),
+            current: current.into(),
+        };
+        assert_eq!(canonical(old), Err(error.clone()));
+        assert_eq!(
+            TargetId::parse_for(&Triple::parse("amdgcn-amd-amdhsa"), old),
+            Err(error)
+        );
+    }
+    assert_eq!(
+        TargetId::parse_v3("gfx900").unwrap().to_string(),
+        "gfx900:xnack-"
+    );
+    assert_eq!(
+        TargetId::parse_v3("gfx9999+new").unwrap().to_string(),
+        "gfx9999:new+"
+    );
+}
+
+#[test]
+fn malformed_old_spellings() {
+    assert_eq!(TargetId::parse_v3(""), Err(Error::EmptyProcessor));
+    assert_eq!(TargetId::parse_v3("+xnack"), Err(Error::EmptyProcessor));
+    assert_eq!(
+        TargetId::parse_v3("gfx906+"),
+        Err(Error::EmptyFeature { offset: 7 })
+    );
+    assert_eq!(
+        TargetId::parse_v3("gfx906++xnack"),
+        Err(Error::EmptyFeature { offset: 7 })
+    );
+    let error = Error::DuplicateFeature {
+        feature: "xnack".into(),
+        offset: 13,
+    };
+    assert_eq!(TargetId::parse_v3("gfx906+xnack+xnack"), Err(error));
+    let error = Error::UnsupportedFeature {
+        processor: "gfx900".into(),
+        feature: "sramecc".into(),
+        offset: 7,
+    };
+    assert_eq!(TargetId::parse_v3("gfx900+sram-ecc"), Err(error));
+}
+
+#[test]
+fn truncations_and_single_byte_changes_do_not_panic() {
+    let whole = "gfx9-4-generic:sramecc+:xnack-:";
+    for end in 0..=whole.len() {
+        let _ = TargetId::parse(&whole[..end]);
+        let _ = TargetId::parse_v3(&whole[..end]);
+    }
+    for position in 0..whole.len() {
+        for byte in 0..=127u8 {
+            let mut changed = whole.as_bytes().to_vec();
+            changed[position] = byte;
+            let text = String::from_utf8(changed).unwrap();
+            let _ = (TargetId::parse(&text), TargetId::parse_v3(&text));
+            let _ = TargetId::parse_for(&Triple::parse("amdgcn-amd-amdhsa"), &text);
+        }
+    }
+}
+
+#[test]
+fn many_features_are_no_trouble() {
+    let mut text = String::from("unknown");
+    for number in 0..50_000 {
+        text.push_str(&format!(":f{number}+"));
+    }
+    assert_eq!(TargetId::parse(&text).unwrap().features().len(), 50_000);
+}
+
+proptest! {
+    #[test]
+    fn canonical_forms_are_stable(text in ".*|(gfx906|gfx90a|gfx9|sm_70|tahiti)(:(xnack|sramecc|a|b)[+-]){0,4}:?") {
+        if let Ok(id) = TargetId::parse(&text) {
+            prop_assert_eq!(TargetId::parse(&id.to_string()), Ok(id));
+        }
+    }
+}

@@ -10,13 +10,18 @@ pub(super) const AMDHSA: &str = "amdhsa";
 pub(super) const WINDOWS: &str = "windows";
 
 const VENDORS: &[&str] = &[
-    "amd", "apple", "csr", "fsl", "ibm", "img", "intel", "mesa", "mti", "nvidia", "oe", "pc", "scei", "sie", "suse",
-    "meta",
+    "amd", "apple", "csr", "fsl", "ibm", "img", "intel", "mesa", "mti", "nvidia", "oe", "pc",
+    "scei", "sie", "suse", "meta",
 ];
 
 /// Vendors are known by their exact name.
 pub(super) fn vendor(text: &str) -> &'static str {
-    match VENDORS.iter().find(|name| **name == text).copied().unwrap_or("") {
+    match VENDORS
+        .iter()
+        .find(|name| **name == text)
+        .copied()
+        .unwrap_or("")
+    {
         // The same company under two names.
         "sie" => "scei",
         name => name,
@@ -25,16 +30,67 @@ pub(super) fn vendor(text: &str) -> &'static str {
 
 /// Prefixes, so that versions may follow. No name is a prefix of a later one.
 const SYSTEMS: &[&str] = &[
-    "darwin", "dragonfly", "freebsd", "fuchsia", "ios", "kfreebsd", "linux", "lv2", "macos", "managarm", "netbsd",
-    "openbsd", "solaris", "uefi", "win32", WINDOWS, "zos", "haiku", "rtems", "aix", "cuda", "nvcl", AMDHSA, "ps4",
-    "ps5", "elfiamcu", "tvos", "watchos", "bridgeos", "driverkit", "xros", "visionos", "mesa3d", "amdpal", "hermit",
-    "hurd", "wasip1", "wasip2", "wasip3", "wasi", "emscripten", "shadermodel", "liteos", "serenity", "vulkan",
-    "cheriotrtos", "opencl", "chipstar", "firmware", "qurt", "h2",
+    "darwin",
+    "dragonfly",
+    "freebsd",
+    "fuchsia",
+    "ios",
+    "kfreebsd",
+    "linux",
+    "lv2",
+    "macos",
+    "managarm",
+    "netbsd",
+    "openbsd",
+    "solaris",
+    "uefi",
+    "win32",
+    WINDOWS,
+    "zos",
+    "haiku",
+    "rtems",
+    "aix",
+    "cuda",
+    "nvcl",
+    AMDHSA,
+    "ps4",
+    "ps5",
+    "elfiamcu",
+    "tvos",
+    "watchos",
+    "bridgeos",
+    "driverkit",
+    "xros",
+    "visionos",
+    "mesa3d",
+    "amdpal",
+    "hermit",
+    "hurd",
+    "wasip1",
+    "wasip2",
+    "wasip3",
+    "wasi",
+    "emscripten",
+    "shadermodel",
+    "liteos",
+    "serenity",
+    "vulkan",
+    "cheriotrtos",
+    "opencl",
+    "chipstar",
+    "firmware",
+    "qurt",
+    "h2",
 ];
 
 /// Operating systems are known by how they start.
 pub(super) fn os(text: &str) -> &'static str {
-    match SYSTEMS.iter().find(|name| text.starts_with(**name)).copied().unwrap_or("") {
+    match SYSTEMS
+        .iter()
+        .find(|name| text.starts_with(**name))
+        .copied()
+        .unwrap_or("")
+    {
         "win32" => WINDOWS,
         "visionos" => "xros",
         name => name,
@@ -43,17 +99,69 @@ pub(super) fn os(text: &str) -> &'static str {
 
 /// Prefixes; where several match, the longest counts.
 const ENVIRONMENTS: &[&str] = &[
-    "eabihf", "eabi", "gnuabin32", "gnuabi64", "gnueabihft64", "gnueabihf", "gnueabit64", "gnueabi", "gnuf32",
-    "gnuf64", "gnusf", "gnux32", "gnu_ilp32", "code16", "gnut64", "gnu", "android", "muslabin32", "muslabi64",
-    "musleabihf", "musleabi", "muslf32", "muslsf", "muslx32", "muslwali", "musl", "msvc", "itanium", "cygnus",
-    "coreclr", "simulator", "macabi", "pixel", "vertex", "geometry", "hull", "domain", "compute", "library",
-    "raygeneration", "intersection", "anyhit", "closesthit", "miss", "callable", "mesh", "amplification",
-    "rootsignature", "ohos", "pauthtest", "llvm", "mlibc", "mtia",
+    "eabihf",
+    "eabi",
+    "gnuabin32",
+    "gnuabi64",
+    "gnueabihft64",
+    "gnueabihf",
+    "gnueabit64",
+    "gnueabi",
+    "gnuf32",
+    "gnuf64",
+    "gnusf",
+    "gnux32",
+    "gnu_ilp32",
+    "code16",
+    "gnut64",
+    "gnu",
+    "android",
+    "muslabin32",
+    "muslabi64",
+    "musleabihf",
+    "musleabi",
+    "muslf32",
+    "muslsf",
+    "muslx32",
+    "muslwali",
+    "musl",
+    "msvc",
+    "itanium",
+    "cygnus",
+    "coreclr",
+    "simulator",
+    "macabi",
+    "pixel",
+    "vertex",
+    "geometry",
+    "hull",
+    "domain",
+    "compute",
+    "library",
+    "raygeneration",
+    "intersection",
+    "anyhit",
+    "closesthit",
+    "miss",
+    "callable",
+    "mesh",
+    "amplification",
+    "rootsignature",
+    "ohos",
+    "pauthtest",
+    "llvm",
+    "mlibc",
+    "mtia",
 ];
 
 /// Environments are known by how they start.
 pub(super) fn environment(text: &str) -> &'static str {
-    ENVIRONMENTS.iter().filter(|name| text.starts_with(**name)).max_by_key(|name| name.len()).copied().unwrap_or("")
+    ENVIRONMENTS
+        .iter()
+        .filter(|name| text.starts_with(**name))
+        .max_by_key(|name| name.len())
+        .copied()
+        .unwrap_or("")
 }
 
 /// Suffixes of the environment; `xcoff` comes before the `coff` it ends in.
@@ -61,12 +169,19 @@ const FORMATS: &[&str] = &["xcoff", "coff", "elf", "goff", "macho", "wasm", "spi
 
 /// Object formats are known by how the environment ends.
 pub(super) fn format(text: &str) -> &'static str {
-    FORMATS.iter().find(|name| text.ends_with(**name)).copied().unwrap_or("")
+    FORMATS
+        .iter()
+        .find(|name| text.ends_with(**name))
+        .copied()
+        .unwrap_or("")
 }
 
 /// Object format of a triple that does not name one. `os` is what [`os`] returned.
 pub(super) fn default_format(arch: Option<Arch>, os: &str) -> &'static str {
-    let darwin = matches!(os, "darwin" | "macos" | "ios" | "tvos" | "watchos" | "bridgeos" | "driverkit" | "xros");
+    let darwin = matches!(
+        os,
+        "darwin" | "macos" | "ios" | "tvos" | "watchos" | "bridgeos" | "driverkit" | "xros"
+    );
     match arch.map_or("", |arch| arch.name) {
         "" | "aarch64" | "aarch64_32" | "arm" | "thumb" | "i386" | "x86_64" => match os {
             WINDOWS | "uefi" => "coff",
@@ -89,8 +204,8 @@ pub(super) fn default_format(arch: Option<Arch>, os: &str) -> &'static str {
 pub(super) fn dxil_of_shader_model(os: &str) -> Option<&'static str> {
     const LATEST: &str = "dxilv1.9";
     const BY_MINOR: [&str; 10] = [
-        "dxilv1.0", "dxilv1.1", "dxilv1.2", "dxilv1.3", "dxilv1.4", "dxilv1.5", "dxilv1.6", "dxilv1.7", "dxilv1.8",
-        LATEST,
+        "dxilv1.0", "dxilv1.1", "dxilv1.2", "dxilv1.3", "dxilv1.4", "dxilv1.5", "dxilv1.6",
+        "dxilv1.7", "dxilv1.8", LATEST,
     ];
     let version = os.strip_prefix("shadermodel")?;
     if version == "6.x" {
@@ -98,7 +213,9 @@ pub(super) fn dxil_of_shader_model(os: &str) -> Option<&'static str> {
     }
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let mut parts = version.split('.');
-    let six = parts.next().is_some_and(|major| is_number(major) && major.trim_start_matches('0') == "6");
+    let six = parts
+        .next()
+        .is_some_and(|major| is_number(major) && major.trim_start_matches('0') == "6");
     match parts.next() {
         Some(minor) if six && is_number(minor) && parts.all(is_number) => {
             BY_MINOR.get(minor.parse::<usize>().ok()?).copied()

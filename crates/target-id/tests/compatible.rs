@@ -1,0 +1,490 @@
+//! Compatibility of code objects with targets.
+
+use proptest::prelude::*;
+use target_id::{
+    Error, Feature, OffloadKind, Options, Setting, Side, Target, Triple, Verdict, compatible,
+    compatible_with_options,
+};
+
+fn target(kind: &str, triple: &str, id: &str) -> Target {
+    Target::new(
+        Some(OffloadKind::parse(kind)),
+        Some(Triple::parse(triple)),
+        id,
+    )
+}
+
+fn hip(id: &str) -> Target {
+    target("hip", "amdgcn-amd-amdhsa-", id)
+}
+
+fn open(id: &str) -> Target {
+    Target::new(None, None, id)
+}
+
+fn verdict(code_object: &str, device: &str) -> Verdict {
+    compatible(&hip(code_object), &hip(device))
+}
+
+#[test]
+fn exact() {
+    for id in [
+        "gfx906",
+        "gfx906:xnack+",
+        "",
+        "gfx999",
+        "gfx906:broken",
+        "gfx906+xnack",
+    ] {
+        assert_eq!(verdict(id, id), Verdict::Exact, "{id}");
+        assert_eq!(compatible(&hip(id), &open(id)), Verdict::Exact, "{id}");
+    }
+}
+
+#[test]
+fn same_processor() {
+    for (a, b) in [
+        ("gfx906:xnack+:sramecc-", "gfx906:sramecc-:xnack+"),
+        ("gfx906:", "gfx906"),
+        ("tahiti", "gfx600"),
+        ("polaris10", "fiji"),
+        // As LLVM 23 has it.
+        ("generic", "gfx600"),
+        ("generic-hsa", "kaveri"),
+        ("gfx9999:a+:b+", "gfx9999:b+:a+"),
+    ] {
+        assert_eq!(verdict(a, b), Verdict::SameProcessor, "{a} {b}");
+        assert_eq!(verdict(b, a), Verdict::SameProcessor, "{b} {a}");
+    }
+    assert_eq!(
+        compatible(
+            &hip("gfx906"),
+            &target("hipv4", "amdgcn-amd-amdhsa-", "gfx906")
+        ),
+        Verdict::SameProcessor
+    );
+}
+
+#[test]
+fn features_left_open() {
+    let any = |names: &[&str]| Verdict::FeaturesCompatible {
+        any: names.iter().map(|name| Feature::parse(name)).collect(),
+    };
+    assert_eq!(verdict("gfx90a", "gfx90a:xnack+"), any(&["xnack"]));
+    assert_eq!(
+        verdict("gfx90a", "gfx90a:xnack+:sramecc-"),
+        any(&["sramecc", "xnack"])
+    );
+    assert_eq!(
+        verdict("gfx90a:xnack+", "gfx90a:xnack+:sramecc-"),
+        any(&["sramecc"])
+    );
+    assert_eq!(
+        verdict("gfx90a:sramecc-", "gfx90a:xnack+:sramecc-"),
+        any(&["xnack"])
+    );
+    assert_eq!(verdict("gfx9999:b+", "gfx9999:a+:b+:c-"), any(&["a", "c"]));
+}
+
+#[test]
+fn feature_mismatches() {
+    let mismatch = |feature, code_object, target| Verdict::FeatureMismatch {
+        feature: Feature::parse(feature),
+        code_object,
+        target,
+    };
+    assert_eq!(
+        verdict("gfx90a:xnack+", "gfx90a:xnack-"),
+        mismatch("xnack", Setting::On, Some(Setting::Off))
+    );
+    assert_eq!(
+        verdict("gfx90a:sramecc+", "gfx90a:xnack-"),
+        mismatch("sramecc", Setting::On, None)
+    );
+    assert_eq!(
+        verdict("gfx90a:sramecc-:xnack+", "gfx90a:sramecc+:xnack-"),
+        mismatch("sramecc", Setting::Off, Some(Setting::On))
+    );
+    let many = |feature| Verdict::TooManyFeatures {
+        feature,
+        code_object: Setting::On,
+    };
+    assert_eq!(verdict("gfx90a:xnack+", "gfx90a"), many(Feature::Xnack));
+    assert_eq!(
+        verdict("gfx90a:sramecc+:xnack+", "gfx90a:sramecc-"),
+        many(Feature::Xnack)
+    );
+    assert_eq!(
+        verdict("gfx90a:sramecc+:xnack+", "gfx90a:xnack+"),
+        many(Feature::Sramecc)
+    );
+}
+
+#[test]
+fn kinds_and_triples() {
+    let a = hip("gfx906");
+    let openmp = target("openmp", "amdgcn-amd-amdhsa-", "gfx906");
+    let kinds = Verdict::KindMismatch {
+        code_object: OffloadKind::Hip,
+        target: OffloadKind::OpenMp,
+    };
+    assert_eq!(compatible(&a, &openmp), kinds);
+    assert_eq!(
+        compatible_with_options(&a, &openmp, Options::default().hip_openmp(true)),
+        Verdict::SameProcessor
+    );
+
+    let pal = target("hip", "amdgcn-amd-amdpal-", "gfx906");
+    let (code_object, target) = (a.triple().unwrap().clone(), pal.triple().unwrap().clone());
+    assert_eq!(
+        compatible(&a, &pal),
+        Verdict::TripleMismatch {
+            code_object,
+            target
+        }
+    );
+}
+
+/// `clang-offload-bundler` 22 does not match these either.
+#[test]
+fn no_target_id_matches_only_exactly() {
+    let verdict = compatible(&hip(""), &target("hipv4", "amdgcn-amd-amdhsa-", ""));
+    assert_eq!(
+        verdict,
+        Verdict::Unparsable {
+            side: Side::CodeObject,
+            error: Error::EmptyProcessor
+        }
+    );
+    let verdict = compatible(&hip("gfx906"), &hip(""));
+    assert_eq!(
+        verdict,
+        Verdict::Unparsable {
+            side: Side::Target,
+            error: Error::EmptyProcessor
+        }
+    );
+    let host = |arch| target("host", arch, "");
+    assert_eq!(
+        compatible(&host("amd64--linux-gnu"), &host("x86_64-unknown-linux-gnu")),
+        Verdict::Exact
+    );
+}
+
+#[test]
+fn processors() {
+    let differ = |a: &str, b: &str| Verdict::ProcessorMismatch {
+        code_object: a.into(),
+        target: b.into(),
+    };
+    assert_eq!(verdict("gfx906", "gfx908"), differ("gfx906", "gfx908"));
+    assert_eq!(verdict("tahiti", "verde"), differ("gfx600", "gfx601"));
+    // LLVM drops both names and finds them equal.
+    assert_eq!(verdict("gfx940", "gfx941"), differ("gfx940", "gfx941"));
+    // Nothing real runs generic requests' code the other way round.
+    assert_eq!(
+        verdict("gfx906", "gfx9-generic"),
+        differ("gfx906", "gfx9-generic")
+    );
+    let nvptx = |id| target("openmp", "nvptx64-nvidia-cuda-", id);
+    assert_eq!(
+        compatible(&nvptx("sm_70"), &nvptx("sm_72")),
+        differ("sm_70", "sm_72")
+    );
+}
+
+#[test]
+fn generic_processors() {
+    let covers = |generic, processor, any: &[Feature]| Verdict::GenericCovers {
+        generic,
+        processor,
+        any: any.to_vec(),
+    };
+    assert_eq!(
+        verdict("gfx9-generic", "gfx906"),
+        covers("gfx9-generic", "gfx906", &[])
+    );
+    assert_eq!(
+        verdict("gfx9-4-generic", "gfx942:xnack+"),
+        covers("gfx9-4-generic", "gfx942", &[Feature::Xnack])
+    );
+    assert!(!verdict("gfx9-4-generic:xnack-", "gfx942:xnack+").is_compatible());
+    assert!(!verdict("gfx9-generic", "gfx90a").is_compatible());
+    let verdict = verdict("gfx11-generic", "gfx1100");
+    assert!(verdict.is_compatible() && !verdict.is_strict());
+}
+
+#[test]
+fn portable_code() {
+    let portable = target("hip", "spirv64-amd-amdhsa-", "amdgcnspirv");
+    let covers = |processor: &str| Verdict::PortableCovers {
+        processor: processor.into(),
+    };
+    assert_eq!(
+        compatible(&portable, &hip("gfx90a:xnack+")),
+        covers("gfx90a")
+    );
+    assert_eq!(
+        compatible(&portable, &open("gfx90a:xnack+")),
+        covers("gfx90a")
+    );
+    assert_eq!(
+        compatible(&open("amdgcnspirv"), &hip("gfx9999")),
+        covers("gfx9999")
+    );
+    for other in [
+        open("sm_70"),
+        open("gfx90a:broken"),
+        hip("gfx9-generic"),
+        target("hip", "amdgcn-amd-amdpal", "gfx906"),
+    ] {
+        assert!(!compatible(&portable, &other).is_compatible(), "{other}");
+    }
+    let verdict = compatible(&portable, &target("openmp", "amdgcn-amd-amdhsa-", "gfx906"));
+    assert!(matches!(verdict, Verdict::KindMismatch { .. }));
+    let plain = target("hip", "spirv64-unknown-unknown-unknown", "generic");
+    assert!(!compatible(&plain, &hip("gfx906")).is_compatible());
+}
+
+#[test]
+fn unusable_target_ids() {
+    let old = verdict("gfx906+xnack", "gfx906:xnack+");
+    assert!(matches!(
+        old,
+        Verdict::Unparsable {
+            side: Side::CodeObject,
+            error: Error::OldSpelling { .. }
+        }
+    ));
+    let broken = verdict("gfx906", "gfx906:xnack");
+    assert!(matches!(
+        broken,
+        Verdict::Unparsable {
+            side: Side::Target,
+            error: Error::MissingSign { .. }
+        }
+    ));
+}
+
+#[test]
+fn best_match_first() {
+    let device = "gfx942:sramecc+:xnack-";
+    let best_first = [
+        hip("gfx942:sramecc+:xnack-"),
+        hip("gfx942:xnack-:sramecc+"),
+        hip("gfx942:xnack-"),
+        hip("gfx942"),
+        hip("gfx9-4-generic:xnack-"),
+        hip("gfx9-4-generic"),
+        target("hip", "spirv64-amd-amdhsa-", "amdgcnspirv"),
+        hip("gfx908"),
+    ];
+    let ranks: Vec<u32> = best_first
+        .iter()
+        .map(|code| compatible(code, &hip(device)).rank())
+        .collect();
+    assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
+    assert_eq!(ranks.last(), Some(&u32::MAX));
+}
+
+#[test]
+fn sentences_and_debug_texts() {
+    let not =
+        "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's";
+    for (code_object, device, sentence, debug) in [
+        (
+            "gfx90a",
+            "gfx90a",
+            "the IDs are the same",
+            "Compatible: Exact match:",
+        ),
+        (
+            "gfx90a:",
+            "gfx90a",
+            "the target IDs mean the same",
+            "Compatible: Target IDs are compatible",
+        ),
+        (
+            "gfx90a",
+            "gfx90a:xnack+:sramecc+",
+            "the code object runs with sramecc and xnack on or off",
+            "Compatible: Target IDs are compatible",
+        ),
+        (
+            "gfx9-generic",
+            "gfx906",
+            "code for gfx9-generic runs on gfx906",
+            "Incompatible: Processor mismatch",
+        ),
+        (
+            "gfx9-generic",
+            "gfx906:xnack+",
+            "code for gfx9-generic runs on gfx906, with xnack on or off",
+            "Incompatible: Processor mismatch",
+        ),
+        (
+            "gfx90a:xnack+",
+            "gfx90a:xnack-",
+            "the code object needs xnack on, the device has it off",
+            &format!("{not} non-ANY value"),
+        ),
+        (
+            "gfx90a:sramecc-",
+            "gfx90a:xnack-",
+            "the code object needs sramecc off, the target leaves it open",
+            &format!("{not} ANY value"),
+        ),
+        (
+            "gfx90a:xnack+",
+            "gfx90a",
+            "the code object needs xnack on, the target leaves it open",
+            "Incompatible: CodeObject has more features than target",
+        ),
+        (
+            "gfx90a",
+            "gfx908",
+            "the code object is for gfx90a, the device is gfx908",
+            "Incompatible: Processor mismatch",
+        ),
+        (
+            "gfx90a",
+            "",
+            "the target has no processor",
+            "Incompatible: Processor mismatch",
+        ),
+        (
+            "gfx906+xnack",
+            "gfx906",
+            "the code object cannot be compared: target ID \"gfx906+xnack\" is spelled as in code object V2 or V3; since V4 it is written \"gfx906:sramecc-:xnack+\"",
+            "Incompatible: Processor mismatch",
+        ),
+    ] {
+        let verdict = verdict(code_object, device);
+        assert_eq!(verdict.to_string(), sentence);
+        assert_eq!(verdict.debug_text(), debug);
+    }
+    let kinds = compatible(
+        &hip("gfx906"),
+        &target("openmp", "amdgcn-amd-amdhsa-", "gfx906"),
+    );
+    assert_eq!(
+        kinds.to_string(),
+        "the code object is for hip, the target is for openmp"
+    );
+    assert_eq!(kinds.debug_text(), "Incompatible: Kind/Triple mismatch");
+}
+
+/// The bundler's rule once more, as its documentation and behaviour put it, on texts and
+/// with nothing shared but the compatibility of triples.
+mod naive {
+    use std::collections::BTreeMap;
+
+    /// Kind, triple, target ID.
+    pub(super) type Id<'a> = (&'a str, &'a str, &'a str);
+
+    fn triples_fit(a: &str, b: &str) -> bool {
+        target_id::Triple::parse(a).compatible_with(&target_id::Triple::parse(b))
+    }
+
+    fn kinds_fit(a: &str, b: &str, hip_openmp: bool) -> bool {
+        let pair = [a, b];
+        let hip = |kind: &str| kind.to_lowercase().starts_with("hip");
+        a == b
+            || (pair.contains(&"hip") && pair.contains(&"hipv4"))
+            || (hip_openmp && ((a == "openmp" && hip(b)) || (b == "openmp" && hip(a))))
+    }
+
+    /// Primary name and features, if the target ID is usable with the triple.
+    fn parse<'a>(triple: &str, id: &'a str) -> Option<(&'a str, BTreeMap<&'a str, bool>)> {
+        let mut words: Vec<&str> = id.split(':').collect();
+        if words.len() > 1 && words.last() == Some(&"") {
+            words.pop();
+        }
+        let amd = triple.starts_with("amdgcn");
+        let (processor, allowed): (&str, &[&str]) = match words[0] {
+            "" => return None,
+            name if !amd => (name, &[]),
+            "tahiti" | "gfx600" => ("gfx600", &[]),
+            "gfx90a" => ("gfx90a", &["sramecc", "xnack"]),
+            "gfx906" => ("gfx906", &["sramecc", "xnack"]),
+            "gfx900" => ("gfx900", &["xnack"]),
+            "gfx1030" => ("gfx1030", &[]),
+            "gfx9-generic" => ("gfx9-generic", &["xnack"]),
+            _ => return None,
+        };
+        let mut features = BTreeMap::new();
+        for word in &words[1..] {
+            let on = match word.chars().last()? {
+                '+' => true,
+                '-' => false,
+                _ => return None,
+            };
+            let name = &word[..word.len() - 1];
+            if !allowed.contains(&name) || features.insert(name, on).is_some() {
+                return None;
+            }
+        }
+        Some((processor, features))
+    }
+
+    pub(super) fn compatible(c: Id<'_>, t: Id<'_>, hip_openmp: bool) -> bool {
+        if c.0 == t.0 && triples_fit(c.1, t.1) && c.2 == t.2 {
+            return true;
+        }
+        if !kinds_fit(c.0, t.0, hip_openmp) || !triples_fit(c.1, t.1) {
+            return false;
+        }
+        let (Some((c_processor, c_features)), Some((t_processor, t_features))) =
+            (parse(c.1, c.2), parse(t.1, t.2))
+        else {
+            return false;
+        };
+        c_processor == t_processor
+            && c_features.len() <= t_features.len()
+            && c_features
+                .iter()
+                .all(|(name, on)| t_features.get(name) == Some(on))
+    }
+}
+
+fn id_strategy() -> impl Strategy<Value = (String, String, String)> {
+    let kind = prop::sample::select(vec!["hip", "hip", "hipv4", "openmp", "HIPx", "host"]);
+    let triple = prop::sample::select(vec![
+        "amdgcn-amd-amdhsa-",
+        "amdgcn-amd-amdhsa-",
+        "amdgcn-amd-amdhsa-llvm",
+        "amdgcn--amdhsa-",
+        "amdgcn-amd-amdpal-unknown",
+        "nvptx64-nvidia-cuda-unknown",
+    ]);
+    let id = "(gfx90a|gfx906|gfx900|gfx600|tahiti|gfx1030|gfx9-generic|sm_70)?(:(xnack|sramecc|foo)[+-]?){0,2}:?";
+    (kind, triple, id).prop_map(|(kind, triple, id)| (kind.to_owned(), triple.to_owned(), id))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+
+    #[test]
+    fn agrees_with_the_naive_rule(c in id_strategy(), t in id_strategy(), same in any::<bool>(), hip_openmp in any::<bool>()) {
+        let t = if same { (t.0, c.1.clone(), t.2) } else { t };
+        let ours = compatible_with_options(
+            &target(&c.0, &c.1, &c.2),
+            &target(&t.0, &t.1, &t.2),
+            Options::default().hip_openmp(hip_openmp),
+        );
+        let naive = naive::compatible((&c.0, &c.1, &c.2), (&t.0, &t.1, &t.2), hip_openmp);
+        prop_assert_eq!(ours.is_strict(), naive, "{:?} {:?} {:?}", c, t, ours);
+        prop_assert_eq!(ours.debug_text().starts_with("Compatible"), naive);
+        prop_assert_eq!(ours.rank() < u32::MAX, ours.is_compatible());
+        prop_assert!(!ours.to_string().is_empty());
+    }
+
+    #[test]
+    fn features_decide_alone_on_one_processor(
+        c in "gfx90a(:xnack[+-])?(:sramecc[+-])?",
+        t in "gfx90a(:xnack[+-])?(:sramecc[+-])?",
+    ) {
+        let naive = naive::compatible(("hip", "amdgcn-amd-amdhsa-", &c), ("hip", "amdgcn-amd-amdhsa-", &t), false);
+        prop_assert_eq!(verdict(&c, &t).is_strict(), naive);
+    }
+}
