@@ -401,7 +401,7 @@ mod naive {
             words.pop();
         }
         let amd = triple.starts_with("amdgcn");
-        let (processor, allowed): (&str, &[&str]) = match words[0] {
+        let (processor, allowed): (&str, &[&str]) = match *words.first()? {
             "" => return None,
             name if !amd => (name, &[]),
             "tahiti" | "gfx600" => ("gfx600", &[]),
@@ -413,7 +413,7 @@ mod naive {
             _ => return None,
         };
         let mut features = BTreeMap::new();
-        for word in &words[1..] {
+        for word in words.iter().skip(1) {
             let on = match word.chars().last()? {
                 '+' => true,
                 '-' => false,
