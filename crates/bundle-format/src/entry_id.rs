@@ -16,7 +16,7 @@ use crate::error::Error;
 /// and the target ID may contain `-`. Nothing but the number of fields is checked: kinds,
 /// triples and target IDs nobody knows are read, too.
 ///
-/// Two old forms without environment are also read, see [`is_three_field`](Self::is_three_field).
+/// Shorter forms without environment are also read, see [`is_three_field`](Self::is_three_field).
 ///
 /// ```
 /// use bundle_format::EntryId;
@@ -49,8 +49,10 @@ impl<'a> EntryId<'a> {
         let (kind, rest) = text.split_once('-').ok_or_else(too_few)?;
         let is_host = kind == "host";
         let Some(os_end) = nth_dash(rest, 3) else {
-            // Without target ID only the triple of a host can be told from a shorter one.
-            if !is_host || nth_dash(rest, 2).is_none() {
+            // Without target ID only the triple of a host can be told from a shorter one; Intel's
+            // SYCL compiler writes the architecture alone.
+            let old_host = is_host && nth_dash(rest, 2).is_some();
+            if !old_host && (kind != "sycl" || rest.is_empty()) {
                 return Err(too_few());
             }
             return Ok(Self { text, kind, triple: rest, target_id: "", three_field: true });
@@ -99,7 +101,8 @@ impl<'a> EntryId<'a> {
 
     /// Whether the triple has no environment field at all, as in files of old LLVM releases:
     /// `hip-amdgcn-amd-amdhsa-gfx906`, read so because what stands in place of the environment
-    /// is a known processor, or `host-x86_64-unknown-linux`.
+    /// is a known processor, or `host-x86_64-unknown-linux`; or even less, as in the
+    /// `sycl-spir64_gen` of Intel's SYCL compiler.
     ///
     /// clang-offload-bundler 22 takes the processor for the environment and loses it, and finds
     /// such a host ID invalid.

@@ -248,3 +248,16 @@ fn invalid_ids() {
     );
     assert_eq!(findings.iter().map(CompositionFinding::index).collect::<Vec<_>>(), [0, 1, 2, 2]);
 }
+
+/// As found in the section names of a library linked by Intel's SYCL compiler (oneAPI 2025).
+#[test]
+fn short_sycl_ids() {
+    for (text, triple) in [("sycl-spir64", "spir64"), ("sycl-spir64_gen", "spir64_gen")] {
+        let id = EntryId::parse(text).unwrap();
+        assert_eq!((id.triple(), id.target_id()), (triple, ""));
+        assert_eq!(id.kind(), target_id::OffloadKind::Sycl);
+        assert!(id.is_three_field());
+    }
+    assert!(EntryId::parse("sycl-").is_err());
+    assert!(EntryId::parse("hip-spir64").is_err());
+}
