@@ -40,9 +40,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             Ok(summary) if summary.findings > 0 => outcome = Outcome::Faults,
             Ok(summary) if summary.images == 0 => writeln!(out, "{file}: ok, no device code")?,
             Ok(summary) => {
-                let (images, containers) =
-                    (count(summary.images, "image"), count(containers, "container"));
-                writeln!(out, "{file}: ok, {images} in {containers}")?;
+                let images = count(summary.images, "image");
+                match containers {
+                    0 => writeln!(out, "{file}: ok, {images}")?,
+                    n => writeln!(out, "{file}: ok, {images} in {}", count(n, "container"))?,
+                }
             }
             Err(error) => {
                 report::error(&format_args!("{file}: {error}"));
