@@ -255,7 +255,7 @@ fn short_sycl_ids() {
     for (text, triple) in [("sycl-spir64", "spir64"), ("sycl-spir64_gen", "spir64_gen")] {
         let id = EntryId::parse(text).unwrap();
         assert_eq!((id.triple(), id.target_id()), (triple, ""));
-        assert_eq!(id.kind(), target_id::OffloadKind::Sycl);
+        assert_eq!(id.kind(), OffloadKind::Sycl);
         assert!(id.is_three_field());
     }
     assert!(EntryId::parse("sycl-").is_err());

@@ -33,12 +33,7 @@ pub struct WriteOptions {
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self {
-            version: Version::V3,
-            method: Method::default(),
-            level: None,
-            threads: 1,
-        }
+        Self { version: Version::V3, method: Method::default(), level: None, threads: 1 }
     }
 }
 
@@ -84,9 +79,7 @@ impl WriteOptions {
 /// [`Error::TotalSizeLimit`] if 32 bits do not suffice for a size in version 1 or 2,
 /// [`Error::OutOfMemory`], [`Error::EncoderFailed`].
 pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
-    let WriteOptions {
-        version, method, ..
-    } = *options;
+    let WriteOptions { version, method, .. } = *options;
     let uncompressed_size = to_u64(data.len());
     check_uncompressed_size(version, uncompressed_size)?;
 

@@ -27,9 +27,7 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_uncompressed: 2 << 30,
-        }
+        Self { max_uncompressed: 2 << 30 }
     }
 }
 
@@ -85,17 +83,11 @@ pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompresse
     let header = Header::parse(data, available)?;
     let uncompressed_size = header.uncompressed_size();
     if uncompressed_size > limits.max_uncompressed {
-        return Err(Error::TooLarge {
-            uncompressed_size,
-            max: limits.max_uncompressed,
-        });
+        return Err(Error::TooLarge { uncompressed_size, max: limits.max_uncompressed });
     }
 
     let end = header.total_size().unwrap_or(available);
-    let truncated = Error::Truncated {
-        total_size: end,
-        available,
-    };
+    let truncated = Error::Truncated { total_size: end, available };
     let stream = usize::try_from(end)
         .ok()
         .and_then(|end| data.get(header.header_len()..end))
@@ -107,9 +99,5 @@ pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompresse
         uncompressed_size,
     };
     let (data, stream_len) = codec::decode(header.method(), &input)?;
-    Ok(Decompressed {
-        data,
-        consumed: input.at(stream_len),
-        header,
-    })
+    Ok(Decompressed { data, consumed: input.at(stream_len), header })
 }

@@ -49,10 +49,8 @@ impl Header {
             return Err(Error::BadMagic { found });
         }
         let have = available.min(to_u64(prefix.len()));
-        let truncated = |needed: usize| Error::TruncatedHeader {
-            available: have,
-            needed: to_u64(needed),
-        };
+        let truncated =
+            |needed: usize| Error::TruncatedHeader { available: have, needed: to_u64(needed) };
 
         let (common, _) =
             Prefix::ref_from_prefix(prefix).map_err(|_| truncated(size_of::<Prefix>()))?;
@@ -86,11 +84,7 @@ impl Header {
             Version::V3 => {
                 let (h, _) =
                     HeaderV3::ref_from_prefix(prefix).map_err(|_| truncated(header_len))?;
-                (
-                    Some(h.total_size.get()),
-                    h.uncompressed_size.get(),
-                    h.hash.get(),
-                )
+                (Some(h.total_size.get()), h.uncompressed_size.get(), h.hash.get())
             }
         };
 
@@ -102,19 +96,10 @@ impl Header {
                 });
             }
             if total_size > available {
-                return Err(Error::Truncated {
-                    total_size,
-                    available,
-                });
+                return Err(Error::Truncated { total_size, available });
             }
         }
-        Ok(Self {
-            version,
-            method,
-            total_size,
-            uncompressed_size,
-            hash,
-        })
+        Ok(Self { version, method, total_size, uncompressed_size, hash })
     }
 
     /// The version.
@@ -170,31 +155,18 @@ pub(crate) fn header_bytes(
     uncompressed_size: u64,
     hash: u64,
 ) -> Result<Vec<u8>, Error> {
-    let prefix = Prefix {
-        magic: MAGIC,
-        version: U16::new(version.number()),
-        method: U16::new(method.0),
-    };
-    let small_uncompressed =
-        u32::try_from(uncompressed_size).map_err(|_| Error::UncompressedSizeLimit {
-            version,
-            size: uncompressed_size,
-        });
+    let prefix =
+        Prefix { magic: MAGIC, version: U16::new(version.number()), method: U16::new(method.0) };
+    let small_uncompressed = u32::try_from(uncompressed_size)
+        .map_err(|_| Error::UncompressedSizeLimit { version, size: uncompressed_size });
     let hash = U64::new(hash);
     Ok(match version {
         Version::V1 => Vec::from(
-            HeaderV1 {
-                prefix,
-                uncompressed_size: U32::new(small_uncompressed?),
-                hash,
-            }
-            .as_bytes(),
+            HeaderV1 { prefix, uncompressed_size: U32::new(small_uncompressed?), hash }.as_bytes(),
         ),
         Version::V2 => {
-            let total = u32::try_from(total_size).map_err(|_| Error::TotalSizeLimit {
-                version,
-                size: total_size,
-            })?;
+            let total = u32::try_from(total_size)
+                .map_err(|_| Error::TotalSizeLimit { version, size: total_size })?;
             Vec::from(
                 HeaderV2 {
                     prefix,
@@ -250,14 +222,8 @@ mod tests {
     #[test]
     fn sizes_beyond_32_bits_need_version_3() {
         for version in [Version::V1, Version::V2] {
-            let error = Error::UncompressedSizeLimit {
-                version,
-                size: FOUR_GIB,
-            };
-            assert_eq!(
-                check_uncompressed_size(version, FOUR_GIB),
-                Err(error.clone())
-            );
+            let error = Error::UncompressedSizeLimit { version, size: FOUR_GIB };
+            assert_eq!(check_uncompressed_size(version, FOUR_GIB), Err(error.clone()));
             assert_eq!(check_uncompressed_size(version, FOUR_GIB - 1), Ok(()));
             let bytes = header_bytes(version, Method::ZSTD, 100, FOUR_GIB, 0);
             assert_eq!(bytes, Err(error));
@@ -265,10 +231,7 @@ mod tests {
         assert_eq!(check_uncompressed_size(Version::V3, FOUR_GIB), Ok(()));
 
         let write = |version| header_bytes(version, Method::ZSTD, FOUR_GIB, 1, 0).map(drop);
-        let error = Error::TotalSizeLimit {
-            version: Version::V2,
-            size: FOUR_GIB,
-        };
+        let error = Error::TotalSizeLimit { version: Version::V2, size: FOUR_GIB };
         assert_eq!(write(Version::V2), Err(error));
         assert_eq!(write(Version::V1), Ok(()));
         assert_eq!(write(Version::V3), Ok(()));

@@ -146,14 +146,8 @@ mod tests {
 
     #[test]
     fn codecs_follow_the_features() {
-        assert_eq!(
-            Method::ZLIB.codec().is_some(),
-            cfg!(feature = "miniz_oxide")
-        );
-        assert_eq!(
-            Method::ZSTD.codec().is_some(),
-            cfg!(any(feature = "zstd", feature = "ruzstd"))
-        );
+        assert_eq!(Method::ZLIB.codec().is_some(), cfg!(feature = "miniz_oxide"));
+        assert_eq!(Method::ZSTD.codec().is_some(), cfg!(any(feature = "zstd", feature = "ruzstd")));
         #[cfg(feature = "zstd")]
         assert_eq!(Method::ZSTD.codec(), Some(Codec::Libzstd));
         assert_eq!(Method(2).codec(), None);

@@ -63,10 +63,7 @@ fn readable() -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 fn writable() -> Vec<Method> {
-    [Method::ZLIB, Method::ZSTD]
-        .into_iter()
-        .filter(|method| method.codec().is_some())
-        .collect()
+    [Method::ZLIB, Method::ZSTD].into_iter().filter(|method| method.codec().is_some()).collect()
 }
 
 const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
@@ -136,10 +133,7 @@ fn wrong_hash() {
         let stored = hash(&content) ^ 1;
         let header = Header::parse(&container, 1000).unwrap();
         container[header.header_len() - 8] ^= 1;
-        let error = Error::HashMismatch {
-            stored,
-            computed: hash(&content),
-        };
+        let error = Error::HashMismatch { stored, computed: hash(&content) };
         assert_eq!(decompress(&container, &Limits::default()), Err(error));
 
         let found = decompress_unverified(&container, &Limits::default()).unwrap();
@@ -150,10 +144,7 @@ fn wrong_hash() {
 
 #[test]
 fn hash_of_leading_zeros_is_printed_in_full() {
-    let error = Error::HashMismatch {
-        stored: 0xab,
-        computed: u64::MAX,
-    };
+    let error = Error::HashMismatch { stored: 0xab, computed: u64::MAX };
     assert_eq!(
         error.to_string(),
         "compressed bundle hash mismatch: 0x00000000000000ab in the header, \
@@ -167,10 +158,7 @@ fn limit_is_inclusive_and_checked_first() {
         let size = content.len() as u64;
         let limits = |max| Limits::default().with_max_uncompressed(max);
         assert!(decompress(&container, &limits(size)).is_ok());
-        let error = Error::TooLarge {
-            uncompressed_size: size,
-            max: size - 1,
-        };
+        let error = Error::TooLarge { uncompressed_size: size, max: size - 1 };
         assert_eq!(decompress(&container, &limits(size - 1)), Err(error));
     }
     // The claim alone is enough, whatever the payload.
@@ -179,10 +167,7 @@ fn limit_is_inclusive_and_checked_first() {
     claim[16..24].fill(0xFF);
     assert_eq!(
         decompress(&claim, &Limits::default()),
-        Err(Error::TooLarge {
-            uncompressed_size: u64::MAX,
-            max: 2 << 30
-        })
+        Err(Error::TooLarge { uncompressed_size: u64::MAX, max: 2 << 30 })
     );
 }
 
@@ -202,11 +187,7 @@ fn total_size_that_cuts_the_stream_or_leaves_bytes() {
     long.push(0);
     assert_eq!(
         decompress(&long, &Limits::default()),
-        Err(Error::TrailingBytes {
-            method: Method::ZSTD,
-            offset: 0x98,
-            end: 0x99
-        })
+        Err(Error::TrailingBytes { method: Method::ZSTD, offset: 0x98, end: 0x99 })
     );
 }
 
@@ -215,34 +196,26 @@ fn missing_codec() {
     for (container, method) in [(container(V2), Method::ZSTD), (bytes(ABC_V2), Method::ZLIB)] {
         if method.codec().is_none() {
             let error = Error::CodecNotCompiled { method };
-            assert_eq!(
-                decompress(&container, &Limits::default()),
-                Err(error.clone())
-            );
+            assert_eq!(decompress(&container, &Limits::default()), Err(error.clone()));
             let options = WriteOptions::default().with_method(method);
             assert_eq!(compress(b"abc", &options), Err(error));
         }
     }
     let method = Method(7);
     let options = WriteOptions::default().with_method(method);
-    assert_eq!(
-        compress(b"abc", &options),
-        Err(Error::UnknownMethod { method })
-    );
+    assert_eq!(compress(b"abc", &options), Err(Error::UnknownMethod { method }));
 }
 
 #[test]
 fn what_is_written_is_read() {
-    let large: Vec<u8> = (0..200_000_u32)
-        .flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes())
-        .collect();
+    let large: Vec<u8> =
+        (0..200_000_u32).flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes()).collect();
     for method in writable() {
         for version in VERSIONS {
             for data in [&b""[..], b"a", &bytes(PLAIN), &large[..70_000]] {
                 for level in [None, Some(-7), Some(0), Some(1), Some(9), Some(99)] {
-                    let mut options = WriteOptions::default()
-                        .with_version(version)
-                        .with_method(method);
+                    let mut options =
+                        WriteOptions::default().with_version(version).with_method(method);
                     options.level = level;
                     let container = compress(data, &options).unwrap();
                     let found = decompress(&container, &Limits::default()).unwrap();
@@ -260,9 +233,8 @@ fn what_is_written_is_read() {
 /// Also for data that is long enough for a thread of its own, and for several workers.
 #[test]
 fn threads_do_not_change_the_bytes() {
-    let data: Vec<u8> = (0..300_000_u32)
-        .flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes())
-        .collect();
+    let data: Vec<u8> =
+        (0..300_000_u32).flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes()).collect();
     for method in writable() {
         let options = WriteOptions::default().with_method(method).with_level(1);
         let one = compress(&data, &options).unwrap();

@@ -69,14 +69,8 @@ fn truncated_header() {
     for header in [V1, V2, V3] {
         for len in 0..header.len() {
             let needed = if len < 8 { 8 } else { header.len() as u64 };
-            let error = Error::TruncatedHeader {
-                available: len as u64,
-                needed,
-            };
-            assert_eq!(
-                Header::parse(&header[..len], len as u64),
-                Err(error.clone())
-            );
+            let error = Error::TruncatedHeader { available: len as u64, needed };
+            assert_eq!(Header::parse(&header[..len], len as u64), Err(error.clone()));
             // The shorter of the two counts, whichever it is.
             assert_eq!(Header::parse(&header[..len], 1 << 40), Err(error.clone()));
             if len >= 8 {
@@ -91,15 +85,10 @@ fn unknown_version() {
     for version in [0, 4, 255] {
         assert_eq!(
             Header::parse(&with(V2, 4, version), 1000),
-            Err(Error::UnknownVersion {
-                version: version.into()
-            })
+            Err(Error::UnknownVersion { version: version.into() })
         );
     }
-    assert_eq!(
-        Header::parse(&with(V2, 5, 1), 1000),
-        Err(Error::UnknownVersion { version: 0x102 })
-    );
+    assert_eq!(Header::parse(&with(V2, 5, 1), 1000), Err(Error::UnknownVersion { version: 0x102 }));
 }
 
 #[test]
@@ -110,9 +99,7 @@ fn unknown_method() {
     );
     assert_eq!(
         Header::parse(&with(V1, 7, 1), 1000),
-        Err(Error::UnknownMethod {
-            method: Method(0x100)
-        })
+        Err(Error::UnknownMethod { method: Method(0x100) })
     );
 }
 
@@ -121,20 +108,14 @@ fn total_size_less_than_the_header() {
     for total_size in 0..24 {
         assert_eq!(
             Header::parse(&with(V2, 8, total_size), 1000),
-            Err(Error::TotalSizeTooSmall {
-                total_size: total_size.into(),
-                header_len: 24
-            })
+            Err(Error::TotalSizeTooSmall { total_size: total_size.into(), header_len: 24 })
         );
     }
     assert!(Header::parse(&with(V2, 8, 24), 1000).is_ok());
     let v3 = with(V3, 12, 0);
     assert_eq!(
         Header::parse(&with(&v3, 8, 31), 1000),
-        Err(Error::TotalSizeTooSmall {
-            total_size: 31,
-            header_len: 32
-        })
+        Err(Error::TotalSizeTooSmall { total_size: 31, header_len: 32 })
     );
 }
 
@@ -143,10 +124,7 @@ fn total_size_beyond_the_data() {
     assert!(Header::parse(V2, 0x40).is_ok());
     assert_eq!(
         Header::parse(V2, 0x3F),
-        Err(Error::Truncated {
-            total_size: 0x40,
-            available: 0x3F
-        })
+        Err(Error::Truncated { total_size: 0x40, available: 0x3F })
     );
     let v3: Vec<u8> = V3
         .iter()
@@ -155,10 +133,7 @@ fn total_size_beyond_the_data() {
         .collect();
     assert_eq!(
         Header::parse(&v3, u64::MAX - 1),
-        Err(Error::Truncated {
-            total_size: u64::MAX,
-            available: u64::MAX - 1
-        })
+        Err(Error::Truncated { total_size: u64::MAX, available: u64::MAX - 1 })
     );
 }
 
@@ -170,10 +145,7 @@ fn messages_name_format_and_field() {
         message(&V2[..10], 10),
         "compressed bundle header is truncated: 10 bytes, 24 needed"
     );
-    assert_eq!(
-        message(V2, 60),
-        "compressed bundle is truncated: total size of 64 bytes, 60 there"
-    );
+    assert_eq!(message(V2, 60), "compressed bundle is truncated: total size of 64 bytes, 60 there");
     assert_eq!(
         message(&with(V2, 6, 9), 64),
         "compressed bundle method 9 is unknown, expected 0 (zlib) or 1 (zstd)"

@@ -17,25 +17,11 @@ const fn gcn(
     aliases: &'static [&'static str],
     features: Features,
 ) -> Processor {
-    Processor {
-        name,
-        aliases,
-        family: Family::AmdGcn,
-        features,
-        covers: &[],
-        retired: false,
-    }
+    Processor { name, aliases, family: Family::AmdGcn, features, covers: &[], retired: false }
 }
 
 const fn retired(name: &'static str, features: Features) -> Processor {
-    Processor {
-        name,
-        aliases: &[],
-        family: Family::AmdGcn,
-        features,
-        covers: &[],
-        retired: true,
-    }
+    Processor { name, aliases: &[], family: Family::AmdGcn, features, covers: &[], retired: true }
 }
 
 const fn generic(
@@ -43,25 +29,11 @@ const fn generic(
     features: Features,
     covers: &'static [&'static str],
 ) -> Processor {
-    Processor {
-        name,
-        aliases: &[],
-        family: Family::AmdGcn,
-        features,
-        covers,
-        retired: false,
-    }
+    Processor { name, aliases: &[], family: Family::AmdGcn, features, covers, retired: false }
 }
 
 const fn r600(name: &'static str, aliases: &'static [&'static str]) -> Processor {
-    Processor {
-        name,
-        aliases,
-        family: Family::R600,
-        features: NONE,
-        covers: &[],
-        retired: false,
-    }
+    Processor { name, aliases, family: Family::R600, features: NONE, covers: &[], retired: false }
 }
 
 /// Processors of `amdgcn` triples.
@@ -120,23 +92,13 @@ pub(crate) static AMDGCN: &[Processor] = &[
     gcn("gfx1250", &[], SRAMECC),
     gcn("gfx1251", &[], SRAMECC),
     gcn("gfx1310", &[], NONE),
-    generic(
-        "gfx9-generic",
-        XNACK,
-        &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"],
-    ),
+    generic("gfx9-generic", XNACK, &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"]),
     generic("gfx9-4-generic", BOTH, &["gfx942", "gfx950"]),
-    generic(
-        "gfx10-1-generic",
-        XNACK,
-        &["gfx1010", "gfx1011", "gfx1012", "gfx1013"],
-    ),
+    generic("gfx10-1-generic", XNACK, &["gfx1010", "gfx1011", "gfx1012", "gfx1013"]),
     generic(
         "gfx10-3-generic",
         NONE,
-        &[
-            "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036",
-        ],
+        &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"],
     ),
     generic(
         "gfx11-generic",

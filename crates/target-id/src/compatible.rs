@@ -64,10 +64,7 @@ pub fn compatible_with_options(code_object: &Target, target: &Target, options: O
     if let Some((a, b)) = kinds
         && !a.compatible_with(b, options.hip_openmp)
     {
-        return Verdict::KindMismatch {
-            code_object: a.clone(),
-            target: b.clone(),
-        };
+        return Verdict::KindMismatch { code_object: a.clone(), target: b.clone() };
     }
     if let Some(verdict) = portable(code_object, target) {
         return verdict;
@@ -75,20 +72,11 @@ pub fn compatible_with_options(code_object: &Target, target: &Target, options: O
     if let Some((a, b)) = triples
         && !fitting_triple
     {
-        return Verdict::TripleMismatch {
-            code_object: a.clone(),
-            target: b.clone(),
-        };
+        return Verdict::TripleMismatch { code_object: a.clone(), target: b.clone() };
     }
     match (code_object.target_id(), target.target_id()) {
-        (Err(error), _) => Verdict::Unparsable {
-            side: Side::CodeObject,
-            error,
-        },
-        (_, Err(error)) => Verdict::Unparsable {
-            side: Side::Target,
-            error,
-        },
+        (Err(error), _) => Verdict::Unparsable { side: Side::CodeObject, error },
+        (_, Err(error)) => Verdict::Unparsable { side: Side::Target, error },
         (Ok(a), Ok(b)) => {
             let on_amdgpu = [code_object, target]
                 .iter()
@@ -114,9 +102,7 @@ fn portable(code_object: &Target, target: &Target) -> Option<Verdict> {
         Some(info) => info.family() == Family::AmdGcn && !info.is_generic(),
         None => id.processor().starts_with("gfx"),
     };
-    is_processor.then(|| Verdict::PortableCovers {
-        processor: id.processor().to_owned(),
-    })
+    is_processor.then(|| Verdict::PortableCovers { processor: id.processor().to_owned() })
 }
 
 fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Verdict {
@@ -133,11 +119,9 @@ fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Ve
         && generic.covers().contains(&processor.name())
     {
         return match compare_features(code_object, target) {
-            Ok(any) => Verdict::GenericCovers {
-                generic: generic.name(),
-                processor: processor.name(),
-                any,
-            },
+            Ok(any) => {
+                Verdict::GenericCovers { generic: generic.name(), processor: processor.name(), any }
+            }
             Err(verdict) => verdict,
         };
     }
@@ -167,9 +151,7 @@ fn compare_features(code_object: &TargetId, target: &TargetId) -> Result<Vec<Fea
         while let Some((open, _)) = settings.next_if(|(other, _)| *other < feature) {
             any.push(open.clone());
         }
-        let theirs = settings
-            .next_if(|(other, _)| *other == feature)
-            .map(|(_, theirs)| theirs);
+        let theirs = settings.next_if(|(other, _)| *other == feature).map(|(_, theirs)| theirs);
         if more && theirs.is_none() {
             return Err(Verdict::TooManyFeatures {
                 feature: feature.clone(),
@@ -178,11 +160,8 @@ fn compare_features(code_object: &TargetId, target: &TargetId) -> Result<Vec<Fea
         }
         if theirs != Some(setting) && mismatch.is_none() {
             let feature = feature.clone();
-            mismatch = Some(Verdict::FeatureMismatch {
-                feature,
-                code_object: setting,
-                target: theirs,
-            });
+            mismatch =
+                Some(Verdict::FeatureMismatch { feature, code_object: setting, target: theirs });
         }
     }
     any.extend(settings.map(|(open, _)| open.clone()));

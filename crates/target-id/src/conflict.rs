@@ -69,22 +69,14 @@ pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict>
     let mut found = Vec::new();
     for (second, target) in ids.into_iter().enumerate() {
         let id = target.target_id().ok();
-        let canonical = id
-            .as_ref()
-            .map_or_else(|| target.id().into(), ToString::to_string);
-        let group = groups
-            .entry(group(target, id.as_ref()))
-            .or_insert_with(|| Seen {
-                first: second,
-                first_id: id.clone(),
-                by_id: BTreeMap::new(),
-            });
+        let canonical = id.as_ref().map_or_else(|| target.id().into(), ToString::to_string);
+        let group = groups.entry(group(target, id.as_ref())).or_insert_with(|| Seen {
+            first: second,
+            first_id: id.clone(),
+            by_id: BTreeMap::new(),
+        });
         if let Some(&first) = group.by_id.get(&canonical) {
-            found.push(Conflict {
-                first,
-                second,
-                kind: ConflictKind::Duplicate,
-            });
+            found.push(Conflict { first, second, kind: ConflictKind::Duplicate });
             continue;
         }
         group.by_id.insert(canonical, second);
@@ -108,11 +100,7 @@ fn group<'a>(target: &'a Target, id: Option<&TargetId>) -> Group<'a> {
             kind => kind,
         }),
         triple: target.triple().map(Triple::key),
-        sub: if id.is_some() {
-            ""
-        } else {
-            target.triple().map_or("", Triple::amdgpu_sub)
-        },
+        sub: if id.is_some() { "" } else { target.triple().map_or("", Triple::amdgpu_sub) },
         // Unreadable ones each get a group of their own text.
         processor: id.map_or_else(|| target.id().into(), |id| id.processor().into()),
     }

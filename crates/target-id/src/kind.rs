@@ -81,10 +81,7 @@ impl OffloadKind {
     }
 
     fn starts_like_hip(&self) -> bool {
-        self.as_str()
-            .as_bytes()
-            .get(..3)
-            .is_some_and(|start| start.eq_ignore_ascii_case(b"hip"))
+        self.as_str().as_bytes().get(..3).is_some_and(|start| start.eq_ignore_ascii_case(b"hip"))
     }
 }
 
@@ -101,9 +98,7 @@ mod tests {
 
     #[test]
     fn every_name_survives() {
-        for name in [
-            "host", "openmp", "hip", "hipv4", "cuda", "sycl", "HIP", "", "hip v5", "é",
-        ] {
+        for name in ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "HIP", "", "hip v5", "é"] {
             assert_eq!(OffloadKind::parse(name).as_str(), name);
             assert_eq!(OffloadKind::parse(name).to_string(), name);
         }

@@ -43,9 +43,7 @@ impl Processor {
             Family::R600 => R600,
             Family::Nvptx | Family::Intel | Family::AmdSpirv => return None,
         };
-        table
-            .iter()
-            .find(|processor| processor.name == name || processor.aliases.contains(&name))
+        table.iter().find(|processor| processor.name == name || processor.aliases.contains(&name))
     }
 
     /// The primary name, the one canonical target IDs use.
@@ -98,9 +96,7 @@ impl Processor {
     /// The generic processor whose code runs on this one, if there is one.
     #[must_use]
     pub fn covered_by(&self) -> Option<&'static Self> {
-        AMDGCN
-            .iter()
-            .find(|generic| generic.covers.contains(&self.name))
+        AMDGCN.iter().find(|generic| generic.covers.contains(&self.name))
     }
 
     /// Whether LLVM has dropped the processor (`gfx940`, `gfx941`). Older libraries carry it.
@@ -166,9 +162,9 @@ pub fn is_known_processor(name: &str) -> bool {
 #[must_use]
 pub fn bundler_accepts(name: &str) -> bool {
     match processor_family(name) {
-        Some(Family::AmdGcn) => AMDGCN
-            .iter()
-            .any(|processor| processor.name == name && !processor.retired),
+        Some(Family::AmdGcn) => {
+            AMDGCN.iter().any(|processor| processor.name == name && !processor.retired)
+        }
         Some(Family::R600) => false,
         Some(_) => true,
         None => name == GENERIC,
@@ -224,11 +220,7 @@ mod tests {
             }
         }
         for name in ["gfx803", "gfx908", "gfx90a", "gfx940", "gfx9-generic"] {
-            assert_eq!(
-                Processor::amdgpu(name).unwrap().covered_by(),
-                None,
-                "{name}"
-            );
+            assert_eq!(Processor::amdgpu(name).unwrap().covered_by(), None, "{name}");
         }
     }
 
@@ -260,9 +252,8 @@ mod tests {
         ] {
             assert!(!bundler_accepts(name), "{name}");
         }
-        let accepted: Vec<_> = amdgpu_processors()
-            .filter(|processor| bundler_accepts(processor.name()))
-            .collect();
+        let accepted: Vec<_> =
+            amdgpu_processors().filter(|processor| bundler_accepts(processor.name())).collect();
         assert_eq!(accepted.len(), AMDGCN.len() - 2);
     }
 }

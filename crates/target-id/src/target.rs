@@ -25,11 +25,7 @@ impl Target {
     /// Puts the parts together. Nothing is checked.
     #[must_use]
     pub fn new(kind: Option<OffloadKind>, triple: Option<Triple>, id: &str) -> Self {
-        Self {
-            kind,
-            triple,
-            id: id.to_owned(),
-        }
+        Self { kind, triple, id: id.to_owned() }
     }
 
     /// The offload kind, unless left open.
@@ -92,14 +88,8 @@ mod tests {
             Target::new(kind(), triple(), "gfx906").to_string(),
             "hip-amdgcn-amd-amdhsa--gfx906"
         );
-        assert_eq!(
-            Target::new(None, triple(), "gfx906").to_string(),
-            "amdgcn-amd-amdhsa--gfx906"
-        );
-        assert_eq!(
-            Target::new(kind(), None, "gfx906").to_string(),
-            "hip-gfx906"
-        );
+        assert_eq!(Target::new(None, triple(), "gfx906").to_string(), "amdgcn-amd-amdhsa--gfx906");
+        assert_eq!(Target::new(kind(), None, "gfx906").to_string(), "hip-gfx906");
         assert_eq!(Target::new(None, None, "gfx906").to_string(), "gfx906");
         let host = Target::new(
             Some(OffloadKind::Host),
@@ -112,24 +102,9 @@ mod tests {
     #[test]
     fn the_triple_decides_the_family() {
         let id = |triple, id| Target::new(None, Some(Triple::parse(triple)), id).target_id();
-        assert_eq!(
-            id("amdgcn-amd-amdhsa", "tahiti").unwrap().processor(),
-            "gfx600"
-        );
-        assert_eq!(
-            id("nvptx64-nvidia-cuda", "tahiti").unwrap().processor(),
-            "tahiti"
-        );
-        assert_eq!(
-            Target::new(None, None, "tahiti")
-                .target_id()
-                .unwrap()
-                .processor(),
-            "gfx600"
-        );
-        assert_eq!(
-            Target::new(None, None, "").target_id(),
-            Err(Error::EmptyProcessor)
-        );
+        assert_eq!(id("amdgcn-amd-amdhsa", "tahiti").unwrap().processor(), "gfx600");
+        assert_eq!(id("nvptx64-nvidia-cuda", "tahiti").unwrap().processor(), "tahiti");
+        assert_eq!(Target::new(None, None, "tahiti").target_id().unwrap().processor(), "gfx600");
+        assert_eq!(Target::new(None, None, "").target_id(), Err(Error::EmptyProcessor));
     }
 }

@@ -109,9 +109,8 @@ impl TargetId {
     /// [`Error::EmptyProcessor`], [`Error::EmptyFeature`], [`Error::DuplicateFeature`] or
     /// [`Error::UnsupportedFeature`].
     pub fn parse_v3(text: &str) -> Result<Self, Error> {
-        let (name, rest) = text
-            .split_once('+')
-            .map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let (name, rest) =
+            text.split_once('+').map_or((text, None), |(name, rest)| (name, Some(rest)));
         if name.is_empty() {
             return Err(Error::EmptyProcessor);
         }
@@ -123,11 +122,7 @@ impl TargetId {
                 return Err(Error::EmptyFeature { offset });
             }
             let feature = Feature::parse(if word == "sram-ecc" { "sramecc" } else { word });
-            listed.push(Listed {
-                feature,
-                setting: Setting::On,
-                offset,
-            });
+            listed.push(Listed { feature, setting: Setting::On, offset });
             offset = offset.saturating_add(word.len()).saturating_add(1);
         }
         let mut features = check(listed, info)?;
@@ -138,35 +133,22 @@ impl TargetId {
             }
         }
         features.sort();
-        Ok(Self {
-            processor: info.map_or(name, |info| info.name()).to_owned(),
-            info,
-            features,
-        })
+        Ok(Self { processor: info.map_or(name, |info| info.name()).to_owned(), info, features })
     }
 
     /// An AMD GPU processor of the tables: features must be its own.
     fn known(info: &'static Processor, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
         let features = read_features(features, Some(info))?;
-        Ok(Self {
-            processor: info.name().to_owned(),
-            info: Some(info),
-            features,
-        })
+        Ok(Self { processor: info.name().to_owned(), info: Some(info), features })
     }
 
     /// A processor whose target IDs have no features.
     fn opaque(name: &str, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
         match features {
-            Some(FeatureText { offset, .. }) => Err(Error::FeaturesNotAllowed {
-                processor: name.to_owned(),
-                offset,
-            }),
-            None => Ok(Self {
-                processor: name.to_owned(),
-                info: None,
-                features: Vec::new(),
-            }),
+            Some(FeatureText { offset, .. }) => {
+                Err(Error::FeaturesNotAllowed { processor: name.to_owned(), offset })
+            }
+            None => Ok(Self { processor: name.to_owned(), info: None, features: Vec::new() }),
         }
     }
 
@@ -175,17 +157,10 @@ impl TargetId {
             && let Ok(old) = Self::parse_v3(name)
             && old.info.is_some()
         {
-            return Err(Error::OldSpelling {
-                text: text.to_owned(),
-                current: old.to_string(),
-            });
+            return Err(Error::OldSpelling { text: text.to_owned(), current: old.to_string() });
         }
         let features = read_features(features, None)?;
-        Ok(Self {
-            processor: name.to_owned(),
-            info: None,
-            features,
-        })
+        Ok(Self { processor: name.to_owned(), info: None, features })
     }
 
     /// The processor: its primary name if this crate knows it, else the name as written.
@@ -202,27 +177,19 @@ impl TargetId {
 
     /// The features that are set, in alphabetical order.
     pub fn features(&self) -> impl ExactSizeIterator<Item = (&Feature, Setting)> {
-        self.features
-            .iter()
-            .map(|(feature, setting)| (feature, *setting))
+        self.features.iter().map(|(feature, setting)| (feature, *setting))
     }
 
     /// How a feature is set; `None` means *any*.
     #[must_use]
     pub fn setting(&self, feature: &Feature) -> Option<Setting> {
-        self.features
-            .iter()
-            .find(|(known, _)| known == feature)
-            .map(|(_, setting)| *setting)
+        self.features.iter().find(|(known, _)| known == feature).map(|(_, setting)| *setting)
     }
 
     /// Which of the known features are set, on or off.
     #[must_use]
     pub fn specified(&self) -> Features {
-        self.features
-            .iter()
-            .map(|(feature, _)| feature.flag())
-            .collect()
+        self.features.iter().map(|(feature, _)| feature.flag()).collect()
     }
 }
 
@@ -239,10 +206,7 @@ fn split(text: &str) -> Result<(&str, Option<FeatureText<'_>>), Error> {
     if name.is_empty() {
         return Err(Error::EmptyProcessor);
     }
-    let features = FeatureText {
-        text: features,
-        offset: name.len().saturating_add(1),
-    };
+    let features = FeatureText { text: features, offset: name.len().saturating_add(1) };
     Ok((name, (!features.text.is_empty()).then_some(features)))
 }
 
@@ -270,19 +234,12 @@ fn read_features(
         } else if word.is_empty() {
             return Err(Error::EmptyFeature { offset });
         } else {
-            return Err(Error::MissingSign {
-                feature: word.to_owned(),
-                offset,
-            });
+            return Err(Error::MissingSign { feature: word.to_owned(), offset });
         };
         if name.is_empty() {
             return Err(Error::EmptyFeature { offset });
         }
-        listed.push(Listed {
-            feature: Feature::parse(name),
-            setting,
-            offset,
-        });
+        listed.push(Listed { feature: Feature::parse(name), setting, offset });
         offset = offset.saturating_add(word.len()).saturating_add(1);
     }
     check(listed, info)
@@ -297,11 +254,7 @@ fn check(
         && let Some(other) = listed.iter().find(|listed| !info.supports(&listed.feature))
     {
         let (processor, feature) = (info.name().to_owned(), other.feature.to_string());
-        return Err(Error::UnsupportedFeature {
-            processor,
-            feature,
-            offset: other.offset,
-        });
+        return Err(Error::UnsupportedFeature { processor, feature, offset: other.offset });
     }
     // Stable, so that of two equal features the second one is the later one in the text.
     listed.sort_by(|a, b| a.feature.cmp(&b.feature));
@@ -313,10 +266,7 @@ fn check(
             });
         }
     }
-    Ok(listed
-        .into_iter()
-        .map(|listed| (listed.feature, listed.setting))
-        .collect())
+    Ok(listed.into_iter().map(|listed| (listed.feature, listed.setting)).collect())
 }
 
 impl fmt::Display for TargetId {

@@ -38,9 +38,7 @@ impl Triple {
     /// The triple a text is. Never fails.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-        }
+        Self { text: text.to_owned() }
     }
 
     /// The whole text, unchanged.
@@ -85,9 +83,7 @@ impl Triple {
     /// spelling of the architecture is kept.
     #[must_use]
     pub fn normalized(&self) -> Self {
-        Self {
-            text: normalize::normalize(&self.text, 4),
-        }
+        Self { text: normalize::normalize(&self.text, 4) }
     }
 
     /// The triple as `clang-offload-bundler` writes it into bundle entry IDs: the normal
@@ -182,11 +178,7 @@ impl Triple {
             vendor,
             os,
             environment,
-            format: if format.is_empty() {
-                fields::default_format(parsed, os)
-            } else {
-                format
-            },
+            format: if format.is_empty() { fields::default_format(parsed, os) } else { format },
         };
         key.arch.name = match key.arch.name {
             "thumb" => "arm",

@@ -108,21 +108,14 @@ impl Verdict {
     /// code counts.
     #[must_use]
     pub fn is_compatible(&self) -> bool {
-        self.is_strict()
-            || matches!(
-                self,
-                Self::GenericCovers { .. } | Self::PortableCovers { .. }
-            )
+        self.is_strict() || matches!(self, Self::GenericCovers { .. } | Self::PortableCovers { .. })
     }
 
     /// Whether the rule of `clang-offload-bundler` says yes. It knows nothing of what
     /// generic and portable code runs on.
     #[must_use]
     pub fn is_strict(&self) -> bool {
-        matches!(
-            self,
-            Self::Exact | Self::SameProcessor | Self::FeaturesCompatible { .. }
-        )
+        matches!(self, Self::Exact | Self::SameProcessor | Self::FeaturesCompatible { .. })
     }
 
     /// A number to order code objects for one target by, best match first: small is good.
@@ -169,9 +162,7 @@ impl Verdict {
             Self::FeatureMismatch { target: None, .. } => {
                 "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's ANY value"
             }
-            Self::FeatureMismatch {
-                target: Some(_), ..
-            } => {
+            Self::FeatureMismatch { target: Some(_), .. } => {
                 "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's non-ANY value"
             }
         }
@@ -187,11 +178,7 @@ impl fmt::Display for Verdict {
                 f.write_str("the code object runs with ")?;
                 write_any(f, any)
             }
-            Self::GenericCovers {
-                generic,
-                processor,
-                any,
-            } => {
+            Self::GenericCovers { generic, processor, any } => {
                 write!(f, "code for {generic} runs on {processor}")?;
                 if any.is_empty() {
                     return Ok(());
@@ -205,61 +192,32 @@ impl fmt::Display for Verdict {
                     "the code object is portable and is compiled for {processor} when it is loaded"
                 )
             }
-            Self::KindMismatch {
-                code_object,
-                target,
-            } => {
-                write!(
-                    f,
-                    "the code object is for {code_object}, the target is for {target}"
-                )
+            Self::KindMismatch { code_object, target } => {
+                write!(f, "the code object is for {code_object}, the target is for {target}")
             }
-            Self::TripleMismatch {
-                code_object,
-                target,
-            } => {
+            Self::TripleMismatch { code_object, target } => {
                 write!(
                     f,
                     "the code object's triple is \"{code_object}\", the target's \"{target}\""
                 )
             }
-            Self::ProcessorMismatch {
-                code_object,
-                target,
-            } => {
-                write!(
-                    f,
-                    "the code object is for {code_object}, the device is {target}"
-                )
+            Self::ProcessorMismatch { code_object, target } => {
+                write!(f, "the code object is for {code_object}, the device is {target}")
             }
-            Self::FeatureMismatch {
-                feature,
-                code_object,
-                target: Some(target),
-            } => {
+            Self::FeatureMismatch { feature, code_object, target: Some(target) } => {
                 write!(
                     f,
                     "the code object needs {feature} {code_object}, the device has it {target}"
                 )
             }
-            Self::FeatureMismatch {
-                feature,
-                code_object,
-                target: None,
-            }
-            | Self::TooManyFeatures {
-                feature,
-                code_object,
-            } => {
+            Self::FeatureMismatch { feature, code_object, target: None }
+            | Self::TooManyFeatures { feature, code_object } => {
                 write!(
                     f,
                     "the code object needs {feature} {code_object}, the target leaves it open"
                 )
             }
-            Self::Unparsable {
-                side,
-                error: Error::EmptyProcessor,
-            } => {
+            Self::Unparsable { side, error: Error::EmptyProcessor } => {
                 write!(f, "the {side} has no processor")
             }
             Self::Unparsable { side, error } => write!(f, "the {side} cannot be compared: {error}"),

@@ -7,11 +7,7 @@ use target_id::{
 };
 
 fn target(kind: &str, triple: &str, id: &str) -> Target {
-    Target::new(
-        Some(OffloadKind::parse(kind)),
-        Some(Triple::parse(triple)),
-        id,
-    )
+    Target::new(Some(OffloadKind::parse(kind)), Some(Triple::parse(triple)), id)
 }
 
 fn hip(id: &str) -> Target {
@@ -28,14 +24,7 @@ fn verdict(code_object: &str, device: &str) -> Verdict {
 
 #[test]
 fn exact() {
-    for id in [
-        "gfx906",
-        "gfx906:xnack+",
-        "",
-        "gfx999",
-        "gfx906:broken",
-        "gfx906+xnack",
-    ] {
+    for id in ["gfx906", "gfx906:xnack+", "", "gfx999", "gfx906:broken", "gfx906+xnack"] {
         assert_eq!(verdict(id, id), Verdict::Exact, "{id}");
         assert_eq!(compatible(&hip(id), &open(id)), Verdict::Exact, "{id}");
     }
@@ -57,10 +46,7 @@ fn same_processor() {
         assert_eq!(verdict(b, a), Verdict::SameProcessor, "{b} {a}");
     }
     assert_eq!(
-        compatible(
-            &hip("gfx906"),
-            &target("hipv4", "amdgcn-amd-amdhsa-", "gfx906")
-        ),
+        compatible(&hip("gfx906"), &target("hipv4", "amdgcn-amd-amdhsa-", "gfx906")),
         Verdict::SameProcessor
     );
 }
@@ -71,18 +57,9 @@ fn features_left_open() {
         any: names.iter().map(|name| Feature::parse(name)).collect(),
     };
     assert_eq!(verdict("gfx90a", "gfx90a:xnack+"), any(&["xnack"]));
-    assert_eq!(
-        verdict("gfx90a", "gfx90a:xnack+:sramecc-"),
-        any(&["sramecc", "xnack"])
-    );
-    assert_eq!(
-        verdict("gfx90a:xnack+", "gfx90a:xnack+:sramecc-"),
-        any(&["sramecc"])
-    );
-    assert_eq!(
-        verdict("gfx90a:sramecc-", "gfx90a:xnack+:sramecc-"),
-        any(&["xnack"])
-    );
+    assert_eq!(verdict("gfx90a", "gfx90a:xnack+:sramecc-"), any(&["sramecc", "xnack"]));
+    assert_eq!(verdict("gfx90a:xnack+", "gfx90a:xnack+:sramecc-"), any(&["sramecc"]));
+    assert_eq!(verdict("gfx90a:sramecc-", "gfx90a:xnack+:sramecc-"), any(&["xnack"]));
     assert_eq!(verdict("gfx9999:b+", "gfx9999:a+:b+:c-"), any(&["a", "c"]));
 }
 
@@ -97,37 +74,23 @@ fn feature_mismatches() {
         verdict("gfx90a:xnack+", "gfx90a:xnack-"),
         mismatch("xnack", Setting::On, Some(Setting::Off))
     );
-    assert_eq!(
-        verdict("gfx90a:sramecc+", "gfx90a:xnack-"),
-        mismatch("sramecc", Setting::On, None)
-    );
+    assert_eq!(verdict("gfx90a:sramecc+", "gfx90a:xnack-"), mismatch("sramecc", Setting::On, None));
     assert_eq!(
         verdict("gfx90a:sramecc-:xnack+", "gfx90a:sramecc+:xnack-"),
         mismatch("sramecc", Setting::Off, Some(Setting::On))
     );
-    let many = |feature| Verdict::TooManyFeatures {
-        feature,
-        code_object: Setting::On,
-    };
+    let many = |feature| Verdict::TooManyFeatures { feature, code_object: Setting::On };
     assert_eq!(verdict("gfx90a:xnack+", "gfx90a"), many(Feature::Xnack));
-    assert_eq!(
-        verdict("gfx90a:sramecc+:xnack+", "gfx90a:sramecc-"),
-        many(Feature::Xnack)
-    );
-    assert_eq!(
-        verdict("gfx90a:sramecc+:xnack+", "gfx90a:xnack+"),
-        many(Feature::Sramecc)
-    );
+    assert_eq!(verdict("gfx90a:sramecc+:xnack+", "gfx90a:sramecc-"), many(Feature::Xnack));
+    assert_eq!(verdict("gfx90a:sramecc+:xnack+", "gfx90a:xnack+"), many(Feature::Sramecc));
 }
 
 #[test]
 fn kinds_and_triples() {
     let a = hip("gfx906");
     let openmp = target("openmp", "amdgcn-amd-amdhsa-", "gfx906");
-    let kinds = Verdict::KindMismatch {
-        code_object: OffloadKind::Hip,
-        target: OffloadKind::OpenMp,
-    };
+    let kinds =
+        Verdict::KindMismatch { code_object: OffloadKind::Hip, target: OffloadKind::OpenMp };
     assert_eq!(compatible(&a, &openmp), kinds);
     assert_eq!(
         compatible_with_options(&a, &openmp, Options::default().hip_openmp(true)),
@@ -136,13 +99,7 @@ fn kinds_and_triples() {
 
     let pal = target("hip", "amdgcn-amd-amdpal-", "gfx906");
     let (code_object, target) = (a.triple().unwrap().clone(), pal.triple().unwrap().clone());
-    assert_eq!(
-        compatible(&a, &pal),
-        Verdict::TripleMismatch {
-            code_object,
-            target
-        }
-    );
+    assert_eq!(compatible(&a, &pal), Verdict::TripleMismatch { code_object, target });
 }
 
 /// `clang-offload-bundler` 22 does not match these either.
@@ -151,19 +108,10 @@ fn no_target_id_matches_only_exactly() {
     let verdict = compatible(&hip(""), &target("hipv4", "amdgcn-amd-amdhsa-", ""));
     assert_eq!(
         verdict,
-        Verdict::Unparsable {
-            side: Side::CodeObject,
-            error: Error::EmptyProcessor
-        }
+        Verdict::Unparsable { side: Side::CodeObject, error: Error::EmptyProcessor }
     );
     let verdict = compatible(&hip("gfx906"), &hip(""));
-    assert_eq!(
-        verdict,
-        Verdict::Unparsable {
-            side: Side::Target,
-            error: Error::EmptyProcessor
-        }
-    );
+    assert_eq!(verdict, Verdict::Unparsable { side: Side::Target, error: Error::EmptyProcessor });
     let host = |arch| target("host", arch, "");
     assert_eq!(
         compatible(&host("amd64--linux-gnu"), &host("x86_64-unknown-linux-gnu")),
@@ -173,24 +121,16 @@ fn no_target_id_matches_only_exactly() {
 
 #[test]
 fn processors() {
-    let differ = |a: &str, b: &str| Verdict::ProcessorMismatch {
-        code_object: a.into(),
-        target: b.into(),
-    };
+    let differ =
+        |a: &str, b: &str| Verdict::ProcessorMismatch { code_object: a.into(), target: b.into() };
     assert_eq!(verdict("gfx906", "gfx908"), differ("gfx906", "gfx908"));
     assert_eq!(verdict("tahiti", "verde"), differ("gfx600", "gfx601"));
     // LLVM drops both names and finds them equal.
     assert_eq!(verdict("gfx940", "gfx941"), differ("gfx940", "gfx941"));
     // Nothing real runs generic requests' code the other way round.
-    assert_eq!(
-        verdict("gfx906", "gfx9-generic"),
-        differ("gfx906", "gfx9-generic")
-    );
+    assert_eq!(verdict("gfx906", "gfx9-generic"), differ("gfx906", "gfx9-generic"));
     let nvptx = |id| target("openmp", "nvptx64-nvidia-cuda-", id);
-    assert_eq!(
-        compatible(&nvptx("sm_70"), &nvptx("sm_72")),
-        differ("sm_70", "sm_72")
-    );
+    assert_eq!(compatible(&nvptx("sm_70"), &nvptx("sm_72")), differ("sm_70", "sm_72"));
 }
 
 #[test]
@@ -200,10 +140,7 @@ fn generic_processors() {
         processor,
         any: any.to_vec(),
     };
-    assert_eq!(
-        verdict("gfx9-generic", "gfx906"),
-        covers("gfx9-generic", "gfx906", &[])
-    );
+    assert_eq!(verdict("gfx9-generic", "gfx906"), covers("gfx9-generic", "gfx906", &[]));
     assert_eq!(
         verdict("gfx9-4-generic", "gfx942:xnack+"),
         covers("gfx9-4-generic", "gfx942", &[Feature::Xnack])
@@ -217,21 +154,10 @@ fn generic_processors() {
 #[test]
 fn portable_code() {
     let portable = target("hip", "spirv64-amd-amdhsa-", "amdgcnspirv");
-    let covers = |processor: &str| Verdict::PortableCovers {
-        processor: processor.into(),
-    };
-    assert_eq!(
-        compatible(&portable, &hip("gfx90a:xnack+")),
-        covers("gfx90a")
-    );
-    assert_eq!(
-        compatible(&portable, &open("gfx90a:xnack+")),
-        covers("gfx90a")
-    );
-    assert_eq!(
-        compatible(&open("amdgcnspirv"), &hip("gfx9999")),
-        covers("gfx9999")
-    );
+    let covers = |processor: &str| Verdict::PortableCovers { processor: processor.into() };
+    assert_eq!(compatible(&portable, &hip("gfx90a:xnack+")), covers("gfx90a"));
+    assert_eq!(compatible(&portable, &open("gfx90a:xnack+")), covers("gfx90a"));
+    assert_eq!(compatible(&open("amdgcnspirv"), &hip("gfx9999")), covers("gfx9999"));
     for other in [
         open("sm_70"),
         open("gfx90a:broken"),
@@ -251,18 +177,12 @@ fn unusable_target_ids() {
     let old = verdict("gfx906+xnack", "gfx906:xnack+");
     assert!(matches!(
         old,
-        Verdict::Unparsable {
-            side: Side::CodeObject,
-            error: Error::OldSpelling { .. }
-        }
+        Verdict::Unparsable { side: Side::CodeObject, error: Error::OldSpelling { .. } }
     ));
     let broken = verdict("gfx906", "gfx906:xnack");
     assert!(matches!(
         broken,
-        Verdict::Unparsable {
-            side: Side::Target,
-            error: Error::MissingSign { .. }
-        }
+        Verdict::Unparsable { side: Side::Target, error: Error::MissingSign { .. } }
     ));
 }
 
@@ -279,10 +199,8 @@ fn best_match_first() {
         target("hip", "spirv64-amd-amdhsa-", "amdgcnspirv"),
         hip("gfx908"),
     ];
-    let ranks: Vec<u32> = best_first
-        .iter()
-        .map(|code| compatible(code, &hip(device)).rank())
-        .collect();
+    let ranks: Vec<u32> =
+        best_first.iter().map(|code| compatible(code, &hip(device)).rank()).collect();
     assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
     assert_eq!(ranks.last(), Some(&u32::MAX));
 }
@@ -292,12 +210,7 @@ fn sentences_and_debug_texts() {
     let not =
         "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's";
     for (code_object, device, sentence, debug) in [
-        (
-            "gfx90a",
-            "gfx90a",
-            "the IDs are the same",
-            "Compatible: Exact match:",
-        ),
+        ("gfx90a", "gfx90a", "the IDs are the same", "Compatible: Exact match:"),
         (
             "gfx90a:",
             "gfx90a",
@@ -346,12 +259,7 @@ fn sentences_and_debug_texts() {
             "the code object is for gfx90a, the device is gfx908",
             "Incompatible: Processor mismatch",
         ),
-        (
-            "gfx90a",
-            "",
-            "the target has no processor",
-            "Incompatible: Processor mismatch",
-        ),
+        ("gfx90a", "", "the target has no processor", "Incompatible: Processor mismatch"),
         (
             "gfx906+xnack",
             "gfx906",
@@ -363,14 +271,8 @@ fn sentences_and_debug_texts() {
         assert_eq!(verdict.to_string(), sentence);
         assert_eq!(verdict.debug_text(), debug);
     }
-    let kinds = compatible(
-        &hip("gfx906"),
-        &target("openmp", "amdgcn-amd-amdhsa-", "gfx906"),
-    );
-    assert_eq!(
-        kinds.to_string(),
-        "the code object is for hip, the target is for openmp"
-    );
+    let kinds = compatible(&hip("gfx906"), &target("openmp", "amdgcn-amd-amdhsa-", "gfx906"));
+    assert_eq!(kinds.to_string(), "the code object is for hip, the target is for openmp");
     assert_eq!(kinds.debug_text(), "Incompatible: Kind/Triple mismatch");
 }
 
@@ -441,9 +343,7 @@ mod naive {
         };
         c_processor == t_processor
             && c_features.len() <= t_features.len()
-            && c_features
-                .iter()
-                .all(|(name, on)| t_features.get(name) == Some(on))
+            && c_features.iter().all(|(name, on)| t_features.get(name) == Some(on))
     }
 }
 

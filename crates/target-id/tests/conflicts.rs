@@ -6,18 +6,12 @@ use target_id::{
 };
 
 fn target(kind: &str, triple: &str, id: &str) -> Target {
-    Target::new(
-        Some(OffloadKind::parse(kind)),
-        Some(Triple::parse(triple)),
-        id,
-    )
+    Target::new(Some(OffloadKind::parse(kind)), Some(Triple::parse(triple)), id)
 }
 
 fn hip(ids: &[&str]) -> Vec<Conflict> {
-    let targets: Vec<Target> = ids
-        .iter()
-        .map(|id| target("hip", "amdgcn-amd-amdhsa-", id))
-        .collect();
+    let targets: Vec<Target> =
+        ids.iter().map(|id| target("hip", "amdgcn-amd-amdhsa-", id)).collect();
     conflicts(&targets)
 }
 
@@ -25,18 +19,12 @@ fn one_only(first: usize, second: usize, feature: &str) -> Conflict {
     Conflict {
         first,
         second,
-        kind: ConflictKind::FeatureInOneOnly {
-            feature: Feature::parse(feature),
-        },
+        kind: ConflictKind::FeatureInOneOnly { feature: Feature::parse(feature) },
     }
 }
 
 fn duplicate(first: usize, second: usize) -> Conflict {
-    Conflict {
-        first,
-        second,
-        kind: ConflictKind::Duplicate,
-    }
+    Conflict { first, second, kind: ConflictKind::Duplicate }
 }
 
 #[test]
@@ -46,11 +34,7 @@ fn what_may_be_together() {
         &["gfx906"],
         &["gfx906:xnack+", "gfx906:xnack-"],
         &["gfx906", "gfx908:xnack+", "gfx90a:sramecc-"],
-        &[
-            "gfx906:xnack+:sramecc+",
-            "gfx906:sramecc+:xnack-",
-            "gfx906:sramecc-:xnack-",
-        ],
+        &["gfx906:xnack+:sramecc+", "gfx906:sramecc+:xnack-", "gfx906:sramecc-:xnack-"],
         &["", "gfx906", "gfx906:broken"],
         &["gfx9-generic", "gfx906:xnack+"],
         &["gfx9999:a+", "gfx9999:a-"],
@@ -64,45 +48,20 @@ fn a_feature_in_one_only_counts_both_ways() {
     assert_eq!(hip(&["gfx906", "gfx906:xnack+"]), [one_only(0, 1, "xnack")]);
     assert_eq!(hip(&["gfx906:xnack+", "gfx906"]), [one_only(0, 1, "xnack")]);
     // LLVM lets these pass.
-    assert_eq!(
-        hip(&["gfx906:sramecc+:xnack+", "gfx906:xnack-"]),
-        [one_only(0, 1, "sramecc")]
-    );
-    assert_eq!(
-        hip(&["gfx906:sramecc+", "gfx906:xnack-"]),
-        [one_only(0, 1, "sramecc")]
-    );
+    assert_eq!(hip(&["gfx906:sramecc+:xnack+", "gfx906:xnack-"]), [one_only(0, 1, "sramecc")]);
+    assert_eq!(hip(&["gfx906:sramecc+", "gfx906:xnack-"]), [one_only(0, 1, "sramecc")]);
 }
 
 #[test]
 fn one_conflict_for_each_offender() {
-    let found = hip(&[
-        "gfx906",
-        "gfx908",
-        "gfx906:xnack+",
-        "gfx906:xnack-",
-        "gfx906:xnack+",
-    ]);
-    assert_eq!(
-        found,
-        [
-            one_only(0, 2, "xnack"),
-            one_only(0, 3, "xnack"),
-            duplicate(2, 4)
-        ]
-    );
+    let found = hip(&["gfx906", "gfx908", "gfx906:xnack+", "gfx906:xnack-", "gfx906:xnack+"]);
+    assert_eq!(found, [one_only(0, 2, "xnack"), one_only(0, 3, "xnack"), duplicate(2, 4)]);
 }
 
 #[test]
 fn duplicates_in_other_spellings() {
-    assert_eq!(
-        hip(&["gfx906:xnack+:sramecc-", "gfx906:sramecc-:xnack+"]),
-        [duplicate(0, 1)]
-    );
-    assert_eq!(
-        hip(&["tahiti", "gfx600", "gfx600:"]),
-        [duplicate(0, 1), duplicate(0, 2)]
-    );
+    assert_eq!(hip(&["gfx906:xnack+:sramecc-", "gfx906:sramecc-:xnack+"]), [duplicate(0, 1)]);
+    assert_eq!(hip(&["tahiti", "gfx600", "gfx600:"]), [duplicate(0, 1), duplicate(0, 2)]);
     assert_eq!(hip(&["", ""]), [duplicate(0, 1)]);
     assert_eq!(hip(&["gfx906:broken", "gfx906:broken"]), [duplicate(0, 1)]);
     let spellings = [
@@ -111,14 +70,9 @@ fn duplicates_in_other_spellings() {
         target("hip", "amdgcn-amd-amdhsa-unknown", "gfx906"),
         target("hip", "amdgpu9.06-amd-amdhsa-", "gfx906"),
     ];
-    assert_eq!(
-        conflicts(&spellings),
-        [duplicate(0, 1), duplicate(0, 2), duplicate(0, 3)]
-    );
-    let hosts = [
-        target("host", "x86_64-pc-linux-gnu", ""),
-        target("host", "amd64-pc-linux-gnu", ""),
-    ];
+    assert_eq!(conflicts(&spellings), [duplicate(0, 1), duplicate(0, 2), duplicate(0, 3)]);
+    let hosts =
+        [target("host", "x86_64-pc-linux-gnu", ""), target("host", "amd64-pc-linux-gnu", "")];
     assert_eq!(conflicts(&hosts), [duplicate(0, 1)]);
 }
 
@@ -138,13 +92,7 @@ fn separate_groups() {
 #[test]
 fn thousands_of_entries() {
     let targets: Vec<Target> = (0..20_000)
-        .map(|n| {
-            target(
-                "hip",
-                "amdgcn-amd-amdhsa-",
-                &format!("gfx{}:xnack+", 2000 + n / 2),
-            )
-        })
+        .map(|n| target("hip", "amdgcn-amd-amdhsa-", &format!("gfx{}:xnack+", 2000 + n / 2)))
         .collect();
     assert_eq!(conflicts(&targets).len(), 10_000);
 }

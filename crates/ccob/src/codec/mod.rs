@@ -46,11 +46,7 @@ impl Input<'_> {
     }
 
     fn bad_stream(&self, method: Method, position: usize, fault: Fault) -> Error {
-        Error::BadStream {
-            method,
-            offset: self.at(position),
-            fault,
-        }
+        Error::BadStream { method, offset: self.at(position), fault }
     }
 
     /// Checks where the stream ends.
@@ -86,9 +82,7 @@ impl Input<'_> {
 /// Makes room for `total` bytes in all.
 fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Error> {
     out.try_reserve_exact(total.saturating_sub(out.len()))
-        .map_err(|_| Error::OutOfMemory {
-            size: to_u64(total),
-        })
+        .map_err(|_| Error::OutOfMemory { size: to_u64(total) })
 }
 
 /// Decodes one stream; returns the data and the length of the stream.

@@ -20,10 +20,7 @@ const DESCRIPTOR_CHECKSUM: u8 = 0x04;
 pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
     let frame = Frame::parse(input)?;
     let output_len = input.output_len()?;
-    let mut blocks = input
-        .stream
-        .get(frame.blocks_start..frame.blocks_end)
-        .unwrap_or_default();
+    let mut blocks = input.stream.get(frame.blocks_start..frame.blocks_end).unwrap_or_default();
 
     // The decoder gets a frame header of our making. It keeps a window's worth of output before it
     // hands any out, so a window beyond the size of the result would only serve to hide, and keep
@@ -36,9 +33,7 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
     // Twice, because only the second time does it make room for the whole window, which the blocks
     // have vouched for; otherwise it would copy all of it at each doubling.
     for _ in 0..2 {
-        decoder
-            .init(header.as_slice())
-            .map_err(|_| damaged(input))?;
+        decoder.init(header.as_slice()).map_err(|_| damaged(input))?;
     }
 
     let mut out = Vec::new();
@@ -48,22 +43,14 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
             .map_err(|_| damaged(input))?;
         let total = out.len().saturating_add(decoder.can_collect());
         if total > output_len {
-            return Err(Error::OutputTooLong {
-                expected: to_u64(output_len),
-            });
+            return Err(Error::OutputTooLong { expected: to_u64(output_len) });
         }
         // Grows with the data, and jumps to the final size once half of that is there.
         if total > out.capacity() {
-            let grown = if total >= output_len / 2 {
-                output_len
-            } else {
-                total.saturating_mul(2)
-            };
+            let grown = if total >= output_len / 2 { output_len } else { total.saturating_mul(2) };
             reserve_total(&mut out, grown)?;
         }
-        decoder
-            .collect_to_writer(&mut out)
-            .map_err(|_| damaged(input))?;
+        decoder.collect_to_writer(&mut out).map_err(|_| damaged(input))?;
     }
     input.check_output(out.len())?;
     // The low half of the hash is what the format keeps.
@@ -135,9 +122,7 @@ mod tests {
             0x99, 0x09, 0x77, 0xAD, // checksum
         ];
         drop_checksum(&mut out, 1);
-        let bare = [
-            0xEE, 0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58, 0x19, 0x00, 0x00, b'a', b'b', b'c',
-        ];
+        let bare = [0xEE, 0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58, 0x19, 0x00, 0x00, b'a', b'b', b'c'];
         assert_eq!(out, bare);
         drop_checksum(&mut out, 1);
         assert_eq!(out, bare);

@@ -54,12 +54,7 @@ const ABC_ZLIB: &[u8] = &[
 ];
 
 fn input(stream: &[u8], uncompressed_size: u64) -> Input<'_> {
-    Input {
-        stream,
-        offset: OFFSET,
-        exact: true,
-        uncompressed_size,
-    }
+    Input { stream, offset: OFFSET, exact: true, uncompressed_size }
 }
 
 /// The bytes with some replaced.
@@ -88,11 +83,7 @@ fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Erro
 
 #[track_caller]
 fn faulty(stream: &[u8], uncompressed_size: u64, position: u64, fault: Fault) {
-    let error = Error::BadStream {
-        method: Method::ZSTD,
-        offset: OFFSET + position,
-        fault,
-    };
+    let error = Error::BadStream { method: Method::ZSTD, offset: OFFSET + position, fault };
     bad(ZSTD, stream, uncompressed_size, &error);
 }
 
@@ -102,39 +93,22 @@ fn zstd_frames_of_all_shapes() {
     good(ZSTD, ABC_CHECKED, b"abc");
     good(ZSTD, TWENTY, &b"abc".repeat(20));
     // Nothing in one empty block.
-    good(
-        ZSTD,
-        &[0x28, 0xB5, 0x2F, 0xFD, 0x20, 0x00, 0x01, 0x00, 0x00],
-        b"",
-    );
+    good(ZSTD, &[0x28, 0xB5, 0x2F, 0xFD, 0x20, 0x00, 0x01, 0x00, 0x00], b"");
     // A dictionary ID field that says there is no dictionary.
     good(
         ZSTD,
-        &[
-            0x28, 0xB5, 0x2F, 0xFD, 0x21, 0x00, 0x03, 0x19, 0x00, 0x00, b'a', b'b', b'c',
-        ],
+        &[0x28, 0xB5, 0x2F, 0xFD, 0x21, 0x00, 0x03, 0x19, 0x00, 0x00, b'a', b'b', b'c'],
         b"abc",
     );
     // A content size of two bytes, and one byte repeated 300 times.
-    good(
-        ZSTD,
-        &[
-            0x28, 0xB5, 0x2F, 0xFD, 0x60, 0x2C, 0x00, 0x63, 0x09, 0x00, b'x',
-        ],
-        &[b'x'; 300],
-    );
+    good(ZSTD, &[0x28, 0xB5, 0x2F, 0xFD, 0x60, 0x2C, 0x00, 0x63, 0x09, 0x00, b'x'], &[b'x'; 300]);
 }
 
 #[test]
 fn zstd_window_beyond_the_usual_limit_of_streaming() {
     // 2 GiB: costs nothing as long as the content is small.
     good(ZSTD, &patched(TWENTY, 5, &[21 << 3]), &b"abc".repeat(20));
-    faulty(
-        &patched(TWENTY, 5, &[22 << 3]),
-        60,
-        6,
-        Fault::WindowTooLarge,
-    );
+    faulty(&patched(TWENTY, 5, &[22 << 3]), 60, 6, Fault::WindowTooLarge);
 }
 
 #[test]
@@ -146,12 +120,7 @@ fn zstd_blocks_of_the_largest_size() {
     data.resize(256 << 10, b'y');
     good(ZSTD, &frame, &data);
     // One byte more than a block may hold.
-    faulty(
-        &patched(&frame, 6, &[0x0A, 0x00, 0x10]),
-        256 << 10,
-        6,
-        Fault::BlockTooLarge,
-    );
+    faulty(&patched(&frame, 6, &[0x0A, 0x00, 0x10]), 256 << 10, 6, Fault::BlockTooLarge);
 }
 
 #[test]
@@ -173,9 +142,7 @@ fn zstd_reserved_bit() {
 
 #[test]
 fn zstd_dictionary() {
-    let frame = [
-        0x28, 0xB5, 0x2F, 0xFD, 0x21, 0x07, 0x03, 0x19, 0x00, 0x00, b'a', b'b', b'c',
-    ];
+    let frame = [0x28, 0xB5, 0x2F, 0xFD, 0x21, 0x07, 0x03, 0x19, 0x00, 0x00, b'a', b'b', b'c'];
     faulty(&frame, 3, 6, Fault::Dictionary);
 }
 
@@ -222,10 +189,7 @@ fn zstd_more_bytes_than_the_frame() {
         bad(ZSTD, &stream, 3, &error);
         // Version 1 does not know, so the frame decides.
         for decode in ZSTD {
-            let input = Input {
-                exact: false,
-                ..input(&stream, 3)
-            };
+            let input = Input { exact: false, ..input(&stream, 3) };
             assert_eq!(decode(&input), Ok((b"abc".to_vec(), 12)));
         }
     }
@@ -234,10 +198,7 @@ fn zstd_more_bytes_than_the_frame() {
 #[test]
 fn zstd_frame_of_another_size() {
     for uncompressed_size in [0, 2, 4, u64::MAX] {
-        let error = Error::FrameSizeMismatch {
-            uncompressed_size,
-            frame_size: 3,
-        };
+        let error = Error::FrameSizeMismatch { uncompressed_size, frame_size: 3 };
         bad(ZSTD, ABC, uncompressed_size, &error);
     }
 }
@@ -245,20 +206,14 @@ fn zstd_frame_of_another_size() {
 #[test]
 fn zstd_size_that_no_block_can_hold() {
     for uncompressed_size in [4, 1_900_000_000, u64::MAX] {
-        let error = Error::ImplausibleSize {
-            uncompressed_size,
-            at_most: 3,
-        };
+        let error = Error::ImplausibleSize { uncompressed_size, at_most: 3 };
         bad(ZSTD, ABC_CHECKED, uncompressed_size, &error);
     }
 }
 
 #[test]
 fn zstd_output_too_short_or_long() {
-    let error = Error::OutputTooShort {
-        expected: 61,
-        actual: 60,
-    };
+    let error = Error::OutputTooShort { expected: 61, actual: 60 };
     bad(ZSTD, TWENTY, 61, &error);
     for expected in [0, 3, 59] {
         bad(ZSTD, TWENTY, expected, &Error::OutputTooLong { expected });
@@ -275,11 +230,7 @@ fn zlib_stream() {
 #[test]
 fn zlib_faults() {
     let faulty = |stream: &[u8], position, fault| {
-        let error = Error::BadStream {
-            method: Method::ZLIB,
-            offset: OFFSET + position,
-            fault,
-        };
+        let error = Error::BadStream { method: Method::ZLIB, offset: OFFSET + position, fault };
         bad(ZLIB, stream, 3, &error);
     };
     for len in 0..ABC_ZLIB.len() {
@@ -294,17 +245,11 @@ fn zlib_faults() {
 #[test]
 fn zlib_more_bytes_than_the_stream() {
     let stream = [ABC_ZLIB, &[0]].concat();
-    let error = Error::TrailingBytes {
-        method: Method::ZLIB,
-        offset: OFFSET + 14,
-        end: OFFSET + 15,
-    };
+    let error =
+        Error::TrailingBytes { method: Method::ZLIB, offset: OFFSET + 14, end: OFFSET + 15 };
     bad(ZLIB, &stream, 3, &error);
     for decode in ZLIB {
-        let input = Input {
-            exact: false,
-            ..input(&stream, 3)
-        };
+        let input = Input { exact: false, ..input(&stream, 3) };
         assert_eq!(decode(&input), Ok((b"abc".to_vec(), 14)));
     }
 }
@@ -313,10 +258,7 @@ fn zlib_more_bytes_than_the_stream() {
 fn zlib_output_too_short_or_long() {
     // Also where the header promises more than there is memory: it grows with the data only.
     for expected in [4, 1_900_000_000, 1 << 50] {
-        let error = Error::OutputTooShort {
-            expected,
-            actual: 3,
-        };
+        let error = Error::OutputTooShort { expected, actual: 3 };
         bad(ZLIB, ABC_ZLIB, expected, &error);
     }
     for expected in 0..3 {
@@ -328,12 +270,9 @@ fn zlib_output_too_short_or_long() {
 /// the right data is for the hash to say.
 #[test]
 fn every_changed_byte_is_survived() {
-    for (decoders, stream, len) in [
-        (ZSTD, ABC, 3),
-        (ZSTD, ABC_CHECKED, 3),
-        (ZSTD, TWENTY, 60),
-        (ZLIB, ABC_ZLIB, 3),
-    ] {
+    for (decoders, stream, len) in
+        [(ZSTD, ABC, 3), (ZSTD, ABC_CHECKED, 3), (ZSTD, TWENTY, 60), (ZLIB, ABC_ZLIB, 3)]
+    {
         for at in 0..stream.len() {
             for byte in 0..=u8::MAX {
                 let stream = patched(stream, at, &[byte]);

@@ -9,9 +9,7 @@ const P4: u64 = 0x85EB_CA77_C2B2_AE63;
 const P5: u64 = 0x27D4_EB2F_1656_67C5;
 
 fn round(acc: u64, lane: u64) -> u64 {
-    acc.wrapping_add(lane.wrapping_mul(P2))
-        .rotate_left(31)
-        .wrapping_mul(P1)
+    acc.wrapping_add(lane.wrapping_mul(P2)).rotate_left(31).wrapping_mul(P1)
 }
 
 fn merge(hash: u64, acc: u64) -> u64 {
@@ -55,9 +53,7 @@ pub(super) fn hash(data: &[u8]) -> u64 {
             .wrapping_add(P3);
     }
     for &byte in rest {
-        hash = (hash ^ u64::from(byte).wrapping_mul(P5))
-            .rotate_left(11)
-            .wrapping_mul(P1);
+        hash = (hash ^ u64::from(byte).wrapping_mul(P5)).rotate_left(11).wrapping_mul(P1);
     }
 
     hash = (hash ^ (hash >> 33)).wrapping_mul(P2);
@@ -75,9 +71,6 @@ mod tests {
         assert_eq!(hash(b""), 0xef46_db37_51d8_e999);
         assert_eq!(hash(b"a"), 0xd24e_c4f1_a98c_6e5b);
         assert_eq!(hash(b"abc"), 0x44bc_2cf5_ad77_0999);
-        assert_eq!(
-            hash(b"Nobody inspects the spammish repetition"),
-            0xfbce_a83c_8a37_8bf1
-        );
+        assert_eq!(hash(b"Nobody inspects the spammish repetition"), 0xfbce_a83c_8a37_8bf1);
     }
 }

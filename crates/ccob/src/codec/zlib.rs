@@ -34,12 +34,7 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
     let mut written = 0_usize;
     let mut read = 0_usize;
     // Code compresses to about a third, so this is often enough at once; the claim caps it.
-    let mut room = input
-        .stream
-        .len()
-        .saturating_mul(4)
-        .max(MIN_GROWTH)
-        .min(output_len);
+    let mut room = input.stream.len().saturating_mul(4).max(MIN_GROWTH).min(output_len);
     loop {
         reserve_total(&mut out, room)?;
         out.resize(room, 0);
@@ -55,9 +50,7 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
                 room = room.saturating_mul(2).min(output_len);
             }
             TINFLStatus::HasMoreOutput => {
-                return Err(Error::OutputTooLong {
-                    expected: input.uncompressed_size,
-                });
+                return Err(Error::OutputTooLong { expected: input.uncompressed_size });
             }
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
                 return Err(bad(input.stream.len(), Fault::EndsEarly));
@@ -84,8 +77,6 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
     });
     match status {
         TDEFLStatus::Done => Ok(()),
-        _ => Err(Error::EncoderFailed {
-            method: Method::ZLIB,
-        }),
+        _ => Err(Error::EncoderFailed { method: Method::ZLIB }),
     }
 }

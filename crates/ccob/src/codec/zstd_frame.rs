@@ -16,10 +16,7 @@ const MAX_WINDOW_LOG: u32 = 31;
 
 /// A frame whose outside is in order.
 #[derive(Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "ruzstd"),
-    allow(dead_code, reason = "libzstd reads these itself")
-)]
+#[cfg_attr(not(feature = "ruzstd"), allow(dead_code, reason = "libzstd reads these itself"))]
 pub(super) struct Frame {
     /// The window size, in bytes.
     pub(super) window: u64,
@@ -59,10 +56,7 @@ impl Reader<'_> {
     /// Reads a little-endian number of up to 8 bytes.
     fn number(&mut self, len: usize) -> Result<u64, Error> {
         let bytes = self.skip(len)?;
-        Ok(bytes
-            .iter()
-            .rev()
-            .fold(0, |number, &byte| (number << 8) | u64::from(byte)))
+        Ok(bytes.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte)))
     }
 
     fn number32(&mut self) -> Result<u32, Error> {
@@ -131,11 +125,7 @@ impl Frame {
         let blocks_start = reader.position;
         let at_most = Self::walk_blocks(&mut reader, window.min(MAX_BLOCK))?;
         let blocks_end = reader.position;
-        let checksum = if has_checksum {
-            Some(reader.number32()?)
-        } else {
-            None
-        };
+        let checksum = if has_checksum { Some(reader.number32()?) } else { None };
 
         input.check_end(Method::ZSTD, reader.position)?;
         if input.uncompressed_size > at_most {
@@ -144,13 +134,7 @@ impl Frame {
                 at_most,
             });
         }
-        Ok(Self {
-            window,
-            blocks_start,
-            blocks_end,
-            checksum,
-            len: reader.position,
-        })
+        Ok(Self { window, blocks_start, blocks_end, checksum, len: reader.position })
     }
 
     /// Passes over all blocks; returns the most they can expand to.

@@ -16,10 +16,7 @@ fn canonical_forms() {
         ("tahiti", "gfx600"),
         ("carrizo:xnack-", "gfx801:xnack-"),
         ("gfx940:xnack+", "gfx940:xnack+"),
-        (
-            "gfx9-4-generic:xnack+:sramecc+",
-            "gfx9-4-generic:sramecc+:xnack+",
-        ),
+        ("gfx9-4-generic:xnack+:sramecc+", "gfx9-4-generic:sramecc+:xnack+"),
         ("sm_90a", "sm_90a"),
         ("amdgcnspirv", "amdgcnspirv"),
         ("generic", "generic"),
@@ -53,11 +50,7 @@ fn empty_feature() {
         ("gfx9999:+", 8),
         ("gfx9999:-", 8),
     ] {
-        assert_eq!(
-            canonical(text),
-            Err(Error::EmptyFeature { offset }),
-            "{text}"
-        );
+        assert_eq!(canonical(text), Err(Error::EmptyFeature { offset }), "{text}");
     }
 }
 
@@ -70,10 +63,7 @@ fn missing_sign() {
     ] {
         assert_eq!(
             canonical(text),
-            Err(Error::MissingSign {
-                feature: feature.into(),
-                offset
-            }),
+            Err(Error::MissingSign { feature: feature.into(), offset }),
             "{text}"
         );
     }
@@ -88,10 +78,7 @@ fn duplicate_feature() {
     ] {
         assert_eq!(
             canonical(text),
-            Err(Error::DuplicateFeature {
-                feature: feature.into(),
-                offset
-            }),
+            Err(Error::DuplicateFeature { feature: feature.into(), offset }),
             "{text}"
         );
     }
@@ -109,11 +96,7 @@ fn unsupported_feature() {
         let (processor, feature) = (processor.into(), feature.into());
         assert_eq!(
             canonical(text),
-            Err(Error::UnsupportedFeature {
-                processor,
-                feature,
-                offset
-            }),
+            Err(Error::UnsupportedFeature { processor, feature, offset }),
             "{text}"
         );
     }
@@ -128,22 +111,13 @@ fn features_not_allowed() {
     ] {
         assert_eq!(
             canonical(text),
-            Err(Error::FeaturesNotAllowed {
-                processor: processor.into(),
-                offset
-            }),
+            Err(Error::FeaturesNotAllowed { processor: processor.into(), offset }),
             "{text}"
         );
     }
     let nvptx = Triple::parse("nvptx64-nvidia-cuda");
     let error = TargetId::parse_for(&nvptx, "gfx906:xnack+");
-    assert_eq!(
-        error,
-        Err(Error::FeaturesNotAllowed {
-            processor: "gfx906".into(),
-            offset: 7
-        })
-    );
+    assert_eq!(error, Err(Error::FeaturesNotAllowed { processor: "gfx906".into(), offset: 7 }));
 }
 
 #[test]
@@ -158,29 +132,15 @@ fn the_triple_decides_the_family() {
         let arch = triple.split('-').next().unwrap().into();
         assert_eq!(
             parse(triple, text),
-            Err(Error::ForeignProcessor {
-                processor: text.into(),
-                arch
-            })
+            Err(Error::ForeignProcessor { processor: text.into(), arch })
         );
     }
-    assert_eq!(
-        parse("nvptx64-nvidia-cuda", "gfx906")
-            .unwrap()
-            .processor_info(),
-        None
-    );
+    assert_eq!(parse("nvptx64-nvidia-cuda", "gfx906").unwrap().processor_info(), None);
     assert_eq!(parse("amdgcn--", "generic").unwrap().processor(), "generic");
-    assert_eq!(
-        parse("amdgcn--", "gfx9999:new+").unwrap().to_string(),
-        "gfx9999:new+"
-    );
+    assert_eq!(parse("amdgcn--", "gfx9999:new+").unwrap().to_string(), "gfx9999:new+");
     assert_eq!(parse("r600--", "rv770").unwrap().processor(), "rv770");
     // As without a triple.
-    assert_eq!(
-        parse("futurearch--", "gfx906:xnack+").unwrap().to_string(),
-        "gfx906:xnack+"
-    );
+    assert_eq!(parse("futurearch--", "gfx906:xnack+").unwrap().to_string(), "gfx906:xnack+");
     assert_eq!(parse("amdgcn--", ""), Err(Error::EmptyProcessor));
     assert_eq!(parse("nvptx--", ""), Err(Error::EmptyProcessor));
 }
@@ -192,10 +152,7 @@ fn accessors() {
     assert_eq!(id.setting(&Feature::Xnack), Some(Setting::On));
     assert_eq!(id.setting(&Feature::Sramecc), None);
     assert_eq!(id.specified(), Features::XNACK);
-    assert_eq!(
-        id.features().collect::<Vec<_>>(),
-        [(&Feature::Xnack, Setting::On)]
-    );
+    assert_eq!(id.features().collect::<Vec<_>>(), [(&Feature::Xnack, Setting::On)]);
     assert_eq!(id, TargetId::from_str("gfx90a:xnack+:").unwrap());
 }
 
@@ -208,42 +165,21 @@ fn the_old_spelling_is_recognised() {
         ("gfx902+xnack", "gfx902:xnack+"),
     ] {
         assert_eq!(TargetId::parse_v3(old).unwrap().to_string(), current);
-        let error = Error::OldSpelling {
-            text: old.into(),
-            current: current.into(),
-        };
+        let error = Error::OldSpelling { text: old.into(), current: current.into() };
         assert_eq!(canonical(old), Err(error.clone()));
-        assert_eq!(
-            TargetId::parse_for(&Triple::parse("amdgcn-amd-amdhsa"), old),
-            Err(error)
-        );
+        assert_eq!(TargetId::parse_for(&Triple::parse("amdgcn-amd-amdhsa"), old), Err(error));
     }
-    assert_eq!(
-        TargetId::parse_v3("gfx900").unwrap().to_string(),
-        "gfx900:xnack-"
-    );
-    assert_eq!(
-        TargetId::parse_v3("gfx9999+new").unwrap().to_string(),
-        "gfx9999:new+"
-    );
+    assert_eq!(TargetId::parse_v3("gfx900").unwrap().to_string(), "gfx900:xnack-");
+    assert_eq!(TargetId::parse_v3("gfx9999+new").unwrap().to_string(), "gfx9999:new+");
 }
 
 #[test]
 fn malformed_old_spellings() {
     assert_eq!(TargetId::parse_v3(""), Err(Error::EmptyProcessor));
     assert_eq!(TargetId::parse_v3("+xnack"), Err(Error::EmptyProcessor));
-    assert_eq!(
-        TargetId::parse_v3("gfx906+"),
-        Err(Error::EmptyFeature { offset: 7 })
-    );
-    assert_eq!(
-        TargetId::parse_v3("gfx906++xnack"),
-        Err(Error::EmptyFeature { offset: 7 })
-    );
-    let error = Error::DuplicateFeature {
-        feature: "xnack".into(),
-        offset: 13,
-    };
+    assert_eq!(TargetId::parse_v3("gfx906+"), Err(Error::EmptyFeature { offset: 7 }));
+    assert_eq!(TargetId::parse_v3("gfx906++xnack"), Err(Error::EmptyFeature { offset: 7 }));
+    let error = Error::DuplicateFeature { feature: "xnack".into(), offset: 13 };
     assert_eq!(TargetId::parse_v3("gfx906+xnack+xnack"), Err(error));
     let error = Error::UnsupportedFeature {
         processor: "gfx900".into(),

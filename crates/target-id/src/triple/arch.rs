@@ -97,20 +97,9 @@ const WITH_SUB: &[(&str, &str, &str)] = &[
 /// Architectures whose name may be followed by a version from a list.
 const VERSIONED: &[(&str, &[&str])] = &[
     ("spirv", &[""]),
-    (
-        "spirv32",
-        &["", "v1.0", "v1.1", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6"],
-    ),
-    (
-        "spirv64",
-        &["", "v1.0", "v1.1", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6"],
-    ),
-    (
-        "dxil",
-        &[
-            "", "v1.0", "v1.1", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6", "v1.7", "v1.8", "v1.9",
-        ],
-    ),
+    ("spirv32", &["", "v1.0", "v1.1", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6"]),
+    ("spirv64", &["", "v1.0", "v1.1", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6"]),
+    ("dxil", &["", "v1.0", "v1.1", "v1.2", "v1.3", "v1.4", "v1.5", "v1.6", "v1.7", "v1.8", "v1.9"]),
 ];
 
 /// The architecture a field names, if it names one.
@@ -122,10 +111,7 @@ fn listed(text: &str) -> Option<Arch> {
     for spellings in SPELLINGS {
         if spellings.contains(&text) {
             let name = spellings.first()?;
-            return Some(Arch {
-                name,
-                sub: arm::implied_sub(text),
-            });
+            return Some(Arch { name, sub: arm::implied_sub(text) });
         }
     }
     for &(spelling, name, sub) in WITH_SUB {
@@ -145,22 +131,13 @@ fn listed(text: &str) -> Option<Arch> {
 
 fn open_ended(text: &str) -> Option<Arch> {
     if text == "amdgcn" {
-        return Some(Arch {
-            name: AMDGPU,
-            sub: "",
-        });
+        return Some(Arch { name: AMDGPU, sub: "" });
     }
     if let Some(sub) = text.strip_prefix("amdgpu") {
-        return Some(Arch {
-            name: AMDGPU,
-            sub: amdgpu_sub(sub).map_or("", |(sub, _)| sub),
-        });
+        return Some(Arch { name: AMDGPU, sub: amdgpu_sub(sub).map_or("", |(sub, _)| sub) });
     }
     if text.starts_with("kalimba") {
-        return Some(Arch {
-            name: "kalimba",
-            sub: "",
-        });
+        return Some(Arch { name: "kalimba", sub: "" });
     }
     arm::parse(text)
 }
@@ -177,18 +154,8 @@ const AMDGPU_FAMILIES: &[(&str, &[&str])] = &[
     ("9.0a", &[]),
     ("9.4", &["9.42", "9.50"]),
     ("10.1", &["10.10", "10.11", "10.12", "10.13"]),
-    (
-        "10.3",
-        &[
-            "10.30", "10.31", "10.32", "10.33", "10.34", "10.35", "10.36",
-        ],
-    ),
-    (
-        "11",
-        &[
-            "11.00", "11.01", "11.02", "11.03", "11.50", "11.51", "11.52", "11.53", "11.54",
-        ],
-    ),
+    ("10.3", &["10.30", "10.31", "10.32", "10.33", "10.34", "10.35", "10.36"]),
+    ("11", &["11.00", "11.01", "11.02", "11.03", "11.50", "11.51", "11.52", "11.53", "11.54"]),
     ("11.7", &["11.70", "11.71", "11.72"]),
     ("12", &["12.00", "12.01"]),
     ("12.5", &["12.50", "12.51"]),
@@ -206,10 +173,7 @@ fn amdgpu_sub(text: &str) -> Option<(&'static str, &'static str)> {
         if family == text {
             return Some((family, family));
         }
-        members
-            .iter()
-            .find(|member| **member == text)
-            .map(|member| (*member, family))
+        members.iter().find(|member| **member == text).map(|member| (*member, family))
     })
 }
 

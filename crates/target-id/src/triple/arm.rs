@@ -7,10 +7,7 @@ use super::arch::Arch;
 const VERSIONS: &[(&[&str], &str)] = &[
     (&["v4t"], "v4t"),
     (&["v5", "v5t"], "v5"),
-    (
-        &["v5e", "v5te", "v5tej", "xscale", "iwmmxt", "iwmmxt2"],
-        "v5te",
-    ),
+    (&["v5e", "v5te", "v5tej", "xscale", "iwmmxt", "iwmmxt2"], "v5te"),
     (&["v6", "v6j"], "v6"),
     (&["v6k", "v6hl", "v6kz", "v6z", "v6zk"], "v6k"),
     (&["v6t2"], "v6t2"),
@@ -46,10 +43,7 @@ const VERSIONS: &[(&[&str], &str)] = &[
 ];
 
 fn sub_of(version: &str) -> &'static str {
-    VERSIONS
-        .iter()
-        .find(|(names, _)| names.contains(&version))
-        .map_or("", |(_, sub)| sub)
+    VERSIONS.iter().find(|(names, _)| names.contains(&version)).map_or("", |(_, sub)| sub)
 }
 
 /// Sub-architecture that a spelling from the closed list stands for.

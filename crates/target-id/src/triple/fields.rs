@@ -16,12 +16,7 @@ const VENDORS: &[&str] = &[
 
 /// Vendors are known by their exact name.
 pub(super) fn vendor(text: &str) -> &'static str {
-    match VENDORS
-        .iter()
-        .find(|name| **name == text)
-        .copied()
-        .unwrap_or("")
-    {
+    match VENDORS.iter().find(|name| **name == text).copied().unwrap_or("") {
         // The same company under two names.
         "sie" => "scei",
         name => name,
@@ -85,12 +80,7 @@ const SYSTEMS: &[&str] = &[
 
 /// Operating systems are known by how they start.
 pub(super) fn os(text: &str) -> &'static str {
-    match SYSTEMS
-        .iter()
-        .find(|name| text.starts_with(**name))
-        .copied()
-        .unwrap_or("")
-    {
+    match SYSTEMS.iter().find(|name| text.starts_with(**name)).copied().unwrap_or("") {
         "win32" => WINDOWS,
         "visionos" => "xros",
         name => name,
@@ -169,11 +159,7 @@ const FORMATS: &[&str] = &["xcoff", "coff", "elf", "goff", "macho", "wasm", "spi
 
 /// Object formats are known by how the environment ends.
 pub(super) fn format(text: &str) -> &'static str {
-    FORMATS
-        .iter()
-        .find(|name| text.ends_with(**name))
-        .copied()
-        .unwrap_or("")
+    FORMATS.iter().find(|name| text.ends_with(**name)).copied().unwrap_or("")
 }
 
 /// Object format of a triple that does not name one. `os` is what [`os`] returned.
@@ -213,9 +199,8 @@ pub(super) fn dxil_of_shader_model(os: &str) -> Option<&'static str> {
     }
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let mut parts = version.split('.');
-    let six = parts
-        .next()
-        .is_some_and(|major| is_number(major) && major.trim_start_matches('0') == "6");
+    let six =
+        parts.next().is_some_and(|major| is_number(major) && major.trim_start_matches('0') == "6");
     match parts.next() {
         Some(minor) if six && is_number(minor) && parts.all(is_number) => {
             BY_MINOR.get(minor.parse::<usize>().ok()?).copied()

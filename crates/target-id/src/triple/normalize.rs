@@ -54,9 +54,7 @@ impl<'a> Fields<'a> {
 
     /// First index from `index` on that is not fixed.
     fn free_from(&self, index: usize) -> usize {
-        (index..)
-            .find(|index| !self.is_fixed(*index))
-            .unwrap_or(index)
+        (index..).find(|index| !self.is_fixed(*index)).unwrap_or(index)
     }
 
     /// Puts `text` at the first free place from `index` on. What was there moves on to the
@@ -119,10 +117,7 @@ impl<'a> Fields<'a> {
 
 /// The normal form of `text`, with `count` fields (three or four).
 pub(super) fn normalize(text: &str, count: usize) -> String {
-    let mut fields = Fields {
-        texts: text.split('-').collect(),
-        fixed: [false; POSITIONS],
-    };
+    let mut fields = Fields { texts: text.split('-').collect(), fixed: [false; POSITIONS] };
     for position in 0..POSITIONS {
         if position < fields.texts.len()
             && settled(position, fields.get(position))
@@ -147,26 +142,10 @@ pub(super) fn normalize(text: &str, count: usize) -> String {
         }
     }
 
-    let vendor = if fields.is_fixed(1) {
-        fields::vendor(fields.get(1))
-    } else {
-        ""
-    };
-    let system = if fields.is_fixed(2) {
-        fields.get(2)
-    } else {
-        ""
-    };
-    let environment = if fields.is_fixed(3) {
-        fields::environment(fields.get(3))
-    } else {
-        ""
-    };
-    let format = if fields.is_fixed(3) {
-        fields::format(fields.get(3))
-    } else {
-        ""
-    };
+    let vendor = if fields.is_fixed(1) { fields::vendor(fields.get(1)) } else { "" };
+    let system = if fields.is_fixed(2) { fields.get(2) } else { "" };
+    let environment = if fields.is_fixed(3) { fields::environment(fields.get(3)) } else { "" };
+    let format = if fields.is_fixed(3) { fields::format(fields.get(3)) } else { "" };
 
     if vendor == "suse" && environment == "gnueabi" {
         fields.set(3, "gnueabihf");
@@ -179,22 +158,12 @@ pub(super) fn normalize(text: &str, count: usize) -> String {
         } else if is_cygwin(system) {
             fields.set(3, "cygnus");
         } else if environment.is_empty() {
-            fields.set(
-                3,
-                if format.is_empty() || format == "coff" {
-                    "msvc"
-                } else {
-                    format
-                },
-            );
+            fields.set(3, if format.is_empty() || format == "coff" { "msvc" } else { format });
         }
     }
     fields.texts.resize(count, "unknown");
 
-    let android = fields
-        .get(3)
-        .strip_prefix("androideabi")
-        .filter(|_| environment == "android");
+    let android = fields.get(3).strip_prefix("androideabi").filter(|_| environment == "android");
     if fields.get(0) == "dxil"
         && let Some(arch) = fields::dxil_of_shader_model(system)
     {
@@ -240,10 +209,7 @@ mod tests {
     #[test]
     fn none_is_the_system_when_only_an_environment_follows() {
         assert_eq!(normalize("x86_64-none-gnu", 4), "x86_64-unknown-none-gnu");
-        assert_eq!(
-            normalize("x86_64-none-linux-gnu", 4),
-            "x86_64-none-linux-gnu"
-        );
+        assert_eq!(normalize("x86_64-none-linux-gnu", 4), "x86_64-none-linux-gnu");
     }
 
     #[test]
@@ -256,18 +222,9 @@ mod tests {
             ("x86_64-pc-win32-coff", "x86_64-pc-windows-msvc"),
             ("x86_64-elf-pc-windows", "x86_64-pc-windows-elf"),
             ("arm-none-linux-androideabi21", "arm-none-linux-android21"),
-            (
-                "riscv64-mti-msys-androideabi21",
-                "riscv64-mti-windows-cygnus",
-            ),
-            (
-                "dxil--shadermodel6.3-pixel",
-                "dxilv1.3-unknown-shadermodel6.3-pixel",
-            ),
-            (
-                "dxilv1.2--shadermodel6.5",
-                "dxilv1.2-unknown-shadermodel6.5-unknown",
-            ),
+            ("riscv64-mti-msys-androideabi21", "riscv64-mti-windows-cygnus"),
+            ("dxil--shadermodel6.3-pixel", "dxilv1.3-unknown-shadermodel6.3-pixel"),
+            ("dxilv1.2--shadermodel6.5", "dxilv1.2-unknown-shadermodel6.5-unknown"),
             ("arm-suse-linux-gnueabi", "arm-suse-linux-gnueabihf"),
         ] {
             assert_eq!(normalize(given, 4), expected, "{given}");

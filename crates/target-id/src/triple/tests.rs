@@ -18,10 +18,7 @@ fn bundle_form_is_what_the_bundler_writes() {
         ("x86_64-pc-win32-", "x86_64-pc-windows-msvc"),
         ("x86_64-w64-mingw32-", "x86_64-w64-windows-gnu"),
         ("armv7-none-linux-androideabi", "armv7-none-linux-android"),
-        (
-            "x86_64-apple-macosx11.0-",
-            "x86_64-apple-macosx11.0-unknown",
-        ),
+        ("x86_64-apple-macosx11.0-", "x86_64-apple-macosx11.0-unknown"),
         ("amdgcn-amd-amdhsa-", "amdgcn-amd-amdhsa-"),
         ("amdgcn-amd-amdhsa-unknown", "amdgcn-amd-amdhsa-"),
         ("amdgcn-amd-amdhsa-llvm", "amdgcn-amd-amdhsa-"),
@@ -51,42 +48,20 @@ fn bundle_form_of_amdgpu() {
 
 #[test]
 fn fewer_fields_are_triples_too() {
-    assert_eq!(
-        Triple::parse("x86_64-unknown-linux").bundle_form(),
-        "x86_64-unknown-linux-unknown"
-    );
-    assert_eq!(
-        Triple::parse("amdgcn-amd-amdhsa").bundle_form(),
-        "amdgcn-amd-amdhsa-"
-    );
-    assert_eq!(
-        Triple::parse("nvptx64").bundle_form(),
-        "nvptx64-unknown-unknown-unknown"
-    );
-    assert_eq!(
-        Triple::parse("").bundle_form(),
-        "unknown-unknown-unknown-unknown"
-    );
+    assert_eq!(Triple::parse("x86_64-unknown-linux").bundle_form(), "x86_64-unknown-linux-unknown");
+    assert_eq!(Triple::parse("amdgcn-amd-amdhsa").bundle_form(), "amdgcn-amd-amdhsa-");
+    assert_eq!(Triple::parse("nvptx64").bundle_form(), "nvptx64-unknown-unknown-unknown");
+    assert_eq!(Triple::parse("").bundle_form(), "unknown-unknown-unknown-unknown");
 }
 
 #[test]
 fn fields_as_written() {
     let triple = Triple::parse("x86_64-pc-linux-gnu-elf");
-    let fields = [
-        triple.arch(),
-        triple.vendor(),
-        triple.os(),
-        triple.environment(),
-    ];
+    let fields = [triple.arch(), triple.vendor(), triple.os(), triple.environment()];
     assert_eq!(fields, ["x86_64", "pc", "linux", "gnu-elf"]);
     let short = Triple::parse("amdgcn");
     assert_eq!(
-        [
-            short.arch(),
-            short.vendor(),
-            short.os(),
-            short.environment()
-        ],
+        [short.arch(), short.vendor(), short.os(), short.environment()],
         ["amdgcn", "", "", ""]
     );
     assert_eq!(alloc::format!("{triple}"), triple.as_written());
@@ -108,12 +83,8 @@ fn predicates() {
         ("", false, false, false, false),
     ] {
         let triple = Triple::parse(text);
-        let found = (
-            triple.is_amdgpu(),
-            triple.is_nvptx(),
-            triple.is_spirv(),
-            triple.is_known_arch(),
-        );
+        let found =
+            (triple.is_amdgpu(), triple.is_nvptx(), triple.is_spirv(), triple.is_known_arch());
         assert_eq!(found, (amdgpu, nvptx, spirv, known), "{text}");
     }
 }
@@ -125,21 +96,9 @@ fn compatibility() {
         ("x86_64-unknown-linux-gnu", "x86_64-pc-linux-gnu", false),
         ("x86_64-unknown-linux-gnu", "x86_64--linux-gnu", true),
         ("x86_64-unknown-linux-gnu", "x86_64-foo-linux5.4-gnu", true),
-        (
-            "x86_64-unknown-linux-gnu",
-            "x86_64-unknown-linux-musl",
-            false,
-        ),
-        (
-            "x86_64-unknown-linux-gnuelf",
-            "x86_64-unknown-linux-gnu",
-            true,
-        ),
-        (
-            "x86_64-unknown-linux-gnucoff",
-            "x86_64-unknown-linux-gnu",
-            false,
-        ),
+        ("x86_64-unknown-linux-gnu", "x86_64-unknown-linux-musl", false),
+        ("x86_64-unknown-linux-gnuelf", "x86_64-unknown-linux-gnu", true),
+        ("x86_64-unknown-linux-gnucoff", "x86_64-unknown-linux-gnu", false),
         ("amdgcn-amd-amdhsa", "amdgcn-amd-amdhsa-", true),
         ("amdgcn-amd-amdhsa-foo", "amdgcn-amd-amdhsa-", true),
         ("amdgcn-amd-amdhsa-llvm", "amdgcn-amd-amdhsa-", false),
@@ -149,23 +108,11 @@ fn compatibility() {
         ("amdgpu9-amd-amdhsa-", "amdgpu9.06-amd-amdhsa-", true),
         ("amdgpu9.00-amd-amdhsa-", "amdgpu9.06-amd-amdhsa-", false),
         ("spirv64-amd-amdhsa-", "spirv64v1.6-amd-amdhsa-", false),
-        (
-            "arm64-apple-macosx11.0",
-            "aarch64-apple-macosx14-macabi",
-            true,
-        ),
+        ("arm64-apple-macosx11.0", "aarch64-apple-macosx14-macabi", true),
         ("x86_64-pc-windows-gnu", "x86_64-w64-windows-gnu", true),
         ("x86_64-pc-windows-msvc", "x86_64-w64-windows-msvc", false),
-        (
-            "armv7-none-linux-gnueabi",
-            "thumbv7-none-linux-gnueabi",
-            true,
-        ),
-        (
-            "armv7-none-linux-gnueabi",
-            "armv6-none-linux-gnueabi",
-            false,
-        ),
+        ("armv7-none-linux-gnueabi", "thumbv7-none-linux-gnueabi", true),
+        ("armv7-none-linux-gnueabi", "armv6-none-linux-gnueabi", false),
         ("foo-amd-amdhsa-", "foo-amd-amdhsa-", true),
         ("foo-amd-amdhsa-", "foo-amd-amdhsa", true),
         ("foo-amd-amdhsa-", "bar-amd-amdhsa-", false),
