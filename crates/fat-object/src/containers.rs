@@ -9,7 +9,7 @@ use target_id::{OffloadKind, Target, Triple};
 
 use crate::error::Error;
 use crate::image_format::ImageFormat;
-use crate::model::{Compression, ContainerKind, Description, Segment};
+use crate::model::{Compression, ContainerKind, Description, PackageEntry, Segment};
 use crate::nv_fatbin::{self, EntryKind};
 use crate::source::{Origin, Source};
 use crate::walker::{Walker, read_prefix};
@@ -173,6 +173,12 @@ impl Walker<'_> {
                     target: Target::new(kind, triple, &text("arch")),
                     id: None,
                     offset_in_container: entry.image_offset(),
+                    package: Some(PackageEntry {
+                        image_kind: entry.image_kind(),
+                        offload_kind: entry.offload_kind(),
+                        flags: entry.flags(),
+                        strings: entry.strings().map(|(k, v)| (k.to_vec(), v.to_vec())).collect(),
+                    }),
                     format: None,
                     compression: None,
                 };
@@ -220,6 +226,7 @@ impl Walker<'_> {
                     ),
                     id: None,
                     offset_in_container: entry.offset,
+                    package: None,
                     // The first bytes of compressed code say nothing.
                     format: format.filter(|_| entry.compression.is_some()),
                     compression: entry.compression.map(|(method, uncompressed_size)| Compression {
@@ -258,6 +265,7 @@ pub(crate) fn described_by_id(
         target,
         id: Some(id),
         offset_in_container,
+        package: None,
         format: None,
         compression: None,
     }

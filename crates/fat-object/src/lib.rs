@@ -72,7 +72,8 @@ mod walker;
 pub use error::Error;
 pub use image_format::ImageFormat;
 pub use model::{
-    Compression, Container, ContainerKind, Finding, Image, Location, Segment, Severity, Visitor,
+    Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry, Segment,
+    Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use source::ReadSeek;

@@ -190,12 +190,53 @@ impl Container<'_> {
     }
 }
 
+/// What a packager binary records about an image, beyond its [`Target`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackageEntry {
+    pub(crate) image_kind: offload_binary::ImageKind,
+    pub(crate) offload_kind: offload_binary::OffloadKind,
+    pub(crate) flags: offload_binary::Flags,
+    pub(crate) strings: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl PackageEntry {
+    /// The recorded kind of image; [`Image::format`] tells what the bytes are.
+    #[must_use]
+    pub fn image_kind(&self) -> offload_binary::ImageKind {
+        self.image_kind
+    }
+
+    /// The recorded offload kind, with its number.
+    #[must_use]
+    pub fn offload_kind(&self) -> offload_binary::OffloadKind {
+        self.offload_kind
+    }
+
+    /// The recorded flags.
+    #[must_use]
+    pub fn flags(&self) -> offload_binary::Flags {
+        self.flags
+    }
+
+    /// All keys and values, in stored order.
+    pub fn strings(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        self.strings.iter().map(|(key, value)| (&key[..], &value[..]))
+    }
+
+    /// The value of a key, the last one if it is there twice.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&[u8]> {
+        self.strings().filter(|(k, _)| *k == key.as_bytes()).last().map(|(_, value)| value)
+    }
+}
+
 /// What a container says about an image, gathered before the walker makes an [`Image`] of it.
 pub(crate) struct Description {
     pub(crate) container: ContainerKind,
     pub(crate) target: Target,
     pub(crate) id: Option<String>,
     pub(crate) offset_in_container: u64,
+    pub(crate) package: Option<PackageEntry>,
     /// Set where the container knows better than the first bytes: compressed entries, host placeholders.
     pub(crate) format: Option<ImageFormat>,
     /// Set where the image itself is compressed.
@@ -242,6 +283,12 @@ impl Image<'_, '_> {
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.description.id.as_deref()
+    }
+
+    /// What the packager binary that holds it records; `None` outside packager binaries.
+    #[must_use]
+    pub fn package_entry(&self) -> Option<&PackageEntry> {
+        self.description.package.as_ref()
     }
 
     /// Where its first byte lies.

@@ -551,6 +551,28 @@ fn host_placeholders_are_told_by_kind() {
 }
 
 #[test]
+fn package_entries_keep_what_they_record() {
+    struct Records(Vec<(u16, u16, Option<Vec<u8>>)>);
+    impl Visitor for Records {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            let entry = image.package_entry().unwrap();
+            assert_eq!(entry.get("arch").unwrap(), image.target().id().as_bytes());
+            assert!(entry.strings().len() >= 2 && entry.flags().is_empty());
+            let feature = entry.get("feature").map(<[u8]>::to_vec);
+            self.0.push((entry.image_kind().0, entry.offload_kind().0, feature));
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            Err(io::Error::other(finding.to_string()))
+        }
+    }
+    let mut records = Records(Vec::new());
+    walk(&mut Cursor::new(data("packages.offload")), &Options::default(), &mut records).unwrap();
+    let ptx = Some(b"+ptx63".to_vec());
+    assert_eq!(records.0, [(1, 4, None), (2, 4, None), (5, 2, ptx), (3, 2, None), (0, 8, None)]);
+}
+
+#[test]
 fn error_is_matchable() {
     struct Kinds(Vec<bool>);
     impl Visitor for Kinds {

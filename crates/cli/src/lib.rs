@@ -1,0 +1,24 @@
+//! The tools of this workspace. Each binary is one call into this library, which exists so that they can share
+//! modules; it is no public API.
+
+#![forbid(unsafe_code)]
+
+mod extract;
+mod input;
+mod ls;
+pub mod offload;
+mod output;
+mod report;
+mod select;
+mod style;
+mod table;
+mod verify;
+
+/// What a command says when it did not fail outright.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing to complain about.
+    Clean,
+    /// Complaints were printed.
+    Faults,
+}

@@ -1,0 +1,59 @@
+//! `offload`: see, extract and verify the GPU code in any file.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{Outcome, extract, ls, report, verify};
+
+/// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
+#[derive(Debug, Parser)]
+#[command(name = "offload", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Examples:
+  offload ls libfoo.so                        which GPUs does this library carry code for?
+  offload ls --target gfx90a:xnack+ *.so      which of its images can this GPU load?
+  offload extract libfoo.so --target gfx1100  write the images for one GPU into this directory
+  offload verify *.a                          check structure, bounds and hashes
+
+`offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault, 2 wrong usage.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ls(ls::Args),
+    Extract(extract::Args),
+    Verify(verify::Args),
+}
+
+/// Runs `offload` with the arguments of this process.
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Ls(args) => ls::run(&args),
+        Command::Extract(args) => extract::run(&args),
+        Command::Verify(args) => verify::run(&args),
+    };
+    match result {
+        Ok(Outcome::Clean) => ExitCode::SUCCESS,
+        Ok(Outcome::Faults) => ExitCode::FAILURE,
+        // Whoever read our output has seen enough: quietly what the shell reports for SIGPIPE.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),
+        Err(error) => {
+            report::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}
