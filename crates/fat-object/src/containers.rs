@@ -23,9 +23,7 @@ impl Walker<'_> {
         window: &Range<u64>,
         ordinal: usize,
     ) -> io::Result<Option<u64>> {
-        let prefix = read_prefix(source, window, |prefix, available| {
-            Bundle::parse_prefix(prefix, available).err().and_then(|e| e.needed())
-        })?;
+        let prefix = bundle_prefix(source, window)?;
         let start = window.start;
         let bundle = match Bundle::parse_prefix(&prefix, window.end - start) {
             Ok(bundle) => bundle,
@@ -146,9 +144,7 @@ impl Walker<'_> {
         window: &Range<u64>,
         ordinal: usize,
     ) -> io::Result<Option<u64>> {
-        let prefix = read_prefix(source, window, |prefix, available| {
-            OffloadBinary::parse_prefix(prefix, available).err().and_then(|e| e.needed())
-        })?;
+        let prefix = package_prefix(source, window)?;
         let start = window.start;
         let binary = match OffloadBinary::parse_prefix(&prefix, window.end - start) {
             Ok(binary) => binary,
@@ -248,6 +244,41 @@ impl Walker<'_> {
         })?;
         Ok(Some(end))
     }
+}
+
+fn bundle_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
+    read_prefix(source, window, |prefix, available| {
+        Bundle::parse_prefix(prefix, available).err().and_then(|e| e.needed())
+    })
+}
+
+fn package_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
+    read_prefix(source, window, |prefix, available| {
+        OffloadBinary::parse_prefix(prefix, available).err().and_then(|e| e.needed())
+    })
+}
+
+/// Whether a container starts here whose header is in order.
+///
+/// For sections that nothing but their first bytes give away: programs that deal with these formats, LLVM's own
+/// among them, have the magics in their string constants.
+pub(crate) fn starts_sound_container(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<bool> {
+    let head = source.peek(window, 32)?;
+    let available = window.end - window.start;
+    Ok(match ImageFormat::sniff(&head) {
+        ImageFormat::Bundle if head.starts_with(&bundle_format::binary::MAGIC) => {
+            Bundle::parse_prefix(&bundle_prefix(source, window)?, available).is_ok()
+        }
+        ImageFormat::CompressedBundle => ccob::Header::parse(&head, available).is_ok(),
+        ImageFormat::OffloadBinary => {
+            OffloadBinary::parse_prefix(&package_prefix(source, window)?, available).is_ok()
+        }
+        ImageFormat::Fatbinary => nv_fatbin::parse_header(&head, available).is_ok(),
+        _ => false,
+    })
 }
 
 /// The description of an image that a bundle entry ID names.

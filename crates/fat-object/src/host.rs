@@ -9,7 +9,7 @@ use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::read::{FileKind, ReadCache, ReadCacheRange, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf};
 
-use crate::containers::{described_by_id, lossy};
+use crate::containers::{described_by_id, lossy, starts_sound_container};
 use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::model::{ContainerKind, Segment};
@@ -83,7 +83,7 @@ impl Walker<'_> {
             }
             let inner = window.start + start..window.start + end;
             let id = section.name.strip_prefix(bundle_format::MAGIC_TEXT).map(String::from);
-            if id.is_none() && !section.device && !starts_container(source, &inner)? {
+            if id.is_none() && !section.device && !starts_sound_container(source, &inner)? {
                 continue;
             }
             if !walked.insert(&section.range) {
@@ -139,15 +139,6 @@ impl Walker<'_> {
         }
         Ok(())
     }
-}
-
-fn starts_container(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
-    let head = source.peek(window, bundle_format::binary::MAGIC.len())?;
-    Ok(match ImageFormat::sniff(&head) {
-        ImageFormat::Bundle => head.starts_with(&bundle_format::binary::MAGIC),
-        ImageFormat::CompressedBundle | ImageFormat::OffloadBinary | ImageFormat::Fatbinary => true,
-        _ => false,
-    })
 }
 
 /// Ranges that do not overlap.

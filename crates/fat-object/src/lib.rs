@@ -9,7 +9,7 @@
 //! ```text
 //! libfoo.a
 //! └─ member:foo.o                      an ELF object in an ar archive
-//!    └─ section:.hip_fatbin            found by name, by section type, or by the magic it starts with
+//!    └─ section:.hip_fatbin            found by name, by section type, or by what it starts with
 //!       ├─ ccob:0                      compressed bundles, back to back, zero-padded
 //!       │  └─ bundle:0
 //!       │     ├─ host-x86_64-unknown-linux-gnu-      (empty)
@@ -19,8 +19,8 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | ELF (relocatable, executable, shared) | sections of type `SHT_LLVM_OFFLOADING`, or whose contents start with a magic, or named `__CLANG_OFFLOAD_BUNDLE__<ID>` |
-//! | COFF, PE, Mach-O (thin and universal) | the same by name and magic |
+//! | ELF (relocatable, executable, shared) | sections of type `SHT_LLVM_OFFLOADING`, or that start with a sound container, or named `__CLANG_OFFLOAD_BUNDLE__<ID>` |
+//! | COFF, PE, Mach-O (thin and universal) | the same by name and contents |
 //! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
 //! | files and sections of containers | bundles (binary, text), compressed bundles, packages, NVIDIA fatbinaries: concatenated, zero-padded |
 //!

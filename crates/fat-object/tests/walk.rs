@@ -359,6 +359,24 @@ fn sections_beyond_the_end_and_overlapping_ones() {
     assert_eq!(seen.findings[0].1, Severity::Warning);
 }
 
+/// Programs that deal with these formats have the magics in their string constants.
+#[test]
+fn a_magic_alone_makes_no_container_of_an_unnamed_section() {
+    let bytes = data("hip-two-units.so");
+    let name = bytes.windows(11).position(|w| w == b".hip_fatbin").unwrap();
+    let mut renamed = bytes.clone();
+    renamed[name..name + 11].copy_from_slice(b".rodata.str");
+    assert_eq!(collect(&renamed).images.len(), 4);
+    // the number of entries of the first bundle
+    renamed[4096 + 24..4096 + 32].fill(b'x');
+    let seen = collect(&renamed);
+    assert_eq!((seen.images.len(), seen.findings.len()), (0, 0));
+    // In a section whose name promises device code the same is a fault.
+    let mut damaged = bytes;
+    damaged[4096 + 24..4096 + 32].fill(b'x');
+    assert_eq!(collect(&damaged).findings.len(), 1);
+}
+
 #[test]
 fn bytes_between_containers_are_reported() {
     let bundle = data("hip.hipfb");

@@ -1,0 +1,107 @@
+//! Compressed bundles.
+
+use ccob::{
+    Decompressed, Error, Header, Limits, Method, Version, WriteOptions, compress, decompress,
+    decompress_unverified, hash,
+};
+
+use crate::assert_message;
+
+/// The most that a run may decompress.
+const LIMIT: u64 = 16 << 20;
+
+/// The header alone.
+pub fn check_header(data: &[u8]) {
+    let len = data.len() as u64;
+    for available in [len, len / 2, len.saturating_mul(2), u64::MAX] {
+        let header = Header::parse(data, available);
+        assert_eq!(Header::parse(&data[..data.len().min(32)], available), header);
+        match header {
+            Ok(header) => {
+                assert!(header.header_len() as u64 <= len.min(available));
+                assert_eq!(header.total_size().is_none(), header.version() == Version::V1);
+                if let Some(total_size) = header.total_size() {
+                    assert!((header.header_len() as u64..=available).contains(&total_size));
+                }
+                assert!(header.method().name().is_some());
+            }
+            Err(error) => assert_message(&error),
+        }
+    }
+}
+
+/// Decompression and back.
+pub fn check(data: &[u8]) {
+    let limits = Limits::default().with_max_uncompressed(LIMIT);
+    let verified = decompress(data, &limits);
+    match decompress_unverified(data, &limits) {
+        Ok(found) => {
+            check_found(data, &found);
+            match verified {
+                Ok(verified) => assert!(verified == found),
+                Err(Error::HashMismatch { stored, computed }) => {
+                    assert_eq!((stored, computed), (found.header.hash(), hash(&found.data)));
+                    assert_ne!(stored, computed);
+                    check_rehashed(data, &found, &limits);
+                }
+                Err(error) => panic!("only without verification: {error}"),
+            }
+            check_libzstd(data, &found);
+            check_round_trip(&found.data, &limits);
+        }
+        Err(error) => {
+            assert_eq!(verified, Err(error.clone()));
+            assert_message(&error);
+            check_round_trip(data, &limits);
+        }
+    }
+}
+
+fn check_found(data: &[u8], found: &Decompressed) {
+    assert_eq!(found.data.len() as u64, found.header.uncompressed_size());
+    assert!(found.data.len() as u64 <= LIMIT);
+    assert!(found.consumed <= data.len() as u64);
+    if let Some(total_size) = found.header.total_size() {
+        assert_eq!(found.consumed, total_size);
+    }
+    // What follows plays no part.
+    let limits = Limits::default().with_max_uncompressed(found.data.len() as u64);
+    let exact = decompress_unverified(&data[..found.consumed as usize], &limits);
+    assert!(exact.as_ref() == Ok(found));
+}
+
+/// With the right hash in its header the container is good.
+fn check_rehashed(data: &[u8], found: &Decompressed, limits: &Limits) {
+    let mut data = data.to_vec();
+    let end = found.header.header_len();
+    data[end - 8..end].copy_from_slice(&hash(&found.data).to_le_bytes());
+    let again = decompress(&data, limits).expect("the hash is right now");
+    assert!(again.data == found.data);
+}
+
+/// Where libzstd decodes the payload at all, it finds the same in it.
+fn check_libzstd(data: &[u8], found: &Decompressed) {
+    if found.header.method() == Method::ZSTD {
+        let payload = &data[found.header.header_len()..found.consumed as usize];
+        if let Ok(other) = zstd::bulk::decompress(payload, found.data.len()) {
+            assert!(other == found.data, "libzstd reads something else");
+        }
+    }
+}
+
+fn check_round_trip(data: &[u8], limits: &Limits) {
+    // A large expansion would only cost time.
+    let data = &data[..data.len().min(1 << 17)];
+    let version = [Version::V1, Version::V2, Version::V3][data.len() % 3];
+    for method in [Method::ZLIB, Method::ZSTD] {
+        let level = data.first().map_or(0, |&byte| i32::from(byte % 8));
+        let options = WriteOptions::default().with_version(version).with_method(method);
+        let mut bytes = compress(data, &options.with_level(level)).expect("every codec is there");
+        let len = bytes.len() as u64;
+        bytes.extend([0; 3]);
+        let found = decompress(&bytes, limits).expect("what is written can be read");
+        assert!(found.data == data);
+        assert_eq!(found.consumed, len);
+        assert_eq!((found.header.version(), found.header.method()), (version, method));
+    }
+}

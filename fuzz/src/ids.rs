@@ -1,0 +1,146 @@
+//! Target IDs, triples, entry IDs.
+
+use bundle_format::{CompositionFinding, EntryId, composition};
+use target_id::{
+    ConflictKind, OffloadKind, Options, Target, TargetId, Triple, compatible,
+    compatible_with_options, conflicts,
+};
+
+use crate::assert_message;
+
+/// Targets compared with each other in one run; the comparison is quadratic.
+const MOST: usize = 12;
+
+/// Each line is a target: kind, triple and target ID between single spaces, `?` for what is left open.
+pub fn check_targets(text: &str) {
+    let targets: Vec<Target> = text.lines().take(MOST).map(target).collect();
+    for target in &targets {
+        check_target_id(target);
+        if let Some(triple) = target.triple() {
+            check_triple(triple);
+        }
+        assert!(compatible(target, target).is_strict());
+        let twice = [target.clone(), target.clone()];
+        assert!(conflicts(&twice).iter().all(|conflict| conflict.kind == ConflictKind::Duplicate));
+        assert_eq!(conflicts(&twice).len(), 1);
+    }
+    for a in &targets {
+        for b in &targets {
+            check_pair(a, b);
+        }
+    }
+    check_conflicts(&targets);
+}
+
+fn target(line: &str) -> Target {
+    let mut parts = line.splitn(3, ' ');
+    let mut part = || parts.next().unwrap_or_default();
+    let (kind, triple, id) = (part(), part(), part());
+    let kind = (kind != "?").then(|| OffloadKind::parse(kind));
+    let triple = (triple != "?").then(|| Triple::parse(triple));
+    Target::new(kind, triple, id)
+}
+
+fn check_target_id(target: &Target) {
+    let again = |text: &str| match target.triple() {
+        Some(triple) => TargetId::parse_for(triple, text),
+        None => TargetId::parse(text),
+    };
+    match target.target_id() {
+        Ok(id) => {
+            let canonical = id.to_string();
+            assert_eq!(again(&canonical).as_ref(), Ok(&id));
+            let canonical =
+                Target::new(target.kind().cloned(), target.triple().cloned(), &canonical);
+            assert!(compatible(target, &canonical).is_strict());
+            assert!(compatible(&canonical, target).is_strict());
+            assert!(id.features().zip(id.features().skip(1)).all(|(a, b)| a.0 < b.0));
+        }
+        Err(error) => assert_message(&error),
+    }
+    if let Ok(id) = TargetId::parse_v3(target.id())
+        && id.processor_info().is_some()
+    {
+        assert_eq!(TargetId::parse(&id.to_string()), Ok(id));
+    }
+}
+
+fn check_triple(triple: &Triple) {
+    let normal = triple.normalized();
+    assert!(normal.as_written().split('-').count() >= 4);
+    assert_eq!(normal.normalized(), normal, "of {:?}", triple.as_written());
+    let bundled = triple.bundle_form();
+    if settled(triple) {
+        assert_eq!(Triple::parse(&bundled).bundle_form(), bundled, "of {:?}", triple.as_written());
+    }
+    assert!(triple.compatible_with(triple));
+}
+
+/// Whether the bundler's form of the triple is the form of that form. It is not where `amdhsa` stands in
+/// another place than the system's and is moved there: the bundler looks for it before.
+fn settled(triple: &Triple) -> bool {
+    triple.os().starts_with("amdhsa")
+        || !triple.as_written().contains("-amdhsa") && !triple.arch().starts_with("amdhsa")
+}
+
+fn check_pair(a: &Target, b: &Target) {
+    if let (Some(a), Some(b)) = (a.triple(), b.triple()) {
+        assert_eq!(a.compatible_with(b), b.compatible_with(a));
+    }
+    let verdict = compatible(a, b);
+    assert!(!verdict.is_strict() || verdict.is_compatible());
+    assert!(!verdict.to_string().is_empty());
+    let more = compatible_with_options(a, b, Options::default().hip_openmp(true));
+    assert!(!verdict.is_compatible() || more.is_compatible());
+}
+
+fn check_conflicts(targets: &[Target]) {
+    let found = conflicts(targets);
+    for conflict in &found {
+        assert!(conflict.first < conflict.second && conflict.second < targets.len());
+    }
+    assert!(found.iter().zip(found.iter().skip(1)).all(|(a, b)| a.second < b.second));
+    assert_eq!(found.is_empty(), conflicts(targets.iter().rev()).is_empty());
+}
+
+/// Each line is an entry ID, all lines together those of a bundle.
+pub fn check_entry_ids(text: &str) {
+    let ids: Vec<&str> = text.lines().collect();
+    for text in ids.iter().take(MOST) {
+        match EntryId::parse(text) {
+            Ok(id) => check_entry_id(text, &id),
+            Err(error) => assert_message(&error),
+        }
+    }
+    let findings = composition(ids.iter().copied());
+    assert!(findings.is_sorted_by_key(CompositionFinding::index));
+    assert!(findings.iter().all(|finding| finding.index() < ids.len()));
+    findings.iter().take(MOST).for_each(assert_message);
+    if let Some(&id) = ids.first() {
+        let twice = composition([id, id]);
+        assert!(twice.iter().any(|finding| {
+            matches!(finding, CompositionFinding::Duplicate { first: 0, second: 1, .. })
+        }));
+    }
+}
+
+fn check_entry_id(text: &str, id: &EntryId<'_>) {
+    assert_eq!(id.text(), text);
+    assert!(text.starts_with(id.kind().as_str()));
+    assert!(text.contains(id.triple()) && text.contains(id.target_id()));
+    assert_eq!(id.is_host(), id.kind() == OffloadKind::Host);
+
+    let standard = id.standardized();
+    let again = EntryId::parse(&standard).expect("the standard form is an ID");
+    if settled(&Triple::parse(id.triple())) {
+        assert_eq!(again.standardized(), standard, "of {text:?}");
+    }
+    assert_eq!((again.kind(), again.target_id()), (id.kind(), id.target_id()), "of {text:?}");
+    assert!(!again.is_three_field(), "{standard:?} of {text:?}");
+
+    let canonical = id.canonical();
+    let again = EntryId::parse(&canonical).expect("the canonical form is an ID");
+    if settled(&Triple::parse(id.triple())) {
+        assert_eq!(again.canonical(), canonical, "of {text:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! What must hold for any input: the oracles of the fuzz targets.
+//!
+//! A target is one call of a function here, so that the tests at the bottom can run each of them over the
+//! example files with any compiler. The functions panic when something does not hold.
+
+#![forbid(unsafe_code)]
+
+pub mod bundles;
+pub mod compressed;
+pub mod ids;
+pub mod model;
+pub mod packages;
+pub mod walks;
+
+/// Parses ever longer prefixes of `data`, as long as `parse` asks for more. `parse` gets the prefix and says
+/// how many bytes it needs, or `None` when it is done. Returns the last prefix and the number of calls.
+fn grow_prefix(data: &[u8], parse: impl Fn(&[u8]) -> Option<u64>) -> (&[u8], usize) {
+    let mut prefix = &data[..0];
+    for calls in 1.. {
+        let Some(needed) = parse(prefix) else {
+            return (prefix, calls);
+        };
+        let needed = usize::try_from(needed).expect("asks for no more than there is");
+        assert!(needed > prefix.len(), "asks for {needed} bytes and has {}", prefix.len());
+        assert!(needed <= data.len(), "asks for {needed} bytes of {}", data.len());
+        prefix = &data[..needed];
+    }
+    unreachable!("each call has a longer prefix");
+}
+
+/// Whether a message is one line that a terminal shows as it is.
+fn assert_message(error: &impl std::fmt::Display) {
+    let text = error.to_string();
+    assert!(!text.is_empty() && !text.chars().any(char::is_control), "{text:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every example file, and what follows each container magic in it.
+    fn samples() -> Vec<Vec<u8>> {
+        let magics: [&[u8]; 3] =
+            [&bundle_format::binary::MAGIC, &ccob::MAGIC, &offload_binary::MAGIC];
+        let mut samples = vec![Vec::new()];
+        for file in std::fs::read_dir("../examples/data").unwrap() {
+            let path = file.unwrap().path();
+            if !path.is_file() {
+                continue;
+            }
+            let file = std::fs::read(path).unwrap();
+            for at in 0..file.len() {
+                if magics.iter().any(|magic| file[at..].starts_with(magic)) {
+                    samples.push(file[at..].to_vec());
+                }
+            }
+            samples.push(file);
+        }
+        assert!(samples.len() > 50, "only {}", samples.len());
+        samples
+    }
+
+    fn over_samples(check: impl Fn(&[u8])) {
+        samples().iter().for_each(|sample| check(sample));
+    }
+
+    #[test]
+    fn bundle_samples() {
+        over_samples(bundles::check_binary);
+        over_samples(bundles::check_text);
+    }
+
+    #[test]
+    fn compressed_samples() {
+        over_samples(compressed::check_header);
+        over_samples(compressed::check);
+    }
+
+    #[test]
+    fn package_samples() {
+        over_samples(packages::check);
+    }
+
+    #[test]
+    fn id_samples() {
+        over_samples(|sample| {
+            let text = String::from_utf8_lossy(sample);
+            ids::check_entry_ids(&text);
+            ids::check_targets(&text);
+        });
+    }
+
+    #[test]
+    fn walk_samples() {
+        over_samples(walks::check);
+    }
+
+    #[test]
+    fn model_samples() {
+        // Any bytes are a model.
+        over_samples(|sample| {
+            for at in (0..sample.len()).step_by(997) {
+                model::check_walk(&sample[at..]);
+                model::check_bundle(&sample[at..]);
+            }
+        });
+    }
+}

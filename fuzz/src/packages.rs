@@ -1,0 +1,90 @@
+//! LLVM's offload binaries.
+
+use offload_binary::{Error, OffloadBinary, binaries};
+
+use crate::{assert_message, grow_prefix};
+
+/// An offload binary, and several in a row.
+pub fn check(data: &[u8]) {
+    let binary = OffloadBinary::parse(data);
+    check_prefixes(data, &binary);
+    match binary {
+        Ok(binary) => check_binary(data, binary),
+        Err(error) => assert_message(&error),
+    }
+    check_sequence(data);
+}
+
+fn check_prefixes(data: &[u8], whole: &Result<OffloadBinary<'_>, Error>) {
+    let parse = |prefix| OffloadBinary::parse_prefix(prefix, data.len() as u64);
+    let (prefix, calls) =
+        grow_prefix(data, |p| OffloadBinary::parse_prefix(p, data.len() as u64).err()?.needed());
+    assert!(calls <= 4, "{calls} calls");
+    match (whole, parse(prefix)) {
+        (Ok(whole), Ok(binary)) => {
+            assert_eq!((whole.version(), whole.size()), (binary.version(), binary.size()));
+            assert_eq!(whole.entries().len(), binary.entries().len());
+            for (a, b) in whole.entries().zip(binary.entries()) {
+                assert!(a.strings().take(100).eq(b.strings().take(100)));
+                assert!(b.image().is_none_or(|image| Some(image) == a.image()));
+            }
+        }
+        // With too few bytes for a header, none of them are looked at.
+        (Err(Error::BadMagic { .. }), Err(Error::TruncatedHeader { .. })) => {}
+        (whole, parsed) => assert_eq!(whole.as_ref().err(), parsed.as_ref().err()),
+    }
+}
+
+fn check_binary(data: &[u8], binary: OffloadBinary<'_>) {
+    assert!(binary.size() <= data.len() as u64 && binary.size() % 8 == 0);
+    let data = &data[..binary.size() as usize];
+    let inside = |part: &[u8]| {
+        part.is_empty() || {
+            let (part, all) = (part.as_ptr_range(), data.as_ptr_range());
+            all.start <= part.start && part.end <= all.end
+        }
+    };
+    let mut ranges = Vec::new();
+    assert!(binary.version() == 2 || binary.entries().len() == 1);
+    for (index, entry) in binary.entries().enumerate() {
+        assert_eq!(entry.index(), index);
+        let image = entry.image().expect("all is in memory");
+        assert_eq!(image.len() as u64, entry.image_size());
+        if !image.is_empty() {
+            let start = entry.image_offset() as usize;
+            assert_eq!(image.as_ptr(), data[start..].as_ptr());
+            ranges.push(start..start + image.len());
+        }
+        assert_eq!(entry.strings().count(), entry.strings().len());
+        for (key, value) in entry.strings() {
+            assert!(inside(key) && inside(value) && !key.contains(&0));
+        }
+        for (key, _) in entry.strings().take(8) {
+            let Ok(key) = std::str::from_utf8(key) else { continue };
+            let last = entry.strings().filter(|(k, _)| *k == key.as_bytes()).last();
+            assert_eq!(entry.get(key), last.map(|(_, value)| value));
+        }
+        assert!(entry.triple().is_none_or(|triple| Some(triple.as_bytes()) == entry.get("triple")));
+    }
+    ranges.sort_by_key(|range| range.start);
+    assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end <= b.start));
+}
+
+fn check_sequence(data: &[u8]) {
+    let mut end = 0;
+    let mut sequence = binaries(data);
+    while let Some(item) = sequence.next() {
+        match item {
+            Ok((offset, binary)) => {
+                assert!(offset >= end && binary.size() > 0);
+                assert!(data[end as usize..offset as usize].iter().all(|&byte| byte == 0));
+                end = offset + binary.size();
+                assert!(end <= data.len() as u64);
+            }
+            Err(error) => {
+                assert_message(&error);
+                assert!(sequence.next().is_none());
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The walk through any file.
+
+use std::io::{self, Cursor, Read};
+use std::ops::Range;
+
+use fat_object::{
+    Container, ContainerKind, Finding, Image, Location, Options, ReadSeek, Severity, Visitor, walk,
+};
+
+use crate::assert_message;
+
+/// The most that a run may have decompressed at one time.
+const LIMIT: u64 = 16 << 20;
+/// The most that a run may decompress in all: beyond that it would only take longer.
+const TOTAL_LIMIT: u64 = 64 << 20;
+/// Members of thin archives that can be opened in one run.
+const THIN_LIMIT: usize = 16;
+
+/// A walk in which only the rules of walking count.
+pub fn check(data: &[u8]) {
+    Walk::new(data).run();
+}
+
+/// Where bytes lie: in the file, in decompressed data, in a thin archive's member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    File,
+    Decompressed,
+    ThinMember,
+}
+
+fn place(location: Location) -> (Place, u64) {
+    match location {
+        Location::File(at) => (Place::File, at),
+        Location::Decompressed(at) => (Place::Decompressed, at),
+        Location::ThinMember(at) => (Place::ThinMember, at),
+        _ => panic!("a new kind of location: {location:?}"),
+    }
+}
+
+/// What a container allows to its contents.
+struct Frame {
+    kind: ContainerKind,
+    place: Place,
+    range: Range<u64>,
+    /// Where the containers and images directly inside lie.
+    inside: Vec<Range<u64>>,
+}
+
+/// A visitor that checks every call.
+pub struct Walk<'d> {
+    data: &'d [u8],
+    frames: Vec<Frame>,
+    /// Bytes that were there to be walked: the file, what was decompressed, members of thin archives.
+    bytes: u64,
+    decompressed: u64,
+    opened: usize,
+    stopped: bool,
+    /// The contents of all images in the order of the walk.
+    pub images: Vec<Vec<u8>>,
+    findings: usize,
+    /// What was found to be damaged.
+    pub errors: Vec<String>,
+}
+
+impl<'d> Walk<'d> {
+    /// A walk through `data`.
+    pub fn new(data: &'d [u8]) -> Self {
+        let len = data.len() as u64;
+        let file = Frame {
+            kind: ContainerKind::Member,
+            place: Place::File,
+            range: 0..len,
+            inside: vec![],
+        };
+        Walk {
+            data,
+            frames: vec![file],
+            bytes: len,
+            decompressed: 0,
+            opened: 0,
+            stopped: false,
+            images: Vec::new(),
+            findings: 0,
+            errors: Vec::new(),
+        }
+    }
+
+    /// Walks. Returns whether it went to the end.
+    pub fn run(&mut self) -> bool {
+        let mut options = Options::default();
+        options.max_decompressed = LIMIT;
+        let depth = options.max_depth as u64;
+        let result = walk(&mut Cursor::new(self.data), &options, self);
+        if self.stopped {
+            return false;
+        }
+        let summary = result.expect("memory can always be read");
+        assert_eq!(summary.size, self.data.len() as u64);
+        assert_eq!((summary.images, summary.findings), (self.images.len(), self.findings));
+        assert_eq!(self.frames.len(), 1);
+        assert_disjoint(&mut self.frames[0]);
+        // An image takes a descriptor of at least 25 bytes on each level.
+        assert!(self.images.len() as u64 <= self.bytes * (depth + 1) / 25);
+        true
+    }
+
+    fn top(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("left what was not entered")
+    }
+
+    /// Checks that something lies inside of what was entered last.
+    fn inside(&mut self, location: Location, size: u64) -> (Place, Range<u64>) {
+        let (place, start) = place(location);
+        let range = start..start.checked_add(size).expect("ends beyond all files");
+        let top = self.top();
+        assert_eq!(place, top.place);
+        assert!(
+            top.range.start <= range.start && range.end <= top.range.end,
+            "{range:?} in {:?} {:?}",
+            top.kind,
+            top.range
+        );
+        (place, range)
+    }
+}
+
+/// Neighbours share no bytes.
+fn assert_disjoint(frame: &mut Frame) {
+    frame.inside.retain(|range| !range.is_empty());
+    frame.inside.sort_by_key(|range| range.start);
+    for (a, b) in frame.inside.iter().zip(frame.inside.iter().skip(1)) {
+        assert!(a.end <= b.start, "{a:?} and {b:?} in {:?}", frame.kind);
+    }
+}
+
+impl Visitor for Walk<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        assert_eq!(container.path().len(), self.frames.len());
+        assert_eq!(container.path().last().map(|segment| segment.kind()), Some(container.kind()));
+        let (kind, size) = (container.kind(), container.size());
+        let location = place(container.location());
+        let is_thin = kind == ContainerKind::Member && location == (Place::ThinMember, 0);
+        let (mut place, mut range) = if is_thin && self.top().place != Place::ThinMember {
+            (Place::ThinMember, 0..size)
+        } else if is_thin && self.top().range != (0..size) {
+            // A thin archive in a thin archive.
+            (Place::ThinMember, 0..size)
+        } else {
+            let (place, range) = self.inside(container.location(), size);
+            // An image was there before it was entered.
+            if kind != ContainerKind::Image && !is_thin {
+                self.top().inside.push(range.clone());
+            }
+            (place, range)
+        };
+        assert_eq!(container.compression().is_some(), kind == ContainerKind::Ccob);
+        if let Some(compression) = container.compression() {
+            assert_eq!(compression.stored_size(), size);
+            assert!(compression.uncompressed_size() <= LIMIT);
+            (place, range) = (Place::Decompressed, 0..compression.uncompressed_size());
+            self.bytes += range.end;
+            self.decompressed += range.end;
+        }
+        self.frames.push(Frame { kind, place, range, inside: vec![] });
+        if self.decompressed > TOTAL_LIMIT {
+            self.stopped = true;
+            return Err(io::Error::other("enough"));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        let mut frame = self.frames.pop().expect("left what was not entered");
+        assert!(!self.frames.is_empty(), "left what was not entered");
+        assert_disjoint(&mut frame);
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        assert_eq!(image.index(), self.images.len());
+        assert_eq!(image.path().len() + 1, self.frames.len());
+        let mut contents = Vec::new();
+        image.reader().read_to_end(&mut contents)?;
+        let stored = image.compression().map_or(image.size(), |c| c.stored_size());
+        assert_eq!(contents.len() as u64, stored);
+        // An empty image lies wherever its container says.
+        if stored > 0 {
+            let (place, range) = self.inside(image.location(), stored);
+            if place == Place::File {
+                assert!(contents == self.data[range.start as usize..range.end as usize]);
+            }
+            self.top().inside.push(range);
+        }
+        let in_ccob = image.path().iter().any(|segment| segment.kind() == ContainerKind::Ccob);
+        assert_eq!(image.compressed_bundle().is_some(), in_ccob);
+        self.images.push(contents);
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        assert_eq!(finding.path().len() + 1, self.frames.len());
+        assert_message(finding.error());
+        self.findings += 1;
+        if finding.severity() == Severity::Error {
+            self.errors.push(finding.to_string());
+        }
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        if self.opened == THIN_LIMIT || name.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.opened += 1;
+        self.bytes += self.data.len() as u64;
+        // Some file, so why not this one.
+        Ok(Box::new(Cursor::new(self.data.to_vec())))
+    }
+}
