@@ -2,9 +2,10 @@
 
 use alloc::boxed::Box;
 
+use crate::layout::MAX_STRING_BYTES;
 use crate::wire::HEADER_LEN;
 
-/// What is wrong with an offload binary, and where.
+/// What is wrong with an offload binary, read or to be written, and where.
 ///
 /// Offsets are in bytes from the start of the binary (its magic), except in
 /// [`InBinary`](Self::InBinary) and [`TrailingData`](Self::TrailingData), which count from the
@@ -259,6 +260,75 @@ pub enum Error {
     TrailingData {
         /// Where, from the start of the data.
         offset: u64,
+    },
+
+    /// A key to be written holds a NUL, which would end it.
+    #[error(
+        "offload binary entry {entry} has the key \"{}\" in string {string}, \
+         which cannot be stored with a nul",
+        key.escape_ascii()
+    )]
+    KeyHasNul {
+        /// Which entry.
+        entry: u64,
+        /// Which string of the entry.
+        string: u64,
+        /// The key.
+        key: Box<[u8]>,
+    },
+
+    /// A value to be written in version 1 holds a NUL, which would end it. Version 2 can store it.
+    #[error(
+        "offload binary entry {entry} has the value of key \"{}\" in string {string} with a nul, \
+         which version 1 cannot store",
+        key.escape_ascii()
+    )]
+    ValueHasNul {
+        /// Which entry.
+        entry: u64,
+        /// Which string of the entry.
+        string: u64,
+        /// The key of the value.
+        key: Box<[u8]>,
+    },
+
+    /// The keys and values to be written have more bytes together than
+    /// [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES).
+    #[error("offload binary would have more than {MAX_STRING_BYTES} bytes of keys and values")]
+    TooManyStringBytes,
+
+    /// The output would be longer than 64 bits can say.
+    #[error("offload binary entry {entry} would end beyond the largest offset")]
+    OffsetOverflow {
+        /// Which entry.
+        entry: u64,
+    },
+
+    /// The output does not fit into memory.
+    #[error("offload binary of {size:#x} bytes does not fit into memory")]
+    OutOfMemory {
+        /// Its size in bytes.
+        size: u64,
+    },
+
+    /// There are more or fewer images than entries were laid out.
+    #[error("offload binary has {expected} entries, but images for {found}")]
+    ImageCount {
+        /// Number of entries.
+        expected: u64,
+        /// Number of images, or one more than `expected` when there are more.
+        found: u64,
+    },
+
+    /// An image is not as long as was laid out.
+    #[error("offload binary entry {entry} has an image of {found} bytes, expected {expected}")]
+    ImageSize {
+        /// Which entry.
+        entry: u64,
+        /// The size that was laid out.
+        expected: u64,
+        /// Bytes there are, or one more than `expected` when there are more.
+        found: u64,
     },
 }
 

@@ -61,18 +61,30 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod binary;
 mod concatenated;
+mod convert;
 mod error;
+mod image_entry;
 mod kinds;
+mod layout;
+mod llvm22_hash;
+mod llvm_order;
+mod string_table;
 mod validate;
 mod wire;
 
 pub use binary::{Entries, Entry, OffloadBinary, Strings};
 pub use concatenated::{Binaries, binaries};
+pub use convert::convert;
 pub use error::Error;
+pub use image_entry::{FormatVersion, ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
+pub use layout::{Layout, MAX_STRING_BYTES, Piece};
+pub use llvm_order::{LlvmRelease, llvm_order};
 
 /// The bytes every offload binary starts with.
 pub const MAGIC: [u8; 4] = [0x10, 0xff, 0x10, 0xad];

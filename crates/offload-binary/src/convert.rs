@@ -1,0 +1,43 @@
+//! From one version of the format to the other.
+
+use alloc::vec::Vec;
+
+use crate::concatenated::binaries;
+use crate::error::Error;
+use crate::image_entry::{FormatVersion, ImageEntry};
+use crate::layout::{Layout, StringBudget};
+
+/// Reads all binaries in `data`, as [`binaries`] does, and writes their entries in `version`: one
+/// binary for each entry in version 1, one binary with all entries in version 2.
+///
+/// Images, strings and their order, unknown kinds and flags stay as they are. So does
+/// [`HIP_LEGACY`](crate::OffloadKind::HIP_LEGACY), the HIP of LLVM 20 and older; see
+/// [`OffloadKind::current`](crate::OffloadKind::current). An entry that only carries strings
+/// ([`Flags::METADATA`](crate::Flags::METADATA)) becomes an empty image that keeps the flag in
+/// version 1, where LLVM 22 does not look at flags.
+///
+/// To copy images from file to file instead, read with [`binaries`], turn each
+/// [`Entry`](crate::Entry) into an [`ImageEntry`] and make a [`Layout`] of them.
+///
+/// # Errors
+///
+/// Those of [`binaries`]; [`Error::ValueHasNul`] when version 1 cannot store a value, and the
+/// others of [`Layout::new`] and [`Layout::to_vec`]. Their entry numbers count over all of `data`.
+pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
+    let mut entries = Vec::new();
+    let mut images = Vec::new();
+    let mut budget = StringBudget::default();
+    for binary in binaries(data) {
+        let (_, binary) = binary?;
+        for entry in binary.entries() {
+            // Before anything is kept: strings may share their bytes.
+            for (key, value) in entry.strings() {
+                budget.spend(key, value)?;
+            }
+            entries.push(ImageEntry::from(&entry));
+            // All of the binary is in memory.
+            images.push(entry.image().unwrap_or_default());
+        }
+    }
+    Layout::new(version, &entries)?.to_vec(&images)
+}

@@ -1,0 +1,142 @@
+//! What is to be written about one image.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+
+use crate::binary::Entry;
+use crate::kinds::{Flags, ImageKind, OffloadKind};
+
+/// The version of the format to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum FormatVersion {
+    /// One binary for each image, one after the other. LLVM 22 and older write this, and every
+    /// release reads it.
+    #[default]
+    V1,
+    /// All images in one binary. LLVM 23 writes this; LLVM 22 cannot read it.
+    V2,
+}
+
+impl FormatVersion {
+    /// The number in the header.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+}
+
+/// A key and its value.
+pub type StringPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// One image to write: what is known about it and its size, but not its bytes.
+///
+/// ```
+/// use offload_binary::{ImageEntry, ImageKind, OffloadKind};
+///
+/// let entry = ImageEntry::new(4096)
+///     .image_kind(ImageKind::OBJECT)
+///     .offload_kind(OffloadKind::HIP)
+///     .string("arch", "gfx90a")
+///     .string("triple", "amdgcn-amd-amdhsa");
+/// assert_eq!(entry.strings.len(), 2);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageEntry<'a> {
+    /// The format of the image.
+    pub image_kind: ImageKind,
+    /// The programming model that produced the image. LLVM 20 and older know HIP as
+    /// [`OffloadKind::HIP_LEGACY`].
+    pub offload_kind: OffloadKind,
+    /// The flags. An entry that only carries strings has [`Flags::METADATA`] and size 0; this is
+    /// not checked, neither is it in LLVM.
+    pub flags: Flags,
+    /// Keys and values in the order in which they are stored. Keys cannot hold a NUL, values can
+    /// in version 2 only. A key may be there more than once; readers take the last one.
+    pub strings: Vec<StringPair<'a>>,
+    /// Length of the image in bytes.
+    pub size: u64,
+}
+
+impl<'a> ImageEntry<'a> {
+    /// An image of `size` bytes of which nothing else is known.
+    #[must_use]
+    pub fn new(size: u64) -> Self {
+        Self {
+            image_kind: ImageKind::NONE,
+            offload_kind: OffloadKind::NONE,
+            flags: Flags::empty(),
+            strings: Vec::new(),
+            size,
+        }
+    }
+
+    /// Sets the format of the image.
+    #[must_use]
+    pub fn image_kind(mut self, image_kind: ImageKind) -> Self {
+        self.image_kind = image_kind;
+        self
+    }
+
+    /// Sets the programming model that produced the image.
+    #[must_use]
+    pub fn offload_kind(mut self, offload_kind: OffloadKind) -> Self {
+        self.offload_kind = offload_kind;
+        self
+    }
+
+    /// Sets the flags.
+    #[must_use]
+    pub fn flags(mut self, flags: Flags) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Adds a key and its value behind those there are. Owned ones can be pushed to
+    /// [`strings`](Self::strings).
+    #[must_use]
+    pub fn string<K, V>(mut self, key: &'a K, value: &'a V) -> Self
+    where
+        K: AsRef<[u8]> + ?Sized,
+        V: AsRef<[u8]> + ?Sized,
+    {
+        self.strings.push((Cow::Borrowed(key.as_ref()), Cow::Borrowed(value.as_ref())));
+        self
+    }
+
+    /// The same with all strings copied, so that nothing is borrowed.
+    #[must_use]
+    pub fn into_owned(self) -> ImageEntry<'static> {
+        let owned = |string: Cow<'a, [u8]>| Cow::Owned(string.into_owned());
+        ImageEntry {
+            image_kind: self.image_kind,
+            offload_kind: self.offload_kind,
+            flags: self.flags,
+            strings: self.strings.into_iter().map(|(k, v)| (owned(k), owned(v))).collect(),
+            size: self.size,
+        }
+    }
+}
+
+/// Everything an entry says, to be written again. The strings borrow from the data that was read.
+impl<'data> From<&Entry<'data>> for ImageEntry<'data> {
+    fn from(entry: &Entry<'data>) -> Self {
+        Self {
+            image_kind: entry.image_kind(),
+            offload_kind: entry.offload_kind(),
+            flags: entry.flags(),
+            strings: entry.strings().map(|(k, v)| (Cow::Borrowed(k), Cow::Borrowed(v))).collect(),
+            size: entry.image_size(),
+        }
+    }
+}
+
+impl<'data> From<Entry<'data>> for ImageEntry<'data> {
+    fn from(entry: Entry<'data>) -> Self {
+        Self::from(&entry)
+    }
+}

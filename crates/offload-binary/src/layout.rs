@@ -1,0 +1,387 @@
+//! Writing: where everything goes, then the bytes.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+use core::slice;
+
+use zerocopy::IntoBytes;
+
+use crate::error::Error;
+use crate::image_entry::{FormatVersion, ImageEntry};
+use crate::string_table::StringTable;
+use crate::wire::{
+    ENTRY_LEN, EntryHeader, HEADER_LEN, Header, STRING_V1_LEN, STRING_V2_LEN, StringEntryV1,
+    StringEntryV2,
+};
+use crate::{MAGIC, to_u64};
+
+/// The most bytes all keys and values of a [`Layout`] may have together: 256 MiB. Real ones have
+/// a few kilobytes; the limit keeps [`convert`](crate::convert) from unfolding megabytes of
+/// strings that share their bytes into gigabytes.
+pub const MAX_STRING_BYTES: u64 = 1 << 28;
+
+/// Where the parts of one or more binaries go, computed from strings and sizes alone.
+///
+/// Version 1 has one binary for each entry, one after the other, and is empty without entries;
+/// version 2 has one binary with all entries. The bytes are those of LLVM 22 and 23: header,
+/// entries, string entries, the string table, in which strings share their ends, and the images,
+/// the first of a binary at a multiple of 8. The images of a binary of version 2 follow each
+/// other without padding. Strings keep their order; [`llvm_order`](crate::llvm_order) tells the
+/// one LLVM's tool would put them into.
+///
+/// ```
+/// use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind};
+///
+/// # fn main() -> Result<(), offload_binary::Error> {
+/// let image = b"\x7fELF...";
+/// let entry = ImageEntry::new(7)
+///     .image_kind(ImageKind::OBJECT)
+///     .offload_kind(OffloadKind::HIP)
+///     .string("arch", "gfx90a")
+///     .string("triple", "amdgcn-amd-amdhsa");
+/// let layout = Layout::new(FormatVersion::V1, &[entry])?;
+/// assert_eq!(layout.image_offset(0), Some(144));
+/// assert_eq!(layout.total_size(), 152);
+///
+/// let bytes = layout.to_vec(&[image])?;
+/// let binary = OffloadBinary::parse(&bytes)?;
+/// assert_eq!(binary.entries().next().and_then(|entry| entry.arch()), Some("gfx90a"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Layout {
+    version: FormatVersion,
+    /// The bytes of all headers, one after the other.
+    headers: Vec<u8>,
+    parts: Vec<Part>,
+    /// Offset and size of each image.
+    images: Vec<(u64, u64)>,
+    total_size: u64,
+}
+
+/// A [`Piece`] that owns nothing.
+#[derive(Clone)]
+enum Part {
+    Header(Range<usize>),
+    Image(usize),
+    Zeros(u64),
+}
+
+/// A part of the output, from [`Layout::pieces`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// These bytes: everything of a binary in front of its first image.
+    Bytes(&'a [u8]),
+    /// The image of the entry with this index, as long as the entry says, be it empty.
+    Image(usize),
+    /// So many zeros, from 1 to 7.
+    Zeros(u64),
+}
+
+impl Layout {
+    /// Lays out `entries` in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyHasNul`], in version 1 [`Error::ValueHasNul`],
+    /// [`Error::TooManyStringBytes`], and [`Error::OffsetOverflow`] when an image would end
+    /// beyond 2⁶⁴.
+    pub fn new(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<Self, Error> {
+        check_strings(version, entries)?;
+        let mut layout = Self {
+            version,
+            headers: Vec::new(),
+            parts: Vec::new(),
+            images: Vec::with_capacity(entries.len()),
+            total_size: 0,
+        };
+        match version {
+            FormatVersion::V1 => {
+                for entry in entries {
+                    layout.push_binary(slice::from_ref(entry))?;
+                }
+            }
+            FormatVersion::V2 => layout.push_binary(entries)?,
+        }
+        Ok(layout)
+    }
+
+    /// Adds a binary with `entries` behind those there are.
+    fn push_binary(&mut self, entries: &[ImageEntry<'_>]) -> Result<(), Error> {
+        let strings = || entries.iter().flat_map(|entry| &entry.strings);
+        let table = StringTable::new(strings().flat_map(|(key, value)| [&**key, &**value]));
+        // None of this overflows: everything counted is in memory, and larger there.
+        let string_len = match self.version {
+            FormatVersion::V1 => STRING_V1_LEN,
+            FormatVersion::V2 => STRING_V2_LEN,
+        };
+        let entry_count = to_u64(entries.len());
+        let mut strings_at = HEADER_LEN + ENTRY_LEN * entry_count;
+        let table_at = strings_at + string_len * to_u64(strings().count());
+        let images_at = (table_at + to_u64(table.bytes().len())).next_multiple_of(8);
+
+        let mut image_at = images_at;
+        let mut headers = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let overflow = Error::OffsetOverflow { entry: to_u64(self.images.len()) };
+            let string_count = to_u64(entry.strings.len());
+            headers.push(EntryHeader {
+                image_kind: entry.image_kind.0.into(),
+                offload_kind: entry.offload_kind.0.into(),
+                flags: entry.flags.bits().into(),
+                string_offset: strings_at.into(),
+                string_count: string_count.into(),
+                image_offset: image_at.into(),
+                image_size: entry.size.into(),
+            });
+            strings_at += string_len * string_count;
+            let offset = self.total_size.checked_add(image_at).ok_or(overflow.clone())?;
+            self.images.push((offset, entry.size));
+            image_at = image_at.checked_add(entry.size).ok_or(overflow)?;
+        }
+        let overflow = Error::OffsetOverflow { entry: to_u64(self.images.len()).saturating_sub(1) };
+        let size = image_at.checked_next_multiple_of(8).ok_or(overflow.clone())?;
+        self.total_size = self.total_size.checked_add(size).ok_or(overflow)?;
+
+        let header = Header {
+            magic: MAGIC,
+            version: self.version.number().into(),
+            size: size.into(),
+            entries_offset: HEADER_LEN.into(),
+            entries_extent: match self.version {
+                FormatVersion::V1 => ENTRY_LEN.into(),
+                FormatVersion::V2 => entry_count.into(),
+            },
+        };
+        let start = self.headers.len();
+        self.headers.extend_from_slice(header.as_bytes());
+        self.headers.extend_from_slice(headers.as_bytes());
+        for (key, value) in strings() {
+            let key_offset = (table_at + table.offset(key)).into();
+            let value_offset = (table_at + table.offset(value)).into();
+            match self.version {
+                FormatVersion::V1 => {
+                    let string = StringEntryV1 { key_offset, value_offset };
+                    self.headers.extend_from_slice(string.as_bytes());
+                }
+                FormatVersion::V2 => {
+                    let value_size = to_u64(value.len()).into();
+                    let string = StringEntryV2 { key_offset, value_offset, value_size };
+                    self.headers.extend_from_slice(string.as_bytes());
+                }
+            }
+        }
+        self.headers.extend_from_slice(table.bytes());
+        // Everything in front of the binary is a multiple of 8 as well.
+        self.headers.resize(self.headers.len().next_multiple_of(8), 0);
+
+        self.parts.push(Part::Header(start..self.headers.len()));
+        let first = self.images.len() - entries.len();
+        self.parts.extend((first..self.images.len()).map(Part::Image));
+        if size > image_at {
+            self.parts.push(Part::Zeros(size - image_at));
+        }
+        Ok(())
+    }
+
+    /// The version that is written.
+    #[must_use]
+    pub fn version(&self) -> FormatVersion {
+        self.version
+    }
+
+    /// Length of the whole output in bytes, a multiple of 8.
+    #[must_use]
+    pub fn total_size(&self) -> u64 {
+        self.total_size
+    }
+
+    /// Number of entries, and so of images.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.images.len()
+    }
+
+    /// Whether there are no entries at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty()
+    }
+
+    /// Where the image of entry `index` starts, in bytes from the start of the whole output;
+    /// `None` without such an entry.
+    #[must_use]
+    pub fn image_offset(&self, index: usize) -> Option<u64> {
+        self.images.get(index).map(|(offset, _)| *offset)
+    }
+
+    /// Length in bytes of the image of entry `index`; `None` without such an entry.
+    #[must_use]
+    pub fn image_size(&self, index: usize) -> Option<u64> {
+        self.images.get(index).map(|(_, size)| *size)
+    }
+
+    /// Everything to write, in order and without gaps. Each entry has its [`Piece::Image`], also
+    /// when the image is empty.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        self.parts.iter().map(|part| match part {
+            Part::Header(range) => {
+                Piece::Bytes(self.headers.get(range.clone()).unwrap_or_default())
+            }
+            Part::Image(index) => Piece::Image(*index),
+            Part::Zeros(count) => Piece::Zeros(*count),
+        })
+    }
+
+    /// The header bytes of each binary, everything in front of its first image, with the offset
+    /// in bytes from the start of the whole output. What is neither header nor image is zero.
+    pub fn headers(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut offset = 0_u64;
+        self.pieces().filter_map(move |piece| {
+            let start = offset;
+            // What fits in total fits in parts.
+            offset = offset.saturating_add(match piece {
+                Piece::Bytes(bytes) => to_u64(bytes.len()),
+                Piece::Image(index) => self.image_size(index).unwrap_or(0),
+                Piece::Zeros(count) => count,
+            });
+            match piece {
+                Piece::Bytes(bytes) => Some((start, bytes)),
+                _ => None,
+            }
+        })
+    }
+
+    /// The whole output in memory. `images` are the images in the order of the entries, an empty
+    /// one for each entry without an image.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ImageCount`] and [`Error::ImageSize`] when the images are not those that were
+    /// laid out, [`Error::OutOfMemory`].
+    pub fn to_vec(&self, images: &[&[u8]]) -> Result<Vec<u8>, Error> {
+        if images.len() != self.images.len() {
+            let (expected, found) = (to_u64(self.images.len()), to_u64(images.len()));
+            return Err(Error::ImageCount { expected, found });
+        }
+        for ((entry, (_, expected)), image) in (0_u64..).zip(&self.images).zip(images) {
+            let (expected, found) = (*expected, to_u64(image.len()));
+            if expected != found {
+                return Err(Error::ImageSize { entry, expected, found });
+            }
+        }
+        let mut bytes = Vec::new();
+        match usize::try_from(self.total_size).map(|size| bytes.try_reserve_exact(size)) {
+            Ok(Ok(())) => {}
+            _ => return Err(Error::OutOfMemory { size: self.total_size }),
+        }
+        for piece in self.pieces() {
+            match piece {
+                Piece::Bytes(header) => bytes.extend_from_slice(header),
+                Piece::Image(index) => {
+                    bytes.extend_from_slice(images.get(index).copied().unwrap_or_default());
+                }
+                Piece::Zeros(_) => bytes.resize(bytes.len().next_multiple_of(8), 0),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the whole output. `images` are read once each, in the order of the entries, and
+    /// never held in memory as a whole; an entry without an image has an empty one. From file to
+    /// file the kernel copies, where the platform can ([`std::io::copy`]).
+    ///
+    /// # Errors
+    ///
+    /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
+    /// [`Error::ImageCount`] or [`Error::ImageSize`] inside when the images are not those that
+    /// were laid out. By then a part of the output is written.
+    #[cfg(feature = "std")]
+    pub fn write_to<R: std::io::Read>(
+        &self,
+        mut writer: impl std::io::Write,
+        images: impl IntoIterator<Item = R>,
+    ) -> std::io::Result<()> {
+        use std::io::{self, Read};
+
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let count = to_u64(self.images.len());
+        let mut images = images.into_iter();
+        for piece in self.pieces() {
+            match piece {
+                Piece::Bytes(header) => writer.write_all(header)?,
+                Piece::Image(index) => {
+                    let (entry, expected) = (to_u64(index), self.image_size(index).unwrap_or(0));
+                    let Some(mut image) = images.next() else {
+                        return Err(invalid(Error::ImageCount { expected: count, found: entry }));
+                    };
+                    let found = io::copy(&mut image.by_ref().take(expected), &mut writer)?;
+                    // One more byte tells an image that is too long.
+                    let more = io::copy(&mut image.take(1), &mut io::sink())?;
+                    let found = found.saturating_add(more);
+                    if found != expected {
+                        return Err(invalid(Error::ImageSize { entry, expected, found }));
+                    }
+                }
+                Piece::Zeros(zeros) => {
+                    io::copy(&mut io::repeat(0).take(zeros), &mut writer)?;
+                }
+            }
+        }
+        if images.next().is_some() {
+            let found = count.saturating_add(1);
+            return Err(invalid(Error::ImageCount { expected: count, found }));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layout")
+            .field("version", &self.version)
+            .field("header_bytes", &self.headers.len())
+            .field("images", &self.images)
+            .field("total_size", &self.total_size)
+            .finish()
+    }
+}
+
+/// Refuses strings that cannot be stored.
+fn check_strings(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<(), Error> {
+    let mut budget = StringBudget::default();
+    for (index, entry) in (0_u64..).zip(entries) {
+        for (string, (key, value)) in (0_u64..).zip(&entry.strings) {
+            budget.spend(key, value)?;
+            if key.contains(&0) {
+                return Err(Error::KeyHasNul { entry: index, string, key: key[..].into() });
+            }
+            if version == FormatVersion::V1 && value.contains(&0) {
+                return Err(Error::ValueHasNul { entry: index, string, key: key[..].into() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many bytes of strings there may still be.
+pub(crate) struct StringBudget(u64);
+
+impl Default for StringBudget {
+    fn default() -> Self {
+        Self(MAX_STRING_BYTES)
+    }
+}
+
+impl StringBudget {
+    pub(crate) fn spend(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let left = self
+            .0
+            .checked_sub(to_u64(key.len()))
+            .and_then(|left| left.checked_sub(to_u64(value.len())));
+        self.0 = left.ok_or(Error::TooManyStringBytes)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! The order in which LLVM's tool stores strings.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use twox_hash::XxHash3_64;
+
+use crate::llvm22_hash::llvm22_hash;
+
+/// A release of LLVM whose tool is to be matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum LlvmRelease {
+    /// LLVM 22, which writes version 1.
+    Llvm22,
+    /// LLVM 23, which writes version 2.
+    Llvm23,
+}
+
+/// What both releases mix into hashes when they are built without checks of the ABI.
+pub(crate) const SEED: u64 = 0xff51_afd7_ed55_8ccd;
+
+/// The order in which `llvm-offload-binary` of `release` stores the strings of one `--image`.
+///
+/// `keys` are the distinct keys of the option in the order in which they first appear, `file` and
+/// `kind` included: these two are not stored, but take part in the placing of the others. Returns
+/// the indexes in `keys` of the keys that are stored, in stored order. Repeated keys are passed
+/// over.
+///
+/// The tool collects keys in a hash table and stores them as they lie there, which no
+/// documentation promises. As release builds of LLVM 22.1 and 23.1 behave; builds with checks of
+/// the ABI have an order of their own in each run. With `Llvm22` a key of more than 64 bytes is
+/// placed by its first 64 bytes, which is not where LLVM places it.
+///
+/// ```
+/// use offload_binary::{LlvmRelease, llvm_order};
+///
+/// // --image=file=a.o,triple=amdgcn-amd-amdhsa,arch=gfx90a,feature=+xnack,kind=hip
+/// let keys = ["file", "triple", "arch", "feature", "kind"];
+/// assert_eq!(llvm_order(LlvmRelease::Llvm22, &keys), [3, 2, 1]);
+/// assert_eq!(llvm_order(LlvmRelease::Llvm23, &keys), [2, 1, 3]);
+/// ```
+#[must_use]
+pub fn llvm_order<K: AsRef<[u8]>>(release: LlvmRelease, keys: &[K]) -> Vec<usize> {
+    let mut table = Table { release, buckets: vec![None; 64], len: 0 };
+    for (index, key) in keys.iter().enumerate() {
+        let hash = hash(release, key.as_ref());
+        let is_key = |slot: &Slot| {
+            slot.hash == hash
+                && keys.get(slot.index).is_some_and(|other| other.as_ref() == key.as_ref())
+        };
+        table.insert(Slot { hash, index }, is_key);
+    }
+    let stored = |index: &usize| {
+        keys.get(*index).is_some_and(|key| !matches!(key.as_ref(), b"file" | b"kind"))
+    };
+    table.buckets.into_iter().flatten().map(|slot| slot.index).filter(stored).collect()
+}
+
+/// The low half of the hash, which is all the table looks at.
+fn hash(release: LlvmRelease, key: &[u8]) -> u32 {
+    let hash = match release {
+        LlvmRelease::Llvm22 => llvm22_hash(key),
+        LlvmRelease::Llvm23 => XxHash3_64::oneshot(key) ^ SEED,
+    };
+    let [a, b, c, d, ..] = hash.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// A key in the table.
+#[derive(Clone, Copy)]
+struct Slot {
+    hash: u32,
+    index: usize,
+}
+
+/// An open-addressing hash table that nothing is ever removed from.
+struct Table {
+    release: LlvmRelease,
+    /// A power of two of them, at least a quarter free.
+    buckets: Vec<Option<Slot>>,
+    len: usize,
+}
+
+impl Table {
+    /// Adds a key unless it is there.
+    fn insert(&mut self, slot: Slot, is_key: impl Fn(&Slot) -> bool) {
+        let mut bucket = self.find(slot.hash, &is_key);
+        if self.buckets.get(bucket).is_some_and(Option::is_some) {
+            return;
+        }
+        self.len += 1;
+        if self.len.saturating_mul(4) >= self.buckets.len().saturating_mul(3) {
+            self.grow();
+            bucket = self.find(slot.hash, &is_key);
+        }
+        self.put(bucket, slot);
+    }
+
+    /// Twice the buckets; keys move in the order of the old ones.
+    fn grow(&mut self) {
+        let buckets = vec![None; self.buckets.len().saturating_mul(2)];
+        for slot in core::mem::replace(&mut self.buckets, buckets).into_iter().flatten() {
+            let bucket = self.find(slot.hash, |_| false);
+            self.put(bucket, slot);
+        }
+    }
+
+    /// The bucket of the key, or the free one where it belongs.
+    fn find(&self, hash: u32, is_key: impl Fn(&Slot) -> bool) -> usize {
+        let mask = self.buckets.len() - 1;
+        let mut bucket = usize::try_from(hash).unwrap_or(usize::MAX) & mask;
+        let mut step = 1;
+        while let Some(Some(slot)) = self.buckets.get(bucket)
+            && !is_key(slot)
+        {
+            bucket = bucket.wrapping_add(step) & mask;
+            if self.release == LlvmRelease::Llvm22 {
+                step += 1;
+            }
+        }
+        bucket
+    }
+
+    fn put(&mut self, bucket: usize, slot: Slot) {
+        if let Some(place) = self.buckets.get_mut(bucket) {
+            *place = Some(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys with the hashes that `llvm-offload-binary` of LLVM 22.1.8 and 23.1.4 use. Only the
+    /// low six bits can be seen from outside.
+    fn hashes() -> Vec<(Vec<u8>, u32, u32)> {
+        let rows: [(&[u8], usize, u32, u32); 13] = [
+            (b"arch", 1, 0xf386_c709, 0xbb52_a285),
+            (b"triple", 1, 0x0819_b0d8, 0xf899_1a93),
+            (b"file", 1, 0xd4e6_b353, 0x05a5_5b4b),
+            (b"kind", 1, 0xc820_7aa5, 0xd46e_f789),
+            (b"feature", 1, 0x907b_e7c2, 0x7df0_2cb7),
+            (b"producer", 1, 0x501e_46ad, 0xd758_20ff),
+            (b"compile-opts", 1, 0x30e6_6573, 0x1d2e_ab15),
+            (b"link-opts", 1, 0xec39_4ca6, 0x211d_5469),
+            (b"version", 1, 0x1a14_4505, 0x91d2_74b6),
+            (b"", 1, 0xc2c5_cc82, 0xd586_180f),
+            (b"a", 17, 0x2d34_d923, 0xfb90_75e7),
+            (b"a", 33, 0x696e_ebf8, 0xacd2_92c0),
+            (b"a", 64, 0xcc36_6e3e, 0x9073_6241),
+        ];
+        rows.into_iter().map(|(key, times, a, b)| (key.repeat(times), a, b)).collect()
+    }
+
+    #[test]
+    fn hashes_are_those_of_llvm() {
+        for (key, llvm22, llvm23) in hashes() {
+            assert_eq!(hash(LlvmRelease::Llvm22, &key), llvm22, "{}", key.escape_ascii());
+            assert_eq!(hash(LlvmRelease::Llvm23, &key), llvm23, "{}", key.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn keys_are_stored_by_bucket() {
+        for release in [LlvmRelease::Llvm22, LlvmRelease::Llvm23] {
+            assert_eq!(llvm_order(release, &["file", "triple", "arch", "kind"]), [2, 1]);
+        }
+        assert_eq!(llvm_order::<&str>(LlvmRelease::Llvm22, &[]), []);
+    }
+
+    #[test]
+    fn the_first_of_two_keys_for_a_bucket_has_it() {
+        // Both belong into bucket 2 with LLVM 22.
+        assert_eq!(llvm_order(LlvmRelease::Llvm22, &["feature", ""]), [0, 1]);
+        assert_eq!(llvm_order(LlvmRelease::Llvm22, &["", "feature"]), [0, 1]);
+    }
+
+    #[test]
+    fn repeated_keys_are_passed_over() {
+        assert_eq!(llvm_order(LlvmRelease::Llvm23, &["triple", "arch", "triple"]), [1, 0]);
+    }
+
+    #[test]
+    fn many_keys_are_all_there() {
+        let keys: Vec<_> = (0..1000_u32).map(u32::to_le_bytes).collect();
+        for release in [LlvmRelease::Llvm22, LlvmRelease::Llvm23] {
+            let mut order = llvm_order(release, &keys);
+            order.sort_unstable();
+            assert_eq!(order, (0..1000).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The string table as LLVM's ELF string tables are made: each string once, and a string that
+//! another one ends with inside that one.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use crate::to_u64;
+
+/// The bytes of a string table and where in it each string starts.
+pub(crate) struct StringTable<'a> {
+    /// In the order of [`compare`].
+    offsets: Vec<(&'a [u8], u64)>,
+    bytes: Vec<u8>,
+}
+
+impl<'a> StringTable<'a> {
+    pub(crate) fn new(strings: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut strings: Vec<_> = strings.collect();
+        strings.sort_unstable_by(|a, b| compare(a, b));
+        strings.dedup();
+
+        let mut bytes = vec![0];
+        let mut last: &[u8] = &[];
+        let mut offsets = Vec::with_capacity(strings.len());
+        for string in strings {
+            let offset = if string.is_empty() {
+                0
+            } else if last.ends_with(string) {
+                // `last` lies at the end, with its NUL.
+                bytes.len() - string.len() - 1
+            } else {
+                let offset = bytes.len();
+                bytes.extend_from_slice(string);
+                bytes.push(0);
+                last = string;
+                offset
+            };
+            offsets.push((string, to_u64(offset)));
+        }
+        Self { offsets, bytes }
+    }
+
+    /// The table, of which the first byte is NUL.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where `string`, one of those the table was made of, starts in the table.
+    pub(crate) fn offset(&self, string: &[u8]) -> u64 {
+        self.offsets
+            .binary_search_by(|(other, _)| compare(other, string))
+            .ok()
+            .and_then(|index| self.offsets.get(index))
+            .map_or(0, |(_, offset)| *offset)
+    }
+}
+
+/// Descending by the bytes read backwards, so that a string follows those that end with it.
+fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    b.iter().rev().cmp(a.iter().rev())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(strings: &[&'static str]) -> (Vec<u8>, Vec<u64>) {
+        let table = StringTable::new(strings.iter().map(|string| string.as_bytes()));
+        let offsets = strings.iter().map(|string| table.offset(string.as_bytes())).collect();
+        (table.bytes().to_vec(), offsets)
+    }
+
+    #[test]
+    fn no_strings_make_one_nul() {
+        assert_eq!(table(&[]), (b"\0".to_vec(), Vec::new()));
+        assert_eq!(table(&["", ""]), (b"\0".to_vec(), [0, 0].to_vec()));
+    }
+
+    #[test]
+    fn each_string_is_there_once() {
+        assert_eq!(table(&["ab", "ab", ""]), (b"\0ab\0".to_vec(), [1, 1, 0].to_vec()));
+    }
+
+    #[test]
+    fn ends_are_shared() {
+        let (bytes, offsets) = table(&["arch", "ch", "h", "march", "a", "cha"]);
+        assert_eq!(bytes, b"\0march\0cha\0");
+        assert_eq!(offsets, [2, 4, 5, 1, 9, 7]);
+    }
+
+    #[test]
+    fn only_the_end_of_the_last_string_is_shared() {
+        let (bytes, offsets) = table(&["xab", "ab", "yb", "b"]);
+        assert_eq!(bytes, b"\0yb\0xab\0");
+        assert_eq!(offsets, [4, 5, 1, 6]);
+    }
+
+    #[test]
+    fn values_may_hold_nuls() {
+        let (bytes, offsets) = table(&["y\0z", "z", "y", "\0z"]);
+        assert_eq!(bytes, b"\0y\0z\0y\0");
+        assert_eq!(offsets, [1, 3, 5, 2]);
+    }
+}
