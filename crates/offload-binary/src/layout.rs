@@ -16,10 +16,10 @@ use crate::wire::{
 };
 use crate::{MAGIC, to_u64};
 
-/// The most bytes all keys and values of a [`Layout`] may have together: 256 MiB. Real ones have
+/// The most bytes all keys and values of a [`Layout`] may have together: 64 MiB. Real ones have
 /// a few kilobytes; the limit keeps [`convert`](crate::convert) from unfolding megabytes of
 /// strings that share their bytes into gigabytes.
-pub const MAX_STRING_BYTES: u64 = 1 << 28;
+pub const MAX_STRING_BYTES: u64 = 1 << 26;
 
 /// Where the parts of one or more binaries go, computed from strings and sizes alone.
 ///

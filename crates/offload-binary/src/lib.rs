@@ -3,7 +3,7 @@
 //! in the section `.llvm.offloading` of host object files.
 //!
 //! LLVM up to 22 writes version 1 with one image per binary, LLVM 23 writes version 2 with any
-//! number of them; this crate reads both. The format is described in the "Clang Offload
+//! number of them; this crate reads and writes both. The format is described in the "Clang Offload
 //! Packager" documentation. All integers are little-endian, all offsets count from the magic.
 //!
 //! ```text
@@ -28,30 +28,37 @@
 //!      ---- strings, images, zeros up to a multiple of 8 ----
 //! ```
 //!
-//! Start with [`OffloadBinary::parse`] for one binary and with [`binaries`] for a section that
-//! may hold several. Nothing is copied: strings and images are slices of the data given.
+//! To read, start with [`OffloadBinary::parse`] for one binary and with [`binaries`] for a section
+//! that may hold several. Nothing is copied: strings and images are slices of the data given.
+//! To write, describe each image by an [`ImageEntry`] and make a [`Layout`] of them, which knows
+//! every offset before an image is touched. [`convert`] turns one version into the other.
 //!
 //! ```
-//! use offload_binary::{ImageKind, OffloadKind, binaries};
+//! use offload_binary::{
+//!     FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind, binaries, convert,
+//! };
 //!
 //! # fn main() -> Result<(), offload_binary::Error> {
-//! let mut section = Vec::new();
-//! section.extend(b"\x10\xff\x10\xad\x01\0\0\0\x60\0\0\0\0\0\0\0"); // magic, version, size
-//! section.extend(b"\x20\0\0\0\0\0\0\0\x28\0\0\0\0\0\0\0"); // entry offset and size
-//! section.extend(b"\x01\0\x04\0\0\0\0\0"); // object, HIP, no flags
-//! section.extend(b"\x48\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"); // no strings
-//! section.extend(b"\x50\0\0\0\0\0\0\0\x0a\0\0\0\0\0\0\0"); // image offset and size
-//! section.extend(b"\0\0\0\0\0\0\0\0some image\0\0\0\0\0\0");
+//! let image = b"some image";
+//! let entry = ImageEntry::new(10)
+//!     .image_kind(ImageKind::OBJECT)
+//!     .offload_kind(OffloadKind::HIP)
+//!     .string("arch", "gfx90a")
+//!     .string("triple", "amdgcn-amd-amdhsa");
+//! let section = Layout::new(FormatVersion::V1, &[entry])?.to_vec(&[image])?;
 //!
 //! for binary in binaries(&section) {
 //!     let (_offset, binary) = binary?;
 //!     for entry in binary.entries() {
-//!         assert_eq!(entry.image_kind(), ImageKind::OBJECT);
 //!         assert_eq!(entry.offload_kind(), OffloadKind::HIP);
 //!         assert_eq!(entry.image(), Some(&b"some image"[..]));
-//!         assert_eq!(entry.triple(), None);
+//!         assert_eq!(entry.arch(), Some("gfx90a"));
 //!     }
 //! }
+//!
+//! // For LLVM 23; and back, byte for byte.
+//! let v2 = convert(&section, FormatVersion::V2)?;
+//! assert_eq!(convert(&v2, FormatVersion::V1)?, section);
 //! # Ok(())
 //! # }
 //! ```

@@ -58,7 +58,12 @@ impl<'a> StringTable<'a> {
 
 /// Descending by the bytes read backwards, so that a string follows those that end with it.
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
-    b.iter().rev().cmp(a.iter().rev())
+    // Long common ends are passed over in words.
+    let (words_a, words_b) = (a.as_rchunks::<8>().1, b.as_rchunks::<8>().1);
+    let words = words_a.iter().rev().zip(words_b.iter().rev());
+    let same = 8 * words.take_while(|(a, b)| a == b).count();
+    let rest = |string| <[u8]>::iter(string).rev().skip(same);
+    rest(b).cmp(rest(a))
 }
 
 #[cfg(test)]
@@ -94,6 +99,21 @@ mod tests {
         let (bytes, offsets) = table(&["xab", "ab", "yb", "b"]);
         assert_eq!(bytes, b"\0yb\0xab\0");
         assert_eq!(offsets, [4, 5, 1, 6]);
+    }
+
+    #[test]
+    fn long_ends_are_shared() {
+        let (bytes, offsets) =
+            table(&["amdgcn-amd-amdhsa", "mdgcn-amd-amdhsa", "amd-amdhsa", "xmdgcn-amd-amdhsa"]);
+        assert_eq!(bytes, b"\0xmdgcn-amd-amdhsa\0amdgcn-amd-amdhsa\0");
+        assert_eq!(offsets, [19, 20, 26, 1]);
+        for text in ["0123456789abcdef", "0123456789abcde", "1123456789abcdef", ""] {
+            for other in ["0123456789abcdef", "789abcdef", "89abcdef", "9abcdef", "f", "x"] {
+                let (a, b) = (text.as_bytes(), other.as_bytes());
+                assert_eq!(compare(a, b), b.iter().rev().cmp(a.iter().rev()));
+                assert_eq!(compare(b, a), a.iter().rev().cmp(b.iter().rev()));
+            }
+        }
     }
 
     #[test]
