@@ -8,8 +8,9 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use bundle_format::{Bundle, EntryId, Layout};
+use bundle_format::{Bundle, EntryId};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 use target_id::{Target, TargetId, compatible};
 
 fn data(name: &str) -> Vec<u8> {
@@ -45,7 +46,8 @@ fn formats(c: &mut Criterion) {
     let entries: Vec<_> =
         (0..1000).map(|i| (format!("hipv4-amdgcn-amd-amdhsa--gfx{i}"), 16)).collect();
     let layout =
-        Layout::new(entries.iter().map(|(id, size)| (id.as_bytes(), *size)), 4096).unwrap();
+        bundle_format::Layout::new(entries.iter().map(|(id, size)| (id.as_bytes(), *size)), 4096)
+            .unwrap();
     let header = layout.header_bytes();
     group.bench_function("bundle of 1000 entries", |b| {
         b.iter(|| {
@@ -54,10 +56,42 @@ fn formats(c: &mut Criterion) {
     });
     let package = data("packages.offload");
     group.bench_function("package", |b| {
-        b.iter(|| {
-            offload_binary::OffloadBinary::parse(black_box(&package)).unwrap().entries().count()
-        });
+        b.iter(|| OffloadBinary::parse(black_box(&package)).unwrap().entries().count());
     });
+    group.finish();
+}
+
+/// Reading and laying out packages: per entry, whatever the size of the images.
+fn packages(c: &mut Criterion) {
+    const ENTRIES: usize = 100;
+    let mut group = c.benchmark_group("package of 100 images");
+    for (version, name) in [(FormatVersion::V1, "v1"), (FormatVersion::V2, "v2")] {
+        for size in [1 << 10, 1 << 30] {
+            let archs: Vec<_> = (0..ENTRIES).map(|i| format!("gfx{i}")).collect();
+            let entry = |arch| {
+                let entry = ImageEntry::new(size).string("triple", "amdgcn-amd-amdhsa");
+                entry.string("arch", arch).offload_kind(OffloadKind::HIP)
+            };
+            let entries: Vec<_> = archs.iter().map(entry).collect();
+            let what = format!("{name}, {} KiB each", size >> 10);
+            group.bench_function(format!("lay out {what}"), |b| {
+                b.iter(|| Layout::new(version, black_box(&entries)).unwrap().total_size());
+            });
+            // One binary: version 1 has one image in each, version 2 all images in one.
+            let layout = Layout::new(version, &entries).unwrap();
+            let (_, header) = layout.headers().next().unwrap();
+            let end = match version {
+                FormatVersion::V1 => layout.image_offset(0).unwrap() + size,
+                _ => layout.total_size(),
+            };
+            group.bench_function(format!("read one binary of {what}"), |b| {
+                b.iter(|| {
+                    let binary = OffloadBinary::parse_prefix(black_box(header), end + 8).unwrap();
+                    binary.entries().filter_map(|entry| entry.arch()).count()
+                });
+            });
+        }
+    }
     group.finish();
 }
 
@@ -75,5 +109,5 @@ fn compression(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, target_ids, formats, compression);
+criterion_group!(benches, target_ids, formats, packages, compression);
 criterion_main!(benches);
