@@ -61,6 +61,7 @@
 
 mod archive;
 mod containers;
+mod embed;
 mod error;
 mod host;
 mod image_format;
@@ -69,6 +70,7 @@ mod nv_fatbin;
 mod source;
 mod walker;
 
+pub use embed::{EmbedError, Embedding, ObjectPart, embed};
 pub use error::Error;
 pub use image_format::ImageFormat;
 pub use model::{

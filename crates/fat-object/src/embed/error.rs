@@ -1,0 +1,165 @@
+//! Why a section cannot be added to an object file.
+
+use std::fmt;
+
+use crate::image_format::ImageFormat;
+
+/// Why [`embed`](crate::embed) or [`Embedding::new`](crate::Embedding::new) refuses an object file. Offsets
+/// count from its start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// Neither an ELF nor a COFF object. clang embeds packages in no other format either.
+    #[error(
+        "cannot add a section: neither an ELF nor a COFF object (format by its magic: {format})"
+    )]
+    Unsupported {
+        /// What the file is instead, by its first bytes.
+        format: ImageFormat,
+    },
+    /// An ELF executable, shared object or core file.
+    #[error(
+        "cannot add a section: ELF file of type {found}, only relocatable objects (type 1) qualify"
+    )]
+    ElfType {
+        /// `e_type` of the ELF header.
+        found: u16,
+    },
+    /// A PE executable or library.
+    #[error("cannot add a section: PE image, only COFF objects qualify")]
+    PeImage,
+    /// An ELF file without section headers.
+    #[error("cannot add a section: the ELF object has no section header table")]
+    NoSectionHeaders,
+    /// An ELF file whose sections have no names (`e_shstrndx` is 0).
+    #[error("cannot add a section: the ELF object has no table of section names")]
+    NoSectionNames,
+    /// A part of the object lies beyond its end: the file is cut short or damaged.
+    #[error(
+        "{format} {part} lies at {start:#x}..{end:#x}, beyond the end of the object at {available:#x}"
+    )]
+    BeyondEnd {
+        /// `ELF` or `COFF`.
+        format: &'static str,
+        /// Which part.
+        part: ObjectPart,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end; `u64::MAX` stands for everything above, too.
+        end: u64,
+        /// Length of the object.
+        available: u64,
+    },
+    /// Two parts of a COFF object share bytes, so that it cannot be told what has to move.
+    #[error("COFF {part} at {start:#x}..{end:#x} overlaps the {other}")]
+    Overlap {
+        /// One of the two.
+        part: ObjectPart,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+        /// The other.
+        other: ObjectPart,
+    },
+    /// A header field has a value that no tool writes.
+    #[error("{format} header field {field} at {offset:#x} is {found:#x}, expected {expected}")]
+    Field {
+        /// `ELF` or `COFF`.
+        format: &'static str,
+        /// Name of the field in the specification.
+        field: &'static str,
+        /// Offset of the header or field.
+        offset: u64,
+        /// The value found.
+        found: u64,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The table that takes the name of the new section does not end with a zero byte.
+    #[error("{format} {part} that ends at {end:#x} has no zero byte at its end")]
+    Unterminated {
+        /// `ELF` or `COFF`.
+        format: &'static str,
+        /// The table.
+        part: ObjectPart,
+        /// Offset of its end.
+        end: u64,
+    },
+    /// The object has as many sections as its format can number.
+    #[error("cannot add a section: the {format} object has {found} sections, the limit is {limit}")]
+    TooManySections {
+        /// `ELF`, `COFF` or `bigobj COFF`.
+        format: &'static str,
+        /// Number of sections.
+        found: u64,
+        /// The largest number of sections.
+        limit: u64,
+    },
+    /// With the section added, an offset or size would not fit its field.
+    #[error(
+        "cannot add a section: {value:#x} does not fit an offset or size of {format}, the limit is {limit:#x}"
+    )]
+    TooLarge {
+        /// `ELF` or `COFF`.
+        format: &'static str,
+        /// The offset or size; `u64::MAX` stands for everything above, too.
+        value: u64,
+        /// The largest possible one.
+        limit: u64,
+    },
+    /// The contents have another size than the one that was laid out.
+    #[error("contents of the new section have {found} bytes, {expected} were laid out")]
+    ContentsSize {
+        /// The size that was laid out.
+        expected: u64,
+        /// The size found; one more than expected stands for everything above.
+        found: u64,
+    },
+    /// The result does not fit into memory.
+    #[error("no memory for an object of {size} bytes")]
+    OutOfMemory {
+        /// Size of the result in bytes.
+        size: u64,
+    },
+}
+
+/// A part of an object file that an [`EmbedError`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ObjectPart {
+    /// The header at its start.
+    FileHeader,
+    /// The program header table of an ELF file.
+    ProgramHeaders,
+    /// The table of section headers.
+    SectionHeaders,
+    /// The string table with the names of an ELF file's sections.
+    SectionNames,
+    /// The contents of a section. The number is its index, from 0 in ELF and from 1 in COFF.
+    Section(u64),
+    /// The relocations of a COFF section, by its number.
+    Relocations(u64),
+    /// The line numbers of a COFF section, by its number.
+    LineNumbers(u64),
+    /// The symbol table of a COFF object.
+    SymbolTable,
+    /// The string table of a COFF object.
+    StringTable,
+}
+
+impl fmt::Display for ObjectPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ObjectPart::FileHeader => f.write_str("file header"),
+            ObjectPart::ProgramHeaders => f.write_str("program header table"),
+            ObjectPart::SectionHeaders => f.write_str("section header table"),
+            ObjectPart::SectionNames => f.write_str("section name table"),
+            ObjectPart::Section(number) => write!(f, "section {number}"),
+            ObjectPart::Relocations(number) => write!(f, "relocation table of section {number}"),
+            ObjectPart::LineNumbers(number) => write!(f, "line number table of section {number}"),
+            ObjectPart::SymbolTable => f.write_str("symbol table"),
+            ObjectPart::StringTable => f.write_str("string table"),
+        }
+    }
+}
