@@ -682,6 +682,18 @@ fn malformed_coff_objects() {
             expected: "0xd1baa1c7 (bigobj) at first"
         }
     );
+    for (big, at, offset) in [(false, 8, 12), (true, 48, 52)] {
+        assert_eq!(
+            coff_error(big, |o| o[at..at + 4].fill(0)),
+            EmbedError::Field {
+                format: "COFF",
+                field: "NumberOfSymbols",
+                offset,
+                found: 1,
+                expected: "0 without a symbol table"
+            }
+        );
+    }
     assert_eq!(coff_error(false, |o| o[18] = 2), EmbedError::PeImage);
     assert_eq!(
         coff_error(false, |o| o.truncate(59)),
@@ -771,4 +783,50 @@ fn every_truncation_and_changed_byte_gives_a_result_or_an_error() {
         }
         assert!(good > object.len(), "{good}");
     }
+}
+
+#[test]
+fn what_is_accepted_can_be_embedded_into_again() {
+    let mut objects: Vec<Vec<u8>> = all_elf().map(|form| form.build()).collect();
+    objects.extend(all_elf().map(|form| Elf { extended: true, ..form }.build()));
+    objects.extend([coff(false).build(), coff(true).build(), data("hip.obj")]);
+    // A fixed seed, so that a failure can be repeated.
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let mut accepted = 0;
+    for _ in 0..20_000 {
+        let mut object = objects[random(objects.len())].clone();
+        for _ in 0..1 + random(4) {
+            let at = random(object.len().min(400));
+            let len = object.len() as u64;
+            let numbers = [
+                0,
+                1,
+                0xff,
+                0xff00,
+                0xffff,
+                u64::MAX - 7,
+                u64::MAX,
+                len - 1,
+                len,
+                random(500) as u64,
+            ];
+            let number = numbers[random(numbers.len())].to_le_bytes();
+            let width = [1, 2, 4, 8][random(4)].min(object.len() - at);
+            object[at..at + width].copy_from_slice(&number[..width]);
+        }
+        let len = [13, 13, u64::MAX, u64::MAX - 200, 1 << 32][random(5)];
+        let Ok(embedding) = Embedding::new(&object, len) else { continue };
+        if len == 13 {
+            let result = embedding.to_vec(b"some contents").unwrap();
+            embed(&result, b"more").unwrap();
+            accepted += 1;
+        }
+    }
+    assert!(accepted > 2_000, "{accepted}");
 }

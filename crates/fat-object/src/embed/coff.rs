@@ -155,6 +155,8 @@ struct Moves {
     inserted: u64,
     /// How much the string table grows.
     grown: u64,
+    /// Where the object ended.
+    end: u64,
 }
 
 impl Moves {
@@ -172,9 +174,10 @@ impl Moves {
         u32::try_from(to).map_err(|_| too_large(to))
     }
 
-    /// Changes an offset in a header. Zero stands for nothing, and what lies in the headers is empty.
+    /// Changes an offset in a header. Zero stands for nothing; what lies in the headers or beyond the end is
+    /// empty.
     fn adjust(&self, offset: &mut U32) -> Result<(), EmbedError> {
-        if offset.get() != 0 {
+        if offset.get() != 0 && u64::from(offset.get()) <= self.end {
             *offset = U32::new(self.apply(offset.get().into())?);
         }
         Ok(())
@@ -214,6 +217,7 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>,
         tables: tables.start..tables.end,
         inserted: (contents_at - old_end).saturating_add(size),
         grown: (tables.strings_at + strings_len) - tables.end,
+        end,
     };
 
     let mut changed = sections.to_vec();
@@ -262,6 +266,19 @@ fn tables<'a>(
     let end = object.len() as u64;
     let (start, symbols_len) = header.symbols();
     if start == 0 {
+        if symbols_len > 0 {
+            let (offset, found) = match header {
+                Header::Plain(header) => (12, header.symbols.get()),
+                Header::Big(header) => (52, header.symbols.get()),
+            };
+            return Err(EmbedError::Field {
+                format: FORMAT,
+                field: "NumberOfSymbols",
+                offset,
+                found: found.into(),
+                expected: "0 without a symbol table",
+            });
+        }
         return Ok(Tables { start: end, strings_at: end, strings: &[], end });
     }
     let strings_at = start + symbols_len;
