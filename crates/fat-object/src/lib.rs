@@ -50,6 +50,12 @@
 //! # Ok::<(), io::Error>(())
 //! ```
 //!
+//! # Adding
+//!
+//! [`embed`] and [`Embedding`] go the other way: they add packages to a compiled ELF or COFF object, in the
+//! section that clang makes of `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds them when it
+//! links. Nothing is recompiled, and everything else in the object stays what it was.
+//!
 //! # Bounds
 //!
 //! Memory is bounded by the input's size (headers, one compressed bundle as stored) plus
