@@ -1,6 +1,7 @@
 //! The example programs do what they say.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
+use std::io::Cursor;
 use std::process::Command;
 
 fn run(program: &str, args: &[&str]) -> String {
@@ -29,4 +30,39 @@ fn why_not() {
     let no = ": the code object needs xnack off, the device has it on";
     assert_eq!(lines.first().unwrap().strip_prefix(ids[0]), Some(no));
     assert!(lines.last().unwrap().starts_with(ids[1]));
+}
+
+/// Counts the images of a fat object.
+struct Count(usize);
+
+impl fat_object::Visitor for Count {
+    fn image(&mut self, image: &mut fat_object::Image<'_, '_>) -> std::io::Result<()> {
+        assert_eq!(image.target().to_string(), "hip-amdgcn-amd-amdhsa--gfx1100");
+        self.0 += 1;
+        Ok(())
+    }
+    fn finding(&mut self, finding: &fat_object::Finding<'_>) -> std::io::Result<()> {
+        panic!("{finding}");
+    }
+}
+
+#[test]
+fn compiler() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
+    let output = Command::new(env!("CARGO_BIN_EXE_compiler"))
+        .args(["host.o", "gfx1100=bundle.bc", "gfx1100=hip.hipfb"])
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "a bundle in a package yields its own images, too");
+    let output = Command::new(env!("CARGO_BIN_EXE_compiler"))
+        .args(["host.o", "gfx1100=hip-embedded.bc", "gfx1100=src/scale.hip"])
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut count = Count(0);
+    let options = fat_object::Options::default();
+    fat_object::walk(&mut Cursor::new(output.stdout), &options, &mut count).unwrap();
+    assert_eq!(count.0, 2);
 }
