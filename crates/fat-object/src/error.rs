@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::bitcode;
 use crate::model::Severity;
 use crate::nv_fatbin;
 
@@ -22,6 +23,9 @@ pub enum Error {
     /// An NVIDIA fatbinary is malformed.
     #[error(transparent)]
     NvFatbin(#[from] nv_fatbin::Error),
+    /// LLVM bitcode is malformed, or what it embeds cannot be reached.
+    #[error(transparent)]
+    Bitcode(#[from] bitcode::Error),
     /// The headers of an object file, executable or library are malformed.
     #[error("malformed {format} file: {detail}")]
     Object {

@@ -120,7 +120,8 @@ impl ImageFormat {
     }
 
     /// Whether images of this format can hold further device images: containers, archives and host object
-    /// files. Code objects for a GPU hold none.
+    /// files. Code objects for a GPU hold none; LLVM bitcode does only where it is code for the host, which
+    /// its first bytes do not tell.
     #[must_use]
     pub fn may_hold_images(self) -> bool {
         match self {
@@ -169,8 +170,8 @@ impl fmt::Display for ImageFormat {
 }
 
 const MAGICS: &[(&[u8], ImageFormat)] = &[
-    (b"BC\xc0\xde", ImageFormat::Bitcode),
-    (b"\xde\xc0\x17\x0b", ImageFormat::Bitcode),
+    (&crate::bitcode::MAGIC, ImageFormat::Bitcode),
+    (&crate::bitcode::WRAPPER_MAGIC, ImageFormat::Bitcode),
     (b"\x03\x02\x23\x07", ImageFormat::SpirV),
     (b"\x07\x23\x02\x03", ImageFormat::SpirV),
     (&crate::nv_fatbin::MAGIC, ImageFormat::Fatbinary),

@@ -66,6 +66,7 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod archive;
+mod bitcode;
 mod containers;
 mod embed;
 mod error;
@@ -76,6 +77,7 @@ mod nv_fatbin;
 mod source;
 mod walker;
 
+pub use bitcode::Error as BitcodeError;
 pub use embed::{EmbedError, Embedding, ObjectPart, embed};
 pub use error::Error;
 pub use image_format::ImageFormat;

@@ -18,7 +18,7 @@ pub enum ContainerKind {
     Member,
     /// One architecture of a universal Mach-O file.
     Slice,
-    /// A section of an object file, executable or library.
+    /// A section of an object file, executable or library; of LLVM bitcode, a global that becomes one.
     Section,
     /// An LLVM packager binary (`10 FF 10 AD`).
     OffloadBinary,
@@ -99,6 +99,8 @@ pub enum Location {
     Decompressed(u64),
     /// At this byte offset of the file that a thin archive names.
     ThinMember(u64),
+    /// At this byte offset of the data that the innermost LLVM bitcode embeds: it starts at any bit of the file.
+    Bitcode(u64),
 }
 
 impl Location {
@@ -107,6 +109,7 @@ impl Location {
             Origin::File => Location::File(offset),
             Origin::Decompressed => Location::Decompressed(offset),
             Origin::ThinMember => Location::ThinMember(offset),
+            Origin::Bitcode => Location::Bitcode(offset),
         }
     }
 
@@ -115,7 +118,7 @@ impl Location {
     pub fn file_offset(self) -> Option<u64> {
         match self {
             Location::File(offset) => Some(offset),
-            Location::Decompressed(_) | Location::ThinMember(_) => None,
+            Location::Decompressed(_) | Location::ThinMember(_) | Location::Bitcode(_) => None,
         }
     }
 }
@@ -409,6 +412,9 @@ impl fmt::Display for Finding<'_> {
             }
             Location::ThinMember(at) => {
                 write!(f, "{space}at byte {at:#x} of the member's file: {}", self.error)
+            }
+            Location::Bitcode(at) => {
+                write!(f, "{space}at byte {at:#x} of the embedded data: {}", self.error)
             }
         }
     }

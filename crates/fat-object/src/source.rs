@@ -17,6 +17,8 @@ pub(crate) enum Origin {
     Decompressed,
     /// A file named by a thin archive.
     ThinMember,
+    /// The data of a global variable in LLVM bitcode.
+    Bitcode,
 }
 
 const BLOCK: usize = 16 * 1024;

@@ -3,6 +3,8 @@
 use std::io;
 use std::ops::Range;
 
+use target_id::OffloadKind;
+
 use crate::error::Error;
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{
@@ -14,7 +16,8 @@ use crate::source::{Origin, ReadSeek, Source};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of decompressed data held at one time, over all levels of nesting. Default: 2 GiB.
+    /// Bytes of decompressed data, and of data copied out of LLVM bitcode, held at one time, over all levels of
+    /// nesting. Default: 2 GiB.
     pub max_decompressed: u64,
     /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
     pub max_depth: usize,
@@ -59,6 +62,7 @@ pub fn walk(
         visitor,
         path: Vec::new(),
         compressions: Vec::new(),
+        held: 0,
         images: 0,
         findings: 0,
     };
@@ -71,6 +75,8 @@ pub(crate) struct Walker<'v> {
     pub(crate) visitor: &'v mut dyn Visitor,
     path: Vec<Segment>,
     compressions: Vec<Compression>,
+    /// Bytes that are held beside the walked file.
+    held: u64,
     images: usize,
     findings: usize,
 }
@@ -93,6 +99,7 @@ impl Walker<'_> {
             | ImageFormat::OffloadBinary
             | ImageFormat::Fatbinary => self.sequence(source, window)?,
             ImageFormat::Archive => self.archive(source, window)?,
+            ImageFormat::Bitcode => self.bitcode(source, window)?,
             ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO
                 if format.may_hold_images() =>
             {
@@ -170,10 +177,14 @@ impl Walker<'_> {
             size: window.end.saturating_sub(window.start),
             compression,
         })?;
-        self.compressions.extend(compression);
+        if let Some(compression) = compression {
+            self.compressions.push(compression);
+            self.hold(compression.uncompressed_size);
+        }
         inside(self, source)?;
-        if compression.is_some() {
+        if let Some(compression) = compression {
             self.compressions.pop();
+            self.release(compression.uncompressed_size);
         }
         self.visitor.leave()?;
         self.path.pop();
@@ -202,7 +213,10 @@ impl Walker<'_> {
             window: window.clone(),
             source,
         })?;
-        if !format.may_hold_images() || description.compression.is_some() {
+        // Bitcode for a device embeds nothing, and there can be much of it.
+        let is_host = description.target.kind() == Some(&OffloadKind::Host);
+        let may_hold = format.may_hold_images() || (format == ImageFormat::Bitcode && is_host);
+        if !may_hold || description.compression.is_some() {
             return Ok(());
         }
         let name = description.id.clone().unwrap_or_else(|| index.to_string());
@@ -226,8 +240,16 @@ impl Walker<'_> {
 
     /// How many bytes may be decompressed on top of what is held already.
     pub(crate) fn decompression_budget(&self) -> u64 {
-        let held: u64 = self.compressions.iter().map(|c| c.uncompressed_size).sum();
-        self.options.max_decompressed.saturating_sub(held)
+        self.options.max_decompressed.saturating_sub(self.held)
+    }
+
+    /// Counts bytes that are held until they are [released](Walker::release).
+    pub(crate) fn hold(&mut self, bytes: u64) {
+        self.held = self.held.saturating_add(bytes);
+    }
+
+    pub(crate) fn release(&mut self, bytes: u64) {
+        self.held = self.held.saturating_sub(bytes);
     }
 }
 

@@ -1,0 +1,134 @@
+//! Abbreviations: how the operands of a record are written (LLVM Bitcode File Format, "Abbreviations").
+
+use std::rc::Rc;
+
+use super::bitstream::Cursor;
+use super::error::{Error, Fault};
+
+/// Operands of all abbreviations of one block. LLVM's have some hundred in all.
+const MAX_ABBREVIATION_OPERANDS: usize = 1 << 16;
+
+/// How one operand is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Fixed(u32),
+    Vbr(u32),
+    Char6,
+}
+
+impl Encoding {
+    /// Bits of an operand; of a variable one, at the least.
+    pub(super) fn bits(self) -> u32 {
+        match self {
+            Encoding::Fixed(width) | Encoding::Vbr(width) => width,
+            Encoding::Char6 => 6,
+        }
+    }
+}
+
+/// One part of an abbreviation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operand {
+    Literal(u64),
+    Scalar(Encoding),
+    Array(Encoding),
+    Blob,
+}
+
+/// The parts of an abbreviation, the record's code first.
+pub(super) type Abbreviation = Rc<[Operand]>;
+
+/// Abbreviations in the order of their IDs: those that a block defines, or that `BLOCKINFO` gives to one kind of
+/// block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Abbreviations {
+    list: Rc<Vec<Abbreviation>>,
+    operands: usize,
+}
+
+impl Abbreviations {
+    pub(super) fn push(&mut self, abbreviation: Abbreviation) -> Result<(), Error> {
+        self.operands = self.operands.saturating_add(abbreviation.len());
+        if self.operands > MAX_ABBREVIATION_OPERANDS {
+            let limit = MAX_ABBREVIATION_OPERANDS;
+            return Err(Error::TooMany { what: "operands of abbreviations", limit });
+        }
+        Rc::make_mut(&mut self.list).push(abbreviation);
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Abbreviation> {
+        self.list.get(index).cloned()
+    }
+
+    pub(super) fn append(&mut self, more: &Abbreviations) -> Result<(), Error> {
+        more.list.iter().try_for_each(|abbreviation| self.push(Rc::clone(abbreviation)))
+    }
+}
+
+impl Cursor<'_, '_> {
+    /// The definition of an abbreviation, after its ID.
+    pub(super) fn abbreviation(&mut self) -> Result<Abbreviation, Fault> {
+        let malformed =
+            |cursor: &Self, what| Err(Error::Abbreviation { offset: cursor.offset(), what }.into());
+        let count = self.vbr(5)?;
+        // The shortest operands take four bits.
+        self.need(count.saturating_mul(4))?;
+        if count > MAX_ABBREVIATION_OPERANDS as u64 {
+            return malformed(self, "too many operands");
+        }
+        let mut operands = Vec::new();
+        let mut left = count;
+        while left > 0 {
+            left -= 1;
+            let operand = match self.any_operand()? {
+                Some(Operand::Array(_)) if left == 1 => match self.any_operand()? {
+                    Some(Operand::Scalar(encoding)) => {
+                        left = 0;
+                        Operand::Array(encoding)
+                    }
+                    _ => return malformed(self, "an array whose elements are no single values"),
+                },
+                Some(Operand::Array(_)) => {
+                    return malformed(self, "an array elsewhere than before the last operand");
+                }
+                Some(Operand::Blob) if left > 0 => {
+                    return malformed(self, "a blob before the last operand");
+                }
+                Some(operand) => operand,
+                None => return malformed(self, "an operand of an unknown encoding or width"),
+            };
+            operands.push(operand);
+        }
+        match operands.first() {
+            Some(Operand::Literal(_) | Operand::Scalar(_)) => Ok(operands.into()),
+            _ => malformed(self, "no record code"),
+        }
+    }
+
+    /// One operand of a definition, of an array without its elements; `None` for what the format lacks.
+    fn any_operand(&mut self) -> Result<Option<Operand>, Fault> {
+        if self.fixed(1)? == 1 {
+            return self.vbr(8).map(|value| Some(Operand::Literal(value)));
+        }
+        let encoding = self.fixed(3)?;
+        let width = match encoding {
+            1 | 2 => u32::try_from(self.vbr(5)?).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        Ok(match (encoding, width) {
+            // LLVM reads fields of no bits as zeros.
+            (1 | 2, 0) => Some(Operand::Literal(0)),
+            (1, 1..=64) => Some(Operand::Scalar(Encoding::Fixed(width))),
+            (2, 2..=32) => Some(Operand::Scalar(Encoding::Vbr(width))),
+            (3, _) => Some(Operand::Array(Encoding::Char6)),
+            (4, _) => Some(Operand::Scalar(Encoding::Char6)),
+            (5, _) => Some(Operand::Blob),
+            _ => None,
+        })
+    }
+}

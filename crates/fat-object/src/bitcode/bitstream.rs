@@ -1,0 +1,610 @@
+//! The bitstream container of LLVM bitcode: fields, abbreviations, records and blocks (LLVM Bitcode File
+//! Format, "Bitstream Format").
+//!
+//! Fields have any width and no alignment; bits count from the least significant of each byte. Nothing is
+//! loaded but a window of the file; whole blocks, arrays and blobs are skipped by their lengths.
+
+use super::abbreviation::{Abbreviation, Abbreviations, Encoding, Operand};
+use super::error::{Error, Fault};
+use crate::source::Source;
+
+/// Bytes read at one time.
+const WINDOW: u64 = 16 * 1024;
+/// As many bits as a window surely yields at any position, whatever its bit in the first byte.
+const WORD_BITS: u32 = 57;
+
+/// A block's header. Positions are bits from the start of the stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) id: u64,
+    width: u32,
+    start: u64,
+    end: u64,
+}
+
+/// A block that is being read.
+#[derive(Debug)]
+pub(super) struct Block {
+    head: Head,
+    /// Where the block around it ends.
+    outer: u64,
+    inherited: Abbreviations,
+    pub(super) own: Abbreviations,
+}
+
+/// What a block holds next.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A block. The cursor stands behind it; [`Cursor::enter`] goes back into it.
+    Block(Head),
+    /// A record. The cursor stands behind its code; [`Cursor::skip`] must follow.
+    Record(Record),
+    /// The block's end. The cursor stands behind it.
+    End,
+}
+
+/// A record whose operands are read one by one. Copies start where the original stands.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) code: u64,
+    abbreviation: Option<Abbreviation>,
+    /// The next part of the abbreviation.
+    next: usize,
+    /// The array or blob that is being read, and how many elements are left of it.
+    element: Encoding,
+    left: u64,
+    is_blob: bool,
+}
+
+impl Record {
+    /// Bytes outside of any record, as if they were one's operands.
+    pub(super) fn of_bytes(count: u64) -> Self {
+        let element = Encoding::Fixed(8);
+        Record { code: 0, abbreviation: None, next: 0, element, left: count, is_blob: false }
+    }
+}
+
+/// Where a stream lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    /// Offset in the source of the file, member or entry from which errors count.
+    pub(super) container: u64,
+    /// Offset in the source of the stream's first byte.
+    pub(super) start: u64,
+    /// Bytes.
+    pub(super) len: u64,
+}
+
+/// A position in a stream, and the window of bytes around it.
+pub(super) struct Cursor<'a, 'r> {
+    source: &'a mut Source<'r>,
+    stream: Stream,
+    /// In bits from the start of the stream.
+    position: u64,
+    /// End of the innermost block, in bits: nothing is read beyond.
+    limit: u64,
+    window: Vec<u8>,
+    /// Offset of the window in the stream, in bytes.
+    window_start: u64,
+}
+
+impl<'a, 'r> Cursor<'a, 'r> {
+    pub(super) fn new(source: &'a mut Source<'r>, stream: Stream) -> Self {
+        let limit = stream.len.saturating_mul(8);
+        Cursor { source, stream, position: 0, limit, window: Vec::new(), window_start: 0 }
+    }
+
+    /// The position in bits from the start of the stream.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The position as errors state it.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset_of(self.position)
+    }
+
+    fn offset_of(&self, bit: u64) -> u64 {
+        (self.stream.start - self.stream.container).saturating_add(bit / 8)
+    }
+
+    /// The bytes that are left of the innermost block.
+    pub(super) fn bytes_left(&self) -> u64 {
+        self.left() / 8
+    }
+
+    fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.position)
+    }
+
+    /// Goes to a position outside of all blocks.
+    pub(super) fn leave_to(&mut self, position: u64) {
+        self.limit = self.stream.len.saturating_mul(8);
+        self.position = position;
+    }
+
+    /// Goes to a position, without changing where the innermost block ends.
+    pub(super) fn seek(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    pub(super) fn need(&self, bits: u64) -> Result<(), Error> {
+        if bits > self.left() {
+            let (offset, end) = (self.offset(), self.offset_of(self.limit));
+            return Err(Error::BeyondEnd { offset, bits, end });
+        }
+        Ok(())
+    }
+
+    /// At least [`WORD_BITS`] bits from the position on, zeros beyond the end of the stream.
+    #[inline]
+    fn word(&mut self) -> Result<u64, Fault> {
+        let byte = self.position / 8;
+        if self.in_window(byte).first_chunk::<8>().is_none() {
+            self.load(byte)?;
+        }
+        let word = self.in_window(byte).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        Ok(word >> (self.position % 8))
+    }
+
+    /// The part of the window from an offset in the stream on.
+    #[inline]
+    fn in_window(&self, byte: u64) -> &[u8] {
+        let index = usize::try_from(byte.wrapping_sub(self.window_start)).unwrap_or(usize::MAX);
+        self.window.get(index..).unwrap_or_default()
+    }
+
+    #[cold]
+    fn load(&mut self, byte: u64) -> Result<(), Fault> {
+        let end = self.stream.len.min(byte.saturating_add(WINDOW)).max(byte);
+        self.window_start = byte;
+        self.window.clear();
+        self.window.resize(usize::try_from(end - byte).unwrap_or(0), 0);
+        self.source.read_exact_at(self.stream.start + byte, &mut self.window)?;
+        if end == self.stream.len {
+            self.window.extend([0; 8]);
+        }
+        Ok(())
+    }
+
+    /// A field of 1 to 64 bits.
+    #[inline]
+    pub(super) fn fixed(&mut self, width: u32) -> Result<u64, Fault> {
+        if width > WORD_BITS {
+            let low = self.fixed(32)?;
+            return Ok(low | self.fixed(width - 32)? << 32);
+        }
+        self.need(width.into())?;
+        let word = self.word()?;
+        self.position += u64::from(width);
+        Ok(word & ((1 << width) - 1))
+    }
+
+    /// A number in chunks of 2 to 32 bits, whose highest bit says that more follow.
+    #[inline]
+    pub(super) fn vbr(&mut self, width: u32) -> Result<u64, Fault> {
+        let more = 1u64 << (width - 1);
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let chunk = self.fixed(width)?;
+            let bits = chunk & (more - 1);
+            if bits != 0 {
+                if shift >= u64::BITS || bits > u64::MAX >> shift {
+                    return Err(Error::NumberTooLarge { offset: self.offset() }.into());
+                }
+                value |= bits << shift;
+            }
+            if chunk & more == 0 {
+                return Ok(value);
+            }
+            shift = shift.saturating_add(width - 1);
+        }
+    }
+
+    fn scalar(&mut self, encoding: Encoding) -> Result<u64, Fault> {
+        match encoding {
+            Encoding::Fixed(width) => self.fixed(width),
+            Encoding::Vbr(width) => self.vbr(width),
+            Encoding::Char6 => self.fixed(6).map(char6),
+        }
+    }
+
+    /// Goes on to the next multiple of 32 bits.
+    fn align(&mut self) -> Result<(), Error> {
+        let padding = self.position.wrapping_neg() % 32;
+        self.need(padding)?;
+        self.position += padding;
+        Ok(())
+    }
+
+    /// The magic, `42 43 C0 DE`.
+    pub(super) fn magic(&mut self) -> Result<(), Fault> {
+        const MAGIC: u64 = u32::from_le_bytes(*b"BC\xc0\xde") as u64;
+        let (offset, available) = (self.offset(), self.stream.len.min(4));
+        let word = self.word()? & u64::from(u32::MAX);
+        if word != MAGIC || available < 4 {
+            let found = word.to_le_bytes().into_iter().zip(0..available).map(|(b, _)| b).collect();
+            return Err(Error::Magic { offset, found }.into());
+        }
+        self.position += 32;
+        Ok(())
+    }
+
+    /// A block outside of all others, where abbreviation IDs have two bits. The cursor stands behind it.
+    pub(super) fn outer_block(&mut self) -> Result<Head, Fault> {
+        let offset = self.offset();
+        match self.fixed(2)? {
+            1 => self.head(),
+            found => Err(Error::NoBlock { offset, found }.into()),
+        }
+    }
+
+    fn head(&mut self) -> Result<Head, Fault> {
+        let id = self.vbr(8)?;
+        let width = self.vbr(4)?;
+        self.align()?;
+        let bits = self.fixed(32)? * 32;
+        let start = self.position;
+        let end = start.saturating_add(bits);
+        let offset = self.offset();
+        if end > self.limit {
+            let (end, available) = (self.offset_of(end), self.offset_of(self.limit));
+            return Err(Error::BlockBeyondEnd { id, start: offset, end, available }.into());
+        }
+        self.position = end;
+        match u32::try_from(width) {
+            Ok(width @ 1..=32) => Ok(Head { id, width, start, end }),
+            _ => Err(Error::AbbreviationWidth { id, offset, width }.into()),
+        }
+    }
+
+    /// Goes to the start of a block.
+    pub(super) fn enter(&mut self, head: &Head, inherited: &Abbreviations) -> Block {
+        let outer = self.limit;
+        self.position = head.start;
+        self.limit = head.end;
+        Block { head: *head, outer, inherited: inherited.clone(), own: Abbreviations::default() }
+    }
+
+    /// What the block holds next. Definitions of abbreviations are added to it on the way.
+    pub(super) fn next(&mut self, block: &mut Block) -> Result<Item, Fault> {
+        loop {
+            let offset = self.offset();
+            match self.fixed(block.head.width)? {
+                0 => {
+                    self.position = block.head.end;
+                    self.limit = block.outer;
+                    return Ok(Item::End);
+                }
+                1 => return self.head().map(Item::Block),
+                2 => {
+                    let abbreviation = self.abbreviation()?;
+                    block.own.push(abbreviation)?;
+                }
+                3 => {
+                    let code = self.vbr(6)?;
+                    let left = self.vbr(6)?;
+                    let element = Encoding::Vbr(6);
+                    self.need(left.saturating_mul(element.bits().into()))?;
+                    let (abbreviation, next, is_blob) = (None, 0, false);
+                    let record = Record { code, abbreviation, next, element, left, is_blob };
+                    return Ok(Item::Record(record));
+                }
+                id => {
+                    let index = usize::try_from(id - 4).unwrap_or(usize::MAX);
+                    let abbreviation = match index.checked_sub(block.inherited.len()) {
+                        None => block.inherited.get(index),
+                        Some(index) => block.own.get(index),
+                    };
+                    let Some(abbreviation) = abbreviation else {
+                        return Err(Error::UndefinedAbbreviation { offset, id }.into());
+                    };
+                    return self.abbreviated(abbreviation).map(Item::Record);
+                }
+            }
+        }
+    }
+
+    fn abbreviated(&mut self, abbreviation: Abbreviation) -> Result<Record, Fault> {
+        // That the first part is a single value was checked when it was defined.
+        let code = match abbreviation.first() {
+            Some(&Operand::Literal(code)) => code,
+            Some(&Operand::Scalar(encoding)) => self.scalar(encoding)?,
+            _ => 0,
+        };
+        let (abbreviation, element) = (Some(abbreviation), Encoding::Char6);
+        Ok(Record { code, abbreviation, next: 1, element, left: 0, is_blob: false })
+    }
+
+    /// Takes the next part of a record's abbreviation, and reads the length of an array or blob. `None` when
+    /// there is none, or for the elements of what was begun.
+    fn part(&mut self, record: &mut Record) -> Result<Option<Operand>, Fault> {
+        let parts = record.abbreviation.as_deref().unwrap_or_default();
+        let Some(&part) = parts.get(record.next) else {
+            return Ok(None);
+        };
+        record.next += 1;
+        match part {
+            Operand::Array(element) => {
+                record.left = self.vbr(6)?;
+                record.element = element;
+                self.need(record.left.saturating_mul(element.bits().into()))?;
+            }
+            Operand::Blob => {
+                record.left = self.vbr(6)?;
+                record.element = Encoding::Fixed(8);
+                record.is_blob = true;
+                self.align()?;
+                self.need(record.left.saturating_mul(8))?;
+            }
+            Operand::Literal(_) | Operand::Scalar(_) => {}
+        }
+        Ok(Some(part))
+    }
+
+    /// A record's next operand; elements of arrays and bytes of blobs are operands, too.
+    pub(super) fn operand(&mut self, record: &mut Record) -> Result<Option<u64>, Fault> {
+        loop {
+            if record.left > 0 {
+                let value = self.scalar(record.element)?;
+                record.left -= 1;
+                if record.left == 0 && record.is_blob {
+                    self.align()?;
+                }
+                return Ok(Some(value));
+            }
+            match self.part(record)? {
+                None => return Ok(None),
+                Some(Operand::Literal(value)) => return Ok(Some(value)),
+                Some(Operand::Scalar(encoding)) => return self.scalar(encoding).map(Some),
+                Some(Operand::Array(_) | Operand::Blob) => {}
+            }
+        }
+    }
+
+    /// Goes behind the record.
+    pub(super) fn skip(&mut self, record: &mut Record) -> Result<(), Fault> {
+        loop {
+            self.skip_elements(record.element, record.left)?;
+            record.left = 0;
+            if record.is_blob {
+                self.align()?;
+            }
+            match self.part(record)? {
+                None => return Ok(()),
+                Some(Operand::Scalar(encoding)) => self.skip_elements(encoding, 1)?,
+                Some(Operand::Literal(_) | Operand::Array(_) | Operand::Blob) => {}
+            }
+        }
+    }
+
+    fn skip_elements(&mut self, encoding: Encoding, mut count: u64) -> Result<(), Fault> {
+        let width = match encoding {
+            Encoding::Vbr(width) => width,
+            Encoding::Fixed(_) | Encoding::Char6 => {
+                let bits = count.saturating_mul(encoding.bits().into());
+                self.need(bits)?;
+                self.position += bits;
+                return Ok(());
+            }
+        };
+        // As many chunks as a word holds are looked at together: each one without its highest bit ends a number.
+        let chunks = WORD_BITS / width;
+        let bits = u64::from(chunks * width);
+        let last_bits = (1..=chunks).fold(0, |mask, chunk| mask | 1 << (chunk * width - 1));
+        while count > 0 {
+            if bits > self.left() {
+                self.vbr(width)?;
+                count -= 1;
+                continue;
+            }
+            let mut ends = !self.word()? & last_bits;
+            let ended = u64::from(ends.count_ones());
+            if ended < count {
+                self.position += bits;
+                count -= ended;
+                continue;
+            }
+            for _ in 1..count {
+                ends &= ends.wrapping_sub(1);
+            }
+            self.position += u64::from(ends.trailing_zeros() + 1);
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// Whether the operands that are left are exactly these bytes.
+    pub(super) fn equals(&mut self, record: &mut Record, bytes: &[u8]) -> Result<bool, Fault> {
+        for &byte in bytes {
+            if self.operand(record)? != Some(byte.into()) {
+                return Ok(false);
+            }
+        }
+        Ok(self.operand(record)?.is_none())
+    }
+
+    /// Where the blob that the record holds next starts, in bits, and its length in bytes; `None` if it holds
+    /// something else.
+    pub(super) fn blob(&mut self, record: &mut Record) -> Result<Option<(u64, u64)>, Fault> {
+        let part = if record.left == 0 { self.part(record)? } else { None };
+        Ok(matches!(part, Some(Operand::Blob)).then_some((self.position, record.left)))
+    }
+
+    /// All operands that are left, which must be bytes, at most `limit`.
+    pub(super) fn bytes(&mut self, record: &mut Record, limit: u64) -> Result<Vec<u8>, Fault> {
+        let start = self.offset();
+        let mut bytes = Vec::new();
+        loop {
+            let size = (bytes.len() as u64).saturating_add(record.left);
+            if size > limit {
+                return Err(Error::TooLarge { offset: start, size, limit }.into());
+            }
+            if record.left > 0 {
+                let left = usize::try_from(record.left).map_err(|_| out_of_memory())?;
+                bytes.try_reserve_exact(left).map_err(|_| out_of_memory())?;
+            }
+            if record.left > 0 && record.element == Encoding::Fixed(8) {
+                self.copy_bytes(record, &mut bytes)?;
+            }
+            let Some(value) = self.operand(record)? else {
+                return Ok(bytes);
+            };
+            let Ok(byte) = u8::try_from(value) else {
+                let (offset, code) = (self.offset(), record.code);
+                return Err(Error::Record { offset, code, expected: "string of bytes" }.into());
+            };
+            bytes.push(byte);
+        }
+    }
+
+    /// Copies elements of eight bits, all but the last, window by window.
+    fn copy_bytes(&mut self, record: &mut Record, to: &mut Vec<u8>) -> Result<(), Fault> {
+        let shift = u32::try_from(self.position % 8).unwrap_or(0);
+        while record.left > 1 {
+            self.word()?;
+            let window = self.in_window(self.position / 8);
+            let count = usize::try_from(record.left - 1).unwrap_or(usize::MAX);
+            let pairs = window.iter().zip(window.iter().skip(1)).take(count);
+            let before = to.len();
+            to.extend(pairs.map(|(&low, &high)| {
+                let pair = u16::from_le_bytes([low, high]) >> shift;
+                pair.to_le_bytes()[0]
+            }));
+            let copied = (to.len() - before) as u64;
+            self.position += copied * 8;
+            record.left -= copied;
+        }
+        Ok(())
+    }
+}
+
+fn out_of_memory() -> std::io::Error {
+    std::io::ErrorKind::OutOfMemory.into()
+}
+
+/// The character that a six-bit field stands for.
+fn char6(field: u64) -> u64 {
+    const CHARS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+    let index = usize::try_from(field).unwrap_or(usize::MAX);
+    CHARS.get(index).copied().unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Origin;
+
+    fn with_cursor<T>(bytes: &[u8], f: impl FnOnce(&mut Cursor<'_, '_>) -> T) -> T {
+        let mut reader = std::io::Cursor::new(bytes);
+        let mut source = Source::new(&mut reader, Origin::File).unwrap();
+        let stream = Stream { container: 0, start: 0, len: bytes.len() as u64 };
+        f(&mut Cursor::new(&mut source, stream))
+    }
+
+    /// Noise in which numbers of variable width stay short, longer than two windows.
+    fn noise() -> Vec<u8> {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        (0..40_000)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()[3] & state.to_le_bytes()[5]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn fields_start_at_the_lowest_bit() {
+        let bytes = [0b1010_1101, 0b0000_0010, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        with_cursor(&bytes, |cursor| {
+            assert_eq!(cursor.fixed(3).unwrap(), 0b101);
+            assert_eq!(cursor.fixed(7).unwrap(), 0b101_0101);
+            assert_eq!(cursor.position(), 10);
+            assert_eq!(cursor.fixed(6).unwrap(), 0);
+            assert_eq!(cursor.fixed(64).unwrap(), u64::MAX >> 1);
+            assert!(matches!(cursor.fixed(1), Err(Fault::Malformed(Error::BeyondEnd { .. }))));
+        });
+    }
+
+    #[test]
+    fn numbers_of_variable_width() {
+        // 4-bit chunks of 27: 011 with more to come, then 011.
+        with_cursor(&[0b0011_1011], |cursor| assert_eq!(cursor.vbr(4).unwrap(), 27));
+        // 64 bits in 10 chunks of 8, and one bit too many
+        let mut bytes = [0xff; 10];
+        bytes[9] = 0x01;
+        with_cursor(&bytes, |cursor| assert_eq!(cursor.vbr(8).unwrap(), u64::MAX));
+        bytes[9] = 0x02;
+        with_cursor(&bytes, |cursor| {
+            let error = cursor.vbr(8);
+            assert!(matches!(error, Err(Fault::Malformed(Error::NumberTooLarge { offset: 10 }))));
+        });
+    }
+
+    #[test]
+    fn skipping_ends_where_reading_ends() {
+        let bytes = noise();
+        for encoding in [2, 3, 5, 6, 7, 8, 9, 28, 29, 32].map(Encoding::Vbr).into_iter().chain([
+            Encoding::Fixed(1),
+            Encoding::Fixed(58),
+            Encoding::Char6,
+        ]) {
+            for (start, count) in
+                (0..40).flat_map(|start| [1, 2, 9, 10, 100, 1000].map(|n| (start, n)))
+            {
+                with_cursor(&bytes, |cursor| {
+                    cursor.seek(start * 37);
+                    for _ in 0..count {
+                        // chunk by chunk: in noise, not every number fits into 64 bits
+                        let bits = encoding.bits();
+                        while cursor.fixed(bits).unwrap() >> (bits - 1) == 1
+                            && encoding == Encoding::Vbr(bits)
+                        {}
+                    }
+                    let read = cursor.position();
+                    cursor.seek(start * 37);
+                    cursor.skip_elements(encoding, count).unwrap();
+                    assert_eq!(cursor.position(), read, "{encoding:?} {start} {count}");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn skipping_stops_at_the_end() {
+        let bytes = [0; 20];
+        for width in [2, 6, 32] {
+            with_cursor(&bytes, |cursor| {
+                let there = 160 / u64::from(width);
+                cursor.skip_elements(Encoding::Vbr(width), there).unwrap();
+                assert_eq!(cursor.position(), there * u64::from(width));
+                cursor.seek(0);
+                assert!(cursor.skip_elements(Encoding::Vbr(width), there + 1).is_err());
+            });
+        }
+    }
+
+    #[test]
+    fn bytes_at_any_bit() {
+        let bytes = noise();
+        for (start, count) in [(0, 39_000), (3, 39_999), (9, 20_000), (7, 1), (8, 2), (5, 0)] {
+            with_cursor(&bytes, |cursor| {
+                cursor.seek(start);
+                let copied = cursor.bytes(&mut Record::of_bytes(count), u64::MAX).unwrap();
+                assert_eq!(cursor.position(), start + count * 8);
+                cursor.seek(start);
+                let single: Vec<u8> =
+                    (0..count).map(|_| u8::try_from(cursor.fixed(8).unwrap()).unwrap()).collect();
+                assert_eq!(copied, single);
+            });
+        }
+    }
+
+    #[test]
+    fn characters_of_six_bits() {
+        let text: Vec<u8> = (0..64).map(|i| u8::try_from(char6(i)).unwrap()).collect();
+        assert_eq!(text, b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._");
+    }
+}

@@ -1,0 +1,150 @@
+//! LLVM bitcode: device code embedded in host modules.
+//!
+//! Compiling for link-time optimisation leaves no object file with sections, but a module whose global
+//! variables will become sections. Those with device code are listed in the named metadata
+//! `llvm.embedded.objects`, each with the name of its section, `.llvm.offloading`.
+//!
+//! ```text
+//! file     [wrapper: magic, version, offset, size, CPU type: u32 each]
+//!          magic 42 43 C0 DE
+//!          IDENTIFICATION_BLOCK
+//!          MODULE_BLOCK              global variables, functions and what follows them
+//!            BLOCKINFO_BLOCK         abbreviations for the other blocks
+//!            CONSTANTS_BLOCK         the initialisers: the data
+//!            METADATA_BLOCK          what names the global variables
+//!            FUNCTION_BLOCK ...      skipped
+//!          more modules (split for thin link-time optimisation), STRTAB_BLOCK, SYMTAB_BLOCK
+//! ```
+//!
+//! The data starts at any bit, so that it lies in the file nowhere as it is: it is copied out.
+
+mod abbreviation;
+mod bitstream;
+mod error;
+mod module;
+
+use std::io::{self, Cursor as Bytes};
+use std::ops::Range;
+
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+use bitstream::{Cursor, Stream};
+pub use error::Error;
+use error::Fault;
+use module::Object;
+
+use crate::model::{ContainerKind, Segment};
+use crate::source::{Origin, Source};
+use crate::walker::Walker;
+
+/// The first four bytes of raw bitcode.
+pub(crate) const MAGIC: [u8; 4] = *b"BC\xc0\xde";
+/// The first four bytes of bitcode in its wrapper.
+pub(crate) const WRAPPER_MAGIC: [u8; 4] = 0x0B17_C0DE_u32.to_le_bytes();
+
+const WRAPPER_LEN: u64 = 20;
+
+/// The wrapper's header.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawWrapper {
+    magic: [u8; 4],
+    version: U32,
+    offset: U32,
+    size: U32,
+    cpu_type: U32,
+}
+
+const _: () = assert!(size_of::<RawWrapper>() as u64 == WRAPPER_LEN);
+
+impl Walker<'_> {
+    /// Walks what host modules embed. Each object is entered as the section that it becomes.
+    pub(crate) fn bitcode(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+    ) -> io::Result<()> {
+        let stream = match stream(source, window)? {
+            Ok(stream) => stream,
+            Err(error) => return self.finding(source, window.start, error.into()),
+        };
+        let mut objects = Vec::new();
+        let end = find(&mut Cursor::new(source, stream), &mut objects);
+        for object in objects {
+            self.embedded_object(source, stream, object)?;
+        }
+        match end {
+            Ok(()) => Ok(()),
+            Err(Fault::Io(error)) => Err(error),
+            Err(Fault::Malformed(error)) => self.finding(source, window.start, error.into()),
+        }
+    }
+
+    fn embedded_object(
+        &mut self,
+        source: &mut Source<'_>,
+        stream: Stream,
+        mut object: Object,
+    ) -> io::Result<()> {
+        let mut cursor = Cursor::new(source, stream);
+        cursor.seek(object.position);
+        let data = cursor.bytes(&mut object.record, self.decompression_budget());
+        let (start, end) = (object.position / 8, cursor.position() / 8);
+        let mut data = match data {
+            Ok(data) => data,
+            Err(Fault::Io(error)) => return Err(error),
+            Err(Fault::Malformed(error)) => {
+                return self.finding(source, stream.container, error.into());
+            }
+        };
+        if object.zero_terminated {
+            data.push(0);
+        }
+        let held = data.len() as u64;
+        let mut data = Bytes::new(data);
+        let segment = Segment::new(ContainerKind::Section, module::SECTION);
+        let stored = stream.start + start..stream.start + end;
+        self.hold(held);
+        self.within(source, segment, &stored, None, |walker, _| {
+            let mut inner = Source::new(&mut data, Origin::Bitcode)?;
+            let all = 0..inner.len();
+            walker.sequence(&mut inner, &all)
+        })?;
+        self.release(held);
+        Ok(())
+    }
+}
+
+/// Where the bitstream lies: the whole window, or what the wrapper says.
+fn stream(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Stream, Error>> {
+    let (container, available) = (window.start, window.end - window.start);
+    let head = source.peek(window, 20)?;
+    if !head.starts_with(&WRAPPER_MAGIC) {
+        return Ok(Ok(Stream { container, start: container, len: available }));
+    }
+    let Ok(wrapper) = RawWrapper::ref_from_bytes(&head) else {
+        return Ok(Err(Error::TruncatedWrapper { available }));
+    };
+    let (start, len) = (u64::from(wrapper.offset), u64::from(wrapper.size));
+    let end = start + len;
+    if end > available {
+        return Ok(Err(Error::WrapperBeyondEnd { start, end, available }));
+    }
+    Ok(Ok(Stream { container, start: container + start, len }))
+}
+
+/// Adds the objects embedded in all modules to `found`.
+fn find(cursor: &mut Cursor<'_, '_>, found: &mut Vec<Object>) -> Result<(), Fault> {
+    cursor.magic()?;
+    // LLVM, too, takes fewer than eight bytes for padding, which archivers add.
+    while cursor.bytes_left() >= 8 {
+        let block = cursor.outer_block()?;
+        let end = cursor.position();
+        if block.id == module::MODULE_BLOCK {
+            module::embedded_objects(cursor, &block, found)?;
+        }
+        cursor.leave_to(end);
+    }
+    Ok(())
+}

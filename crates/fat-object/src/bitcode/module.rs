@@ -1,0 +1,489 @@
+//! From a bitcode module to the globals that embed device code (LLVM Bitcode File Format, "LLVM IR Encoding").
+//!
+//! Everything is numbered, by its place in the file: metadata strings and nodes; global variables, functions,
+//! aliases, ifuncs and then the constants of the module. The way leads backwards through the file:
+//!
+//! ```text
+//! !llvm.embedded.objects = !{!5}                     NAME, NAMED_NODE   metadata 5
+//! !5 = !{ptr @llvm.embedded.object, !".llvm.offloading"}   NODE         metadata 3 and 4
+//! !3 = ptr @llvm.embedded.object                     VALUE              value 2
+//! @llvm.embedded.object = private constant ...       GLOBALVAR          initialiser: value 17
+//! [4560 x i8] c"\10\FF\10\AD..."                     STRING             the bytes
+//! ```
+//!
+//! So each step is a walk of its own over the records of one kind, and holds no more than the numbers that it
+//! looks for: nothing of a module without embedded objects, whose metadata alone is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use super::abbreviation::Abbreviations;
+use super::bitstream::{Cursor, Head, Item, Record};
+use super::error::{Error, Fault};
+
+const BLOCKINFO_BLOCK: u64 = 0;
+pub(super) const MODULE_BLOCK: u64 = 8;
+const CONSTANTS_BLOCK: u64 = 11;
+const METADATA_BLOCK: u64 = 15;
+
+const BLOCKINFO_SETBID: u64 = 1;
+
+const MODULE_VERSION: u64 = 1;
+const MODULE_GLOBALVAR: u64 = 7;
+const MODULE_FUNCTION: u64 = 8;
+const MODULE_ALIAS_OLD: u64 = 9;
+const MODULE_ALIAS: u64 = 14;
+const MODULE_IFUNC: u64 = 18;
+
+const CONSTANT_SETTYPE: u64 = 1;
+const CONSTANT_NULL: u64 = 2;
+const CONSTANT_UNDEF: u64 = 3;
+const CONSTANT_STRING: u64 = 8;
+const CONSTANT_CSTRING: u64 = 9;
+const CONSTANT_POISON: u64 = 26;
+
+const METADATA_STRING_OLD: u64 = 1;
+const METADATA_VALUE: u64 = 2;
+const METADATA_NODE: u64 = 3;
+const METADATA_NAME: u64 = 4;
+const METADATA_DISTINCT_NODE: u64 = 5;
+const METADATA_KIND: u64 = 6;
+const METADATA_NAMED_NODE: u64 = 10;
+const METADATA_STRINGS: u64 = 35;
+const METADATA_GLOBAL_DECL_ATTACHMENT: u64 = 36;
+const METADATA_INDEX_OFFSET: u64 = 38;
+const METADATA_INDEX: u64 = 39;
+
+/// The named metadata that lists embedded objects, and the section of those that are device code.
+const NAMED_METADATA: &[u8] = b"llvm.embedded.objects";
+pub(super) const SECTION: &str = ".llvm.offloading";
+
+/// Objects embedded in one file. Clang embeds one in each module; linked modules have many.
+const MAX_OBJECTS: usize = 1 << 20;
+
+/// The data of a global variable with device code.
+#[derive(Debug)]
+pub(super) struct Object {
+    /// The constant's record, none of whose operands were read.
+    pub(super) record: Record,
+    /// Where its operands start, in bits from the start of the stream.
+    pub(super) position: u64,
+    /// Whether a NUL follows that is not stored.
+    pub(super) zero_terminated: bool,
+}
+
+/// Which records a walk visits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Those of metadata.
+    Metadata,
+    /// Those that define global values and constants.
+    Values,
+}
+
+/// What a visited record defines.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The number of the value or metadata, or the first of them.
+    id: u64,
+    /// How many are defined: none by some records of metadata, many by the one that holds all strings.
+    count: u64,
+    is_global: bool,
+    /// Operands of a global's record before those that the format's first version had: since version 2,
+    /// offset and length of its name.
+    skip: usize,
+}
+
+type Visit<'v> =
+    dyn FnMut(&mut Cursor<'_, '_>, Entry, &mut Record) -> Result<ControlFlow<()>, Fault> + 'v;
+
+/// Adds the module's embedded objects to `found`, in the order of the metadata, each constant once.
+pub(super) fn embedded_objects(
+    cursor: &mut Cursor<'_, '_>,
+    module: &Head,
+    found: &mut Vec<Object>,
+) -> Result<(), Fault> {
+    let nodes = listed_nodes(cursor, module)?;
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    if nodes.len() > MAX_OBJECTS.saturating_sub(found.len()) {
+        return Err(too_many_objects().into());
+    }
+    let mut first_error = None;
+    let mut note = |missing: Result<(), Error>| {
+        first_error = first_error.take().or(missing.err());
+    };
+    let pairs = node_operands(cursor, module, &nodes, &mut note)?;
+    let globals = global_values(cursor, module, &pairs, &mut note)?;
+    let initialisers = initialisers(cursor, module, &globals, &mut note)?;
+    let mut objects = constants(cursor, module, &initialisers, &mut note)?;
+    let in_order = nodes
+        .iter()
+        .filter_map(|node| pairs.get(node))
+        .filter_map(|(operand, _)| globals.get(operand))
+        .filter_map(|global| initialisers.get(global));
+    // Removed when used: globals with equal contents share one constant.
+    found.extend(in_order.filter_map(|constant| objects.remove(constant)));
+    first_error.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn too_many_objects() -> Error {
+    Error::TooMany { what: "embedded objects", limit: MAX_OBJECTS }
+}
+
+/// Takes note of something that does not exist: what was found nevertheless still counts.
+type Note<'n> = dyn FnMut(Result<(), Error>) + 'n;
+
+/// The metadata nodes that `llvm.embedded.objects` lists.
+fn listed_nodes(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Vec<u64>, Fault> {
+    let mut nodes = Vec::new();
+    let mut is_named = false;
+    walk(cursor, module, Part::Metadata, &mut |cursor, _, record| {
+        match record.code {
+            METADATA_NAME => is_named = cursor.equals(record, NAMED_METADATA)?,
+            METADATA_NAMED_NODE if is_named => {
+                while let Some(node) = cursor.operand(record)? {
+                    nodes.push(node);
+                    if nodes.len() > MAX_OBJECTS {
+                        return Err(too_many_objects().into());
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(nodes)
+}
+
+/// The first two operands of those nodes that have two: metadata of the global and of the section's name.
+fn node_operands(
+    cursor: &mut Cursor<'_, '_>,
+    module: &Head,
+    nodes: &[u64],
+    note: &mut Note<'_>,
+) -> Result<BTreeMap<u64, (u64, u64)>, Fault> {
+    let mut wanted = Wanted::new(nodes.iter().copied());
+    let mut pairs = BTreeMap::new();
+    walk(cursor, module, Part::Metadata, &mut |cursor, entry, record| {
+        let is_node = [METADATA_NODE, METADATA_DISTINCT_NODE].contains(&record.code);
+        if wanted.take(&entry) && is_node {
+            let (global, name) = (cursor.operand(record)?, cursor.operand(record)?);
+            // 0 stands for no metadata, other operands are numbers plus one.
+            let number = |operand: Option<u64>| operand?.checked_sub(1);
+            if let (Some(global), Some(name)) = (number(global), number(name)) {
+                pairs.insert(entry.id, (global, name));
+            }
+        }
+        Ok(wanted.flow())
+    })?;
+    note(wanted.check("metadata node"));
+    Ok(pairs)
+}
+
+/// Values that the first operands refer to, by metadata number, where the second is `.llvm.offloading`.
+fn global_values(
+    cursor: &mut Cursor<'_, '_>,
+    module: &Head,
+    pairs: &BTreeMap<u64, (u64, u64)>,
+    note: &mut Note<'_>,
+) -> Result<BTreeMap<u64, u64>, Fault> {
+    let mut wanted = Wanted::new(pairs.values().flat_map(|&(global, name)| [global, name]));
+    let mut names = BTreeSet::new();
+    let mut values = BTreeMap::new();
+    walk(cursor, module, Part::Metadata, &mut |cursor, entry, record| {
+        if record.code == METADATA_STRINGS {
+            section_names(cursor, entry, record, &mut wanted, &mut names)?;
+        } else if wanted.take(&entry) {
+            match record.code {
+                METADATA_STRING_OLD => {
+                    let is_section = cursor.equals(record, SECTION.as_bytes())?;
+                    names.extend(is_section.then_some(entry.id));
+                }
+                // The first operand is the type.
+                METADATA_VALUE => {
+                    if let (Some(_), Some(value)) =
+                        (cursor.operand(record)?, cursor.operand(record)?)
+                    {
+                        values.insert(entry.id, value);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(wanted.flow())
+    })?;
+    note(wanted.check("metadata operand"));
+    let of_section = pairs.values().filter(|(_, name)| names.contains(name));
+    Ok(of_section.filter_map(|(global, _)| Some((*global, *values.get(global)?))).collect())
+}
+
+/// The wanted ones among all strings of a module that are the section's name.
+///
+/// The record holds the count, the offset of the characters in the blob, and the blob: the strings' lengths in
+/// chunks of six bits, then their characters.
+fn section_names(
+    cursor: &mut Cursor<'_, '_>,
+    entry: Entry,
+    record: &mut Record,
+    wanted: &mut Wanted,
+    names: &mut BTreeSet<u64>,
+) -> Result<(), Fault> {
+    let malformed = |cursor: &Cursor<'_, '_>| {
+        let expected = "list of strings: a count, an offset and a blob";
+        Error::Record { offset: cursor.offset(), code: METADATA_STRINGS, expected }
+    };
+    let chars = cursor.operand(record)?;
+    let blob = cursor.blob(record)?;
+    let (Some(chars), Some((start, len))) = (chars, blob) else {
+        return Err(malformed(cursor).into());
+    };
+    if chars > len {
+        return Err(malformed(cursor).into());
+    }
+    let (lengths_end, chars_end) = (start + chars * 8, start + len * 8);
+    // First all lengths, then all characters, so that each is read in the order of the file.
+    let mut candidates = Vec::new();
+    let mut at = lengths_end;
+    for id in entry.id..entry.id.saturating_add(entry.count) {
+        if wanted.flow().is_break() {
+            break;
+        }
+        let length = cursor.vbr(6)?;
+        let end = at.saturating_add(length.saturating_mul(8));
+        if cursor.position() > lengths_end || end > chars_end {
+            return Err(malformed(cursor).into());
+        }
+        if wanted.take(&Entry { id, count: 1, ..entry }) && length == SECTION.len() as u64 {
+            candidates.push((id, at));
+        }
+        at = end;
+    }
+    for (id, at) in candidates {
+        cursor.seek(at);
+        if cursor.equals(&mut Record::of_bytes(SECTION.len() as u64), SECTION.as_bytes())? {
+            names.insert(id);
+        }
+    }
+    // The caller skips the blob.
+    cursor.seek(start);
+    Ok(())
+}
+
+/// The numbers of the initialisers of those values that are global variables and have one.
+fn initialisers(
+    cursor: &mut Cursor<'_, '_>,
+    module: &Head,
+    globals: &BTreeMap<u64, u64>,
+    note: &mut Note<'_>,
+) -> Result<BTreeMap<u64, u64>, Fault> {
+    let mut wanted = Wanted::new(globals.values().copied());
+    let mut initialisers = BTreeMap::new();
+    walk(cursor, module, Part::Values, &mut |cursor, entry, record| {
+        if wanted.take(&entry) && entry.is_global && record.code == MODULE_GLOBALVAR {
+            // Type, whether it is constant, then the initialiser plus one.
+            let mut initialiser = None;
+            for _ in 0..entry.skip + 3 {
+                initialiser = cursor.operand(record)?;
+            }
+            if let Some(constant) = initialiser.and_then(|number| number.checked_sub(1)) {
+                initialisers.insert(entry.id, constant);
+            }
+        }
+        Ok(wanted.flow())
+    })?;
+    note(wanted.check("global variable"));
+    Ok(initialisers)
+}
+
+/// The strings of bytes among the initialisers.
+fn constants(
+    cursor: &mut Cursor<'_, '_>,
+    module: &Head,
+    initialisers: &BTreeMap<u64, u64>,
+    note: &mut Note<'_>,
+) -> Result<BTreeMap<u64, Object>, Fault> {
+    let mut wanted = Wanted::new(initialisers.values().copied());
+    let mut objects = BTreeMap::new();
+    walk(cursor, module, Part::Values, &mut |cursor, entry, record| {
+        if wanted.take(&entry) && !entry.is_global {
+            match record.code {
+                CONSTANT_STRING | CONSTANT_CSTRING => {
+                    let zero_terminated = record.code == CONSTANT_CSTRING;
+                    let (record, position) = (record.clone(), cursor.position());
+                    objects.insert(entry.id, Object { record, position, zero_terminated });
+                }
+                // Nothing but zeros, or nothing at all.
+                CONSTANT_NULL | CONSTANT_UNDEF | CONSTANT_POISON => {}
+                code => note(Err(Error::NotBytes { offset: cursor.offset(), code })),
+            }
+        }
+        Ok(wanted.flow())
+    })?;
+    note(wanted.check("constant"));
+    Ok(objects)
+}
+
+/// Numbers that a walk looks for; it meets all numbers in ascending order.
+struct Wanted {
+    ids: Vec<u64>,
+    next: usize,
+}
+
+impl Wanted {
+    fn new(ids: impl Iterator<Item = u64>) -> Self {
+        let mut ids: Vec<u64> = ids.collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Wanted { ids, next: 0 }
+    }
+
+    /// Whether what the entry defines is wanted.
+    fn take(&mut self, entry: &Entry) -> bool {
+        let end = entry.id.saturating_add(entry.count);
+        let before = self.next;
+        while self.ids.get(self.next).is_some_and(|&id| id < end) {
+            self.next += 1;
+        }
+        self.next > before
+    }
+
+    fn flow(&self) -> ControlFlow<()> {
+        match self.ids.get(self.next) {
+            Some(_) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+        }
+    }
+
+    /// After the walk.
+    fn check(&self, what: &'static str) -> Result<(), Error> {
+        match self.ids.get(self.next) {
+            Some(&id) => Err(Error::Missing { what, id }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Visits the records of one part of a module, in the order of the file, until there are no more or the
+/// visitor breaks. All other blocks, those of functions above all, are skipped by their lengths.
+fn walk(
+    cursor: &mut Cursor<'_, '_>,
+    module: &Head,
+    part: Part,
+    visit: &mut Visit<'_>,
+) -> Result<(), Fault> {
+    let mut given = BTreeMap::new();
+    let mut block = cursor.enter(module, &Abbreviations::default());
+    let mut next_id = 0;
+    let mut skip = 0;
+    loop {
+        match cursor.next(&mut block)? {
+            Item::End => return Ok(()),
+            Item::Record(mut record) => {
+                match record.code {
+                    MODULE_VERSION => {
+                        let version = cursor.operand(&mut record)?;
+                        skip = if version >= Some(2) { 2 } else { 0 };
+                    }
+                    MODULE_GLOBALVAR | MODULE_FUNCTION | MODULE_ALIAS | MODULE_ALIAS_OLD
+                    | MODULE_IFUNC
+                        if part == Part::Values =>
+                    {
+                        let entry = Entry { id: next_id, count: 1, is_global: true, skip };
+                        next_id += 1;
+                        if visit(cursor, entry, &mut record)?.is_break() {
+                            return Ok(());
+                        }
+                    }
+                    _ => {}
+                }
+                cursor.skip(&mut record)?;
+            }
+            Item::Block(head) if head.id == BLOCKINFO_BLOCK => {
+                block_info(cursor, &head, &mut given)?;
+            }
+            Item::Block(head)
+                if (head.id == METADATA_BLOCK && part == Part::Metadata)
+                    || (head.id == CONSTANTS_BLOCK && part == Part::Values) =>
+            {
+                let inherited = given.get(&head.id).cloned().unwrap_or_default();
+                if records(cursor, &head, &inherited, &mut next_id, visit)?.is_break() {
+                    return Ok(());
+                }
+            }
+            Item::Block(_) => {}
+        }
+    }
+}
+
+/// Visits the records of a block of metadata or constants.
+fn records(
+    cursor: &mut Cursor<'_, '_>,
+    head: &Head,
+    inherited: &Abbreviations,
+    next_id: &mut u64,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, Fault> {
+    let mut block = cursor.enter(head, inherited);
+    loop {
+        let mut record = match cursor.next(&mut block)? {
+            Item::End => return Ok(ControlFlow::Continue(())),
+            Item::Block(_) => continue,
+            Item::Record(record) => record,
+        };
+        let count = match head.id {
+            METADATA_BLOCK => metadata_count(cursor, &mut record)?,
+            _ => u64::from(record.code != CONSTANT_SETTYPE),
+        };
+        let entry = Entry { id: *next_id, count, is_global: false, skip: 0 };
+        *next_id = next_id.saturating_add(count);
+        if visit(cursor, entry, &mut record)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        cursor.skip(&mut record)?;
+    }
+}
+
+/// How many strings and nodes a record defines. Of a list of strings the count is read. Codes unknown here are
+/// nodes, like all that were added for years.
+fn metadata_count(cursor: &mut Cursor<'_, '_>, record: &mut Record) -> Result<u64, Fault> {
+    Ok(match record.code {
+        METADATA_STRINGS => cursor.operand(record)?.unwrap_or(0),
+        METADATA_NAME
+        | METADATA_KIND
+        | METADATA_NAMED_NODE
+        | METADATA_GLOBAL_DECL_ATTACHMENT
+        | METADATA_INDEX_OFFSET
+        | METADATA_INDEX => 0,
+        _ => 1,
+    })
+}
+
+/// Reads the abbreviations for the blocks that matter here.
+fn block_info(
+    cursor: &mut Cursor<'_, '_>,
+    head: &Head,
+    given: &mut BTreeMap<u64, Abbreviations>,
+) -> Result<(), Fault> {
+    let mut block = cursor.enter(head, &Abbreviations::default());
+    let mut described = None;
+    loop {
+        let item = cursor.next(&mut block)?;
+        // The definitions before a record or the end belong to the block named last.
+        let defined = std::mem::take(&mut block.own);
+        if let Some(id) = described.filter(|id| [CONSTANTS_BLOCK, METADATA_BLOCK].contains(id)) {
+            given.entry(id).or_default().append(&defined)?;
+        }
+        match item {
+            Item::End => return Ok(()),
+            Item::Block(_) => {}
+            Item::Record(mut record) => {
+                if record.code == BLOCKINFO_SETBID {
+                    described = cursor.operand(&mut record)?;
+                }
+                cursor.skip(&mut record)?;
+            }
+        }
+    }
+}
