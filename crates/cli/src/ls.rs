@@ -148,6 +148,8 @@ fn nothing(summary: &Summary, selection: &Selection) -> String {
         ImageFormat::Unknown => {
             "no device images: not an object, library, archive or container".to_owned()
         }
+        // It may be a device image itself, or a module for the host.
+        ImageFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
         format if format.may_hold_images() => "no device images".to_owned(),
         format => format!("the file is a bare image ({format}), in no container"),
     }
