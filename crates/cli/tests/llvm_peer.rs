@@ -278,6 +278,116 @@ fn archives_member_by_member() {
     }
 }
 
+/// A host module compiled for link-time optimisation: rows as expected, and every image as LLVM extracts it.
+fn compare_embedded(file: &Path, archs: &[&str]) {
+    let rows = ls(file);
+    let ours: Vec<_> = rows.iter().filter_map(|row| row.target.as_deref()).collect();
+    assert_eq!(ours, archs, "{}", file.display());
+    for row in &rows {
+        assert_eq!(row.path[0], "section:.llvm.offloading");
+        assert_eq!((row.offset, &*row.image_format), (None, "bitcode"));
+    }
+    assert_eq!(compare_with_packager(file, &rows), archs.len(), "{}", file.display());
+}
+
+#[test]
+fn shipped_bitcode() {
+    compare_embedded(&data("hip-embedded.bc"), &["gfx90a"]);
+}
+
+#[test]
+fn freshly_compiled_bitcode() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let hip = ["-x", "hip", "--offload-new-driver", "-fgpu-rdc"];
+    let compile_hip = |name: &str, source: &str, extra: &[&str]| {
+        compile(&at(name), &[&hip[..], extra].concat(), source);
+        at(name)
+    };
+    let many = ["--offload-arch=gfx90a,gfx1030,gfx1201", "-flto"];
+    let (full, sorted) =
+        (compile_hip("full.bc", "scale.hip", &many), ["gfx1030", "gfx1201", "gfx90a"]);
+    compare_embedded(&full, &sorted);
+    for (name, extra) in [
+        ("thin.bc", &["-flto=thin"][..]),
+        ("debug.bc", &["-flto", "-O0", "-g"]),
+        ("discard.bc", &["-flto", "-fdiscard-value-names"]),
+        ("unified.bc", &["-flto", "-funified-lto"]),
+    ] {
+        let extra = [&["--offload-arch=gfx906:xnack-"], extra].concat();
+        compare_embedded(&compile_hip(name, "shift.hip", &extra), &["gfx906:xnack-"]);
+    }
+
+    let openmp = at("openmp.bc");
+    let remap = format!(
+        "{};{}",
+        source("target-region.h").display(),
+        source("target-region.txt").display()
+    );
+    let args = ["-fopenmp", "--offload-arch=gfx908,gfx942", "-flto", "-Xclang", "-remap-file"];
+    compile(&openmp, &[&args[..], &["-Xclang", &remap]].concat(), "sum.c");
+    compare_embedded(&openmp, &["gfx908", "gfx942"]);
+
+    // What other tools write of these: linked, with less or more in it, in the wrapper, as an archive's member.
+    let linked = at("linked.bc");
+    run(llvm("llvm-link").args([&full, &openmp]).arg("-o").arg(&linked));
+    let all = [&sorted[..], &["gfx908", "gfx942"]].concat();
+    compare_embedded(&linked, &all);
+    for passes in ["strip", "default<O3>", "globaldce"] {
+        let output = at("optimised.bc");
+        run(llvm("opt").arg(format!("-passes={passes}")).arg(&linked).arg("-o").arg(&output));
+        compare_embedded(&output, &all);
+    }
+    let text = run(llvm("llvm-dis").arg(&linked).args(["-o", "-"]));
+    let darwin = text.replace("x86_64-pc-linux-gnu", "x86_64-apple-macosx13.0");
+    std::fs::write(at("darwin.ll"), darwin).unwrap();
+    let wrapped = at("darwin.bc");
+    run(llvm("llvm-as").arg(at("darwin.ll")).arg("-o").arg(&wrapped));
+    assert!(std::fs::read(&wrapped).unwrap().starts_with(b"\xde\xc0\x17\x0b"));
+    compare_embedded(&wrapped, &all);
+    let archive = at("lib.a");
+    run(llvm("llvm-ar").arg("rcs").arg(&archive).args([&full, &openmp]));
+    let rows = ls(&archive);
+    assert_eq!(compare_with_packager(&archive, &rows), 5);
+
+    // LLVM 22 refuses files of several modules, so the modules are compared one by one.
+    let (several, inputs) = (at("several.bc"), [full, at("thin.bc"), openmp]);
+    run(llvm("llvm-cat").arg("-b").args(&inputs).arg("-o").arg(&several));
+    let rows = ls(&several);
+    assert_eq!(rows.len(), 6);
+    let apart = inputs.iter().flat_map(|file| ls(file).into_iter().map(move |row| (file, row)));
+    for (row, (file, alone)) in rows.iter().zip(apart) {
+        assert!(extract(&several, row.index) == extract(file, alone.index));
+    }
+}
+
+/// `-fsplit-lto-unit` puts what has type metadata (here a vtable) into a second module.
+#[test]
+fn bitcode_split_in_two_modules() {
+    let place = tempfile::tempdir().unwrap();
+    let (source, file) = (place.path().join("split.hip"), place.path().join("split.bc"));
+    let text = "struct A { virtual int f(); }; int A::f() { return 1; } A *make() { return new A; }\n\
+                __attribute__((device)) int g(int x) { return x; }\n";
+    std::fs::write(&source, text).unwrap();
+    run(llvm("clang")
+        .args(["--target=x86_64-pc-linux-gnu", "-nogpuinc", "-nogpulib", "-O2", "-x", "hip"])
+        .args(["--offload-new-driver", "-fgpu-rdc", "--offload-arch=gfx90a", "-flto=thin"])
+        .args(["-fsplit-lto-unit", "-fvisibility=hidden", "-fwhole-program-vtables", "-c", "-o"])
+        .args([&file, &source]));
+    let rows = ls(&file);
+    assert_eq!(rows.len(), 1);
+    let modules: Vec<PathBuf> = (0..2)
+        .map(|n| {
+            let module = place.path().join(format!("module{n}.bc"));
+            run(llvm("llvm-modextract").arg(format!("-n={n}")).arg(&file).arg("-o").arg(&module));
+            module
+        })
+        .collect();
+    compare_embedded(&modules[0], &["gfx90a"]);
+    compare_embedded(&modules[1], &[]);
+    assert!(extract(&file, 0) == extract(&modules[0], 0));
+}
+
 fn source(name: &str) -> PathBuf {
     data("src").join(name)
 }

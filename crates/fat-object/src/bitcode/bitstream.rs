@@ -424,11 +424,21 @@ impl<'a, 'r> Cursor<'a, 'r> {
         Ok(self.operand(record)?.is_none())
     }
 
+    /// Goes to the first element, if an array or blob comes next.
+    pub(super) fn begin(&mut self, record: &mut Record) -> Result<(), Fault> {
+        let parts = record.abbreviation.as_deref().unwrap_or_default();
+        let is_next = matches!(parts.get(record.next), Some(Operand::Array(_) | Operand::Blob));
+        if is_next && record.left == 0 {
+            self.part(record)?;
+        }
+        Ok(())
+    }
+
     /// Where the blob that the record holds next starts, in bits, and its length in bytes; `None` if it holds
     /// something else.
     pub(super) fn blob(&mut self, record: &mut Record) -> Result<Option<(u64, u64)>, Fault> {
-        let part = if record.left == 0 { self.part(record)? } else { None };
-        Ok(matches!(part, Some(Operand::Blob)).then_some((self.position, record.left)))
+        self.begin(record)?;
+        Ok(record.is_blob.then_some((self.position, record.left)))
     }
 
     /// All operands that are left, which must be bytes, at most `limit`.

@@ -81,6 +81,12 @@ pub enum Error {
         /// The abbreviation ID found.
         found: u64,
     },
+    /// There is no module: the file is cut short, or was never bitcode.
+    #[error("bitcode ends at byte {offset:#x} without a module")]
+    NoModule {
+        /// Where the last block ends.
+        offset: u64,
+    },
     /// A record uses an abbreviation that its block does not define.
     #[error("bitcode record at byte {offset:#x} uses abbreviation {id}, which is not defined")]
     UndefinedAbbreviation {

@@ -137,14 +137,19 @@ fn stream(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Str
 /// Adds the objects embedded in all modules to `found`.
 fn find(cursor: &mut Cursor<'_, '_>, found: &mut Vec<Object>) -> Result<(), Fault> {
     cursor.magic()?;
+    let mut has_module = false;
     // LLVM, too, takes fewer than eight bytes for padding, which archivers add.
     while cursor.bytes_left() >= 8 {
         let block = cursor.outer_block()?;
         let end = cursor.position();
         if block.id == module::MODULE_BLOCK {
             module::embedded_objects(cursor, &block, found)?;
+            has_module = true;
         }
         cursor.leave_to(end);
+    }
+    if !has_module {
+        return Err(Error::NoModule { offset: cursor.offset() }.into());
     }
     Ok(())
 }

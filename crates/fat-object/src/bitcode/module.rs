@@ -64,9 +64,9 @@ const MAX_OBJECTS: usize = 1 << 20;
 /// The data of a global variable with device code.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// The constant's record, none of whose operands were read.
+    /// The constant's record, before its first operand.
     pub(super) record: Record,
-    /// Where its operands start, in bits from the start of the stream.
+    /// Where the first operand starts, in bits from the start of the stream.
     pub(super) position: u64,
     /// Whether a NUL follows that is not stored.
     pub(super) zero_terminated: bool,
@@ -311,6 +311,7 @@ fn constants(
             match record.code {
                 CONSTANT_STRING | CONSTANT_CSTRING => {
                     let zero_terminated = record.code == CONSTANT_CSTRING;
+                    cursor.begin(record)?;
                     let (record, position) = (record.clone(), cursor.position());
                     objects.insert(entry.id, Object { record, position, zero_terminated });
                 }
