@@ -1,7 +1,7 @@
 //! Find the device code in any file.
 //!
 //! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE and Mach-O files, in
-//! archives of such files, in bundles, compressed bundles, packages and fatbinaries, and in all of these
+//! globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, packages and fatbinaries, and in all of these
 //! nested in each other. [`walk`] goes through all of them, at any depth, in file order, and tells a
 //! [`Visitor`] about every container, every image and everything that is wrong. It reads headers only;
 //! payloads are read when the visitor asks for them, or to decompress a compressed bundle.
@@ -21,6 +21,7 @@
 //! |---|---|
 //! | ELF (relocatable, executable, shared) | sections of type `SHT_LLVM_OFFLOADING`, or that start with a sound container, or named `__CLANG_OFFLOAD_BUNDLE__<ID>` |
 //! | COFF, PE, Mach-O (thin and universal) | the same by name and contents |
+//! | LLVM bitcode, raw or in its wrapper, for the host | globals that the named metadata `llvm.embedded.objects` lists with the section `.llvm.offloading` |
 //! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
 //! | files and sections of containers | bundles (binary, text), compressed bundles, packages, NVIDIA fatbinaries: concatenated, zero-padded |
 //!
@@ -50,6 +51,14 @@
 //! # Ok::<(), io::Error>(())
 //! ```
 //!
+//! # Bitcode
+//!
+//! A module for the host, compiled for link-time optimisation, has no sections yet. Its embedded objects are
+//! entered as the section that they become, `section:.llvm.offloading`. Their data starts at any bit of the file:
+//! it is copied out, and offsets in it are [`Location::Bitcode`]. A constant that several globals share is walked
+//! once. Bitcode is looked into where it can be for the host: a file, a member of an archive, the host's entry of
+//! a bundle. Bitcode for a device embeds nothing; as an entry of a container it is an image like any other.
+//!
 //! # Adding
 //!
 //! [`embed`] and [`Embedding`] go the other way: they add packages to a compiled ELF or COFF object, in the
@@ -59,7 +68,7 @@
 //! # Bounds
 //!
 //! Memory is bounded by the input's size (headers, one compressed bundle as stored) plus
-//! [`Options::max_decompressed`] for what is decompressed at one time. Ranges that overlap are errors, so
+//! [`Options::max_decompressed`] for what is decompressed, or copied out of bitcode, at one time. Ranges that overlap are errors, so
 //! that no byte is walked twice on one level, and levels are bounded by [`Options::max_depth`].
 
 #![forbid(unsafe_code)]
