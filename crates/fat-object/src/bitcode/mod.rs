@@ -43,7 +43,7 @@ pub(crate) const MAGIC: [u8; 4] = *b"BC\xc0\xde";
 /// The first four bytes of bitcode in its wrapper.
 pub(crate) const WRAPPER_MAGIC: [u8; 4] = 0x0B17_C0DE_u32.to_le_bytes();
 
-const WRAPPER_LEN: u64 = 20;
+const WRAPPER_LEN: usize = 20;
 
 /// The wrapper's header.
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
@@ -56,7 +56,7 @@ struct RawWrapper {
     cpu_type: U32,
 }
 
-const _: () = assert!(size_of::<RawWrapper>() as u64 == WRAPPER_LEN);
+const _: () = assert!(size_of::<RawWrapper>() == WRAPPER_LEN);
 
 impl Walker<'_> {
     /// Walks what host modules embed. Each object is entered as the section that it becomes.
@@ -119,7 +119,7 @@ impl Walker<'_> {
 /// Where the bitstream lies: the whole window, or what the wrapper says.
 fn stream(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Stream, Error>> {
     let (container, available) = (window.start, window.end - window.start);
-    let head = source.peek(window, 20)?;
+    let head = source.peek(window, WRAPPER_LEN)?;
     if !head.starts_with(&WRAPPER_MAGIC) {
         return Ok(Ok(Stream { container, start: container, len: available }));
     }
