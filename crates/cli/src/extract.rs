@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fat_object::{Finding, Image, ImageFormat, ReadSeek, Severity, Visitor};
 
-use crate::output::{Outputs, safe_name};
+use crate::output::{Outputs, plain_name, safe_name};
 use crate::select::{Selection, triple_text};
 use crate::{Outcome, input, report, style};
 
@@ -71,9 +71,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     match sink {
         Sink::Files(outputs) => {
             let mut out = io::stdout().lock();
-            for (path, written) in outputs.commit()?.iter().zip(&written) {
-                let what = style::printable(&written.what);
-                writeln!(out, "{}  {}  {what}", path.display(), style::size(written.size))?;
+            outputs.commit()?;
+            for Written { name, size, what } in &written {
+                let path = args.output.join(name);
+                let (size, what) = (style::size(*size), style::printable(what));
+                writeln!(out, "{}  {size}  {what}", path.display())?;
             }
             out.flush()?;
         }
@@ -117,12 +119,17 @@ impl Sink {
     fn new(args: &Args) -> io::Result<Self> {
         Ok(match args.stdout {
             true => Sink::Stdout(tempfile::tempfile()?),
-            false => Sink::Files(Outputs::new(&args.output)?),
+            false => {
+                let mut outputs = Outputs::default();
+                outputs.make_directory(&args.output)?;
+                Sink::Files(outputs)
+            }
         })
     }
 }
 
 struct Written {
+    name: String,
     size: u64,
     what: String,
 }
@@ -166,12 +173,12 @@ impl Visitor for Extractor<'_> {
         }
         let name = file_name(&self.args.file, image);
         let size = match &mut self.sink {
-            Sink::Files(outputs) => outputs.write(name, image.reader())?,
+            Sink::Files(outputs) => outputs.write(&self.args.output.join(&name), image.reader())?,
             // One image at most reaches standard output; the others are only counted.
             Sink::Stdout(spool) if self.written.is_empty() => io::copy(&mut image.reader(), spool)?,
             Sink::Stdout(_) => 0,
         };
-        self.written.push(Written { size, what });
+        self.written.push(Written { name, size, what });
         Ok(())
     }
 
@@ -205,20 +212,12 @@ fn identity(image: &Image<'_, '_>) -> String {
 }
 
 fn file_name(input: &Path, image: &Image<'_, '_>) -> String {
-    const LONGEST: usize = 180;
     let stem = input.file_stem().filter(|_| input.as_os_str() != "-");
     let stem = stem.map_or("stdin".into(), |stem| stem.to_string_lossy());
-    let mut name =
-        format!("{}.{}.{}", safe_name(&stem), image.index(), safe_name(&identity(image)));
-    // All of it is ASCII now.
-    name.truncate(LONGEST);
-    // A hidden file or an option is not what anybody wants; the stem is the user's, the rest starts with neither.
-    if name.starts_with(['.', '-']) {
-        name.insert(0, '_');
-    }
+    let name = format!("{}.{}.{}", safe_name(&stem), image.index(), safe_name(&identity(image)));
     let extension = match image.compression() {
         Some(compression) => format!("{}.{}", image.format().extension(), compression.method()),
         None => image.format().extension().to_owned(),
     };
-    format!("{name}.{extension}")
+    plain_name(&name, &extension)
 }

@@ -1,7 +1,8 @@
 //! Opening what the command line names.
 
-use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use fat_object::ReadSeek;
@@ -20,6 +21,28 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn ReadSeek>> {
     Ok(Box::new(file))
 }
 
+/// Opens a file that can be read from any place and has a size: as it is, or, when it is a pipe or `-`, standard
+/// input, copied to a temporary file.
+pub(crate) fn open_sized(path: &Path) -> io::Result<File> {
+    if path.as_os_str() == "-" {
+        return spool(&mut io::stdin().lock());
+    }
+    // Opening a directory can succeed.
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let mut file = File::open(path)?;
+    if kind.is_file() { Ok(file) } else { spool(&mut file) }
+}
+
+fn spool(from: &mut impl Read) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(from, &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
 /// The name used in messages.
 pub(crate) fn display(path: &Path) -> String {
     match path.as_os_str() == "-" {
@@ -30,30 +53,46 @@ pub(crate) fn display(path: &Path) -> String {
 
 /// Opens the file that the thin archive at `archive` names: relative to the archive's directory.
 pub(crate) fn open_thin_member(archive: &Path, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-    let name = member_path(name)?;
-    open_regular(&archive.parent().unwrap_or(Path::new("")).join(name))
+    Ok(Box::new(open_regular(&thin_member_path(archive, name))?))
+}
+
+/// Where the file lies that the thin archive at `archive` names.
+pub(crate) fn thin_member_path(archive: &Path, name: &[u8]) -> PathBuf {
+    archive.parent().unwrap_or(Path::new("")).join(path(name))
 }
 
 /// An archive must not make us wait for a pipe or read a device.
-fn open_regular(path: &Path) -> io::Result<Box<dyn ReadSeek>> {
-    if !std::fs::metadata(path)?.is_file() {
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    Ok(Box::new(File::open(path)?))
+    File::open(path)
 }
 
+/// The path that the bytes of an argument or a member's name spell.
 #[cfg(unix)]
-#[allow(clippy::unnecessary_wraps, reason = "other systems can fail")]
-fn member_path(name: &[u8]) -> io::Result<PathBuf> {
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
-    Ok(PathBuf::from(std::ffi::OsStr::from_bytes(name)))
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
+/// The path that the bytes of an argument or a member's name spell. What is no UTF-8 names no file here.
 #[cfg(not(unix))]
-fn member_path(name: &[u8]) -> io::Result<PathBuf> {
-    std::str::from_utf8(name)
-        .map(PathBuf::from)
-        .map_err(|_| io::Error::other("the name is not UTF-8"))
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The bytes of an argument, as [`path`] takes them.
+#[cfg(unix)]
+pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
+    use std::os::unix::ffi::OsStringExt;
+    argument.into_vec()
+}
+
+/// The bytes of an argument, as [`path`] takes them.
+#[cfg(not(unix))]
+pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
+    argument.to_string_lossy().into_owned().into_bytes()
 }
 
 /// The options that bound a walk, shared by the commands.

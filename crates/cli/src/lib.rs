@@ -5,9 +5,12 @@
 
 mod extract;
 mod input;
+mod llvm_cl;
 mod ls;
 pub mod offload;
 mod output;
+mod pack;
+pub mod packager;
 mod report;
 mod select;
 mod style;

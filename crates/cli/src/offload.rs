@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{Outcome, extract, ls, report, verify};
+use crate::{Outcome, extract, ls, pack, report, verify};
 
 /// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
 #[derive(Debug, Parser)]
@@ -15,6 +15,7 @@ use crate::{Outcome, extract, ls, report, verify};
   offload ls --target gfx90a:xnack+ *.so      which of its images can this GPU load?
   offload extract libfoo.so --target gfx1100  write the images for one GPU into this directory
   offload verify *.a                          check structure, bounds and hashes
+  offload pack -o x.bin kind=hip,...,file=a.o put images into a package for embedding
 
 `offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault, 2 wrong usage.")]
 struct Cli {
@@ -27,6 +28,7 @@ enum Command {
     Ls(ls::Args),
     Extract(extract::Args),
     Verify(verify::Args),
+    Pack(pack::Args),
 }
 
 /// Runs `offload` with the arguments of this process.
@@ -35,6 +37,7 @@ pub fn main() -> ExitCode {
         Command::Ls(args) => ls::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Pack(args) => pack::run(&args),
     };
     match result {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,

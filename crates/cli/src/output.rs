@@ -1,32 +1,60 @@
 //! Output files: written beside their place and renamed, so that no failure leaves half a file or loses an old one.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, TempPath};
 
-/// Files of one directory that appear together, when all of them are written.
-#[derive(Debug)]
+use crate::report::reason;
+
+/// Files that appear together, when all of them are written.
+///
+/// A pipe or a device cannot be replaced: it is written to at once.
+#[derive(Debug, Default)]
 pub(crate) struct Outputs {
-    directory: PathBuf,
-    /// Whether the directory is ours to remove again.
-    created: bool,
-    files: Vec<(NamedTempFile, String)>,
+    /// A directory that is ours to remove again.
+    created: Option<PathBuf>,
+    files: Vec<(TempPath, PathBuf)>,
 }
 
 impl Outputs {
-    /// Outputs in `directory`, which is made if it does not exist.
-    pub(crate) fn new(directory: &Path) -> io::Result<Self> {
-        let created = !directory.exists();
-        if created {
+    /// Makes the directory if it does not exist. Without a commit it goes again.
+    pub(crate) fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
+        if !directory.exists() {
             fs::create_dir_all(directory).map_err(|error| at(directory, &error))?;
+            self.created = Some(directory.to_owned());
         }
-        Ok(Outputs { directory: directory.to_owned(), created, files: Vec::new() })
+        Ok(())
     }
 
-    /// Writes one file under a temporary name. `name` is a plain file name.
-    pub(crate) fn write(&mut self, name: String, mut from: impl Read) -> io::Result<u64> {
+    /// Writes one file under a temporary name.
+    pub(crate) fn write(&mut self, path: &Path, mut from: impl Read) -> io::Result<u64> {
+        self.write_with(path, |file| io::copy(&mut from, file))
+    }
+
+    /// Has `fill` write one file under a temporary name, in the directory of `path`. Errors of `fill` come out as
+    /// they are, others name the path.
+    pub(crate) fn write_with<T>(
+        &mut self,
+        path: &Path,
+        fill: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let existing = fs::metadata(path).ok();
+        if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
+            return Err(at(path, &io::ErrorKind::IsADirectory.into()));
+        }
+        if existing.as_ref().is_some_and(|existing| !existing.is_file()) {
+            let mut device =
+                File::options().write(true).open(path).map_err(|error| at(path, &error))?;
+            return fill(&mut device);
+        }
+        // Links stay links: what they point to is replaced.
+        let place = match existing {
+            Some(_) => fs::canonicalize(path).map_err(|error| at(path, &error))?,
+            None => path.to_owned(),
+        };
+        let directory = place.parent().filter(|parent| !parent.as_os_str().is_empty());
         let mut builder = Builder::new();
         builder.prefix(".offload-");
         #[cfg(unix)]
@@ -35,38 +63,40 @@ impl Outputs {
             // Temporary files are private by default; outputs have the usual permissions, less the umask.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        let mut file =
-            builder.tempfile_in(&self.directory).map_err(|error| at(&self.directory, &error))?;
-        let size = io::copy(&mut from, &mut file)?;
-        self.files.push((file, name));
-        Ok(size)
+        let mut file = builder
+            .tempfile_in(directory.unwrap_or(Path::new(".")))
+            .map_err(|error| at(path, &error))?;
+        if let Some(existing) = existing {
+            file.as_file().set_permissions(existing.permissions()).map_err(|e| at(path, &e))?;
+        }
+        let result = fill(file.as_file_mut())?;
+        // Only the name is kept: there can be more files than may be open at one time.
+        self.files.push((file.into_temp_path(), place));
+        Ok(result)
     }
 
-    /// Gives all files their names, replacing older files. Returns their paths, in order.
-    pub(crate) fn commit(mut self) -> io::Result<Vec<PathBuf>> {
-        self.created = false;
-        let mut paths = Vec::new();
-        for (file, name) in std::mem::take(&mut self.files) {
-            let path = self.directory.join(name);
+    /// Gives all files their names, replacing older files.
+    pub(crate) fn commit(mut self) -> io::Result<()> {
+        for (file, path) in std::mem::take(&mut self.files) {
             file.persist(&path).map_err(|failed| at(&path, &failed.error))?;
-            paths.push(path);
+            self.created = None;
         }
-        Ok(paths)
+        Ok(())
     }
 }
 
 impl Drop for Outputs {
     fn drop(&mut self) {
         self.files.clear();
-        if self.created {
+        if let Some(directory) = &self.created {
             // Only succeeds when it is empty, as we found it: not there.
-            let _ = fs::remove_dir(&self.directory);
+            let _ = fs::remove_dir(directory);
         }
     }
 }
 
 fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    io::Error::new(error.kind(), format!("'{}': {}", path.display(), reason(error)))
 }
 
 /// Turns text from a file into a part of a file name: letters, digits, `.`, `_`, `+` and `-` stay, everything
@@ -75,6 +105,36 @@ pub(crate) fn safe_name(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' })
         .collect()
+}
+
+/// Makes a file name one that every system takes for a plain file: not hidden, no option, no device, not too long,
+/// with nothing at its end that Windows drops.
+pub(crate) fn plain_name(name: &str, extension: &str) -> String {
+    const LONGEST: usize = 180;
+    let mut end = name.len().min(LONGEST);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut name = name.get(..end).unwrap_or_default().to_owned();
+    if name.is_empty() || name.starts_with(['.', '-']) || is_device(&name) {
+        name.insert(0, '_');
+    }
+    if !extension.is_empty() {
+        name = format!("{name}.{extension}");
+    }
+    while name.ends_with(['.', ' ']) {
+        name.pop();
+    }
+    name
+}
+
+/// Whether Windows takes the name for a device, whatever follows its first dot.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    match stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT")) {
+        Some(number) => number.len() == 1 && number.bytes().all(|byte| byte.is_ascii_digit()),
+        None => ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&&stem[..]),
+    }
 }
 
 #[cfg(test)]
@@ -89,20 +149,60 @@ mod tests {
     }
 
     #[test]
+    fn names_are_plain_files_everywhere() {
+        for (name, extension, plain) in [
+            ("a", "o", "a.o"),
+            (".a", "o", "_.a.o"),
+            ("-rf", "o", "_-rf.o"),
+            ("", "o", "_.o"),
+            ("con", "o", "_con.o"),
+            ("NUL.x", "", "_NUL.x"),
+            ("com1", "o", "_com1.o"),
+            ("com", "o", "com.o"),
+            ("com10", "o", "com10.o"),
+            ("a. .", "", "a"),
+        ] {
+            assert_eq!(plain_name(name, extension), plain);
+        }
+        assert_eq!(plain_name(&"ä".repeat(500), "o").len(), 182);
+    }
+
+    #[test]
     fn nothing_appears_before_commit_or_after_failure() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("new");
-        let mut outputs = Outputs::new(&directory).unwrap();
-        outputs.write("a".into(), &b"one"[..]).unwrap();
-        assert!(!directory.join("a").exists());
+        let (a, b) = (directory.join("a"), directory.join("b"));
+        let mut outputs = Outputs::default();
+        outputs.make_directory(&directory).unwrap();
+        outputs.write(&a, &b"one"[..]).unwrap();
+        assert!(!a.exists());
         drop(outputs);
         assert!(!directory.exists());
 
-        let mut outputs = Outputs::new(&directory).unwrap();
-        outputs.write("a".into(), &b"one"[..]).unwrap();
-        outputs.write("b".into(), &b"two"[..]).unwrap();
-        assert_eq!(outputs.commit().unwrap(), [directory.join("a"), directory.join("b")]);
-        assert_eq!(fs::read(directory.join("b")).unwrap(), b"two");
+        let mut outputs = Outputs::default();
+        outputs.make_directory(&directory).unwrap();
+        outputs.write(&a, &b"one"[..]).unwrap();
+        outputs.write(&b, &b"two"[..]).unwrap();
+        outputs.commit().unwrap();
+        assert_eq!(fs::read(b).unwrap(), b"two");
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_and_permissions_survive() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let place = tempfile::tempdir().unwrap();
+        let (file, link) = (place.path().join("file"), place.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("file", &link).unwrap();
+        let mut outputs = Outputs::default();
+        outputs.write(&link, &b"new"[..]).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        outputs.commit().unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
     }
 }

@@ -1,22 +1,49 @@
 //! Messages on standard error: `offload: error: FILE: what is wrong`.
 
 use std::fmt::Display;
+use std::io;
 
 use anstream::eprintln;
 use anstyle::Style;
 
 use crate::style::{ERROR, NOTE, WARNING, printable};
 
+const OFFLOAD: &str = "offload";
+
 pub(crate) fn error(message: &dyn Display) {
-    line(ERROR, "error", message);
+    error_of(OFFLOAD, message);
 }
 
 pub(crate) fn warning(message: &dyn Display) {
-    line(WARNING, "warning", message);
+    warning_of(OFFLOAD, message);
 }
 
 pub(crate) fn note(message: &dyn Display) {
-    line(NOTE, "note", message);
+    line(OFFLOAD, NOTE, "note", message);
+}
+
+/// An error of a tool that is not called `offload`.
+pub(crate) fn error_of(tool: &str, message: &dyn Display) {
+    line(tool, ERROR, "error", message);
+}
+
+/// A warning of a tool that is not called `offload`.
+pub(crate) fn warning_of(tool: &str, message: &dyn Display) {
+    line(tool, WARNING, "warning", message);
+}
+
+/// Says that a tool has a new name.
+pub(crate) fn deprecated(name: &str, instead: &str) {
+    eprintln!("{WARNING}warning: {WARNING:#}'{name}' is deprecated. Use '{instead}' instead.");
+}
+
+/// What the system says, without the number of the error.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(at) if error.raw_os_error().is_some() => text.get(..at).unwrap_or(&text).to_owned(),
+        _ => text,
+    }
 }
 
 /// A finding of a walk, as an error or a warning.
@@ -28,7 +55,7 @@ pub(crate) fn finding(file: &str, finding: &fat_object::Finding<'_>) {
     }
 }
 
-fn line(style: Style, severity: &str, message: &dyn Display) {
+fn line(tool: &str, style: Style, severity: &str, message: &dyn Display) {
     let message = message.to_string();
-    eprintln!("offload: {style}{severity}{style:#}: {}", printable(&message));
+    eprintln!("{tool}: {style}{severity}{style:#}: {}", printable(&message));
 }

@@ -228,8 +228,8 @@ impl PackageEntry {
 
     /// The value of a key, the last one if it is there twice.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&[u8]> {
-        self.strings().filter(|(k, _)| *k == key.as_bytes()).last().map(|(_, value)| value)
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Option<&[u8]> {
+        self.strings().filter(|(k, _)| *k == key.as_ref()).last().map(|(_, value)| value)
     }
 }
 

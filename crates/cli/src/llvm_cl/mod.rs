@@ -1,0 +1,369 @@
+//! Command lines as LLVM's tools read them: one table of options, `-x` and `--x` alike, response files, the help
+//! texts and the complaints in LLVM's words. Our own tools use clap; this is for the drop-in ones, whose callers
+//! are build systems that rely on every corner.
+//!
+//! Nothing here prints or exits: [`parse`] returns the texts, which makes them testable.
+
+mod help;
+mod response;
+mod suggest;
+
+use std::fmt::Write;
+use std::path::Path;
+
+pub(crate) use help::help_list;
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Yes or no, with an optional `=` and value: `--archive`, `--archive=false`.
+    Bool,
+    /// A value after `=` or as the next argument; the last one counts.
+    Value,
+    /// A value that must be one of these.
+    Choice(&'static [&'static str]),
+    /// A value each time it is given.
+    List,
+    /// Prints something and ends the run, where it stands on the command line.
+    Print(Print),
+}
+
+/// What an option prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Print {
+    Help { list: bool, hidden: bool },
+    Version,
+}
+
+/// Who gets to see an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Visibility {
+    /// In every help text.
+    Shown,
+    /// In `--help-hidden` and `--help-list-hidden`.
+    Hidden,
+    /// Nowhere, and not suggested either.
+    Never,
+}
+
+/// One row of a table of options.
+#[derive(Debug)]
+pub(crate) struct Opt {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// How help texts write the value: `file` becomes `<file>`.
+    pub(crate) value_name: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) visibility: Visibility,
+}
+
+/// A tool, as far as its command line goes.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) overview: &'static str,
+    /// What the usage line says of positional arguments.
+    pub(crate) positionals: &'static str,
+    pub(crate) max_positionals: usize,
+    /// Heading of the tool's own options.
+    pub(crate) heading: &'static str,
+    pub(crate) options: &'static [Opt],
+    pub(crate) version: &'static str,
+}
+
+/// The options that every tool of LLVM has.
+const GENERIC: [Opt; 7] = [
+    generic(
+        "help",
+        Kind::Print(Print::Help { list: false, hidden: false }),
+        "Display available options (--help-hidden for more)",
+        Visibility::Shown,
+    ),
+    generic(
+        "help-hidden",
+        Kind::Print(Print::Help { list: false, hidden: true }),
+        "Display all available options",
+        Visibility::Hidden,
+    ),
+    generic(
+        "print-all-options",
+        Kind::Bool,
+        "Print all option values after command line parsing",
+        Visibility::Hidden,
+    ),
+    generic(
+        "version",
+        Kind::Print(Print::Version),
+        "Display the version of this program",
+        Visibility::Shown,
+    ),
+    generic(
+        "help-list-hidden",
+        Kind::Print(Print::Help { list: true, hidden: true }),
+        "Display list of all available options",
+        Visibility::Hidden,
+    ),
+    generic(
+        "help-list",
+        Kind::Print(Print::Help { list: true, hidden: false }),
+        "Display list of available options (--help-list-hidden for more)",
+        Visibility::Hidden,
+    ),
+    generic(
+        "print-options",
+        Kind::Bool,
+        "Print non-default options after command line parsing",
+        Visibility::Hidden,
+    ),
+];
+
+const fn generic(
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    visibility: Visibility,
+) -> Opt {
+    Opt { name, kind, value_name: "", help, visibility }
+}
+
+impl Tool {
+    fn all(&self) -> impl Iterator<Item = &Opt> {
+        self.options.iter().chain(&GENERIC)
+    }
+
+    fn find(&self, name: &[u8]) -> Option<&Opt> {
+        self.all().find(|option| option.name.as_bytes() == name)
+    }
+}
+
+/// How this process was called.
+#[derive(Clone, Debug)]
+pub(crate) struct Invocation {
+    /// The first argument as typed; errors of the tool start with it.
+    pub(crate) typed: String,
+    /// Its last path component; errors of the command line start with it.
+    pub(crate) program: String,
+}
+
+impl Invocation {
+    pub(crate) fn new(typed: String) -> Self {
+        let name = Path::new(&typed).file_name();
+        let program = name.map_or_else(|| typed.clone(), |n| n.to_string_lossy().into_owned());
+        Invocation { typed, program }
+    }
+}
+
+/// The options and arguments of a command line that is in order.
+#[derive(Debug, Default)]
+pub(crate) struct Matches {
+    values: Vec<(&'static str, Vec<u8>)>,
+    bools: Vec<(&'static str, bool)>,
+    pub(crate) positionals: Vec<Vec<u8>>,
+}
+
+impl Matches {
+    /// Whether a [`Kind::Bool`] was switched on, by the last of its uses.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.bools.iter().rev().find(|(n, _)| *n == name).is_some_and(|(_, on)| *on)
+    }
+
+    /// The last value of an option.
+    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+        self.values(name).last()
+    }
+
+    /// All values of an option, in order.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        self.values.iter().filter(move |(n, _)| *n == name).map(|(_, value)| &value[..])
+    }
+}
+
+/// A command line that ends the run: what to print, and how to exit.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stop {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) success: bool,
+}
+
+/// Reads the arguments after the first. Response files are expanded, whatever they stand for.
+pub(crate) fn parse(
+    tool: &'static Tool,
+    invocation: &Invocation,
+    args: Vec<Vec<u8>>,
+) -> Result<Matches, Stop> {
+    let mut parser =
+        Parser { tool, invocation, matches: Matches::default(), errors: String::new() };
+    match response::expand(args) {
+        Ok(args) => parser.arguments(args)?,
+        Err(error) => parser.complain(&error),
+    }
+    let Parser { matches, errors, .. } = parser;
+    match errors.is_empty() {
+        true => Ok(matches),
+        false => Err(Stop { stderr: errors, ..Stop::default() }),
+    }
+}
+
+struct Parser<'a> {
+    tool: &'static Tool,
+    invocation: &'a Invocation,
+    matches: Matches,
+    errors: String,
+}
+
+impl Parser<'_> {
+    fn arguments(&mut self, args: Vec<Vec<u8>>) -> Result<(), Stop> {
+        let mut args = args.into_iter();
+        let mut only_positionals = false;
+        while let Some(arg) = args.next() {
+            if only_positionals || !arg.starts_with(b"-") || arg == b"-" {
+                self.matches.positionals.push(arg);
+            } else if arg == b"--" {
+                only_positionals = true;
+            } else {
+                let name = arg.strip_prefix(b"--").unwrap_or(arg.get(1..).unwrap_or_default());
+                self.option(&arg, name, &mut args)?;
+            }
+        }
+        let most = self.tool.max_positionals;
+        if self.matches.positionals.len() > most {
+            let typed = &self.invocation.typed;
+            self.complain(&format_args!(
+                "Too many positional arguments specified!\n\
+                 Can specify at most {most} positional arguments: See: {typed} --help"
+            ));
+        }
+        Ok(())
+    }
+
+    /// One argument that starts with a dash: `arg` as typed, `text` without dashes.
+    fn option(
+        &mut self,
+        arg: &[u8],
+        text: &[u8],
+        rest: &mut impl Iterator<Item = Vec<u8>>,
+    ) -> Result<(), Stop> {
+        let (name, value) = split_at_equals(text);
+        if let Some(option) = self.tool.find(name) {
+            return self.provide(option, value, rest);
+        }
+        // Options of one letter can be put together: -ho is -h -o. Those that take a value only at the end.
+        let mut group = text;
+        while text.len() > 1
+            && let Some((letter, more)) = group.split_first()
+            && let Some(option) = self.tool.find(&[*letter])
+        {
+            match more.first() {
+                None => return self.provide(option, None, rest),
+                Some(b'=') => return self.provide(option, more.get(1..), rest),
+                Some(_) if option.takes_value() => {
+                    self.complain_of(option, "may not occur within a group!");
+                    break;
+                }
+                Some(_) => self.provide(option, None, &mut std::iter::empty())?,
+            }
+            group = more;
+        }
+        let arg = String::from_utf8_lossy(arg);
+        let typed = &self.invocation.typed;
+        self.complain(&format_args!(
+            "Unknown command line argument '{arg}'.  Try: '{typed} --help'"
+        ));
+        if let Some(nearest) = suggest::nearest(self.tool, text) {
+            self.complain(&format_args!("Did you mean '{nearest}'?"));
+        }
+        Ok(())
+    }
+
+    fn provide(
+        &mut self,
+        option: &'static Opt,
+        value: Option<&[u8]>,
+        rest: &mut impl Iterator<Item = Vec<u8>>,
+    ) -> Result<(), Stop> {
+        let name = option.name;
+        match option.kind {
+            Kind::Bool => match value.unwrap_or_default() {
+                b"" | b"1" | b"true" | b"TRUE" | b"True" => self.matches.bools.push((name, true)),
+                b"0" | b"false" | b"FALSE" | b"False" => self.matches.bools.push((name, false)),
+                value => self.complain_of(
+                    option,
+                    format_args!(
+                        "'{}' is invalid value for boolean argument! Try 0 or 1",
+                        String::from_utf8_lossy(value)
+                    ),
+                ),
+            },
+            Kind::Print(what) => match value {
+                Some(value) => {
+                    let value = String::from_utf8_lossy(value);
+                    self.complain_of(
+                        option,
+                        format_args!("does not allow a value! '{value}' specified."),
+                    );
+                }
+                None => return Err(self.print(what)),
+            },
+            Kind::Value | Kind::List | Kind::Choice(_) => {
+                let Some(value) = value.map(<[u8]>::to_vec).or_else(|| rest.next()) else {
+                    self.complain_of(option, "requires a value!");
+                    return Ok(());
+                };
+                if let Kind::Choice(choices) = option.kind
+                    && !choices.iter().any(|choice| choice.as_bytes() == value)
+                {
+                    let value = String::from_utf8_lossy(&value);
+                    let message = format_args!("Cannot find option named '{value}'!");
+                    self.complain_of(option, message);
+                    return Ok(());
+                }
+                self.matches.values.push((name, value));
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, what: Print) -> Stop {
+        let stdout = match what {
+            Print::Version => self.tool.version.to_owned(),
+            Print::Help { list: false, hidden } => {
+                help::help(self.tool, &self.invocation.program, hidden)
+            }
+            Print::Help { list: true, hidden } => {
+                help_list(self.tool, &self.invocation.program, hidden)
+            }
+        };
+        Stop { stdout, stderr: std::mem::take(&mut self.errors), success: true }
+    }
+
+    fn complain_of(&mut self, option: &Opt, what: impl std::fmt::Display) {
+        let dashes = dashes(option.name);
+        self.complain(&format_args!("for the {dashes}{} option: {what}", option.name));
+    }
+
+    fn complain(&mut self, what: &dyn std::fmt::Display) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.errors, "{}: {what}", self.invocation.program);
+    }
+}
+
+impl Opt {
+    fn takes_value(&self) -> bool {
+        matches!(self.kind, Kind::Value | Kind::List | Kind::Choice(_))
+    }
+}
+
+fn split_at_equals(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match text.iter().position(|&byte| byte == b'=') {
+        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
+        None => (text, None),
+    }
+}
+
+/// One dash for a letter, two for a word.
+fn dashes(name: &str) -> &'static str {
+    if name.len() == 1 { "-" } else { "--" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Response files: `@file` stands for the words in the file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files in files; LLVM's tools have no limit.
+const MAX_DEPTH: usize = 32;
+/// Small files that name each other twice grow without bound.
+const MAX_ARGUMENTS: usize = 1 << 20;
+
+/// Replaces each `@file` by the words of the file, and in those again. What cannot be read stays as it is: it may
+/// be the name of a file. Names are relative to the current directory, as in LLVM's tools.
+pub(super) fn expand(args: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+    let mut out = Vec::with_capacity(args.len());
+    expand_into(args, &mut out, &mut Vec::new())?;
+    Ok(out)
+}
+
+fn expand_into(
+    args: Vec<Vec<u8>>,
+    out: &mut Vec<Vec<u8>>,
+    open: &mut Vec<PathBuf>,
+) -> Result<(), String> {
+    for arg in args {
+        let path = arg.strip_prefix(b"@").map(crate::input::path);
+        let Some((path, words)) = path.and_then(|path| Some((path.clone(), words(&path)?))) else {
+            if out.len() >= MAX_ARGUMENTS {
+                return Err(format!("response files hold more than {MAX_ARGUMENTS} arguments"));
+            }
+            out.push(arg);
+            continue;
+        };
+        let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        if open.contains(&real) {
+            return Err(format!("recursive expansion of: '{}'", path.display()));
+        }
+        if open.len() >= MAX_DEPTH {
+            return Err(format!(
+                "'{}': response files are nested more than {MAX_DEPTH} deep",
+                path.display()
+            ));
+        }
+        open.push(real);
+        expand_into(words, out, open)?;
+        open.pop();
+    }
+    Ok(())
+}
+
+fn words(path: &Path) -> Option<Vec<Vec<u8>>> {
+    let bytes = fs::read(path).ok()?;
+    Some(match utf16(&bytes) {
+        Some(text) => split(text.as_bytes()),
+        None => split(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)),
+    })
+}
+
+/// The text of a file that starts with a byte order mark of UTF-16, as some build systems on Windows write it.
+fn utf16(bytes: &[u8]) -> Option<String> {
+    let unit: fn([u8; 2]) -> u16 = match bytes.first_chunk()? {
+        [0xff, 0xfe] => u16::from_le_bytes,
+        [0xfe, 0xff] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let units = bytes.chunks_exact(2).skip(1).filter_map(|pair| Some(unit(*pair.first_chunk()?)));
+    char::decode_utf16(units).collect::<Result<_, _>>().ok()
+}
+
+/// GNU quoting: words end at whitespace, quotes of both kinds keep it, a backslash keeps any character, in quotes
+/// too. Empty words are dropped, quoted ones as well.
+fn split(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    let mut word = Vec::new();
+    let mut quote = None;
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if bytes.peek().is_some() => word.extend(bytes.next()),
+            _ if quote == Some(byte) => quote = None,
+            b'\'' | b'"' if quote.is_none() => quote = Some(byte),
+            b' ' | b'\t' | b'\r' | b'\n' if quote.is_none() => {
+                words.push(std::mem::take(&mut word));
+            }
+            _ => word.push(byte),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(words: Vec<Vec<u8>>) -> Vec<String> {
+        words.into_iter().map(|word| String::from_utf8(word).unwrap()).collect()
+    }
+
+    #[test]
+    fn words_are_quoted_as_gnu_does() {
+        for (text, words) in [
+            ("", vec![]),
+            (" a\tb\r\nc ", vec!["a", "b", "c"]),
+            (r"a\ b\\ \'", vec!["a b\\", "'"]),
+            (r#"'a "b' "c 'd" e"f"'g'"#, vec!["a \"b", "c 'd", "efg"]),
+            (r#"'a\'b' "x\"y""#, vec!["a'b", "x\"y"]),
+            ("a''b '' \"\" c", vec!["ab", "c"]),
+            ("'open end", vec!["open end"]),
+            ("end\\", vec!["end\\"]),
+            ("# no comment", vec!["#", "no", "comment"]),
+        ] {
+            assert_eq!(strings(split(text.as_bytes())), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn files_are_read_in_place_and_depth_first() {
+        let place = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &[u8]| {
+            let path = place.path().join(name);
+            fs::write(&path, text).unwrap();
+            format!("@{}", path.display())
+        };
+        let inner = file("inner", b"\xef\xbb\xbfb 'c d'");
+        let outer = file("outer", format!("a {inner} e").as_bytes());
+        let wide = file("wide", b"\xff\xfew\0 \0x\0\xe4\0");
+        let args = [&outer[..], "f", "@/no/such/file", &wide, "@"];
+        let args = args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
+        assert_eq!(
+            strings(expand(args).unwrap()),
+            ["a", "b", "c d", "e", "f", "@/no/such/file", "w", "xä", "@"]
+        );
+    }
+
+    #[test]
+    fn loops_and_floods_are_errors() {
+        let place = tempfile::tempdir().unwrap();
+        let name = |n: usize| format!("@{}", place.path().join(n.to_string()).display());
+        fs::write(place.path().join("0"), name(0)).unwrap();
+        let error = expand(vec![name(0).into_bytes()]).unwrap_err();
+        assert!(error.starts_with("recursive expansion of: '"), "{error}");
+        for n in 1..40 {
+            fs::write(place.path().join(n.to_string()), name(n + 1)).unwrap();
+        }
+        let error = expand(vec![name(1).into_bytes()]).unwrap_err();
+        assert!(error.contains("nested more than 32 deep"), "{error}");
+        for n in 50..60 {
+            let twice = format!("{} {0}", name(n + 1));
+            fs::write(place.path().join(n.to_string()), twice).unwrap();
+        }
+        fs::write(place.path().join("60"), "a ".repeat(2000)).unwrap();
+        let error = expand(vec![name(50).into_bytes()]).unwrap_err();
+        assert!(error.contains("more than 1048576 arguments"), "{error}");
+    }
+}

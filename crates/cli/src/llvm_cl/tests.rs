@@ -1,0 +1,133 @@
+use super::*;
+
+const fn option(name: &'static str, kind: Kind, value_name: &'static str) -> Opt {
+    Opt { name, kind, value_name, help: "Help", visibility: Visibility::Shown }
+}
+
+static TOOL: Tool = Tool {
+    overview: "A tool.",
+    positionals: "<file>",
+    max_positionals: 1,
+    heading: "tool options:",
+    options: &[
+        option("archive", Kind::Bool, ""),
+        option("o", Kind::Value, "file"),
+        option("image", Kind::List, "value"),
+        option("release", Kind::Choice(&["22", "23"]), "22|23"),
+        Opt { visibility: Visibility::Never, ..option("h", Kind::Bool, "") },
+    ],
+    version: "version 1\n",
+};
+
+fn run(args: &[&str]) -> Result<Matches, Stop> {
+    let invocation = Invocation::new("bin/tool".to_owned());
+    parse(&TOOL, &invocation, args.iter().map(|arg| arg.as_bytes().to_vec()).collect())
+}
+
+fn complaint(args: &[&str]) -> String {
+    let stop = run(args).unwrap_err();
+    assert!(!stop.success);
+    assert_eq!(stop.stdout, "");
+    stop.stderr
+}
+
+#[test]
+fn values_come_after_equals_or_as_the_next_argument() {
+    for args in [&["-o", "x"][..], &["-o=x"], &["--o", "x"], &["--o=x"], &["-ho", "x"], &["-ho=x"]]
+    {
+        assert_eq!(run(args).unwrap().value("o"), Some(&b"x"[..]), "{args:?}");
+    }
+    let matches = run(&["-o", "--archive", "-o=", "--image", "a", "-image=b=c"]).unwrap();
+    assert_eq!(matches.value("o"), Some(&b""[..]));
+    assert!(!matches.is_on("archive"));
+    assert_eq!(matches.values("image").collect::<Vec<_>>(), [&b"a"[..], b"b=c"]);
+    assert_eq!(
+        run(&["--release=22", "--release", "23"]).unwrap().value("release"),
+        Some(&b"23"[..])
+    );
+}
+
+#[test]
+fn booleans_take_a_value_only_after_equals() {
+    for (arg, on) in [
+        ("--archive", true),
+        ("-archive", true),
+        ("--archive=", true),
+        ("--archive=True", true),
+        ("--archive=0", false),
+        ("--archive=FALSE", false),
+    ] {
+        assert_eq!(run(&[arg]).unwrap().is_on("archive"), on, "{arg}");
+    }
+    assert!(!run(&["--archive", "--archive=0"]).unwrap().is_on("archive"));
+    assert_eq!(run(&["--archive", "0"]).unwrap().positionals, [b"0"]);
+    assert_eq!(
+        complaint(&["--archive=yes"]),
+        "tool: for the --archive option: 'yes' is invalid value for boolean argument! Try 0 or 1\n"
+    );
+}
+
+#[test]
+fn two_dashes_end_options_and_one_is_a_name() {
+    assert_eq!(run(&["-"]).unwrap().positionals, [b"-"]);
+    assert_eq!(run(&["--", "-o"]).unwrap().positionals, [b"-o"]);
+    assert_eq!(run(&[""]).unwrap().positionals, [b""]);
+    assert_eq!(
+        complaint(&["a", "--", "--"]),
+        "tool: Too many positional arguments specified!\n\
+         Can specify at most 1 positional arguments: See: bin/tool --help\n"
+    );
+}
+
+#[test]
+fn complaints_are_in_llvms_words() {
+    for (args, text) in [
+        (&["-o"][..], "tool: for the -o option: requires a value!\n"),
+        (&["--image"], "tool: for the --image option: requires a value!\n"),
+        (&["--help=x"], "tool: for the --help option: does not allow a value! 'x' specified.\n"),
+        (&["--release=21"], "tool: for the --release option: Cannot find option named '21'!\n"),
+        (
+            &["-of"],
+            "tool: for the -o option: may not occur within a group!\n\
+             tool: Unknown command line argument '-of'.  Try: 'bin/tool --help'\n\
+             tool: Did you mean '-o'?\n",
+        ),
+        (
+            &["--imag=x", "---o"],
+            "tool: Unknown command line argument '--imag=x'.  Try: 'bin/tool --help'\n\
+             tool: Did you mean '--image=x'?\n\
+             tool: Unknown command line argument '---o'.  Try: 'bin/tool --help'\n\
+             tool: Did you mean '-o'?\n",
+        ),
+        (
+            &["--=x"],
+            "tool: Unknown command line argument '--=x'.  Try: 'bin/tool --help'\n\
+             tool: Did you mean '--o=x'?\n",
+        ),
+    ] {
+        assert_eq!(complaint(args), text, "{args:?}");
+    }
+}
+
+#[test]
+fn help_and_version_end_the_run_where_they_stand() {
+    let stop = run(&["a", "b", "--version", "--bogus"]).unwrap_err();
+    assert_eq!((&stop.stdout[..], &stop.stderr[..], stop.success), ("version 1\n", "", true));
+    let stop = run(&["-o=x", "--archiv", "--help-list"]).unwrap_err();
+    assert!(stop.success);
+    assert!(stop.stderr.ends_with("Did you mean '--archive'?\n"));
+    assert_eq!(
+        stop.stdout,
+        "OVERVIEW: A tool.\n\nUSAGE: tool [options] <file>\n\nOPTIONS:\n\
+         \x20 --archive         - Help\n\
+         \x20 --help            - Display available options (--help-hidden for more)\n\
+         \x20 --image=<value>   - Help\n\
+         \x20 -o <file>         - Help\n\
+         \x20 --release=<22|23> - Help\n\
+         \x20 --version         - Display the version of this program\n"
+    );
+    let hidden = run(&["--help-hidden"]).unwrap_err().stdout;
+    assert!(hidden.contains("\nGeneric Options:\n\n  --help  "), "{hidden}");
+    assert!(hidden.contains("\n\ntool options:\n\n  --archive  "), "{hidden}");
+    assert!(!hidden.contains("-h "), "{hidden}");
+}

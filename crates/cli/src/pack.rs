@@ -1,0 +1,88 @@
+//! `offload pack`: device images into a package.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use offload_binary::{FormatVersion, LlvmRelease};
+
+use crate::output::Outputs;
+use crate::packager::{ImageSpec, Package};
+use crate::{Outcome, input, report, style};
+
+/// Put device images into a package, the form in which clang embeds them
+///
+/// Each IMAGE says what is known of an image, and names its file: kind, triple and arch are what linkers look at,
+/// other keys are stored as they are. Images are copied, not interpreted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=a.o
+  offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
+                          kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin
+  offload ls out.bin
+
+A repeated file= gives several images with the same keys; the values of other repeated keys are put together
+with a comma. file=- is standard input.")]
+pub(crate) struct Args {
+    /// The package to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Version of the format: 1, which every release of LLVM reads, or 2, which LLVM 23 reads
+    #[arg(long, value_name = "N", default_value = "1", value_parser = ["1", "2"])]
+    format_version: String,
+    /// What an image is, as KEY=VALUE,...: one of kind (openmp, cuda, hip, sycl), triple, arch, file
+    #[arg(required = true, value_name = "IMAGE")]
+    images: Vec<std::ffi::OsString>,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let specs: Vec<ImageSpec> =
+        args.images.iter().map(|image| ImageSpec::parse(&input::bytes(image.clone()))).collect();
+    let mut refused = false;
+    for spec in &specs {
+        let text = spec.text();
+        if let Err(kind) = spec.kind() {
+            report::error(&format_args!(
+                "'{text}': '{kind}' is no offload kind: openmp, cuda, hip, sycl or none"
+            ));
+            refused = true;
+        }
+        if spec.get("file").is_none_or(<[u8]>::is_empty) {
+            report::error(&format_args!("'{text}': names no file (file=NAME)"));
+            refused = true;
+        }
+        if let Some((key, _)) = spec.pairs().find(|(key, value)| key.is_empty() || value.is_empty())
+        {
+            let key = String::from_utf8_lossy(key);
+            report::error(&format_args!("'{text}': key '{key}' has no name or no value"));
+            refused = true;
+        }
+        if spec.get("triple").is_none() {
+            report::warning(&format_args!("'{text}': no triple: linkers may not find the image"));
+        }
+    }
+    if refused {
+        return Ok(Outcome::Faults);
+    }
+    let version = match &*args.format_version {
+        "2" => FormatVersion::V2,
+        _ => FormatVersion::V1,
+    };
+    let mut package = Package::new(&specs, version, LlvmRelease::Llvm23)?;
+    if args.output == Path::new("-") {
+        package.write_to(&mut io::stdout().lock())?;
+        return Ok(Outcome::Clean);
+    }
+    let mut outputs = Outputs::default();
+    outputs.write_with(&args.output, |file| package.write_to(file))?;
+    outputs.commit()?;
+    let mut out = io::stdout().lock();
+    for (file, size) in package.images() {
+        writeln!(out, "{}  {}", input::display(file), style::size(size))?;
+    }
+    let images = package.images().len();
+    let plural = if images == 1 { "" } else { "s" };
+    let (file, size) = (args.output.display(), style::size(package.size()));
+    writeln!(out, "{file}  {size}  {images} image{plural}, format version {}", version.number())?;
+    out.flush()?;
+    Ok(Outcome::Clean)
+}

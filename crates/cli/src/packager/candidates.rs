@@ -1,0 +1,201 @@
+//! What a file offers for extraction: every image of every package that a linker would see.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use fat_object::{
+    Container, ContainerKind, Error, Finding, Image, ImageFormat, Location, PackageEntry, ReadSeek,
+    Severity, Visitor,
+};
+
+use crate::input;
+
+/// An image of a package.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) entry: PackageEntry,
+    pub(super) size: u64,
+    place: Place,
+    /// The name of the archive member it came from, or else the input's; LLVM's "source name".
+    pub(super) source: String,
+    /// Whether the image is a package again.
+    pub(super) is_package: bool,
+    /// The candidate that this one lies in.
+    pub(super) parent: Option<usize>,
+}
+
+/// Where the bytes of an image lie.
+#[derive(Clone, Debug)]
+enum Place {
+    Input(u64),
+    /// In a file that a thin archive names.
+    ThinMember(PathBuf, u64),
+}
+
+/// Something wrong that keeps images from being found.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The candidate it lies in: it only matters when that one is opened.
+    pub(super) parent: Option<usize>,
+    pub(super) severity: Severity,
+    pub(super) message: String,
+}
+
+/// Collects candidates while a file is walked.
+///
+/// The walk goes through everything that may hold device code. Packages of interest lie in the file itself, in
+/// sections, and in members of archives, not in bundles or images, except for packages that are images of packages.
+#[derive(Debug)]
+pub(super) struct Collector<'a> {
+    input: &'a Path,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) faults: Vec<Fault>,
+    frames: Vec<Frame>,
+    /// The candidate that the last image became.
+    last: Option<usize>,
+    /// The file of a thin archive that is about to be entered.
+    opened: Option<PathBuf>,
+}
+
+/// A container that the walk is in.
+#[derive(Clone, Debug)]
+struct Frame {
+    /// Whether packages in here count.
+    of_interest: bool,
+    parent: Option<usize>,
+    source: String,
+    thin_member: Option<PathBuf>,
+    /// Whether what fills it is packages, so that anything else in it is an error.
+    of_packages: bool,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(input: &'a Path) -> Self {
+        let frame = Frame {
+            of_interest: true,
+            parent: None,
+            source: input::display(input),
+            thin_member: None,
+            of_packages: false,
+        };
+        Collector {
+            input,
+            candidates: Vec::new(),
+            faults: Vec::new(),
+            frames: vec![frame],
+            last: None,
+            opened: None,
+        }
+    }
+
+    /// Copies the bytes of an image; from a file to a file, the kernel does it.
+    pub(super) fn copy<W: Write>(
+        &self,
+        candidate: &Candidate,
+        input: &mut std::fs::File,
+        out: &mut W,
+    ) -> io::Result<()> {
+        let size = candidate.size;
+        let copied = match &candidate.place {
+            Place::Input(offset) => {
+                input.seek(SeekFrom::Start(*offset))?;
+                io::copy(&mut input.take(size), out)?
+            }
+            Place::ThinMember(path, offset) => {
+                let mut file = input::open_regular(path)?;
+                file.seek(SeekFrom::Start(*offset))?;
+                io::copy(&mut file.take(size), out)?
+            }
+        };
+        // Only when the file became shorter meanwhile.
+        if copied == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
+
+impl Visitor for Collector<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        let Some(around) = self.frames.last_mut() else {
+            return Ok(());
+        };
+        around.of_packages |= container.kind() == ContainerKind::OffloadBinary;
+        let mut frame = Frame { of_packages: false, ..around.clone() };
+        let name = container.path().last().map_or("", |segment| segment.name());
+        let parent = self.last.take().filter(|_| container.kind() == ContainerKind::Image);
+        match container.kind() {
+            ContainerKind::Member => {
+                frame.source = name.to_owned();
+                frame.thin_member = self.opened.take().or(frame.thin_member);
+            }
+            ContainerKind::Section => frame.of_packages = name.starts_with(".llvm.offloading"),
+            ContainerKind::Slice | ContainerKind::OffloadBinary => {}
+            ContainerKind::Image => frame.of_interest &= parent.is_some(),
+            _ => frame.of_interest = false,
+        }
+        if container.kind() != ContainerKind::OffloadBinary && frame.parent.is_some() {
+            // Of what is in an image, only packages in packages count.
+            frame.of_interest &= container.kind() == ContainerKind::Image;
+        }
+        frame.parent = parent.or(frame.parent);
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.last = None;
+        let (Some(frame), Some(entry)) = (self.frames.last(), image.package_entry()) else {
+            return Ok(());
+        };
+        if !frame.of_interest || image.container() != ContainerKind::OffloadBinary {
+            return Ok(());
+        }
+        let place = match (image.location(), &frame.thin_member) {
+            (Location::File(offset), _) => Place::Input(offset),
+            (Location::ThinMember(offset), Some(path)) => Place::ThinMember(path.clone(), offset),
+            // Packages in compressed data do not count.
+            _ => return Ok(()),
+        };
+        let is_package = image.format() == ImageFormat::OffloadBinary;
+        self.last = Some(self.candidates.len()).filter(|_| is_package);
+        self.candidates.push(Candidate {
+            entry: entry.clone(),
+            size: image.size(),
+            place,
+            source: frame.source.clone(),
+            is_package,
+            parent: frame.parent,
+        });
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        let Some(frame) = self.frames.last().filter(|frame| frame.of_interest) else {
+            return Ok(());
+        };
+        let matters = match finding.error() {
+            Error::Bundle(_) | Error::Ccob(_) | Error::NvFatbin(_) | Error::Composition(_) => false,
+            Error::UnknownContents { .. } | Error::TrailingBytes { .. } => frame.of_packages,
+            _ => true,
+        };
+        if matters {
+            self.faults.push(Fault {
+                parent: frame.parent,
+                severity: finding.severity(),
+                message: finding.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.frames.pop();
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        let around = self.frames.last().and_then(|frame| frame.thin_member.as_deref());
+        let path = input::thin_member_path(around.unwrap_or(self.input), name);
+        let file = input::open_regular(&path)?;
+        self.opened = Some(path);
+        Ok(Box::new(file))
+    }
+}

@@ -1,0 +1,290 @@
+//! Extraction: which images of a file, under which names.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use fat_object::Severity;
+use offload_binary::{LlvmRelease, OffloadKind};
+
+use super::candidates::{Candidate, Collector};
+use super::names;
+use super::options::{ImageSpec, Options};
+use crate::output::Outputs;
+use crate::report::reason;
+use crate::{input, style};
+
+/// What an extraction has to say. Nothing was written if there are errors.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) warnings: Vec<String>,
+    pub(super) errors: Vec<String>,
+}
+
+/// Extracts what the options ask for. All files appear together, or none.
+pub(super) fn run(options: &Options) -> Report {
+    let mut report = Report::default();
+    if let Err(error) = extract(options, &mut report) {
+        report.errors.push(reason(&error));
+    }
+    report
+}
+
+fn extract(options: &Options, report: &mut Report) -> io::Result<()> {
+    let path = input::path(&options.input);
+    let name = input::display(&path);
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("'{name}': {}", reason(&error)));
+    let mut file = input::open_sized(&path).map_err(named)?;
+    let mut found = Collector::new(&path);
+    let mut limits = fat_object::Options::default();
+    // Packages in compressed bundles do not count: decompress nothing.
+    limits.max_decompressed = 0;
+    fat_object::walk(&mut file, &limits, &mut found).map_err(named)?;
+
+    let mut plan = Plan::default();
+    let complete = plan.make(options, &found.candidates, report);
+    for fault in &found.faults {
+        let message = format!("'{name}': {}", fault.message);
+        match fault.severity {
+            _ if fault.parent.is_some_and(|parent| !plan.opened.contains(&parent)) => {}
+            Severity::Warning => report.warnings.push(message),
+            Severity::Error => report.errors.push(message),
+        }
+    }
+    if !report.errors.is_empty() || !complete {
+        return Ok(());
+    }
+    if found.candidates.is_empty() {
+        report.warnings.push(format!("'{name}': no packaged images"));
+    }
+    plan.write(options.release, &found, &mut file).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => named(error),
+        _ => error,
+    })
+}
+
+/// What is to be written, decided before anything is.
+#[derive(Debug, Default)]
+struct Plan {
+    files: BTreeMap<PathBuf, Output>,
+    /// For standard output, in order.
+    stdout: Vec<Content>,
+    /// Names that were made up, in order.
+    generated: Vec<String>,
+    /// Images that are packages, of which the contents are extracted.
+    opened: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Output {
+    content: Content,
+    generated: bool,
+}
+
+/// What a file is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    /// The candidate with this number.
+    Image(usize),
+    /// An archive of these candidates.
+    Archive(Vec<usize>),
+}
+
+impl Plan {
+    /// Applies each `--image` in turn; false after an error.
+    fn make(&mut self, options: &Options, candidates: &[Candidate], report: &mut Report) -> bool {
+        let everything = [None];
+        let filters: Vec<Option<&ImageSpec>> = options.images.iter().map(Some).collect();
+        let filters = match filters.is_empty() {
+            // LLVM 22 extracts nothing unless told what.
+            true if options.release == LlvmRelease::Llvm22 => return true,
+            true => &everything[..],
+            false => &filters,
+        };
+        for filter in filters {
+            if let Some(spec) = filter
+                && let Err(kind) = spec.kind()
+            {
+                let text = spec.text();
+                report.warnings.push(format!(
+                    "'--image={text}': unknown offload kind '{kind}' is taken for none"
+                ));
+            }
+            let matching: Vec<usize> = candidates
+                .iter()
+                .enumerate()
+                .filter(|(_, candidate)| candidate.parent.is_none())
+                .filter(|(_, candidate)| {
+                    filter.is_none_or(|spec| matches(options.release, spec, candidate))
+                })
+                .map(|(index, _)| index)
+                .collect();
+            if let Err(error) = self.add(options, candidates, *filter, matching, report) {
+                report.errors.push(error);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Adds what one `--image` matches.
+    fn add(
+        &mut self,
+        options: &Options,
+        candidates: &[Candidate],
+        filter: Option<&ImageSpec>,
+        matching: Vec<usize>,
+        report: &mut Report,
+    ) -> Result<(), String> {
+        let Some(&last) = matching.last() else {
+            if let Some(spec) = filter.filter(|_| !candidates.is_empty()) {
+                report.warnings.push(format!("'--image={}' matches no image", spec.text()));
+            }
+            return Ok(());
+        };
+        let several = matching.len() > 1;
+        match (filter.and_then(|spec| spec.get("file")), options.archive) {
+            (Some(file), true) => self.explicit(file, Content::Archive(matching), report),
+            (None, true) => Err("Image must have a 'file' argument.".to_owned()),
+            (Some(file), false) => {
+                if several {
+                    let file = String::from_utf8_lossy(file);
+                    report
+                        .warnings
+                        .push(format!("Multiple inputs match to a single file, '{file}'"));
+                }
+                self.explicit(file, Content::Image(last), report)
+            }
+            (None, false) => {
+                let mut index = 0;
+                matching
+                    .into_iter()
+                    .try_for_each(|image| self.generate(options, candidates, image, &mut index))
+            }
+        }
+    }
+
+    /// A file whose name is on the command line. A later one replaces an earlier one.
+    fn explicit(
+        &mut self,
+        file: &[u8],
+        content: Content,
+        report: &mut Report,
+    ) -> Result<(), String> {
+        let path = input::path(file);
+        let shown = path.display().to_string();
+        if path.as_os_str().is_empty() {
+            return Err("'file' has no value".to_owned());
+        }
+        if shown == "-" {
+            self.stdout.push(content);
+            return Ok(());
+        }
+        let output = Output { content: content.clone(), generated: false };
+        match self.files.insert(path, output) {
+            Some(Output { generated: true, .. }) => Err(clash(&shown)),
+            Some(before) if before.content != content => {
+                report
+                    .warnings
+                    .push(format!("several images are for '{shown}', the last is written"));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Files with made-up names: for the image, or for what is in it when it is a package.
+    fn generate(
+        &mut self,
+        options: &Options,
+        candidates: &[Candidate],
+        image: usize,
+        index: &mut usize,
+    ) -> Result<(), String> {
+        let Some(candidate) = candidates.get(image) else {
+            return Ok(());
+        };
+        if candidate.is_package && options.release != LlvmRelease::Llvm22 {
+            self.opened.push(image);
+            for (inner, _) in
+                candidates.iter().enumerate().filter(|(_, inner)| inner.parent == Some(image))
+            {
+                self.generate(options, candidates, inner, index)?;
+            }
+            return Ok(());
+        }
+        let name = names::generated(options.release, &options.input, &candidate.entry, *index);
+        *index += 1;
+        let content = Content::Image(image);
+        let path = PathBuf::from(&name);
+        match self.files.get(&path) {
+            Some(before) if before.content == content && before.generated => return Ok(()),
+            Some(_) => return Err(clash(&name)),
+            None => {}
+        }
+        self.files.insert(path, Output { content, generated: true });
+        self.generated.push(name);
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        release: LlvmRelease,
+        found: &Collector<'_>,
+        input: &mut File,
+    ) -> io::Result<()> {
+        let mut outputs = Outputs::default();
+        for (path, output) in &self.files {
+            outputs.write_with(path, |file| write_content(&output.content, found, input, file))?;
+        }
+        let mut out = io::stdout().lock();
+        for content in &self.stdout {
+            write_content(content, found, input, &mut out)?;
+        }
+        outputs.commit()?;
+        for name in &self.generated {
+            if release != LlvmRelease::Llvm22 {
+                writeln!(out, "Extracted: {}", style::printable(name))?;
+            }
+        }
+        out.flush()
+    }
+}
+
+fn write_content<W: Write>(
+    content: &Content,
+    found: &Collector<'_>,
+    input: &mut File,
+    out: &mut W,
+) -> io::Result<()> {
+    match content {
+        Content::Image(index) => match found.candidates.get(*index) {
+            Some(candidate) => found.copy(candidate, input, out),
+            None => Ok(()),
+        },
+        Content::Archive(_) => Err(io::Error::other("--archive is not there yet")),
+    }
+}
+
+fn clash(name: &str) -> String {
+    let name = style::printable(name);
+    format!("different images would be written to '{name}': give them names with 'file'")
+}
+
+/// Whether an image is what `--image` asks for: all keys but `file` must agree, and one that is not there counts as
+/// empty.
+fn matches(release: LlvmRelease, spec: &ImageSpec, candidate: &Candidate) -> bool {
+    spec.pairs().all(|(key, value)| match key {
+        b"file" => true,
+        b"kind" => {
+            let kind = spec.kind().unwrap_or(OffloadKind::NONE);
+            candidate.entry.offload_kind().current() == kind
+        }
+        b"member" if release != LlvmRelease::Llvm22 => {
+            candidate.source.rsplit('/').next().unwrap_or_default().as_bytes() == value
+        }
+        key => candidate.entry.get(key).unwrap_or_default() == value,
+    })
+}

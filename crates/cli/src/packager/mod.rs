@@ -1,0 +1,91 @@
+//! `llvm-offload-binary`, also called `clang-offload-packager`: packs device images, and extracts them.
+
+mod bundle;
+mod candidates;
+mod extract;
+mod names;
+mod options;
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::llvm_cl::{self, Invocation};
+use crate::output::Outputs;
+use crate::{input, report};
+pub(crate) use bundle::Package;
+pub(crate) use options::ImageSpec;
+use options::{Options, TOOL};
+
+/// Runs the packager with the arguments of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().map(input::bytes);
+    let typed = args.next().unwrap_or_else(|| b"llvm-offload-binary".to_vec());
+    let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
+    let options = match llvm_cl::parse(&TOOL, &invocation, args.collect()) {
+        Ok(matches) => Options::new(matches),
+        Err(stop) => {
+            anstream::eprint!("{}", stop.stderr);
+            anstream::print!("{}", stop.stdout);
+            return if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+    };
+    // As LLVM decides it: the end of the name without its extension.
+    let stem = invocation.program.rsplit_once('.').map_or(&*invocation.program, |(stem, _)| stem);
+    if stem.ends_with("clang-offload-packager") {
+        report::deprecated("clang-offload-packager", "llvm-offload-binary");
+    }
+    if options.help || (options.input.is_empty() && options.output.is_empty()) {
+        anstream::print!("{}", llvm_cl::help_list(&TOOL, &invocation.program, false));
+        return ExitCode::SUCCESS;
+    }
+    let tool = &invocation.typed;
+    match run(tool, &options) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn run(tool: &str, options: &Options) -> bool {
+    if !options.input.is_empty() && !options.output.is_empty() {
+        report::error_of(
+            tool,
+            &"Packaging to an output file and extracting from an input file are mutually exclusive.",
+        );
+        return false;
+    }
+    if options.output.is_empty() {
+        let report = extract::run(options);
+        report.warnings.iter().for_each(|warning| report::warning_of(tool, warning));
+        report.errors.iter().for_each(|error| report::error_of(tool, error));
+        return report.errors.is_empty();
+    }
+    for spec in &options.images {
+        if let Err(kind) = spec.kind() {
+            let text = spec.text();
+            let message =
+                format_args!("'--image={text}': unknown offload kind '{kind}' is stored as none");
+            report::warning_of(tool, &message);
+        }
+        if spec.get("triple").is_none() && spec.get("file").is_some() {
+            report::warning_of(tool, &format_args!("'--image={}' has no 'triple'", spec.text()));
+        }
+    }
+    match bundle(options) {
+        Ok(()) => true,
+        Err(error) => {
+            report::error_of(tool, &report::reason(&error));
+            false
+        }
+    }
+}
+
+fn bundle(options: &Options) -> io::Result<()> {
+    let mut package = Package::new(&options.images, options.version, options.release)?;
+    if options.output == b"-" {
+        return package.write_to(&mut io::stdout().lock());
+    }
+    let mut outputs = Outputs::default();
+    outputs.write_with(&input::path(&options.output), |file| package.write_to(file))?;
+    outputs.commit()
+}

@@ -1,0 +1,95 @@
+//! Generated names of extracted images.
+
+use std::path::Path;
+
+use fat_object::PackageEntry;
+use offload_binary::{ImageKind, LlvmRelease};
+
+/// The name for an image, as the release of LLVM gives it: `STEM-TRIPLE-ARCH.INDEX.EXTENSION`.
+///
+/// Triple and arch come from the file that is taken apart. What could lead out of the directory, hide a name from
+/// view or be refused by the system is replaced, which LLVM does not do.
+pub(super) fn generated(
+    release: LlvmRelease,
+    input: &[u8],
+    entry: &PackageEntry,
+    index: usize,
+) -> String {
+    let stem = stem(input);
+    let triple = part(entry.get("triple"));
+    let arch = part(entry.get("arch"));
+    let dash = if arch.is_empty() && release != LlvmRelease::Llvm22 { "" } else { "-" };
+    let extension = extension(release, entry.image_kind());
+    let name = format!("{stem}-{triple}{dash}{arch}.{index}.{extension}");
+    if cfg!(windows) { crate::output::plain_name(&name, "") } else { name }
+}
+
+fn extension(release: LlvmRelease, kind: ImageKind) -> &'static str {
+    match kind {
+        // Came with LLVM 23.
+        ImageKind::SPIRV if release == LlvmRelease::Llvm22 => "",
+        kind => kind.extension().unwrap_or_default(),
+    }
+}
+
+/// The file name without what follows its last dot; `.o` has an empty one.
+fn stem(input: &[u8]) -> String {
+    let path = crate::input::path(input);
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let name = Path::new(name).display().to_string();
+    match name.rsplit_once('.') {
+        Some((stem, _)) => stem.to_owned(),
+        None => name,
+    }
+}
+
+/// A string from the file, as a part of a file name.
+fn part(value: Option<&[u8]>) -> String {
+    /// Names may have 255 bytes on most systems.
+    const LONGEST: usize = 80;
+    let text = String::from_utf8_lossy(value.unwrap_or_default());
+    let mut part = String::new();
+    for c in text.chars() {
+        let unsafe_here = cfg!(windows) && "<>:\"|?*".contains(c);
+        let safe = !c.is_control() && !"/\\\u{fffd}".contains(c) && !unsafe_here;
+        let c = if safe { c } else { '_' };
+        if part.len() + c.len_utf8() > LONGEST {
+            break;
+        }
+        part.push(c);
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stems_end_at_the_last_dot() {
+        for (input, expected) in
+            [("a.o", "a"), ("dir.d/a", "a"), ("a.b.o", "a.b"), (".o", ""), ("-", "-"), ("a.", "a")]
+        {
+            assert_eq!(stem(input.as_bytes()), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn parts_cannot_lead_elsewhere() {
+        let part = |text: &[u8]| part(Some(text));
+        assert_eq!(part(b"../../x\\y\n\0\x1b[31m"), ".._.._x_y___[31m");
+        assert_eq!(part(b"\xff\xfe"), "__");
+        assert_eq!(part("ä".repeat(100).as_bytes()).len(), 80);
+        if cfg!(unix) {
+            assert_eq!(part(b"gfx90a:xnack+"), "gfx90a:xnack+");
+        }
+    }
+
+    #[test]
+    fn spirv_has_an_extension_since_llvm_23() {
+        assert_eq!(extension(LlvmRelease::Llvm22, ImageKind::SPIRV), "");
+        assert_eq!(extension(LlvmRelease::Llvm23, ImageKind::SPIRV), "spv");
+        assert_eq!(extension(LlvmRelease::Llvm22, ImageKind::CUBIN), "cubin");
+        assert_eq!(extension(LlvmRelease::Llvm23, ImageKind(99)), "");
+    }
+}

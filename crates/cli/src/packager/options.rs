@@ -1,0 +1,172 @@
+//! The command line of the packager.
+
+use offload_binary::{FormatVersion, LlvmRelease, OffloadKind};
+
+use crate::llvm_cl::{Kind, Matches, Opt, Tool, Visibility};
+
+pub(super) static TOOL: Tool = Tool {
+    overview: "A utility for bundling several object files into a single binary.\n\
+               The output binary can then be embedded into the host section table\n\
+               to create a fatbinary containing offloading code.",
+    positionals: "Extract from <file>.",
+    max_positionals: 1,
+    heading: "llvm-offload-binary options:",
+    options: &[
+        option("archive", Kind::Bool, "", "Write extracted files to a static archive"),
+        option("o", Kind::Value, "file", "Write output to <file>."),
+        option(
+            "image",
+            Kind::List,
+            "<key>=<value>,...",
+            "List of key and value arguments. Required keywords are 'file' and 'triple'.",
+        ),
+        option(
+            "format-version",
+            Kind::Choice(&["1", "2"]),
+            "1|2",
+            "Version of the format to write: 1, which every LLVM reads (default), or 2, for LLVM 23",
+        ),
+        option(
+            "release",
+            Kind::Choice(&["22", "23"]),
+            "22|23",
+            "Extract and name files as this release of LLVM does (default 23)",
+        ),
+        Opt { visibility: Visibility::Never, ..option("h", Kind::Bool, "", "Alias for -help") },
+    ],
+    version: concat!(
+        "offload ",
+        env!("CARGO_PKG_VERSION"),
+        ", in place of llvm-offload-binary of LLVM version 23.1.4\n"
+    ),
+};
+
+const fn option(
+    name: &'static str,
+    kind: Kind,
+    value_name: &'static str,
+    help: &'static str,
+) -> Opt {
+    Opt { name, kind, value_name, help, visibility: Visibility::Shown }
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(super) struct Options {
+    /// Empty when not given, as an empty name counts as none.
+    pub(super) input: Vec<u8>,
+    pub(super) output: Vec<u8>,
+    pub(super) images: Vec<ImageSpec>,
+    pub(super) archive: bool,
+    pub(super) help: bool,
+    pub(super) version: FormatVersion,
+    pub(super) release: LlvmRelease,
+}
+
+impl Options {
+    pub(super) fn new(mut matches: Matches) -> Self {
+        Options {
+            images: matches.values("image").map(ImageSpec::parse).collect(),
+            output: matches.value("o").unwrap_or_default().to_vec(),
+            archive: matches.is_on("archive"),
+            help: matches.is_on("h"),
+            version: match matches.value("format-version") {
+                Some(b"2") => FormatVersion::V2,
+                _ => FormatVersion::V1,
+            },
+            release: match matches.value("release") {
+                Some(b"22") => LlvmRelease::Llvm22,
+                _ => LlvmRelease::Llvm23,
+            },
+            input: matches.positionals.pop().unwrap_or_default(),
+        }
+    }
+}
+
+/// The keys and values of one `--image`. What a key means depends on whether images are packed or extracted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImageSpec {
+    /// As typed, for messages.
+    text: String,
+    /// Each key once, where it was first.
+    pairs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ImageSpec {
+    /// Splits at commas, and each part at its first `=`; there is no way to write a comma. A part without `=` is a
+    /// key with an empty value; values of a repeated key are put together with a comma.
+    pub(crate) fn parse(text: &[u8]) -> Self {
+        let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for part in text.split(|&byte| byte == b',') {
+            let mut halves = part.splitn(2, |&byte| byte == b'=');
+            let key = halves.next().unwrap_or_default();
+            let value = halves.next().unwrap_or_default();
+            match pairs.iter_mut().find(|(k, _)| k == key) {
+                Some((_, values)) => {
+                    values.push(b',');
+                    values.extend_from_slice(value);
+                }
+                None => pairs.push((key.to_vec(), value.to_vec())),
+            }
+        }
+        ImageSpec { text: String::from_utf8_lossy(text).into_owned(), pairs }
+    }
+
+    /// As it was typed.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn keys(&self) -> Vec<&[u8]> {
+        self.pairs.iter().map(|(key, _)| &key[..]).collect()
+    }
+
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.pairs.iter().map(|(key, value)| (&key[..], &value[..]))
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&[u8]> {
+        self.pairs().find(|(k, _)| *k == key.as_bytes()).map(|(_, value)| value)
+    }
+
+    /// The offload kind, [`NONE`](OffloadKind::NONE) if none is given; the text that names no kind otherwise.
+    pub(crate) fn kind(&self) -> Result<OffloadKind, String> {
+        let Some(kind) = self.get("kind") else {
+            return Ok(OffloadKind::NONE);
+        };
+        let text = String::from_utf8_lossy(kind).into_owned();
+        OffloadKind::from_name(&text).ok_or(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &str) -> Vec<(String, String)> {
+        let string = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        ImageSpec::parse(text.as_bytes()).pairs().map(|(k, v)| (string(k), string(v))).collect()
+    }
+
+    #[test]
+    fn specs_are_split_as_llvm_does() {
+        for (spec, expected) in [
+            ("", &[("", "")][..]),
+            ("a=b=c,d", &[("a", "b=c"), ("d", "")]),
+            ("a=1,b=2,a=3,a", &[("a", "1,3,"), ("b", "2")]),
+            (",a=1,", &[("", ","), ("a", "1")]),
+        ] {
+            let expected: Vec<_> =
+                expected.iter().map(|(k, v)| (String::from(*k), String::from(*v))).collect();
+            assert_eq!(pairs(spec), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_known_names() {
+        let kind = |spec: &str| ImageSpec::parse(spec.as_bytes()).kind();
+        assert_eq!(kind("file=a"), Ok(OffloadKind::NONE));
+        assert_eq!(kind("kind=hip"), Ok(OffloadKind::HIP));
+        assert_eq!(kind("kind=hip,kind=cuda"), Err("hip,cuda".to_owned()));
+    }
+}
