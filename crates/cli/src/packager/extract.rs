@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use fat_object::Severity;
+use hda_archive::Member;
 use offload_binary::{LlvmRelease, OffloadKind};
 
 use super::candidates::{Candidate, Collector};
@@ -264,7 +265,15 @@ fn write_content<W: Write>(
             Some(candidate) => found.copy(candidate, input, out),
             None => Ok(()),
         },
-        Content::Archive(_) => Err(io::Error::other("--archive is not there yet")),
+        Content::Archive(indexes) => {
+            let mut members = Vec::new();
+            for candidate in indexes.iter().filter_map(|index| found.candidates.get(*index)) {
+                let mut data = Vec::new();
+                found.copy(candidate, input, &mut data)?;
+                members.push(Member::new(&*candidate.source, data));
+            }
+            hda_archive::write_archive(out, members)
+        }
     }
 }
 

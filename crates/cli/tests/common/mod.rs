@@ -3,6 +3,7 @@
 #![allow(
     unreachable_pub,
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     reason = "included by tests; a panic is how a test says no"
 )]
 
@@ -91,4 +92,35 @@ pub fn extract(file: &Path, index: usize) -> Vec<u8> {
     ]);
     assert!(output.status.success(), "{} #{index}: {}", file.display(), stderr(&output));
     output.stdout
+}
+
+/// Numbers that are the same in each run (xorshift64*).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed.max(1))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number less than `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() >> 33).unwrap() % n
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
 }
