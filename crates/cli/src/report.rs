@@ -39,6 +39,9 @@ pub(crate) fn deprecated(name: &str, instead: &str) {
 
 /// What the system says, without the number of the error.
 pub(crate) fn reason(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::IsADirectory && error.get_ref().is_none() {
+        return "Is a directory".to_owned();
+    }
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(at) if error.raw_os_error().is_some() => text.get(..at).unwrap_or(&text).to_owned(),

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{Random, data, stderr};
+use common::{Random, all_data, data, stderr};
 
 fn llvm(tool: &str) -> PathBuf {
     let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
@@ -206,4 +206,158 @@ fn packs_and_extracts_what_llvm_does() {
     }
     assert!(packed > 200 && extracted > 300 && archives > 20, "{packed} {extracted} {archives}");
     assert!(clashes < 100, "{clashes}");
+}
+
+#[test]
+fn finds_what_llvm_finds_in_host_files() {
+    let place = tempfile::tempdir().unwrap();
+    let archive = place.path().join("libpackages.a");
+    let members = ["hip-packager.o", "openmp-packager.o", "packages.offload", "merged-packager.o"];
+    let status = Command::new(llvm("llvm-ar"))
+        .arg("rc")
+        .arg(&archive)
+        .args(members.map(data))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let mut found = 0;
+    for (nth, file) in all_data().into_iter().chain([archive]).enumerate() {
+        for (round, args) in
+            [&["--image="][..], &["--image=file=lib.a", "--archive"], &[]].into_iter().enumerate()
+        {
+            let here = |who: &str| {
+                let path = place.path().join(format!("{who}-{nth}-{round}"));
+                fs::create_dir(&path).unwrap();
+                path
+            };
+            let (a, b) = (here("theirs"), here("ours"));
+            let mut args: Vec<_> = args.iter().map(ToString::to_string).collect();
+            args.push(file.canonicalize().unwrap().display().to_string());
+            let their = run(&theirs(), &a, &args);
+            let our = run_ours(&b, &args);
+            assert_eq!(our.status.code(), their.status.code(), "{args:?}: {}", stderr(&our));
+            if *file.file_name().unwrap() == *"hip-embedded.bc" {
+                // Bitcode members bring no symbols into our index yet.
+                assert_eq!(files(&b).len(), files(&a).len());
+            } else {
+                assert_eq!(files(&b), files(&a), "{args:?}");
+            }
+            found += files(&a).len();
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+/// Standard error with the paths of both tools made one.
+fn complaint(output: &Output, tool: &Path) -> String {
+    stderr(output).replace(&tool.display().to_string(), "TOOL")
+}
+
+#[test]
+fn misuse_is_told_in_the_same_words() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("a.o"), "an image").unwrap();
+    fs::write(place.path().join("response"), "--archiv 'a b'").unwrap();
+    for line in [
+        "-of x",
+        "-o",
+        "-ooo",
+        "--o",
+        "---o x",
+        "--=x",
+        "-=x",
+        "--bogus",
+        "--bogus a b",
+        "--imag=x",
+        "-x",
+        "-hof",
+        "-hp",
+        "-h=x",
+        "-h --bogus",
+        "--image",
+        "--images=x",
+        "--archive=maybe",
+        "--archiv",
+        "--ARCHIVE",
+        "--help=x",
+        "--version=1",
+        "--print-options=x",
+        "a b",
+        "a b c --foo -oz",
+        "-- -o -o",
+        "@response",
+        "-o z --image=file=a.o a.o",
+        "-o z --image=triple=x",
+        "-o z --image=",
+        "missing",
+        ".",
+        "--archive missing",
+    ] {
+        let args: Vec<String> = line.split(' ').map(String::from).collect();
+        let their = run(&theirs(), place.path(), &args);
+        let our = run(&ours(), place.path(), &args);
+        assert_eq!(our.status.code(), their.status.code(), "{line}");
+        let (our, their) = (complaint(&our, &ours()), complaint(&their, &theirs()));
+        assert_eq!(our.lines().next(), their.lines().next(), "{line}");
+    }
+    assert_eq!(files(place.path()).len(), 2);
+}
+
+#[test]
+fn help_is_laid_out_alike() {
+    let place = tempfile::tempdir().unwrap();
+    for args in [
+        &["--help"][..],
+        &["-help"],
+        &["--help-hidden"],
+        &["--help-list"],
+        &["--help-list-hidden"],
+        &["-h"],
+        &[],
+        &["--image=x"],
+        &["--print-options"],
+        &["--print-all-options"],
+        &["--archive", "--help", "a", "b"],
+    ] {
+        let args: Vec<_> = args.iter().map(ToString::to_string).collect();
+        let their = run(&theirs(), place.path(), &args);
+        let our = run(&ours(), place.path(), &args);
+        assert_eq!(our.status.code(), their.status.code(), "{args:?}");
+        // Ours has two options more.
+        let is_ours = |line: &&str| {
+            let line = line.trim_start();
+            line.starts_with("--format-version=") || line.starts_with("--release=")
+        };
+        let text = |output: &Output| String::from_utf8(output.stdout.clone()).unwrap();
+        let (our, their) = (text(&our), text(&their));
+        let common: Vec<_> = our.lines().filter(|line| !is_ours(line)).collect();
+        assert_eq!(common, their.lines().collect::<Vec<_>>(), "{args:?}");
+        assert_eq!(our.lines().filter(is_ours).count(), 2, "{args:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn the_old_name_is_told_by_the_same_rule() {
+    let place = tempfile::tempdir().unwrap();
+    for name in [
+        "clang-offload-packager",
+        "x-clang-offload-packager",
+        "clang-offload-packager.exe",
+        "clang-offload-packager-22",
+        "x.clang-offload-packager",
+        "other",
+    ] {
+        for args in [&["missing"][..], &["--bogus"], &[]] {
+            let args: Vec<_> = args.iter().map(ToString::to_string).collect();
+            let said = [theirs(), ours()].map(|tool| {
+                let link = place.path().join(name);
+                std::os::unix::fs::symlink(tool, &link).unwrap();
+                let output = run(&link, place.path(), &args);
+                fs::remove_file(link).unwrap();
+                (output.status.code(), stderr(&output).lines().next().map(String::from))
+            });
+            assert_eq!(said[0], said[1], "{name} {args:?}");
+        }
+    }
 }
