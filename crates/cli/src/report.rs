@@ -42,11 +42,11 @@ pub(crate) fn reason(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::IsADirectory && error.get_ref().is_none() {
         return "Is a directory".to_owned();
     }
-    let text = error.to_string();
-    match text.find(" (os error ") {
-        Some(at) if error.raw_os_error().is_some() => text.get(..at).unwrap_or(&text).to_owned(),
-        _ => text,
+    let mut text = error.to_string();
+    if let Some(at) = text.find(" (os error ") {
+        text.truncate(at);
     }
+    text
 }
 
 /// A finding of a walk, as an error or a warning.

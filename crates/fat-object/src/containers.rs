@@ -108,6 +108,9 @@ impl Walker<'_> {
         };
         // Version 1 records no size: its end is known only when its stream was decoded.
         let recorded_end = header.total_size().map(|size| start + size);
+        if !self.options.decompress {
+            return Ok(recorded_end);
+        }
         let stored = source.read_range(&(start..recorded_end.unwrap_or(window.end)))?;
         let limits = ccob::Limits::default().with_max_uncompressed(self.decompression_budget());
         let decompressed = match ccob::decompress(&stored, &limits) {

@@ -21,11 +21,14 @@ pub struct Options {
     pub max_decompressed: u64,
     /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
     pub max_depth: usize,
+    /// Whether compressed bundles are opened. Without, they are passed over, as is what follows one of version 1,
+    /// whose end only decompression shows. Default: yes.
+    pub decompress: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { max_decompressed: 2 << 30, max_depth: 32 }
+        Options { max_decompressed: 2 << 30, max_depth: 32, decompress: true }
     }
 }
 

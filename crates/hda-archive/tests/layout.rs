@@ -1,5 +1,7 @@
 //! The layout of archives, by bytes.
 
+#![cfg(test)]
+
 use hda_archive::{Member, write_archive};
 
 fn archive(members: Vec<Member>) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! What a file offers for extraction: every image of every package that a linker would see.
 
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,8 @@ pub(super) struct Candidate {
     place: Place,
     /// The name of the archive member it came from, or else the input's; LLVM's "source name".
     pub(super) source: String,
-    /// Whether the image is a package again.
-    pub(super) is_package: bool,
+    /// What the image is, by its first bytes.
+    pub(super) format: ImageFormat,
     /// The candidate that this one lies in.
     pub(super) parent: Option<usize>,
 }
@@ -30,6 +31,8 @@ enum Place {
     Input(u64),
     /// In a file that a thin archive names.
     ThinMember(PathBuf, u64),
+    /// In the copies of what bitcode holds at places that are no whole bytes.
+    Copy(u64),
 }
 
 /// Something wrong that keeps images from being found.
@@ -53,6 +56,7 @@ pub(super) struct Collector<'a> {
     frames: Vec<Frame>,
     /// The candidate that the last image became.
     last: Option<usize>,
+    copies: Option<File>,
     /// The file of a thin archive that is about to be entered.
     opened: Option<PathBuf>,
 }
@@ -84,6 +88,7 @@ impl<'a> Collector<'a> {
             faults: Vec::new(),
             frames: vec![frame],
             last: None,
+            copies: None,
             opened: None,
         }
     }
@@ -92,7 +97,7 @@ impl<'a> Collector<'a> {
     pub(super) fn copy<W: Write>(
         &self,
         candidate: &Candidate,
-        input: &mut std::fs::File,
+        input: &mut File,
         out: &mut W,
     ) -> io::Result<()> {
         let size = candidate.size;
@@ -103,6 +108,11 @@ impl<'a> Collector<'a> {
             }
             Place::ThinMember(path, offset) => {
                 let mut file = input::open_regular(path)?;
+                file.seek(SeekFrom::Start(*offset))?;
+                io::copy(&mut file.take(size), out)?
+            }
+            Place::Copy(offset) => {
+                let mut file = self.copies.as_ref().ok_or(io::ErrorKind::NotFound)?;
                 file.seek(SeekFrom::Start(*offset))?;
                 io::copy(&mut file.take(size), out)?
             }
@@ -142,7 +152,8 @@ impl Visitor for Collector<'_> {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         self.last = None;
-        let (Some(frame), Some(entry)) = (self.frames.last(), image.package_entry()) else {
+        let (Some(frame), Some(entry)) = (self.frames.last(), image.package_entry().cloned())
+        else {
             return Ok(());
         };
         if !frame.of_interest || image.container() != ContainerKind::OffloadBinary {
@@ -151,17 +162,27 @@ impl Visitor for Collector<'_> {
         let place = match (image.location(), &frame.thin_member) {
             (Location::File(offset), _) => Place::Input(offset),
             (Location::ThinMember(offset), Some(path)) => Place::ThinMember(path.clone(), offset),
-            // Packages in compressed data do not count.
+            (Location::Bitcode(_), _) => {
+                let copies = match &mut self.copies {
+                    Some(copies) => copies,
+                    none => none.insert(tempfile::tempfile()?),
+                };
+                let offset = copies.stream_position()?;
+                io::copy(&mut image.reader(), copies)?;
+                Place::Copy(offset)
+            }
+            // Compressed bundles are not opened.
             _ => return Ok(()),
         };
-        let is_package = image.format() == ImageFormat::OffloadBinary;
+        let format = image.format();
+        let is_package = format == ImageFormat::OffloadBinary;
         self.last = Some(self.candidates.len()).filter(|_| is_package);
         self.candidates.push(Candidate {
-            entry: entry.clone(),
+            entry,
             size: image.size(),
             place,
             source: frame.source.clone(),
-            is_package,
+            format,
             parent: frame.parent,
         });
         Ok(())

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use fat_object::Severity;
+use fat_object::{ImageFormat, Severity};
 use hda_archive::Member;
 use offload_binary::{LlvmRelease, OffloadKind};
 
@@ -40,8 +40,8 @@ fn extract(options: &Options, report: &mut Report) -> io::Result<()> {
     let mut file = input::open_sized(&path).map_err(named)?;
     let mut found = Collector::new(&path);
     let mut limits = fat_object::Options::default();
-    // Packages in compressed bundles do not count: decompress nothing.
-    limits.max_decompressed = 0;
+    // Packages in compressed bundles do not count.
+    limits.decompress = false;
     fat_object::walk(&mut file, &limits, &mut found).map_err(named)?;
 
     let mut plan = Plan::default();
@@ -147,7 +147,18 @@ impl Plan {
         };
         let several = matching.len() > 1;
         match (filter.and_then(|spec| spec.get("file")), options.archive) {
-            (Some(file), true) => self.explicit(file, Content::Archive(matching), report),
+            (Some(file), true) => {
+                let is_bitcode = |&index: &usize| {
+                    candidates.get(index).is_some_and(|c| c.format == ImageFormat::Bitcode)
+                };
+                if matching.iter().any(is_bitcode) {
+                    let file = String::from_utf8_lossy(file);
+                    report.warnings.push(format!(
+                        "'{file}': the symbols of bitcode members are not in the archive's index"
+                    ));
+                }
+                self.explicit(file, Content::Archive(matching), report)
+            }
             (None, true) => Err("Image must have a 'file' argument.".to_owned()),
             (Some(file), false) => {
                 if several {
@@ -207,7 +218,8 @@ impl Plan {
         let Some(candidate) = candidates.get(image) else {
             return Ok(());
         };
-        if candidate.is_package && options.release != LlvmRelease::Llvm22 {
+        if candidate.format == ImageFormat::OffloadBinary && options.release != LlvmRelease::Llvm22
+        {
             self.opened.push(image);
             for (inner, _) in
                 candidates.iter().enumerate().filter(|(_, inner)| inner.parent == Some(image))
