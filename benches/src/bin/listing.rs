@@ -6,59 +6,36 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use bundle_format::Layout;
-use nix::sys::resource::{UsageWho, getrusage};
+use offload_benches::{Measured, build, child, llvm, measure};
 
 const RUNS: usize = 15;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // One measurement per process: the kernel keeps only the highest memory of all children.
-    if let Some(command) = std::env::args_os().nth(1) {
-        let start = Instant::now();
-        let status = Command::new(command)
-            .args(std::env::args_os().skip(2))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()?;
-        let time = start.elapsed();
-        let memory = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss();
-        println!("{} {memory} {}", time.as_nanos(), status.success());
+    if child()? {
         return Ok(());
     }
-    let offload = build()?;
+    let offload = build("offload")?;
     let place = tempfile::tempdir()?;
-    println!("{:<44} {:>10} {:>12}", "median of 15", "time", "peak memory");
-    measure(&[("offload --version", &offload, vec!["--version".into()])])?;
+    println!("{:<44} {:>12} {:>12}", "median of 15", "time", "peak memory");
+    measure(RUNS, &[("offload --version", &offload, vec!["--version".into()])], || Ok(()))?;
     for mib in [1, 64, 1024] {
         let bundle = place.path().join(format!("bundle-{mib}-MiB"));
         make_bundle(&bundle, mib << 20)?;
         println!("\nplain bundle of {mib} MiB, 10 entries");
-        let peer = PathBuf::from("/usr/lib/llvm-22/bin/clang-offload-bundler");
-        let name = bundle.display().to_string();
-        let mut commands: Vec<(&str, &Path, Vec<String>)> =
-            vec![("offload ls", &offload, vec!["ls".into(), name.clone()])];
-        if peer.exists() {
-            let args = vec!["--list".into(), "--type=o".into(), format!("--input={name}")];
-            commands.push(("clang-offload-bundler --list", &peer, args));
+        let name = bundle.display();
+        let mut commands: Vec<Measured<'_>> =
+            vec![("offload ls", &offload, vec!["ls".into(), bundle.clone().into()])];
+        let peer = llvm("clang-offload-bundler");
+        if let Some(peer) = &peer {
+            let args = ["--list".to_owned(), "--type=o".to_owned(), format!("--input={name}")];
+            commands.push(("clang-offload-bundler --list", peer, args.map(Into::into).into()));
         }
-        measure(&commands)?;
+        measure(RUNS, &commands, || Ok(()))?;
     }
     Ok(())
-}
-
-/// Builds the tool, as users run it, and says where it is.
-fn build() -> Result<PathBuf, Box<dyn Error>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status =
-        Command::new(cargo).args(["build", "--release", "--quiet", "--bin", "offload"]).status()?;
-    if !status.success() {
-        return Err("building offload failed".into());
-    }
-    Ok(std::env::current_exe()?.with_file_name("offload"))
 }
 
 /// A HIP fat binary: an empty host entry and nine code objects of equal size. Only headers are read, so the payloads
@@ -85,39 +62,5 @@ fn make_bundle(path: &Path, size: u64) -> Result<(), Box<dyn Error>> {
         file.write_all(b"\x7fELF\x02\x01\x01\x40\x03\0\0\0\0\0\0\0\x03\0\xe0\0")?;
     }
     file.set_len(layout.total_size())?;
-    Ok(())
-}
-
-/// Runs the commands in turn and prints their medians; the first is the one that the others are related to.
-fn measure(commands: &[(&str, &Path, Vec<String>)]) -> Result<(), Box<dyn Error>> {
-    let mut samples: Vec<Vec<(Duration, i64)>> = vec![Vec::new(); commands.len()];
-    for _ in 0..RUNS {
-        for ((_, program, args), samples) in commands.iter().zip(&mut samples) {
-            let output = Command::new(std::env::current_exe()?).arg(program).args(args).output()?;
-            let line = String::from_utf8(output.stdout)?;
-            let mut fields = line.split_whitespace();
-            let mut field = || fields.next().ok_or("a measurement failed");
-            samples.push((Duration::from_nanos(field()?.parse()?), field()?.parse()?));
-            if field()? != "true" {
-                return Err(format!("{} {args:?} failed", program.display()).into());
-            }
-        }
-    }
-    let mut first = None;
-    for ((name, ..), mut samples) in commands.iter().zip(samples) {
-        samples.sort();
-        let Some(&(time, memory)) = samples.get(samples.len() / 2) else {
-            continue;
-        };
-        let base = *first.get_or_insert(time);
-        let ratio = time.as_secs_f64() / base.as_secs_f64();
-        let ratio =
-            if ratio == 1.0 { String::new() } else { format!("  {ratio:.1} times offload's") };
-        println!(
-            "{name:<44} {:>7.2} ms {:>8.1} MiB{ratio}",
-            time.as_secs_f64() * 1e3,
-            memory as f64 / 1024.0
-        );
-    }
     Ok(())
 }
