@@ -46,7 +46,6 @@ pub fn check(data: &[u8]) {
                 }
                 Err(error) => panic!("only without verification: {error}"),
             }
-            check_libzstd(data, &found);
             check_round_trip(&found.data, &limits);
         }
         Err(error) => {
@@ -79,16 +78,6 @@ fn check_rehashed(data: &[u8], found: &Decompressed, limits: &Limits) {
     assert!(again.data == found.data);
 }
 
-/// Where libzstd decodes the payload at all, it finds the same in it.
-fn check_libzstd(data: &[u8], found: &Decompressed) {
-    if found.header.method() == Method::ZSTD {
-        let payload = &data[found.header.header_len()..found.consumed as usize];
-        if let Ok(other) = zstd::bulk::decompress(payload, found.data.len()) {
-            assert!(other == found.data, "libzstd reads something else");
-        }
-    }
-}
-
 fn check_round_trip(data: &[u8], limits: &Limits) {
     // A large expansion would only cost time.
     let data = &data[..data.len().min(1 << 17)];
@@ -103,5 +92,35 @@ fn check_round_trip(data: &[u8], limits: &Limits) {
         assert!(found.data == data);
         assert_eq!(found.consumed, len);
         assert_eq!((found.header.version(), found.header.method()), (version, method));
+        if method == Method::ZSTD {
+            let frame = &bytes[version.header_len()..len as usize];
+            let other = zstd::bulk::decompress(frame, data.len()).expect("libzstd reads it, too");
+            assert!(other == data);
+        }
     }
+    check_libzstd(data, limits);
+}
+
+/// What libzstd writes can be read. (On damaged frames the two need not agree: of the checks for them each
+/// leaves out some.)
+fn check_libzstd(data: &[u8], limits: &Limits) {
+    let choice = data.first().copied().unwrap_or_default();
+    // With higher levels GCC 12 finds a fault in libzstd that is its own: it forgets that it made a constant
+    // array static, and says that its scope was left.
+    let level = i32::from(choice % 11) - 4;
+    let mut compressor = zstd::bulk::Compressor::new(level).expect("any level will do");
+    let checksum = zstd::zstd_safe::CParameter::ChecksumFlag(choice & 0x80 != 0);
+    let content_size = zstd::zstd_safe::CParameter::ContentSizeFlag(choice & 0x40 != 0);
+    compressor.set_parameter(checksum).expect("is known");
+    compressor.set_parameter(content_size).expect("is known");
+    let frame = compressor.compress(data).expect("is small");
+
+    let mut container = ccob::MAGIC.to_vec();
+    container.extend([3, 0, 1, 0]);
+    for number in [32 + frame.len() as u64, data.len() as u64, hash(data)] {
+        container.extend(number.to_le_bytes());
+    }
+    container.extend(frame);
+    let found = decompress(&container, limits).expect("libzstd wrote it");
+    assert!(found.data == data);
 }

@@ -12,10 +12,12 @@ const DEPTH: usize = 5;
 /// Entries, sections or members of one container.
 const MOST: usize = 5;
 
+type Bytes = Vec<u8>;
+
 /// A file and the images in it, in the order in which a walk meets them.
 struct File {
-    bytes: Vec<u8>,
-    images: Vec<Vec<u8>>,
+    bytes: Bytes,
+    images: Vec<Bytes>,
 }
 
 /// Makes a file, and damages it if the fuzzer likes.
@@ -49,7 +51,7 @@ pub fn check_bundle(data: &[u8]) {
 }
 
 /// IDs, payloads and alignment.
-fn entries(u: &mut Unstructured<'_>) -> Result<(Vec<(Vec<u8>, Vec<u8>)>, u64)> {
+fn entries(u: &mut Unstructured<'_>) -> Result<(Vec<(Bytes, Bytes)>, u64)> {
     let align = *u.choose(&[1, 2, 7, 8, 64, 256])?;
     let mut entries = Vec::new();
     while entries.len() < 64 && u.arbitrary()? {
@@ -78,7 +80,7 @@ fn edit(u: &mut Unstructured<'_>, bytes: &mut [u8]) -> Result<usize> {
     Ok(edits)
 }
 
-fn bytes(u: &mut Unstructured<'_>, most: usize) -> Result<Vec<u8>> {
+fn bytes(u: &mut Unstructured<'_>, most: usize) -> Result<Bytes> {
     let len = u.int_in_range(0..=most)?.min(u.len());
     Ok(u.bytes(len)?.to_vec())
 }
@@ -115,7 +117,7 @@ fn payload(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
 fn several(
     u: &mut Unstructured<'_>,
     mut one: impl FnMut(&mut Unstructured<'_>) -> Result<File>,
-) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+) -> Result<(Vec<Bytes>, Vec<Bytes>)> {
     let (mut files, mut images) = (Vec::new(), Vec::new());
     for _ in 0..u.int_in_range(0..=MOST)? {
         let file = one(u)?;

@@ -7,8 +7,6 @@ use fat_object::{
     Container, ContainerKind, Finding, Image, Location, Options, ReadSeek, Severity, Visitor, walk,
 };
 
-use crate::assert_message;
-
 /// The most that a run may have decompressed at one time.
 const LIMIT: u64 = 16 << 20;
 /// The most that a run may decompress in all: beyond that it would only take longer.
@@ -21,12 +19,13 @@ pub fn check(data: &[u8]) {
     Walk::new(data).run();
 }
 
-/// Where bytes lie: in the file, in decompressed data, in a thin archive's member.
+/// Where bytes lie: in the file, in decompressed data, in a thin archive's member, in data copied out of bitcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     File,
     Decompressed,
     ThinMember,
+    Bitcode,
 }
 
 fn place(location: Location) -> (Place, u64) {
@@ -34,6 +33,7 @@ fn place(location: Location) -> (Place, u64) {
         Location::File(at) => (Place::File, at),
         Location::Decompressed(at) => (Place::Decompressed, at),
         Location::ThinMember(at) => (Place::ThinMember, at),
+        Location::Bitcode(at) => (Place::Bitcode, at),
         _ => panic!("a new kind of location: {location:?}"),
     }
 }
@@ -43,6 +43,8 @@ struct Frame {
     kind: ContainerKind,
     place: Place,
     range: Range<u64>,
+    /// Whether it can be a section that bitcode will become: only what is inside tells.
+    in_bitcode: bool,
     /// Where the containers and images directly inside lie.
     inside: Vec<Range<u64>>,
 }
@@ -71,6 +73,7 @@ impl<'d> Walk<'d> {
             kind: ContainerKind::Member,
             place: Place::File,
             range: 0..len,
+            in_bitcode: false,
             inside: vec![],
         };
         Walk {
@@ -113,6 +116,13 @@ impl<'d> Walk<'d> {
     fn inside(&mut self, location: Location, size: u64) -> (Place, Range<u64>) {
         let (place, start) = place(location);
         let range = start..start.checked_add(size).expect("ends beyond all files");
+        if place == Place::Bitcode && std::mem::take(&mut self.top().in_bitcode) {
+            // Copied out of bitcode, where one bit at least stands for each byte.
+            let top = self.top();
+            let len = (top.range.end - top.range.start + 1) * 8;
+            (top.place, top.range) = (place, 0..len);
+            self.bytes += len;
+        }
         let top = self.top();
         assert_eq!(place, top.place);
         assert!(
@@ -162,7 +172,9 @@ impl Visitor for Walk<'_> {
             self.bytes += range.end;
             self.decompressed += range.end;
         }
-        self.frames.push(Frame { kind, place, range, inside: vec![] });
+        let name = container.path().last().map(|segment| segment.name());
+        let in_bitcode = kind == ContainerKind::Section && name == Some(".llvm.offloading");
+        self.frames.push(Frame { kind, place, range, in_bitcode, inside: vec![] });
         if self.decompressed > TOTAL_LIMIT {
             self.stopped = true;
             return Err(io::Error::other("enough"));
@@ -200,7 +212,7 @@ impl Visitor for Walk<'_> {
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
         assert_eq!(finding.path().len() + 1, self.frames.len());
-        assert_message(finding.error());
+        assert!(!finding.to_string().is_empty());
         self.findings += 1;
         if finding.severity() == Severity::Error {
             self.errors.push(finding.to_string());

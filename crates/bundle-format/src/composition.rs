@@ -89,7 +89,8 @@ impl fmt::Display for CompositionFinding {
             Self::FeatureInOneOnly { first, second, first_id, second_id, feature } => write!(
                 f,
                 "bundle entries {first} and {second} have the IDs {first_id:?} and \
-                 {second_id:?}, of which only one has a setting for {feature}"
+                 {second_id:?}, of which only one has a setting for {}",
+                feature.as_str().escape_debug()
             ),
         }
     }

@@ -64,7 +64,11 @@ impl Leader {
 #[must_use]
 pub fn is_text_bundle(prefix: &[u8]) -> bool {
     let blank = prefix.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    let Some(line) = prefix.get(blank..) else { return false };
+    let Some((blank, line)) = prefix.split_at_checked(blank) else { return false };
+    if blank.last().is_some_and(|&byte| byte != b'\n') {
+        // A carriage return alone ends no line.
+        return false;
+    }
     Leader::ALL.iter().any(|leader| {
         line.strip_prefix(leader.as_str().as_bytes())
             .and_then(|rest| rest.strip_prefix(b" "))

@@ -261,3 +261,20 @@ fn short_sycl_ids() {
     assert!(EntryId::parse("sycl-").is_err());
     assert!(EntryId::parse("hip-spir64").is_err());
 }
+
+#[test]
+fn findings_are_one_line_whatever_the_ids() {
+    let findings = composition([
+        "a\n",
+        "a\n",
+        "hip-amdgcn-amd-amdhsa--gfx906:\x1b+",
+        "hip-amdgcn-amd-amdhsa--x:\n+",
+        "hip-amdgcn-amd-amdhsa--x:\n+",
+        "hip-amdgcn-amd-amdhsa--x",
+    ]);
+    assert_eq!(findings.len(), 6);
+    for finding in findings {
+        let text = finding.to_string();
+        assert!(!text.contains(char::is_control), "{text:?}");
+    }
+}

@@ -118,6 +118,10 @@ fn sniffing_takes_the_first_line_that_is_not_empty() {
     assert!(!is_text_bundle(b"\n# __CLANG_OFFLOAD_BUNDLE____END__ host"));
     assert!(!is_text_bundle(b"\n# __CLANG_OFFLOAD_BUNDLE____START__"));
     assert!(!is_text_bundle(b""));
+    // What parsing finds no marker in: a carriage return alone ends no line.
+    let marker = b"\r\r# __CLANG_OFFLOAD_BUNDLE____START__ host\n";
+    assert!(!is_text_bundle(marker));
+    assert_eq!(TextBundle::parse(marker).unwrap_err(), Error::NoMarkers);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// A feature does not end in `+` or `-`.
     #[error(
-        "target ID feature \"{feature}\" at offset {offset} lacks its sign, expected \"+\" or \"-\""
+        "target ID feature {feature:?} at offset {offset} lacks its sign, expected \"+\" or \"-\""
     )]
     MissingSign {
         /// The feature as written.
@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// A feature is given more than once, with equal or opposite signs.
     #[error(
-        "target ID repeats the feature \"{feature}\" at offset {offset}, expected each feature once"
+        "target ID repeats the feature {feature:?} at offset {offset}, expected each feature once"
     )]
     DuplicateFeature {
         /// Name of the feature.
@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// The processor is known and does not have this feature in its target IDs.
     #[error(
-        "target ID gives \"{processor}\" the feature \"{feature}\" at offset {offset}, which that processor does not have"
+        "target ID gives {processor:?} the feature {feature:?} at offset {offset}, which that processor does not have"
     )]
     UnsupportedFeature {
         /// Primary name of the processor.
@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// The processor, or every processor of the triple, is one whose target IDs have no features.
     #[error(
-        "target ID gives \"{processor}\" features at offset {offset}, which that processor does not take"
+        "target ID gives {processor:?} features at offset {offset}, which that processor does not take"
     )]
     FeaturesNotAllowed {
         /// The processor as written.
@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// The processor is known and belongs to another architecture than the triple names.
     #[error(
-        "target ID names the processor \"{processor}\", which is not one of the architecture \"{arch}\""
+        "target ID names the processor {processor:?}, which is not one of the architecture {arch:?}"
     )]
     ForeignProcessor {
         /// The processor as written.
@@ -71,7 +71,7 @@ pub enum Error {
     },
     /// The spelling of code object V2 and V3, `gfx906+xnack`; see [`TargetId::parse_v3`](crate::TargetId::parse_v3).
     #[error(
-        "target ID \"{text}\" is spelled as in code object V2 or V3; since V4 it is written \"{current}\""
+        "target ID {text:?} is spelled as in code object V2 or V3; since V4 it is written {current:?}"
     )]
     OldSpelling {
         /// The text as written.

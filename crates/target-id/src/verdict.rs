@@ -29,7 +29,8 @@ impl fmt::Display for Side {
 
 /// Whether and why a code object can be used for a target.
 ///
-/// [`Display`](fmt::Display) says it in a sentence, without a full stop.
+/// [`Display`](fmt::Display) says it in a sentence, without a full stop. Control characters in
+/// names are escaped there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -187,24 +188,27 @@ impl fmt::Display for Verdict {
                 write_any(f, any)
             }
             Self::PortableCovers { processor } => {
+                let processor = processor.escape_debug();
                 write!(
                     f,
                     "the code object is portable and is compiled for {processor} when it is loaded"
                 )
             }
             Self::KindMismatch { code_object, target } => {
+                let code_object = code_object.as_str().escape_debug();
+                let target = target.as_str().escape_debug();
                 write!(f, "the code object is for {code_object}, the target is for {target}")
             }
             Self::TripleMismatch { code_object, target } => {
-                write!(
-                    f,
-                    "the code object's triple is \"{code_object}\", the target's \"{target}\""
-                )
+                let (code_object, target) = (code_object.as_written(), target.as_written());
+                write!(f, "the code object's triple is {code_object:?}, the target's {target:?}")
             }
             Self::ProcessorMismatch { code_object, target } => {
+                let (code_object, target) = (code_object.escape_debug(), target.escape_debug());
                 write!(f, "the code object is for {code_object}, the device is {target}")
             }
             Self::FeatureMismatch { feature, code_object, target: Some(target) } => {
+                let feature = feature.as_str().escape_debug();
                 write!(
                     f,
                     "the code object needs {feature} {code_object}, the device has it {target}"
@@ -212,6 +216,7 @@ impl fmt::Display for Verdict {
             }
             Self::FeatureMismatch { feature, code_object, target: None }
             | Self::TooManyFeatures { feature, code_object } => {
+                let feature = feature.as_str().escape_debug();
                 write!(
                     f,
                     "the code object needs {feature} {code_object}, the target leaves it open"
@@ -233,7 +238,7 @@ fn write_any(f: &mut fmt::Formatter<'_>, any: &[Feature]) -> fmt::Result {
             _ if index.saturating_add(1) == any.len() => " and ",
             _ => ", ",
         })?;
-        write!(f, "{feature}")?;
+        write!(f, "{}", feature.as_str().escape_debug())?;
     }
     f.write_str(" on or off")
 }

@@ -388,3 +388,22 @@ proptest! {
         prop_assert_eq!(verdict(&c, &t).is_strict(), naive);
     }
 }
+
+#[test]
+fn verdicts_are_one_line_whatever_the_names() {
+    let given = [
+        target("a\n", "b\x1b[2J--", "c"),
+        target("a\r", "b\x1b[2J--", "c"),
+        target("a\n", "b\x07--", "c"),
+        target("a\n", "b\x07--", "c\n"),
+        target("a\n", "b\x07--", "c\n:\n+"),
+        target("a\n", "b\x07--", "c\n:\n-"),
+        target("a\n", "b\x07--", "c\n:\n-:\x1b+"),
+    ];
+    for a in &given {
+        for b in &given {
+            let text = compatible(a, b).to_string();
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+    }
+}

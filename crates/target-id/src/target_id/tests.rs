@@ -208,6 +208,21 @@ fn truncations_and_single_byte_changes_do_not_panic() {
 }
 
 #[test]
+fn messages_are_one_line_whatever_the_names() {
+    let amdgcn = Triple::parse("amdgcn-amd-\x1b[2J");
+    for text in ["gfx\n:\x1b[31m", "a:\x07+:\x07-", "gfx906:\n+", "sm_70\n:xnack+", "sm_70"] {
+        let parsed = [TargetId::parse(text), TargetId::parse_for(&amdgcn, text)];
+        for error in parsed.into_iter().filter_map(Result::err) {
+            assert!(!error.to_string().contains(char::is_control), "{error}");
+        }
+    }
+    assert_eq!(
+        TargetId::parse("gfx\n:xnack").unwrap_err().to_string(),
+        r#"target ID feature "xnack" at offset 5 lacks its sign, expected "+" or "-""#
+    );
+}
+
+#[test]
 fn many_features_are_no_trouble() {
     let mut text = String::from("unknown");
     for number in 0..50_000 {
