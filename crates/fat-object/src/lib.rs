@@ -87,7 +87,10 @@ mod source;
 mod walker;
 
 pub use bitcode::Error as BitcodeError;
-pub use embed::{EmbedError, Embedding, ObjectPart, embed};
+pub use embed::{
+    EmbedError, Embedding, HOST_PLACEHOLDER, ObjectBundle, ObjectPart, embed,
+    remove_bundle_sections,
+};
 pub use error::Error;
 pub use image_format::ImageFormat;
 pub use model::{

@@ -20,7 +20,7 @@ use super::error::{EmbedError, ObjectPart};
 use super::wire::{BigCoffHeader, CoffHeader, CoffSection};
 use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
 
-const FORMAT: &str = "COFF";
+pub(super) const FORMAT: &str = "COFF";
 
 /// First bytes of everything whose header is not the plain one.
 const ANONYMOUS: [u8; 4] = [0, 0, 0xff, 0xff];
@@ -31,12 +31,12 @@ const BIG_CLASS_ID: [u8; 16] = [
 /// Section numbers above are reserved; larger objects need the other header.
 const MAX_SECTIONS: u64 = 0xfeff;
 const BIG_MAX_SECTIONS: u64 = i32::MAX as u64;
-const LIMIT: u64 = u32::MAX as u64;
-const SECTION_HEADER_LEN: u64 = size_of::<CoffSection>() as u64;
+pub(super) const LIMIT: u64 = u32::MAX as u64;
+pub(super) const SECTION_HEADER_LEN: u64 = size_of::<CoffSection>() as u64;
 const RELOCATION_LEN: u64 = 10;
 const LINE_NUMBER_LEN: u64 = 6;
 /// The size in front of the string table, which counts itself.
-const STRING_SIZE_LEN: u64 = 4;
+pub(super) const STRING_SIZE_LEN: u64 = 4;
 
 const IMAGE_FILE_EXECUTABLE_IMAGE: u16 = 0x0002;
 const IMAGE_SCN_CNT_UNINITIALIZED_DATA: u32 = 0x0000_0080;
@@ -45,13 +45,13 @@ const IMAGE_SCN_ALIGN_8BYTES: u32 = 0x0040_0000;
 const IMAGE_SCN_LNK_NRELOC_OVFL: u32 = 0x0100_0000;
 const IMAGE_SCN_MEM_DISCARDABLE: u32 = 0x0200_0000;
 
-enum Header {
+pub(super) enum Header {
     Plain(CoffHeader),
     Big(BigCoffHeader),
 }
 
 impl Header {
-    fn read(object: &[u8]) -> Result<Self, EmbedError> {
+    pub(super) fn read(object: &[u8]) -> Result<Self, EmbedError> {
         let beyond_end = |len| outside(object, ObjectPart::FileHeader, &(0..len));
         let field = |field, offset, found, expected| EmbedError::Field {
             format: FORMAT,
@@ -85,14 +85,14 @@ impl Header {
         Ok(Header::Plain(header))
     }
 
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         match self {
             Header::Plain(_) => size_of::<CoffHeader>() as u64,
             Header::Big(_) => size_of::<BigCoffHeader>() as u64,
         }
     }
 
-    fn sections(&self) -> u64 {
+    pub(super) fn sections(&self) -> u64 {
         match self {
             Header::Plain(header) => header.sections.get().into(),
             Header::Big(header) => header.sections.get().into(),
@@ -100,7 +100,7 @@ impl Header {
     }
 
     /// Offset and size of the symbol table.
-    fn symbols(&self) -> (u64, u64) {
+    pub(super) fn symbols(&self) -> (u64, u64) {
         match self {
             Header::Plain(header) => {
                 (header.symbols_at.get().into(), u64::from(header.symbols.get()) * 18)
@@ -111,10 +111,9 @@ impl Header {
         }
     }
 
-    /// The header with one more section and the symbol table elsewhere.
-    fn changed(&self, symbols_at: u32) -> Result<Vec<u8>, EmbedError> {
+    /// The header with so many sections and the symbol table elsewhere.
+    pub(super) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, EmbedError> {
         let found = self.sections();
-        let new = found + 1;
         match *self {
             Header::Plain(mut header) => {
                 let (format, limit) = (FORMAT, MAX_SECTIONS);
@@ -138,32 +137,34 @@ impl Header {
 
 /// Symbol table and string table, which are one behind the other. Where an object has none, they are empty at
 /// its end.
-struct Tables<'a> {
-    start: u64,
+pub(super) struct Tables<'a> {
+    pub(super) start: u64,
     /// Where the string table starts.
-    strings_at: u64,
+    pub(super) strings_at: u64,
     /// What the string table holds after its size.
-    strings: &'a [u8],
-    end: u64,
+    pub(super) strings: &'a [u8],
+    pub(super) end: u64,
 }
 
 /// What moves how far.
-struct Moves {
-    headers_end: u64,
-    tables: Range<u64>,
+pub(super) struct Moves {
+    pub(super) headers_end: u64,
+    pub(super) tables: Range<u64>,
+    /// Length of the new section headers.
+    pub(super) headers: u64,
     /// What comes between old contents and tables.
-    inserted: u64,
+    pub(super) inserted: u64,
     /// How much the string table grows.
-    grown: u64,
+    pub(super) grown: u64,
     /// Where the object ended.
-    end: u64,
+    pub(super) end: u64,
 }
 
 impl Moves {
-    fn apply(&self, offset: u64) -> Result<u32, EmbedError> {
+    pub(super) fn apply(&self, offset: u64) -> Result<u32, EmbedError> {
         let mut to = offset;
         for (from, by) in [
-            (self.headers_end, SECTION_HEADER_LEN),
+            (self.headers_end, self.headers),
             (self.tables.start, self.inserted),
             (self.tables.end, self.grown),
         ] {
@@ -176,7 +177,7 @@ impl Moves {
 
     /// Changes an offset in a header. Zero stands for nothing; what lies in the headers or beyond the end is
     /// empty.
-    fn adjust(&self, offset: &mut U32) -> Result<(), EmbedError> {
+    pub(super) fn adjust(&self, offset: &mut U32) -> Result<(), EmbedError> {
         if offset.get() != 0 && u64::from(offset.get()) <= self.end {
             *offset = U32::new(self.apply(offset.get().into())?);
         }
@@ -214,6 +215,7 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>,
     let size = align(contents_len)?;
     let moves = Moves {
         headers_end,
+        headers: SECTION_HEADER_LEN,
         tables: tables.start..tables.end,
         inserted: (contents_at - old_end).saturating_add(size),
         grown: (tables.strings_at + strings_len) - tables.end,
@@ -243,7 +245,10 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>,
 
     let mut before = Pieces::default();
     let symbols_at = contents_at.saturating_add(size);
-    before.put(header.changed(u32::try_from(symbols_at).map_err(|_| too_large(symbols_at))?)?);
+    before.put(header.changed(
+        header.sections() + 1,
+        u32::try_from(symbols_at).map_err(|_| too_large(symbols_at))?,
+    )?);
     before.put(changed.as_bytes());
     before.keep(slice(object, headers_end..tables.start).unwrap_or_default());
     before.pad(old_end, contents_at);
@@ -258,7 +263,7 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>,
         .ok_or_else(|| too_large(contents_at.saturating_add(size)))
 }
 
-fn tables<'a>(
+pub(super) fn tables<'a>(
     object: &'a [u8],
     header: &Header,
     headers_end: u64,
@@ -309,7 +314,7 @@ fn tables<'a>(
 
 /// Whether contents, relocations and line numbers of a section lie inside the object, and none of them partly
 /// in what moves and partly in what does not.
-fn check_section(
+pub(super) fn check_section(
     object: &[u8],
     number: u64,
     section: &CoffSection,
@@ -360,7 +365,7 @@ fn check_section(
 
 /// A section name in the string table: `/` and the decimal offset, or `//` and the offset in base 64 where seven
 /// digits are too few.
-fn long_name(offset: u64) -> Option<[u8; 8]> {
+pub(super) fn long_name(offset: u64) -> Option<[u8; 8]> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut name = [0; 8];
     if offset < 10_000_000 {
@@ -379,11 +384,11 @@ fn long_name(offset: u64) -> Option<[u8; 8]> {
     (rest == 0).then_some(name)
 }
 
-fn too_large(value: u64) -> EmbedError {
+pub(super) fn too_large(value: u64) -> EmbedError {
     EmbedError::TooLarge { format: FORMAT, value, limit: LIMIT }
 }
 
-fn outside(object: &[u8], part: ObjectPart, range: &Range<u64>) -> EmbedError {
+pub(super) fn outside(object: &[u8], part: ObjectPart, range: &Range<u64>) -> EmbedError {
     EmbedError::BeyondEnd {
         format: FORMAT,
         part,

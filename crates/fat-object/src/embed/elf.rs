@@ -22,23 +22,23 @@ use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice
 
 pub(super) const FORMAT: &str = "ELF";
 
-const ET_REL: u16 = 1;
-const SHN_LORESERVE: u64 = 0xff00;
-const SHN_XINDEX: u16 = 0xffff;
-const SHT_NULL: u32 = 0;
-const SHT_STRTAB: u32 = 3;
-const SHT_NOBITS: u32 = 8;
+pub(super) const ET_REL: u16 = 1;
+pub(super) const SHN_LORESERVE: u64 = 0xff00;
+pub(super) const SHN_XINDEX: u16 = 0xffff;
+pub(super) const SHT_NULL: u32 = 0;
+pub(super) const SHT_STRTAB: u32 = 3;
+pub(super) const SHT_NOBITS: u32 = 8;
 /// LLVM's `ELF.h`.
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
-const SHF_EXCLUDE: u64 = 0x8000_0000;
+pub(super) const SHF_EXCLUDE: u64 = 0x8000_0000;
 
 /// The section header table and the section that holds the names.
-struct Sections<'a, S> {
-    table: &'a [S],
-    table_range: Range<u64>,
-    names_index: usize,
-    names: &'a [u8],
-    names_range: Range<u64>,
+pub(super) struct Sections<'a, S> {
+    pub(super) table: &'a [S],
+    pub(super) table_range: Range<u64>,
+    pub(super) names_index: usize,
+    pub(super) names: &'a [u8],
+    pub(super) names_range: Range<u64>,
 }
 
 pub(super) fn lay_out<H: ElfHeader>(
@@ -130,7 +130,7 @@ pub(super) fn lay_out<H: ElfHeader>(
         .ok_or_else(|| too_large(table_at))
 }
 
-fn sections<'a, H: ElfHeader>(
+pub(super) fn sections<'a, H: ElfHeader>(
     object: &'a [u8],
     fields: &ElfFields,
 ) -> Result<Sections<'a, H::Section>, EmbedError> {
@@ -187,7 +187,7 @@ fn sections<'a, H: ElfHeader>(
 
 /// Up to where the object stays as it is: to its end, or without the section header table and the names if
 /// nothing but them is there.
-fn kept<H: ElfHeader>(
+pub(super) fn kept<H: ElfHeader>(
     object: &[u8],
     fields: &ElfFields,
     sections: &Sections<'_, H::Section>,
@@ -223,7 +223,12 @@ fn kept<H: ElfHeader>(
 }
 
 /// A part of the object. An empty one may lie anywhere.
-fn part(object: &[u8], part: ObjectPart, start: u64, len: u64) -> Result<&[u8], EmbedError> {
+pub(super) fn part(
+    object: &[u8],
+    part: ObjectPart,
+    start: u64,
+    len: u64,
+) -> Result<&[u8], EmbedError> {
     if len == 0 {
         return Ok(&[]);
     }
@@ -231,7 +236,7 @@ fn part(object: &[u8], part: ObjectPart, start: u64, len: u64) -> Result<&[u8], 
     slice(object, range.clone()).ok_or_else(|| outside(object, part, &range))
 }
 
-fn outside(object: &[u8], part: ObjectPart, range: &Range<u64>) -> EmbedError {
+pub(super) fn outside(object: &[u8], part: ObjectPart, range: &Range<u64>) -> EmbedError {
     EmbedError::BeyondEnd {
         format: FORMAT,
         part,

@@ -1,17 +1,18 @@
-//! Why a section cannot be added to an object file.
+//! Why sections cannot be added to an object file or removed from it.
 
 use std::fmt;
 
 use crate::image_format::ImageFormat;
 
-/// Why [`embed`](crate::embed) or [`Embedding::new`](crate::Embedding::new) refuses an object file. Offsets
-/// count from its start.
+/// Why [`embed`](crate::embed), [`Embedding`](crate::Embedding), [`ObjectBundle`](crate::ObjectBundle) or
+/// [`remove_bundle_sections`](crate::remove_bundle_sections) refuses an object file. Offsets count from its
+/// start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
     /// Neither an ELF nor a COFF object. clang embeds packages in no other format either.
     #[error(
-        "cannot add a section: neither an ELF nor a COFF object (format by its magic: {format})"
+        "cannot change sections: neither an ELF nor a COFF object (format by its magic: {format})"
     )]
     Unsupported {
         /// What the file is instead, by its first bytes.
@@ -19,20 +20,20 @@ pub enum EmbedError {
     },
     /// An ELF executable, shared object or core file.
     #[error(
-        "cannot add a section: ELF file of type {found}, only relocatable objects (type 1) qualify"
+        "cannot change sections: ELF file of type {found}, only relocatable objects (type 1) qualify"
     )]
     ElfType {
         /// `e_type` of the ELF header.
         found: u16,
     },
     /// A PE executable or library.
-    #[error("cannot add a section: PE image, only COFF objects qualify")]
+    #[error("cannot change sections: PE image, only COFF objects qualify")]
     PeImage,
     /// An ELF file without section headers.
-    #[error("cannot add a section: the ELF object has no section header table")]
+    #[error("cannot change sections: the ELF object has no section header table")]
     NoSectionHeaders,
     /// An ELF file whose sections have no names (`e_shstrndx` is 0).
-    #[error("cannot add a section: the ELF object has no table of section names")]
+    #[error("cannot change sections: the ELF object has no table of section names")]
     NoSectionNames,
     /// A part of the object lies beyond its end: the file is cut short or damaged.
     #[error(
@@ -87,7 +88,7 @@ pub enum EmbedError {
         end: u64,
     },
     /// The object has as many sections as its format can number.
-    #[error("cannot add a section: the {format} object has {found} sections, the limit is {limit}")]
+    #[error("cannot add sections: the {format} object has {found} sections, the limit is {limit}")]
     TooManySections {
         /// `ELF`, `COFF` or `bigobj COFF`.
         format: &'static str,
@@ -98,7 +99,7 @@ pub enum EmbedError {
     },
     /// With the section added, an offset or size would not fit its field.
     #[error(
-        "cannot add a section: {value:#x} does not fit an offset or size of {format}, the limit is {limit:#x}"
+        "cannot lay out the object: {value:#x} does not fit an offset or size of {format}, the limit is {limit:#x}"
     )]
     TooLarge {
         /// `ELF` or `COFF`.
@@ -115,6 +116,45 @@ pub enum EmbedError {
         expected: u64,
         /// The size found; one more than expected stands for everything above.
         found: u64,
+    },
+    /// The contents of one of several new sections have another size than the one that was laid out.
+    #[error("contents of new section {index} have {found} bytes, {expected} were laid out")]
+    EntrySize {
+        /// Which of the new sections, from 0.
+        index: usize,
+        /// The size that was laid out.
+        expected: u64,
+        /// The size found; one more than expected stands for everything above.
+        found: u64,
+    },
+    /// There are fewer or more contents than sections that were laid out.
+    #[error("contents for {found} new sections, {expected} were laid out")]
+    EntryCount {
+        /// How many sections were laid out.
+        expected: usize,
+        /// How many contents there are; one more than expected stands for everything above.
+        found: usize,
+    },
+    /// A bundle entry ID has a zero byte, which would end the name of its section.
+    #[error(
+        "bundle entry ID {index} has a zero byte at {offset}, which a section name cannot hold"
+    )]
+    EntryId {
+        /// Which of the new sections, from 0.
+        index: usize,
+        /// Offset of the zero byte in the ID.
+        offset: usize,
+    },
+    /// A section would be removed, but a part that stays refers to it: a symbol in it, a relocation of it, a
+    /// group it is in.
+    #[error("cannot remove section {section} of the {format} object: {by} refers to it")]
+    StillReferenced {
+        /// `ELF` or `COFF`.
+        format: &'static str,
+        /// Its number, from 0 in ELF and from 1 in COFF.
+        section: u64,
+        /// What refers to it.
+        by: ObjectPart,
     },
     /// The result does not fit into memory.
     #[error("no memory for an object of {size} bytes")]

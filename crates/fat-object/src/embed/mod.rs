@@ -1,8 +1,9 @@
-//! Adding one section with a package to a relocatable object.
+//! Adding sections with device code to a relocatable object, and removing them.
 
 mod coff;
 mod elf;
 mod error;
+mod object_form;
 mod wire;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use crate::image_format::ImageFormat;
 pub use error::{EmbedError, ObjectPart};
+pub use object_form::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
 use wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
@@ -92,39 +94,12 @@ impl<'a> Embedding<'a> {
     /// [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
     /// others for objects that are cut short or contradict themselves.
     pub fn new(object: &'a [u8], contents_len: u64) -> Result<Self, EmbedError> {
-        match object {
-            [0x7f, b'E', b'L', b'F', class, order, ..] => match (*class, *order) {
-                (1, ELFDATA2LSB) => elf::lay_out::<ElfHeader32<LittleEndian>>(object, contents_len),
-                (1, ELFDATA2MSB) => elf::lay_out::<ElfHeader32<BigEndian>>(object, contents_len),
-                (2, ELFDATA2LSB) => elf::lay_out::<ElfHeader64<LittleEndian>>(object, contents_len),
-                (2, ELFDATA2MSB) => elf::lay_out::<ElfHeader64<BigEndian>>(object, contents_len),
-                (1 | 2, order) => Err(EmbedError::Field {
-                    format: elf::FORMAT,
-                    field: "e_ident[EI_DATA]",
-                    offset: 5,
-                    found: order.into(),
-                    expected: "1 or 2",
-                }),
-                (class, _) => Err(EmbedError::Field {
-                    format: elf::FORMAT,
-                    field: "e_ident[EI_CLASS]",
-                    offset: 4,
-                    found: class.into(),
-                    expected: "1 or 2",
-                }),
-            },
-            [0x7f, b'E', b'L', b'F', ..] => Err(EmbedError::BeyondEnd {
-                format: elf::FORMAT,
-                part: ObjectPart::FileHeader,
-                start: 0,
-                end: 16,
-                available: object.len() as u64,
-            }),
-            [b'M', b'Z', ..] => Err(EmbedError::PeImage),
-            _ => match ImageFormat::sniff(object) {
-                ImageFormat::Coff => coff::lay_out(object, contents_len),
-                format => Err(EmbedError::Unsupported { format }),
-            },
+        match Kind::of(object)? {
+            Kind::Elf32Little => elf::lay_out::<ElfHeader32<LittleEndian>>(object, contents_len),
+            Kind::Elf32Big => elf::lay_out::<ElfHeader32<BigEndian>>(object, contents_len),
+            Kind::Elf64Little => elf::lay_out::<ElfHeader64<LittleEndian>>(object, contents_len),
+            Kind::Elf64Big => elf::lay_out::<ElfHeader64<BigEndian>>(object, contents_len),
+            Kind::Coff => coff::lay_out(object, contents_len),
         }
     }
 
@@ -213,6 +188,54 @@ impl fmt::Debug for Embedding<'_> {
             .field("contents_range", &self.contents_range())
             .field("total_size", &self.total_size)
             .finish_non_exhaustive()
+    }
+}
+
+/// The formats whose objects can take sections.
+enum Kind {
+    Elf32Little,
+    Elf32Big,
+    Elf64Little,
+    Elf64Big,
+    Coff,
+}
+
+impl Kind {
+    fn of(object: &[u8]) -> Result<Self, EmbedError> {
+        match object {
+            [0x7f, b'E', b'L', b'F', class, order, ..] => match (*class, *order) {
+                (1, ELFDATA2LSB) => Ok(Kind::Elf32Little),
+                (1, ELFDATA2MSB) => Ok(Kind::Elf32Big),
+                (2, ELFDATA2LSB) => Ok(Kind::Elf64Little),
+                (2, ELFDATA2MSB) => Ok(Kind::Elf64Big),
+                (1 | 2, order) => Err(EmbedError::Field {
+                    format: elf::FORMAT,
+                    field: "e_ident[EI_DATA]",
+                    offset: 5,
+                    found: order.into(),
+                    expected: "1 or 2",
+                }),
+                (class, _) => Err(EmbedError::Field {
+                    format: elf::FORMAT,
+                    field: "e_ident[EI_CLASS]",
+                    offset: 4,
+                    found: class.into(),
+                    expected: "1 or 2",
+                }),
+            },
+            [0x7f, b'E', b'L', b'F', ..] => Err(EmbedError::BeyondEnd {
+                format: elf::FORMAT,
+                part: ObjectPart::FileHeader,
+                start: 0,
+                end: 16,
+                available: object.len() as u64,
+            }),
+            [b'M', b'Z', ..] => Err(EmbedError::PeImage),
+            _ => match ImageFormat::sniff(object) {
+                ImageFormat::Coff => Ok(Kind::Coff),
+                format => Err(EmbedError::Unsupported { format }),
+            },
+        }
     }
 }
 

@@ -47,11 +47,15 @@ pub(super) struct ElfSection {
 /// An ELF header of one class.
 pub(super) trait ElfHeader: Wire {
     type Section: ElfSectionHeader;
+    type Symbol: ElfSymbol;
+    type Order: ByteOrder;
     /// The largest offset or size in a file of this class.
     const LIMIT: u64;
     fn fields(&self) -> ElfFields;
     /// Sets `e_shoff` and `e_shnum`; `None` when the offset does not fit.
     fn set_table(&mut self, shoff: u64, shnum: u16) -> Option<()>;
+    /// Sets `e_shstrndx`.
+    fn set_names(&mut self, shstrndx: u16);
 }
 
 /// An ELF section header of one class.
@@ -133,6 +137,40 @@ pub(super) struct ElfSection64<O: ByteOrder> {
     entsize: U64<O>,
 }
 
+/// An ELF symbol of one class.
+pub(super) trait ElfSymbol: Wire {
+    fn name(&self) -> u32;
+    fn set_name(&mut self, name: u32);
+    /// Binding in the upper half, type in the lower.
+    fn info(&self) -> u8;
+    fn section(&self) -> u16;
+    fn set_section(&mut self, section: u16);
+}
+
+/// `Elf32_Sym`
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ElfSymbol32<O: ByteOrder> {
+    name: U32<O>,
+    value: U32<O>,
+    size: U32<O>,
+    info: u8,
+    other: u8,
+    section: U16<O>,
+}
+
+/// `Elf64_Sym`
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ElfSymbol64<O: ByteOrder> {
+    name: U32<O>,
+    info: u8,
+    other: u8,
+    section: U16<O>,
+    value: U64<O>,
+    size: U64<O>,
+}
+
 /// `IMAGE_FILE_HEADER`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -181,12 +219,16 @@ const _: () = assert!(size_of::<ElfHeader32<LittleEndian>>() == 52);
 const _: () = assert!(size_of::<ElfHeader64<BigEndian>>() == 64);
 const _: () = assert!(size_of::<ElfSection32<BigEndian>>() == 40);
 const _: () = assert!(size_of::<ElfSection64<LittleEndian>>() == 64);
+const _: () = assert!(size_of::<ElfSymbol32<LittleEndian>>() == 16);
+const _: () = assert!(size_of::<ElfSymbol64<BigEndian>>() == 24);
 const _: () = assert!(size_of::<CoffHeader>() == 20);
 const _: () = assert!(size_of::<BigCoffHeader>() == 56);
 const _: () = assert!(size_of::<CoffSection>() == 40);
 
 impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
     type Section = ElfSection32<O>;
+    type Symbol = ElfSymbol32<O>;
+    type Order = O;
     const LIMIT: u64 = u32::MAX as u64;
 
     fn fields(&self) -> ElfFields {
@@ -207,10 +249,16 @@ impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
         self.shnum.set(shnum);
         Some(())
     }
+
+    fn set_names(&mut self, shstrndx: u16) {
+        self.shstrndx.set(shstrndx);
+    }
 }
 
 impl<O: ByteOrder> ElfHeader for ElfHeader64<O> {
     type Section = ElfSection64<O>;
+    type Symbol = ElfSymbol64<O>;
+    type Order = O;
     const LIMIT: u64 = u64::MAX;
 
     fn fields(&self) -> ElfFields {
@@ -230,6 +278,10 @@ impl<O: ByteOrder> ElfHeader for ElfHeader64<O> {
         self.shoff.set(shoff);
         self.shnum.set(shnum);
         Some(())
+    }
+
+    fn set_names(&mut self, shstrndx: u16) {
+        self.shstrndx.set(shstrndx);
     }
 }
 
@@ -295,5 +347,49 @@ impl<O: ByteOrder> ElfSectionHeader for ElfSection64<O> {
             align: U64::new(fields.align),
             entsize: U64::new(fields.entsize),
         })
+    }
+}
+
+impl<O: ByteOrder> ElfSymbol for ElfSymbol32<O> {
+    fn name(&self) -> u32 {
+        self.name.get()
+    }
+
+    fn set_name(&mut self, name: u32) {
+        self.name.set(name);
+    }
+
+    fn info(&self) -> u8 {
+        self.info
+    }
+
+    fn section(&self) -> u16 {
+        self.section.get()
+    }
+
+    fn set_section(&mut self, section: u16) {
+        self.section.set(section);
+    }
+}
+
+impl<O: ByteOrder> ElfSymbol for ElfSymbol64<O> {
+    fn name(&self) -> u32 {
+        self.name.get()
+    }
+
+    fn set_name(&mut self, name: u32) {
+        self.name.set(name);
+    }
+
+    fn info(&self) -> u8 {
+        self.info
+    }
+
+    fn section(&self) -> u16 {
+        self.section.get()
+    }
+
+    fn set_section(&mut self, section: u16) {
+        self.section.set(section);
     }
 }

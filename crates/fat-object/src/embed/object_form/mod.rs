@@ -1,0 +1,291 @@
+//! Bundles in the object form: every entry is a section of the host object, named after its ID.
+
+mod coff;
+mod coff_remove;
+mod elf;
+mod elf_remove;
+mod strings;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use zerocopy::{BigEndian, LittleEndian};
+
+use super::wire::{ElfHeader32, ElfHeader64};
+use super::{EmbedError, Kind, Pieces};
+
+/// What the names of the sections start with; the bundle entry ID follows.
+const PREFIX: &[u8] = bundle_format::MAGIC_TEXT.as_bytes();
+
+/// How many times in a row sections added by [`ObjectBundle`] are taken off again. Nobody adds twice; a file
+/// made for it must not keep its reader busy.
+const MAX_UNDO: usize = 64;
+
+/// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
+pub const HOST_PLACEHOLDER: &[u8] = &[0];
+
+/// An ELF or COFF object with a section for every entry of a bundle, laid out but not written yet.
+///
+/// This is what `clang-offload-bundler --type=o` makes of a host object, and how it lays it out in the *Clang
+/// Offload Bundler* documentation's terms: the object form. Sections are named `__CLANG_OFFLOAD_BUNDLE__` and
+/// the bundle entry ID, in the order given, without alignment or symbols; ELF: `SHT_PROGBITS` with the flag
+/// `SHF_EXCLUDE`; COFF: `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_READ`. A linker drops them. The host's own entry is a
+/// section that holds [`HOST_PLACEHOLDER`].
+///
+/// Everything else stays as it was. In ELF that includes every byte but `e_shoff` and `e_shnum` in the ELF
+/// header: contents, a new table of section names and a new section header table follow the old object. In COFF
+/// what follows the section headers moves. A copy of the old file header is left where no section is, so that
+/// [`remove_bundle_sections`] gives back the very bytes of the object.
+///
+/// Nothing says that an ID must be sound or occur once: the bundle's rules are its maker's to check.
+///
+/// ```no_run
+/// use fat_object::{HOST_PLACEHOLDER, ObjectBundle};
+///
+/// let host = std::fs::read("host.o")?;
+/// let mut image = std::fs::File::open("gfx90a.out")?;
+/// let entries = [
+///     ("host-x86_64-unknown-linux-gnu-", 1),
+///     ("hip-amdgcn-amd-amdhsa--gfx90a", image.metadata()?.len()),
+/// ];
+/// let bundle = ObjectBundle::new(&host, &entries)?;
+/// let contents: [&mut dyn std::io::Read; 2] = [&mut &*HOST_PLACEHOLDER, &mut image];
+/// bundle.write_to(std::fs::File::create("fat.o")?, contents)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ObjectBundle<'a> {
+    before: Pieces<'a>,
+    sizes: Vec<u64>,
+    after: Pieces<'a>,
+    total_size: u64,
+}
+
+/// A section to add.
+#[derive(Clone, Copy)]
+struct Entry<'i> {
+    id: &'i [u8],
+    size: u64,
+}
+
+impl<'a> ObjectBundle<'a> {
+    /// Lays out `object` with a new section for every bundle entry ID, of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`EmbedError::Unsupported`] for everything that is neither ELF nor COFF, [`EmbedError::ElfType`] and
+    /// [`EmbedError::PeImage`] for what is linked already, [`EmbedError::EntryId`] for an ID that has a zero
+    /// byte, [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
+    /// others for objects that are cut short or contradict themselves.
+    pub fn new(object: &'a [u8], entries: &[(impl AsRef<str>, u64)]) -> Result<Self, EmbedError> {
+        let mut list = Vec::with_capacity(entries.len());
+        for (index, (id, size)) in entries.iter().enumerate() {
+            let id = id.as_ref().as_bytes();
+            if let Some(offset) = id.iter().position(|&b| b == 0) {
+                return Err(EmbedError::EntryId { index, offset });
+            }
+            list.push(Entry { id, size: *size });
+        }
+        let entries = &*list;
+        match Kind::of(object)? {
+            Kind::Elf32Little => elf::lay_out::<ElfHeader32<LittleEndian>>(object, entries),
+            Kind::Elf32Big => elf::lay_out::<ElfHeader32<BigEndian>>(object, entries),
+            Kind::Elf64Little => elf::lay_out::<ElfHeader64<LittleEndian>>(object, entries),
+            Kind::Elf64Big => elf::lay_out::<ElfHeader64<BigEndian>>(object, entries),
+            Kind::Coff => coff::lay_out(object, entries),
+        }
+    }
+
+    fn from_pieces(before: Pieces<'a>, entries: &[Entry<'_>], after: Pieces<'a>) -> Option<Self> {
+        let sizes = entries.iter().map(|entry| entry.size).collect::<Vec<_>>();
+        let mut total_size = before.len()?.checked_add(after.len()?)?;
+        for &size in &sizes {
+            total_size = total_size.checked_add(size)?;
+        }
+        Some(ObjectBundle { before, sizes, after, total_size })
+    }
+
+    /// Size of the result in bytes.
+    #[must_use]
+    pub fn total_size(&self) -> u64 {
+        self.total_size
+    }
+
+    /// Where the contents of the new sections lie in the result, in order.
+    pub fn contents_ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        let mut end = self.before.0.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        self.sizes.iter().map(move |size| {
+            let start = end;
+            end = start.saturating_add(*size);
+            start..end
+        })
+    }
+
+    /// The result in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`EmbedError::EntryCount`] and [`EmbedError::EntrySize`] when the contents are not those laid out, and
+    /// [`EmbedError::OutOfMemory`].
+    pub fn to_vec(&self, contents: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, EmbedError> {
+        if contents.len() != self.sizes.len() {
+            let (expected, found) = (self.sizes.len(), contents.len());
+            return Err(EmbedError::EntryCount { expected, found });
+        }
+        for (index, (&expected, contents)) in self.sizes.iter().zip(contents).enumerate() {
+            let found = contents.as_ref().len() as u64;
+            if found != expected {
+                return Err(EmbedError::EntrySize { index, expected, found });
+            }
+        }
+        let mut bytes = with_capacity(self.total_size)?;
+        for piece in &self.before.0 {
+            bytes.extend_from_slice(piece);
+        }
+        for contents in contents {
+            bytes.extend_from_slice(contents.as_ref());
+        }
+        for piece in &self.after.0 {
+            bytes.extend_from_slice(piece);
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the result. The contents are read once, in order, and never held in memory as a whole.
+    ///
+    /// # Errors
+    ///
+    /// What reading and writing returns, and [`io::ErrorKind::InvalidInput`] with [`EmbedError::EntryCount`] or
+    /// [`EmbedError::EntrySize`] inside when the contents are not those laid out. By then a part of the result
+    /// is written.
+    pub fn write_to<R: Read>(
+        &self,
+        mut writer: impl Write,
+        contents: impl IntoIterator<Item = R>,
+    ) -> io::Result<()> {
+        let invalid = |error: EmbedError| io::Error::new(io::ErrorKind::InvalidInput, error);
+        for piece in &self.before.0 {
+            writer.write_all(piece)?;
+        }
+        let mut contents = contents.into_iter();
+        for (index, &expected) in self.sizes.iter().enumerate() {
+            let Some(mut reader) = contents.next() else {
+                let expected = self.sizes.len();
+                return Err(invalid(EmbedError::EntryCount { expected, found: index }));
+            };
+            let found = io::copy(&mut reader.by_ref().take(expected), &mut writer)?;
+            // One more byte tells contents that are too long.
+            let found = found.saturating_add(io::copy(&mut reader.take(1), &mut io::sink())?);
+            if found != expected {
+                return Err(invalid(EmbedError::EntrySize { index, expected, found }));
+            }
+        }
+        if contents.next().is_some() {
+            let expected = self.sizes.len();
+            let found = expected.saturating_add(1);
+            return Err(invalid(EmbedError::EntryCount { expected, found }));
+        }
+        for piece in &self.after.0 {
+            writer.write_all(piece)?;
+        }
+        Ok(())
+    }
+
+    /// Whether these are the bytes of `object`, whatever the contents of the new sections.
+    fn is_layout_of(&self, object: &[u8]) -> bool {
+        let mut rest = object;
+        let mut starts_with = |pieces: &Pieces<'_>| {
+            pieces.0.iter().all(|piece| match rest.strip_prefix(&**piece) {
+                Some(after) => {
+                    rest = after;
+                    true
+                }
+                None => false,
+            })
+        };
+        if self.total_size != object.len() as u64 || !starts_with(&self.before) {
+            return false;
+        }
+        let contents = self.sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size));
+        let contents = contents.and_then(|len| usize::try_from(len).ok());
+        let Some(after) = contents.and_then(|len| rest.get(len..)) else { return false };
+        let mut rest = after;
+        for piece in &self.after.0 {
+            match rest.strip_prefix(&**piece) {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        rest.is_empty()
+    }
+}
+
+/// Sizes instead of the bytes.
+impl fmt::Debug for ObjectBundle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectBundle")
+            .field("sizes", &self.sizes)
+            .field("total_size", &self.total_size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The host object of a bundle in the object form: `object` without the sections whose names start with
+/// `__CLANG_OFFLOAD_BUNDLE__`.
+///
+/// What [`ObjectBundle`] added is taken off again, and the very bytes that the object had come back; so does
+/// an object without such sections. From other objects the sections are removed as `llvm-objcopy` 22 does it,
+/// and with it `clang-offload-bundler --unbundle`. ELF: what is left moves together in the order it lies in, string
+/// tables are built anew, and section indices are changed everywhere; for objects that clang compiled this gives
+/// back what it wrote, with one exception: empty sections where a string table starts get another file offset. COFF:
+/// headers and contents are cut out and the rest stays as it is, names in the string table included.
+///
+/// ```
+/// assert!(fat_object::remove_bundle_sections(b"!<arch>\n").is_err());
+/// ```
+///
+/// # Errors
+///
+/// [`EmbedError::StillReferenced`] when something in the object needs one of the sections, and those of
+/// [`ObjectBundle::new`] for files that are no objects or damaged.
+pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
+    let mut rest = Cow::Borrowed(object);
+    for _ in 0..MAX_UNDO {
+        let before = match Kind::of(&rest)? {
+            Kind::Elf32Little => elf::undo::<ElfHeader32<LittleEndian>>(&rest),
+            Kind::Elf32Big => elf::undo::<ElfHeader32<BigEndian>>(&rest),
+            Kind::Elf64Little => elf::undo::<ElfHeader64<LittleEndian>>(&rest),
+            Kind::Elf64Big => elf::undo::<ElfHeader64<BigEndian>>(&rest),
+            Kind::Coff => coff::undo(&rest),
+        };
+        match before {
+            Some(before) => rest = Cow::Owned(before),
+            None => break,
+        }
+    }
+    let removed = match Kind::of(&rest)? {
+        Kind::Elf32Little => elf_remove::remove::<ElfHeader32<LittleEndian>>(&rest),
+        Kind::Elf32Big => elf_remove::remove::<ElfHeader32<BigEndian>>(&rest),
+        Kind::Elf64Little => elf_remove::remove::<ElfHeader64<LittleEndian>>(&rest),
+        Kind::Elf64Big => elf_remove::remove::<ElfHeader64<BigEndian>>(&rest),
+        Kind::Coff => coff_remove::remove(&rest),
+    }?;
+    Ok(removed.map_or(rest, Cow::Owned))
+}
+
+/// An empty vector with room for `size` bytes.
+fn with_capacity(size: u64) -> Result<Vec<u8>, EmbedError> {
+    let mut bytes = Vec::new();
+    match usize::try_from(size).map(|size| bytes.try_reserve_exact(size)) {
+        Ok(Ok(())) => Ok(bytes),
+        _ => Err(EmbedError::OutOfMemory { size }),
+    }
+}
+
+/// The string that starts at `offset` of a table, without its zero.
+fn string_at(table: &[u8], offset: u64) -> Option<&[u8]> {
+    let rest = table.get(usize::try_from(offset).ok()?..)?;
+    let end = rest.iter().position(|&b| b == 0)?;
+    rest.get(..end)
+}
