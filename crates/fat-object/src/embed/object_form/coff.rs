@@ -51,17 +51,26 @@ impl<'a> Coff<'a> {
 
     /// Name of a section, as it stands in its header or in the string table.
     pub(super) fn name<'s>(&'s self, section: &'s CoffSection) -> Option<&'s [u8]> {
-        let offset = match section.name {
-            [b'/', b'/', ref digits @ ..] => {
-                digits.iter().try_fold(0_u64, |value, &digit| Some(value * 64 + base64(digit)?))?
-            }
-            [b'/', ref digits @ ..] => {
-                let digits = digits.split(|&b| b == 0).next()?;
-                std::str::from_utf8(digits).ok()?.parse::<u64>().ok()?
-            }
-            ref name => return name.split(|&b| b == 0).next(),
-        };
-        string_at(self.tables.strings, offset.checked_sub(STRING_SIZE_LEN)?)
+        match name_offset(section) {
+            Some(offset) => string_at(self.tables.strings, offset?.checked_sub(STRING_SIZE_LEN)?),
+            None => section.name.split(|&b| b == 0).next(),
+        }
+    }
+}
+
+/// Where in the string table the name of a section is, if it is there; no offset when it cannot be read.
+#[allow(clippy::option_option, reason = "elsewhere, or nowhere")]
+pub(super) fn name_offset(section: &CoffSection) -> Option<Option<u64>> {
+    match section.name {
+        [b'/', b'/', ref digits @ ..] => {
+            Some(digits.iter().try_fold(0_u64, |value, &digit| Some(value * 64 + base64(digit)?)))
+        }
+        [b'/', ref digits @ ..] => {
+            let digits = digits.split(|&b| b == 0).next();
+            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+            Some(digits.and_then(|digits| digits.parse::<u64>().ok()))
+        }
+        _ => None,
     }
 }
 

@@ -5,12 +5,15 @@ use std::ops::Range;
 use zerocopy::little_endian::{I16, I32, U16, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::super::coff::{FORMAT, Header, SECTION_HEADER_LEN, too_large};
+use super::super::coff::{
+    FORMAT, Header, SECTION_HEADER_LEN, STRING_SIZE_LEN, long_name, too_large,
+};
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::slice;
 use super::super::wire::CoffSection;
-use super::coff::Coff;
-use super::{PREFIX, with_capacity};
+use super::coff::{Coff, name_offset};
+use super::strings::Strings;
+use super::{MAX_SHARED, PREFIX, string_at, with_capacity};
 
 const IMAGE_SCN_CNT_UNINITIALIZED_DATA: u32 = 0x0000_0080;
 const IMAGE_SYM_CLASS_STATIC: u8 = 3;
@@ -72,7 +75,8 @@ pub(super) fn remove(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
             return Err(EmbedError::StillReferenced { format: FORMAT, section: number, by });
         }
     }
-    let symbols = symbols(object, &coff, &numbers)?;
+    let mut symbols = symbols(object, &coff, &numbers)?;
+    let strings = rebuild_strings(&coff, &mut kept, &mut symbols);
 
     let cuts = cuts(&coff, &kept, &numbers);
     for section in &mut kept {
@@ -97,7 +101,14 @@ pub(super) fn remove(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
     }
     bytes.extend_from_slice(slice(object, at..coff.tables.start).unwrap_or_default());
     bytes.extend_from_slice(&symbols);
-    let rest = coff.tables.strings_at..object.len() as u64;
+    let from = match strings {
+        Some(strings) => {
+            bytes.extend_from_slice(&strings);
+            coff.tables.end
+        }
+        None => coff.tables.strings_at,
+    };
+    let rest = from..object.len() as u64;
     bytes.extend_from_slice(slice(object, rest).unwrap_or_default());
     Ok(Some(bytes))
 }
@@ -214,6 +225,74 @@ fn symbols(object: &[u8], coff: &Coff<'_>, numbers: &[Option<u64>]) -> Result<Ve
         of_section = class == IMAGE_SYM_CLASS_STATIC && defined > 0;
     }
     Ok(table)
+}
+
+/// The string table, with its size, without the names of removed sections. `None` when it is not built anew.
+fn rebuild_strings<'s>(
+    coff: &Coff<'s>,
+    kept: &mut [CoffSection],
+    symbols: &mut [u8],
+) -> Option<Vec<u8>> {
+    let old = Some(coff.tables.strings).filter(|old| !old.is_empty())?;
+    let string = |offset: u64| string_at(old, offset.checked_sub(STRING_SIZE_LEN)?);
+    let mut budget = (old.len() as u64).saturating_mul(MAX_SHARED);
+    let mut checked = |string: Option<&'s [u8]>| {
+        let counted = (string?.len() as u64).saturating_sub(MAX_SHARED);
+        budget = budget.checked_sub(counted)?;
+        string
+    };
+    // Names of sections come first, where few digits do for their offsets, and share nothing with the others.
+    let mut of_sections = Strings::default();
+    for section in &*kept {
+        if let Some(offset) = name_offset(section) {
+            of_sections.add(checked(string(offset?))?);
+        }
+    }
+    let of_sections = of_sections.build(&[0; 4])?;
+    let mut others = Strings::default();
+    let record_len = if matches!(coff.header, Header::Big(_)) { 20 } else { 18 };
+    for symbol in long_named(symbols, record_len) {
+        let name = checked(string(u32::from_le_bytes(*symbol).into()))?;
+        if of_sections.offset(name).is_none() {
+            others.add(name);
+        }
+    }
+    let others = others.build(&of_sections.bytes)?;
+
+    let mut names = Vec::with_capacity(kept.len());
+    for section in &*kept {
+        names.push(match name_offset(section) {
+            Some(offset) => long_name(of_sections.offset(string(offset?)?)?.into())?,
+            None => section.name,
+        });
+    }
+    let mut bytes = others.bytes.clone();
+    let size = u32::try_from(bytes.len()).ok()?;
+    bytes.get_mut(..4)?.copy_from_slice(&size.to_le_bytes());
+    // All names are there: from here on nothing fails.
+    for symbol in long_named(symbols, record_len) {
+        let name = string(u32::from_le_bytes(*symbol).into())?;
+        *symbol = of_sections.offset(name).or_else(|| others.offset(name))?.to_le_bytes();
+    }
+    for (section, name) in kept.iter_mut().zip(names) {
+        section.name = name;
+    }
+    Some(bytes)
+}
+
+/// Where the names in the string table are given, of symbols that have theirs there.
+fn long_named(symbols: &mut [u8], record_len: usize) -> impl Iterator<Item = &mut [u8; 4]> {
+    let mut auxiliary = 0_u8;
+    symbols.chunks_exact_mut(record_len).filter_map(move |symbol| {
+        if auxiliary > 0 {
+            auxiliary -= 1;
+            return None;
+        }
+        auxiliary = symbol.last().copied().unwrap_or(0);
+        let (zeros, rest) = symbol.split_first_chunk_mut::<4>()?;
+        let (offset, _) = rest.split_first_chunk_mut::<4>()?;
+        (*zeros == [0; 4] && *offset != [0; 4]).then_some(offset)
+    })
 }
 
 /// The section that an auxiliary symbol of a section associates with it.

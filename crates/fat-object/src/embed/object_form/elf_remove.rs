@@ -14,7 +14,7 @@ use super::super::error::{EmbedError, ObjectPart};
 use super::super::slice;
 use super::super::wire::{ElfHeader, ElfSection, ElfSectionHeader, ElfSymbol};
 use super::strings::{Strings, Table};
-use super::{PREFIX, string_at, with_capacity};
+use super::{MAX_SHARED, PREFIX, string_at, with_capacity};
 
 const EM_MIPS: u16 = 8;
 const SHT_SYMTAB: u32 = 2;
@@ -30,9 +30,6 @@ const SHF_INFO_LINK: u64 = 0x40;
 const LOCAL_SECTION_SYMBOL: u8 = 3;
 /// What a result may have more than twice the object: alignments that the object kept fit by far.
 const SLACK: u64 = 0x1_0000;
-/// How many bytes the names may have for each byte of their table, and each name without counting. Many that
-/// are the ends of one long string would take long to sort.
-const MAX_SHARED: u64 = 64;
 
 /// A section with what it will hold.
 struct Part<'a> {
@@ -355,7 +352,7 @@ fn rebuild<H: ElfHeader>(
             add(symbol.name())?;
         }
     }
-    let built = strings.build()?;
+    let built = strings.build(b"\0")?;
     let lookup = |built: &Table<'_>, name: u32| built.offset(string_at(&old, name.into())?);
     for part in &mut *parts {
         if names {

@@ -23,6 +23,10 @@ const PREFIX: &[u8] = bundle_format::MAGIC_TEXT.as_bytes();
 /// made for it must not keep its reader busy.
 const MAX_UNDO: usize = 64;
 
+/// How many bytes names may have for each byte of the table that holds them before it is not built anew, and
+/// each name without counting. Many that are the ends of one long string would take long to sort.
+const MAX_SHARED: u64 = 64;
+
 /// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
 pub const HOST_PLACEHOLDER: &[u8] = &[0];
 
