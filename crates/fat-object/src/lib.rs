@@ -65,6 +65,9 @@
 //! section that clang makes of `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds them when it
 //! links. Nothing is recompiled, and everything else in the object stays what it was.
 //!
+//! [`ObjectBundle`] adds the entries of a bundle in the object form, one section each, as
+//! `clang-offload-bundler --type=o` does; [`remove_bundle_sections`] gives the host object back.
+//!
 //! # Bounds
 //!
 //! Memory is bounded by the input's size (headers, one compressed bundle as stored) plus

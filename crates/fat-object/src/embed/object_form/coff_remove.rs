@@ -94,10 +94,9 @@ pub(super) fn remove(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
     bytes.extend_from_slice(kept.as_bytes());
     let mut at = coff.headers_end;
     for (cut, _) in &cuts.0 {
-        if cut.start >= at {
-            bytes.extend_from_slice(slice(object, at..cut.start).unwrap_or_default());
-            at = cut.end;
-        }
+        // The first starts in the section headers.
+        bytes.extend_from_slice(slice(object, at..cut.start).unwrap_or_default());
+        at = cut.end;
     }
     bytes.extend_from_slice(slice(object, at..coff.tables.start).unwrap_or_default());
     bytes.extend_from_slice(&symbols);

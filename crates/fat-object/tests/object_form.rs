@@ -1,0 +1,663 @@
+//! Bundles in the object form: added to objects, found, taken off again, and removed from what is damaged.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "a panic is how a test says no"
+)]
+
+use std::borrow::Cow;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use fat_object::{
+    EmbedError, Finding, HOST_PLACEHOLDER, Image, ImageFormat, ObjectBundle, ObjectPart, Options,
+    Visitor, remove_bundle_sections, walk,
+};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
+const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+";
+
+fn data(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn add(object: &[u8], entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let sizes = entries.iter().map(|(id, bytes)| (*id, bytes.len() as u64)).collect::<Vec<_>>();
+    let contents = entries.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>();
+    let bundle = ObjectBundle::new(object, &sizes).unwrap();
+    let result = bundle.to_vec(&contents).unwrap();
+    assert_eq!(result.len() as u64, bundle.total_size());
+    for (range, contents) in bundle.contents_ranges().zip(&contents) {
+        assert!(result[range.start as usize..range.end as usize] == **contents);
+    }
+    let mut written = Vec::new();
+    bundle.write_to(&mut written, contents).unwrap();
+    assert!(written == result);
+    result
+}
+
+fn entries() -> [(&'static str, &'static [u8]); 3] {
+    [(HOST, HOST_PLACEHOLDER), (GFX906, b"first image"), (GFX90A, b"")]
+}
+
+/// Adds [`entries`] in several forms, and takes them off again.
+fn there_and_back(object: &[u8]) {
+    let [host, first, empty] = entries();
+    for list in [&[][..], &[host], &[empty], &[host, first, empty], &[empty, first, first, host]] {
+        let added = add(object, list);
+        assert!(*remove_bundle_sections(&added).unwrap() == *object, "{list:?}");
+        let twice = add(&added, list);
+        assert!(*remove_bundle_sections(&twice).unwrap() == *object, "{list:?}");
+    }
+}
+
+#[derive(Default)]
+struct Images(Vec<(String, Option<ImageFormat>, Vec<u8>)>);
+
+impl Visitor for Images {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        image.reader().read_to_end(&mut bytes)?;
+        self.0.push((image.id().unwrap().to_owned(), Some(image.format()), bytes));
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        panic!("{finding}");
+    }
+}
+
+/// Name, contents, flags, alignment and relocations of every section.
+fn sections(bytes: &[u8]) -> Vec<String> {
+    let file = object::File::parse(bytes).unwrap();
+    let line = |section: object::Section<'_, '_>| {
+        format!(
+            "{} {:?} {} {:?} {:?}",
+            section.name().unwrap(),
+            section.flags(),
+            section.align(),
+            section.relocations().collect::<Vec<_>>(),
+            section.data().unwrap(),
+        )
+    };
+    file.sections().map(line).collect()
+}
+
+/// Name of every symbol and of its section.
+fn symbols(bytes: &[u8]) -> Vec<String> {
+    let file = object::File::parse(bytes).unwrap();
+    let line = |symbol: object::Symbol<'_, '_>| {
+        let index = symbol.section_index();
+        let section = index.map(|index| file.section_by_index(index).unwrap());
+        let section = section.map(|section| section.name().unwrap().to_owned());
+        format!("{:?} {section:?} {:#x} {:?}", symbol.name(), symbol.address(), symbol.scope())
+    };
+    file.symbols().map(line).collect()
+}
+
+const OBJECTS: [&str; 4] = ["host.o", "hip.o", "hip-packager.o", "hip.obj"];
+
+#[test]
+fn real_objects_get_the_sections_and_give_them_back() {
+    for name in OBJECTS {
+        let object = data(name);
+        there_and_back(&object);
+        let added = add(&object, &entries());
+        let (old, new) = (sections(&object), sections(&added));
+        let names = new[old.len()..].iter().map(|line| line.split(' ').next().unwrap());
+        let expected = [HOST, GFX906, GFX90A].map(|id| format!("__CLANG_OFFLOAD_BUNDLE__{id}"));
+        assert_eq!(names.collect::<Vec<_>>(), expected, "{name}");
+        // The table of names grows where it is a section, in ELF.
+        for (before, after) in old.iter().zip(&new) {
+            assert!(after == before || before.starts_with(".strtab"), "{name}: {before} {after}");
+        }
+        assert_eq!(symbols(&object), symbols(&added), "{name}");
+    }
+}
+
+#[test]
+fn the_walker_finds_what_was_added() {
+    for name in ["host.o", "cpu.obj"] {
+        let object = if name == "host.o" { data(name) } else { coff() };
+        let added = add(&object, &[(HOST, HOST_PLACEHOLDER), (GFX906, b"image"), (GFX90A, b"x")]);
+        let mut images = Images::default();
+        walk(&mut Cursor::new(&added), &Options::default(), &mut images).unwrap();
+        let found = images.0.iter().map(|(id, _, bytes)| (&**id, &**bytes)).collect::<Vec<_>>();
+        assert_eq!(found, [(HOST, HOST_PLACEHOLDER), (GFX906, b"image"), (GFX90A, b"x")]);
+        assert_eq!(images.0[0].1, Some(ImageFormat::HostPlaceholder), "{name}");
+    }
+}
+
+#[test]
+fn elf_sections_are_those_of_the_bundler() {
+    for object in [data("host.o"), elf(false, false).build(), elf(true, true).build()] {
+        let added = add(&object, &entries());
+        let file = object::File::parse(&*added).unwrap();
+        let new = file.sections().filter(|s| s.name().unwrap().starts_with("__CLANG_"));
+        let mut count = 0;
+        for section in new {
+            let object::SectionFlags::Elf { sh_type, sh_flags, .. } = section.flags() else {
+                panic!()
+            };
+            assert_eq!((sh_type.0, sh_flags.0, section.align()), (1, 0x8000_0000, 1));
+            count += 1;
+        }
+        assert_eq!(count, 3);
+        // Every byte but the place of the section headers and their number.
+        let header = if added[4] == 1 { 52 } else { 64 };
+        assert!(added[header..object.len()] == object[header..]);
+    }
+}
+
+#[test]
+fn coff_sections_are_those_of_the_bundler() {
+    let object = coff();
+    let added = add(&object, &entries());
+    // VirtualSize, VirtualAddress, SizeOfRawData, PointerToRawData and Characteristics of the three.
+    let contents_at = (object.len() - 18 * 3 - 4 - 13 + 3 * 40) as u32;
+    for (number, expected) in [
+        [1, 0, 1, contents_at, 0x4000_0800],
+        [11, 1, 11, contents_at + 1, 0x4000_0800],
+        [0, 12, 0, 0, 0x4000_0800],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let header = &added[20 + (2 + number) * 40..][..40];
+        let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
+        assert_eq!([8, 12, 16, 20, 36].map(word), *expected, "{number}");
+    }
+}
+
+/// A section of an object built by hand.
+#[derive(Clone)]
+struct Section {
+    name: &'static str,
+    kind: u32,
+    contents: Vec<u8>,
+    link: u32,
+    info: u32,
+}
+
+/// An ELF object built by hand; the string table with all names comes last.
+#[derive(Clone)]
+struct Elf {
+    wide: bool,
+    big: bool,
+    sections: Vec<Section>,
+    symbol_names: &'static [&'static str],
+    extended: bool,
+    table_first: bool,
+    trailing: Vec<u8>,
+}
+
+const PROGBITS: u32 = 1;
+const SYMTAB: u32 = 2;
+const RELA: u32 = 4;
+const GROUP: u32 = 17;
+const SYMTAB_SHNDX: u32 = 18;
+
+fn progbits(name: &'static str, contents: &[u8]) -> Section {
+    Section { name, kind: PROGBITS, contents: contents.to_vec(), link: 0, info: 0 }
+}
+
+fn elf(wide: bool, big: bool) -> Elf {
+    Elf {
+        wide,
+        big,
+        sections: vec![progbits(".data", b"DATA!")],
+        symbol_names: &[],
+        extended: false,
+        table_first: false,
+        trailing: Vec::new(),
+    }
+}
+
+impl Elf {
+    fn half(&self, n: u16) -> Vec<u8> {
+        if self.big { n.to_be_bytes().to_vec() } else { n.to_le_bytes().to_vec() }
+    }
+
+    fn word(&self, n: u32) -> Vec<u8> {
+        if self.big { n.to_be_bytes().to_vec() } else { n.to_le_bytes().to_vec() }
+    }
+
+    fn long(&self, n: u64) -> Vec<u8> {
+        match (self.wide, self.big) {
+            (true, true) => n.to_be_bytes().to_vec(),
+            (true, false) => n.to_le_bytes().to_vec(),
+            (false, _) => self.word(n as u32),
+        }
+    }
+
+    fn words(&self, words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|&word| self.word(word)).collect()
+    }
+
+    fn name(&self, name: &str) -> u32 {
+        let names = self.names();
+        let name = [name.as_bytes(), b"\0"].concat();
+        names.windows(name.len()).position(|window| window == name).unwrap() as u32
+    }
+
+    fn names(&self) -> Vec<u8> {
+        let mut names = b"\0.strtab\0".to_vec();
+        for name in self.sections.iter().map(|s| s.name).chain(self.symbol_names.iter().copied()) {
+            names.extend([name.as_bytes(), b"\0"].concat());
+        }
+        names
+    }
+
+    fn symbol(&self, name: &str, info: u8, section: u16, value: u64) -> Vec<u8> {
+        let name = self.word(if name.is_empty() { 0 } else { self.name(name) });
+        let rest = [vec![info, 0], self.half(section)].concat();
+        let numbers = [self.long(value), self.long(0)].concat();
+        if self.wide { [name, rest, numbers].concat() } else { [name, numbers, rest].concat() }
+    }
+
+    fn rela(&self, symbol: u64) -> Vec<u8> {
+        let info = if self.wide { symbol << 32 | 1 } else { symbol << 8 | 1 };
+        [self.long(0), self.long(info), self.long(0)].concat()
+    }
+
+    fn build(&self) -> Vec<u8> {
+        let (header_len, entry_len) = if self.wide { (64, 64) } else { (52, 40) };
+        let count = self.sections.len() + 2;
+        let mut body = Vec::new();
+        let start = if self.table_first { header_len + count * entry_len } else { header_len };
+        let header = |fields: [u32; 2], at: usize, size: usize, rest: [u32; 2], entry: usize| {
+            let align = u64::from(fields[1] != 0);
+            [
+                self.words(&fields),
+                self.long(0),
+                self.long(0),
+                self.long(at as u64),
+                self.long(size as u64),
+                self.words(&rest),
+                self.long(align),
+                self.long(entry as u64),
+            ]
+            .concat()
+        };
+        let names = self.names();
+        let null = if self.extended { (count, count as u32 - 1) } else { (0, 0) };
+        let mut table = header([0, 0], 0, null.0, [null.1, 0], 0);
+        let mut known = ("", 0);
+        for section in &self.sections {
+            let entry = match (section.kind, self.wide) {
+                (SYMTAB, true) | (RELA, true) => 24,
+                (SYMTAB, false) => 16,
+                (RELA, false) => 12,
+                _ => 0,
+            };
+            let (at, size) = (start + body.len(), section.contents.len());
+            if known.0 != section.name {
+                known = (section.name, self.name(section.name));
+            }
+            let fields = [known.1, section.kind];
+            table.extend(header(fields, at, size, [section.link, section.info], entry));
+            body.extend(&section.contents);
+        }
+        table.extend(header([1, 3], start + body.len(), names.len(), [0, 0], 0));
+        body.extend(names);
+        if !self.table_first {
+            let padded = (start + body.len()).next_multiple_of(8) - start;
+            body.resize(padded, 0);
+        }
+        let table_at = if self.table_first { header_len } else { start + body.len() };
+        let numbers = if self.extended { [0, 0xffff] } else { [count as u16, count as u16 - 1] };
+        let mut file =
+            [0x7f, b'E', b'L', b'F', 1 + u8::from(self.wide), 1 + u8::from(self.big), 1].to_vec();
+        file.resize(16, 0);
+        file.extend([self.half(1), self.half(62), self.word(1)].concat());
+        file.extend(
+            [self.long(0), self.long(0), self.long(table_at as u64), self.word(0)].concat(),
+        );
+        file.extend([header_len as u16, 0, 0, entry_len as u16].map(|n| self.half(n)).concat());
+        file.extend(numbers.map(|n| self.half(n)).concat());
+        assert_eq!(file.len(), header_len);
+        for part in if self.table_first { [table, body] } else { [body, table] } {
+            file.extend(part);
+        }
+        file.extend(&self.trailing);
+        file
+    }
+}
+
+fn all_elf() -> impl Iterator<Item = Elf> {
+    [(false, false), (false, true), (true, false), (true, true)]
+        .into_iter()
+        .map(|(wide, big)| elf(wide, big))
+}
+
+#[test]
+fn every_form_of_elf_comes_back() {
+    for mut form in all_elf() {
+        for (extended, table_first, trailing) in [
+            (false, false, &b""[..]),
+            (true, false, b""),
+            (false, true, b""),
+            (true, true, b"signature"),
+            (false, false, &[0; 100]),
+        ] {
+            (form.extended, form.table_first) = (extended, table_first);
+            form.trailing = trailing.to_vec();
+            there_and_back(&form.build());
+        }
+    }
+}
+
+#[test]
+fn as_many_sections_as_the_elf_header_can_count() {
+    let mut form = elf(true, false);
+    form.sections = vec![progbits(".data", b""); 0xfefa];
+    for _ in 0..4 {
+        let object = form.build();
+        let added = add(&object, &entries()[..2]);
+        let file = object::File::parse(&*added).unwrap();
+        assert_eq!(file.sections().count(), form.sections.len() + 3);
+        assert!(*remove_bundle_sections(&added).unwrap() == *object);
+        form.sections.push(progbits(".data", b""));
+    }
+}
+
+/// A COFF object with two sections, the second with a long name, and three symbols, two of it.
+fn coff() -> Vec<u8> {
+    let mut object = [0x64, 0x86, 2, 0, 0, 0, 0, 0].to_vec();
+    object.extend(112u32.to_le_bytes()); // after headers and contents
+    object.extend([3, 0, 0, 0, 0, 0, 0, 0]);
+    for (name, size, at) in [(b".data\0\0\0", 5u32, 100u32), (b"/4\0\0\0\0\0\0", 7, 105)] {
+        object.extend(name);
+        object.extend([0, 0, size, at, 0, 0, 0, 0x4030_0040].map(u32::to_le_bytes).concat());
+    }
+    object.extend(b"DATA!second!");
+    for (name, section, class, auxiliary) in [(b"first\0\0\0", 1, 2, 0), (b"assoc\0\0\0", 2, 3, 1)]
+    {
+        object.extend(name);
+        object.extend([0, 0, 0, 0, section, 0, 0, 0, class, auxiliary]);
+    }
+    object.extend([7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 5, 0, 0, 0]); // with section 1
+    object.extend(17u32.to_le_bytes());
+    object.extend(b"longer_name!\0");
+    object
+}
+
+#[test]
+fn every_form_of_coff_comes_back() {
+    let object = coff();
+    there_and_back(&object);
+    there_and_back(&[&object[..], b"trailing"].concat());
+    // No string table; one without strings, whose size some tools leave 0.
+    let mut short = object[..112 + 54].to_vec();
+    short[60..68].copy_from_slice(b".text\0\0\0");
+    there_and_back(&short);
+    for size in [0u32, 4] {
+        there_and_back(&[&short[..], &size.to_le_bytes()].concat());
+        there_and_back(&[&short[..], &size.to_le_bytes(), b"\0\0"].concat());
+    }
+    // No symbol table, and an empty one.
+    let mut none = short[..112].to_vec();
+    none[12..16].copy_from_slice(&[0; 4]);
+    for at in [0u32, 112] {
+        none[8..12].copy_from_slice(&at.to_le_bytes());
+        there_and_back(&none);
+        there_and_back(&[&none[..], b"abcd"].concat()[..112 + if at == 0 { 4 } else { 0 }]);
+    }
+    // Empty sections that point anywhere: into the headers, at ends, and far away.
+    for at in [1u32, 99, 100, 101, 112, 166, 183, 184, 10_000, 0x7fff_ffff] {
+        let mut empty = object.clone();
+        empty[36..40].copy_from_slice(&[0; 4]);
+        empty[40..44].copy_from_slice(&at.to_le_bytes());
+        there_and_back(&empty);
+    }
+}
+
+#[test]
+fn objects_without_such_sections_stay() {
+    for name in OBJECTS {
+        let object = data(name);
+        assert!(
+            matches!(remove_bundle_sections(&object), Ok(Cow::Borrowed(bytes)) if bytes == object)
+        );
+    }
+}
+
+/// An ELF object with everything that numbers sections, and bundle sections among the others.
+fn interleaved(form: Elf) -> Elf {
+    let mut form = form;
+    form.symbol_names = &["function", "object", "extra.data"];
+    form.sections = [
+        "__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-", // 1
+        ".group",
+        ".text",
+        "__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx906", // 4
+        ".rela.text",
+        ".data",
+        ".symtab",
+        ".symtab_shndx",
+    ]
+    .map(|name| progbits(name, b"contents"))
+    .to_vec();
+    let symbols = [
+        form.symbol("", 0, 0, 0),
+        form.symbol("", 3, 4, 0), // of a section that goes
+        form.symbol("", 3, 3, 0),
+        form.symbol("function", 0x12, 3, 1),
+        form.symbol("object", 0x11, 0xffff, 2), // its section is in .symtab_shndx
+        form.symbol("extra.data", 0x11, 0xfff1, 3), // absolute
+    ]
+    .concat();
+    let mut set = |index: usize, kind, contents, link, info| {
+        let section = &mut form.sections[index - 1];
+        (section.kind, section.contents) = (kind, contents);
+        (section.link, section.info) = (link, info);
+    };
+    let base = elf(form.wide, form.big);
+    set(2, GROUP, base.words(&[1, 3, 5]), 7, 3);
+    set(5, RELA, base.rela(2), 7, 3);
+    set(7, SYMTAB, symbols, 9, 3);
+    set(8, SYMTAB_SHNDX, base.words(&[0, 0, 0, 0, 6, 0]), 7, 0);
+    form
+}
+
+#[test]
+fn section_numbers_follow() {
+    for form in all_elf() {
+        let form = interleaved(form);
+        let object = form.build();
+        let result = remove_bundle_sections(&object).unwrap();
+        let file = object::File::parse(&*result).unwrap();
+        let names = file.sections().map(|s| s.name().unwrap().to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            names,
+            [".group", ".text", ".rela.text", ".data", ".symtab", ".symtab_shndx", ".strtab"]
+        );
+        let mut expected = symbols(&object);
+        let gone = expected.iter_mut().find(|line| line.contains("__CLANG_")).unwrap();
+        let mut found = symbols(&result);
+        // What is left of the symbol of a section that is gone has no section.
+        let index = found.iter().position(|line| line.contains("None 0x0")).unwrap();
+        found.remove(index);
+        gone.clear();
+        expected.retain(|line| !line.is_empty());
+        assert_eq!(found, expected);
+        let data = |name: &str| file.section_by_name(name).unwrap().data().unwrap().to_vec();
+        assert_eq!(data(".group"), form.words(&[1, 2, 3]));
+        assert_eq!(data(".symtab_shndx"), form.words(&[0, 0, 0, 0, 4, 0]));
+        assert_eq!(data(".rela.text"), form.rela(2));
+        assert_eq!(data(".data"), b"contents");
+        let relocated = file.section_by_name(".text").unwrap();
+        assert_eq!(relocated.relocations().count(), 1);
+        assert!(!data(".strtab").windows(9).any(|window| window == b"__CLANG_O"));
+        // The table of names is sorted from the end: names that others end with are in those.
+        assert!(data(".strtab").windows(11).any(|window| window == b"extra.data\0"));
+        assert!(!data(".strtab").windows(7).any(|window| window == b"\0.data\0"));
+        assert!(matches!(remove_bundle_sections(&result), Ok(Cow::Borrowed(_))));
+        there_and_back(&result);
+        // On top of such an object, what was added is taken off first.
+        let added = add(&object, &entries());
+        assert!(*remove_bundle_sections(&added).unwrap() == *result);
+    }
+}
+
+fn refused(change: impl Fn(&mut Elf)) -> EmbedError {
+    let mut form = interleaved(elf(true, false));
+    change(&mut form);
+    let error = remove_bundle_sections(&form.build()).unwrap_err();
+    let message = error.to_string();
+    assert!(!message.contains('\n') && message.len() < 150, "{message}");
+    error
+}
+
+fn referenced(section: u64, by: u64) -> EmbedError {
+    EmbedError::StillReferenced { format: "ELF", section, by: ObjectPart::Section(by) }
+}
+
+#[test]
+fn sections_in_use_are_not_removed() {
+    let base = elf(true, false);
+    let error = refused(|form| form.sections[4].info = 1);
+    assert_eq!(error, referenced(1, 5));
+    assert_eq!(
+        error.to_string(),
+        "cannot remove section 1 of the ELF object: section 5 refers to it"
+    );
+    assert_eq!(refused(|form| form.sections[5].link = 4), referenced(4, 6));
+    let in_group = refused(|form| form.sections[1].contents = base.words(&[1, 3, 4]));
+    assert_eq!(in_group, referenced(4, 2));
+    // Of the section symbol.
+    assert_eq!(refused(|form| form.sections[4].contents = base.rela(1)), referenced(4, 5));
+    // A symbol with a name.
+    let named = refused(|form| {
+        let symbol = form.symbol("function", 0x12, 4, 1);
+        form.sections[6].contents[72..96].copy_from_slice(&symbol);
+    });
+    assert_eq!(named, referenced(4, 7));
+    let far = refused(|form| form.sections[7].contents = base.words(&[0, 0, 0, 0, 4, 0]));
+    assert_eq!(far, referenced(4, 8));
+    let odd = refused(|form| form.sections[6].contents.truncate(100));
+    assert!(matches!(odd, EmbedError::Field { field: "sh_size", .. }), "{odd}");
+}
+
+#[test]
+fn coff_sections_in_use_are_not_removed_and_numbers_follow() {
+    // Renamed, the sections are a bundle's.
+    let mut object = coff();
+    object.extend([0; 32]);
+    let name = b"__CLANG_OFFLOAD_BUNDLE__x\0";
+    let strings = 112 + 54;
+    object[strings..strings + 4].copy_from_slice(&(4 + 26u32).to_le_bytes());
+    object[strings + 4..strings + 30].copy_from_slice(name);
+    let error = remove_bundle_sections(&object).unwrap_err();
+    let by = ObjectPart::SymbolTable;
+    assert_eq!(error, EmbedError::StillReferenced { format: "COFF", section: 2, by });
+    // The first instead, which the second one is associated with.
+    object.copy_within(60..68, 20);
+    object[60..68].copy_from_slice(b".text\0\0\0");
+    object[112 + 12] = 0; // `first` is undefined now
+    let error = remove_bundle_sections(&object).unwrap_err();
+    assert_eq!(error, EmbedError::StillReferenced { format: "COFF", section: 1, by });
+    object[112 + 36 + 14] = 2;
+    let result = remove_bundle_sections(&object).unwrap();
+    let file = object::File::parse(&*result).unwrap();
+    assert_eq!(file.sections().count(), 1);
+    assert_eq!(file.section_by_name(".text").unwrap().data().unwrap(), b"second!");
+    assert_eq!(
+        symbols(&result)[1].split(' ').next_back(),
+        symbols(&object)[1].split(' ').next_back()
+    );
+    assert!(symbols(&result)[1].contains("\".text\""));
+}
+
+#[test]
+fn contents_must_be_those_laid_out() {
+    let object = data("host.o");
+    let bundle = ObjectBundle::new(&object, &[(HOST, 1), (GFX906, 100)]).unwrap();
+    let inner = |error: io::Error| {
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        *error.into_inner().unwrap().downcast::<EmbedError>().unwrap()
+    };
+    for (len, found) in [(99, 99), (101, 101), (5000, 101)] {
+        let contents = [vec![0], vec![1; len]];
+        let error = bundle.write_to(io::sink(), contents.iter().map(|c| &**c)).unwrap_err();
+        assert_eq!(inner(error), EmbedError::EntrySize { index: 1, expected: 100, found });
+        let error = bundle.to_vec(&contents).unwrap_err();
+        assert_eq!(error, EmbedError::EntrySize { index: 1, expected: 100, found: len as u64 });
+    }
+    for count in [0, 1, 3, 9] {
+        let mut contents = vec![vec![1; 100]; count];
+        if let Some(first) = contents.first_mut() {
+            first.truncate(1);
+        }
+        let error = bundle.to_vec(&contents).unwrap_err();
+        assert_eq!(error, EmbedError::EntryCount { expected: 2, found: count });
+        let error = bundle.write_to(io::sink(), contents.iter().map(|c| &**c)).unwrap_err();
+        assert_eq!(inner(error), EmbedError::EntryCount { expected: 2, found: count.min(3) });
+    }
+}
+
+#[test]
+fn what_cannot_be_laid_out() {
+    let object = data("host.o");
+    let error = ObjectBundle::new(&object, &[(HOST, 1), ("hip\0", 1)]).unwrap_err();
+    assert_eq!(error, EmbedError::EntryId { index: 1, offset: 3 });
+    for (object, sizes) in [
+        (object, [u64::MAX, 1]),
+        (elf(false, false).build(), [u64::from(u32::MAX), 1]),
+        (coff(), [u64::from(u32::MAX) - 10, 1]),
+        (coff(), [1 << 31, 1 << 31]),
+    ] {
+        let error = ObjectBundle::new(&object, &[(HOST, sizes[0]), (GFX906, sizes[1])]);
+        assert!(matches!(error.unwrap_err(), EmbedError::TooLarge { .. }));
+    }
+    let many = vec![("x", 0); 0xff00];
+    let error = ObjectBundle::new(&coff(), &many).unwrap_err();
+    assert_eq!(error, EmbedError::TooManySections { format: "COFF", found: 2, limit: 0xfeff });
+}
+
+#[test]
+fn other_files_are_refused() {
+    for (name, error) in [
+        ("hip-two-units.so", EmbedError::ElfType { found: 3 }),
+        ("hip.dll", EmbedError::PeImage),
+        ("hip-macos.o", EmbedError::Unsupported { format: ImageFormat::MachO }),
+        ("libhip.a", EmbedError::Unsupported { format: ImageFormat::Archive }),
+        ("hip.hipfb", EmbedError::Unsupported { format: ImageFormat::Bundle }),
+    ] {
+        assert_eq!(ObjectBundle::new(&data(name), &[(HOST, 1)]).unwrap_err(), error, "{name}");
+        assert_eq!(remove_bundle_sections(&data(name)).unwrap_err(), error, "{name}");
+    }
+}
+
+#[test]
+fn damaged_objects_never_panic() {
+    let mut samples = vec![add(&coff(), &entries())];
+    for form in all_elf() {
+        samples.push(add(&form.build(), &entries()));
+        samples.push(interleaved(form).build());
+    }
+    for sample in samples {
+        for len in 0..sample.len() {
+            let _ = ObjectBundle::new(&sample[..len], &[(HOST, 1)]);
+            let _ = remove_bundle_sections(&sample[..len]);
+        }
+        let mut changed = sample.clone();
+        for at in 0..sample.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff, sample[at] ^ 1, sample[at].wrapping_add(1)] {
+                changed[at] = value;
+                if let Ok(bundle) = ObjectBundle::new(&changed, &[(HOST, 1)]) {
+                    let added = bundle.to_vec(&[HOST_PLACEHOLDER]).unwrap();
+                    // Whatever it is, what was added comes off.
+                    let expected = remove_bundle_sections(&changed);
+                    assert!(remove_bundle_sections(&added) == expected, "{at:#x}: {value:#x}");
+                }
+            }
+            changed[at] = sample[at];
+        }
+    }
+}
