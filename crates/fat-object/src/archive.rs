@@ -58,7 +58,12 @@ impl Walker<'_> {
         name: &[u8],
         text: String,
     ) -> io::Result<()> {
-        let mut reader = match self.visitor.open_thin_member(name) {
+        // A thin archive could name itself: one level is all that `ar` writes.
+        let opened = match source.origin() {
+            Origin::ThinMember => Err(io::Error::other("a thin archive in a thin archive")),
+            _ => self.visitor.open_thin_member(name),
+        };
+        let mut reader = match opened {
             Ok(reader) => reader,
             Err(error) => {
                 return self.finding(

@@ -4,7 +4,7 @@ use std::io::{self, Cursor};
 use std::ops::Range;
 
 use bundle_format::{EntryId, binary::Bundle, text::TextBundle};
-use offload_binary::OffloadBinary;
+use offload_binary::{MAX_STRING_BYTES, OffloadBinary};
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::error::Error;
@@ -156,7 +156,16 @@ impl Walker<'_> {
         let end = start + binary.size();
         let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
         self.within(source, segment, &(start..end), None, |walker, source| {
+            // Strings may share bytes; copies of them must not add up to a multiple of the package.
+            let mut budget = MAX_STRING_BYTES;
             for entry in binary.entries() {
+                for (key, value) in entry.strings() {
+                    budget = budget.saturating_sub(key.len() as u64 + value.len() as u64);
+                }
+                if budget == 0 {
+                    let error = offload_binary::Error::TooManyStringBytes;
+                    return walker.finding(source, start, error.into());
+                }
                 let kind = match entry.offload_kind() {
                     offload_binary::OffloadKind::NONE => None,
                     kind => Some(match kind.name() {

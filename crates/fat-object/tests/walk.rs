@@ -640,3 +640,33 @@ fn damage_everywhere() {
         }
     }
 }
+
+/// Opens the archive again for every member that it names.
+struct NamesItself(Vec<u8>, usize, usize);
+
+impl Visitor for NamesItself {
+    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+        Ok(())
+    }
+    fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+        self.2 += 1;
+        Ok(())
+    }
+    fn open_thin_member(&mut self, _: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        self.1 += 1;
+        Ok(Box::new(Cursor::new(self.0.clone())))
+    }
+}
+
+#[test]
+fn a_thin_archive_that_names_itself_ends() {
+    let mut bytes = b"!<thin>\n".to_vec();
+    for _ in 0..2 {
+        let (name, zero) = ("a.a/", 0);
+        bytes
+            .extend(format!("{name:<16}{zero:<12}{zero:<6}{zero:<6}644     128       `\n").bytes());
+    }
+    let mut visitor = NamesItself(bytes.clone(), 0, 0);
+    walk(&mut Cursor::new(bytes), &Options::default(), &mut visitor).unwrap();
+    assert_eq!((visitor.1, visitor.2), (2, 4));
+}
