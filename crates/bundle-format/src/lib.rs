@@ -60,6 +60,7 @@ mod composition;
 mod entry_id;
 mod error;
 mod layout;
+mod select;
 pub mod text;
 mod wire;
 
@@ -68,6 +69,7 @@ pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
 pub use error::Error;
 pub use layout::Layout;
+pub use select::Request;
 pub use text::TextBundle;
 
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and

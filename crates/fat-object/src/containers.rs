@@ -9,7 +9,7 @@ use target_id::{OffloadKind, Target, Triple};
 
 use crate::error::Error;
 use crate::image_format::ImageFormat;
-use crate::model::{Compression, ContainerKind, Description, PackageEntry, Segment};
+use crate::model::{BundleForm, Compression, ContainerKind, Description, PackageEntry, Segment};
 use crate::nv_fatbin::{self, EntryKind};
 use crate::source::{Origin, Source};
 use crate::walker::{Walker, read_prefix};
@@ -37,7 +37,8 @@ impl Walker<'_> {
             walker.composition(source, start, &ids)?;
             for (entry, id) in bundle.entries().zip(ids) {
                 let offset = start + entry.offset();
-                let description = described_by_id(container, id, entry.offset());
+                let description =
+                    described_by_id(container, BundleForm::Binary, id, entry.offset());
                 walker.image(source, &(offset..offset + entry.size()), &description)?;
             }
             Ok(())
@@ -57,13 +58,14 @@ impl Walker<'_> {
             Err(error) => return self.finding(source, window.start, error.into()),
         };
         let container = self.bundle_container();
+        let form = BundleForm::Text(bundle.leader());
         let segment = Segment::new(ContainerKind::Bundle, "0");
         self.within(source, segment, window, None, |walker, source| {
             let ids: Vec<_> = bundle.entries().map(|entry| lossy(entry.id())).collect();
             walker.composition(source, window.start, &ids)?;
             for (entry, id) in bundle.entries().zip(ids) {
                 let offset = window.start + entry.offset();
-                let description = described_by_id(container, id, entry.offset());
+                let description = described_by_id(container, form, id, entry.offset());
                 walker.image(
                     source,
                     &(offset..offset + entry.content().len() as u64),
@@ -189,6 +191,8 @@ impl Walker<'_> {
                     }),
                     format: None,
                     compression: None,
+                    form: None,
+                    object: None,
                 };
                 let offset = start + entry.image_offset();
                 walker.image(source, &(offset..offset + entry.image_size()), &description)?;
@@ -242,6 +246,8 @@ impl Walker<'_> {
                         stored_size: entry.stored_size,
                         uncompressed_size,
                     }),
+                    form: None,
+                    object: None,
                 };
                 let offset_in_source = start + entry.offset;
                 walker.image(
@@ -296,6 +302,7 @@ pub(crate) fn starts_sound_container(
 /// The description of an image that a bundle entry ID names.
 pub(crate) fn described_by_id(
     container: ContainerKind,
+    form: BundleForm,
     id: String,
     offset_in_container: u64,
 ) -> Description {
@@ -311,6 +318,8 @@ pub(crate) fn described_by_id(
         package: None,
         format: None,
         compression: None,
+        form: Some(form),
+        object: None,
     }
 }
 

@@ -12,7 +12,7 @@ use object::{Endianness, Object, ObjectSection, elf};
 use crate::containers::{described_by_id, lossy, starts_sound_container};
 use crate::error::Error;
 use crate::image_format::ImageFormat;
-use crate::model::{ContainerKind, Segment};
+use crate::model::{BundleForm, ContainerKind, Segment};
 use crate::source::{HeaderReader, Source};
 use crate::walker::Walker;
 
@@ -93,7 +93,7 @@ impl Walker<'_> {
             }
             let segment = Segment::new(ContainerKind::Section, section.name);
             self.within(source, segment, &inner, None, |walker, source| match id {
-                Some(id) => walker.section_entry(source, &inner, id),
+                Some(id) => walker.section_entry(source, window, &inner, id),
                 None => walker.sequence(source, &inner),
             })?;
         }
@@ -104,11 +104,14 @@ impl Walker<'_> {
     fn section_entry(
         &mut self,
         source: &mut Source<'_>,
+        object: &Range<u64>,
         window: &Range<u64>,
         id: String,
     ) -> io::Result<()> {
         self.composition(source, window.start, std::slice::from_ref(&id))?;
-        let mut description = described_by_id(ContainerKind::Section, id, 0);
+        let form = BundleForm::Section;
+        let mut description = described_by_id(ContainerKind::Section, form, id, 0);
+        description.object = Some(object.clone());
         // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
         let is_host = description.target.kind() == Some(&target_id::OffloadKind::Host);
         if is_host && source.peek(window, 2)? == [0] {

@@ -97,8 +97,8 @@ pub use embed::{
 pub use error::Error;
 pub use image_format::ImageFormat;
 pub use model::{
-    Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry, Segment,
-    Severity, Visitor,
+    BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,
+    Segment, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use source::ReadSeek;

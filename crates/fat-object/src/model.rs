@@ -244,6 +244,22 @@ pub(crate) struct Description {
     pub(crate) format: Option<ImageFormat>,
     /// Set where the image itself is compressed.
     pub(crate) compression: Option<Compression>,
+    /// Set where the image is an entry of a bundle.
+    pub(crate) form: Option<BundleForm>,
+    /// Where the object file lies whose section the image is, for [`BundleForm::Section`].
+    pub(crate) object: Option<Range<u64>>,
+}
+
+/// How an entry of a bundle is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BundleForm {
+    /// In a binary bundle.
+    Binary,
+    /// Between comment lines, behind this leader.
+    Text(bundle_format::text::Leader),
+    /// As a section of the host's object file.
+    Section,
 }
 
 /// One device image (or the host's part of a bundle).
@@ -286,6 +302,20 @@ impl Image<'_, '_> {
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         self.description.id.as_deref()
+    }
+
+    /// How the bundle stores it; `None` outside bundles.
+    #[must_use]
+    pub fn bundle_form(&self) -> Option<BundleForm> {
+        self.description.form
+    }
+
+    /// Reads the object file whose section the image is, for [`BundleForm::Section`]; `None` for others.
+    /// [`remove_bundle_sections`](crate::remove_bundle_sections) makes the host object of it, for which a
+    /// [placeholder](ImageFormat::HostPlaceholder) stands. Errors are those of [`reader`](Image::reader).
+    pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {
+        let window = self.description.object.clone()?;
+        Some(SourceReader::new(self.source, window))
     }
 
     /// What the packager binary that holds it records; `None` outside packager binaries.

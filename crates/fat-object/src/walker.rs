@@ -24,11 +24,13 @@ pub struct Options {
     /// Whether compressed bundles are opened. Without, they are passed over, as is what follows one of version 1,
     /// whose end only decompression shows. Default: yes.
     pub decompress: bool,
+    /// Whether images that can hold further images are looked into: host objects, bundles in bundles. Default: yes.
+    pub enter_images: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { max_decompressed: 2 << 30, max_depth: 32, decompress: true }
+        Options { max_decompressed: 2 << 30, max_depth: 32, decompress: true, enter_images: true }
     }
 }
 
@@ -219,7 +221,7 @@ impl Walker<'_> {
         // Bitcode for a device embeds nothing, and there can be much of it.
         let is_host = description.target.kind() == Some(&OffloadKind::Host);
         let may_hold = format.may_hold_images() || (format == ImageFormat::Bitcode && is_host);
-        if !may_hold || description.compression.is_some() {
+        if !may_hold || description.compression.is_some() || !self.options.enter_images {
             return Ok(());
         }
         let name = description.id.clone().unwrap_or_else(|| index.to_string());
