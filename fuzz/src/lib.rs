@@ -9,6 +9,7 @@ pub mod bundles;
 pub mod compressed;
 pub mod ids;
 pub mod model;
+pub mod objects;
 pub mod packages;
 pub mod walks;
 
@@ -74,6 +75,11 @@ mod tests {
     fn compressed_samples() {
         over_samples(compressed::check_header);
         over_samples(compressed::check);
+    }
+
+    #[test]
+    fn object_samples() {
+        over_samples(objects::check);
     }
 
     #[test]

@@ -661,3 +661,20 @@ fn damaged_objects_never_panic() {
         }
     }
 }
+
+#[test]
+fn coff_relocations_in_the_headers_are_refused() {
+    // The number of these relocations lies in the file header, which adding sections changes.
+    let mut object = vec![0; 60];
+    object[..4].copy_from_slice(&[0x64, 0x86, 1, 0]);
+    object[44..48].copy_from_slice(&8_u32.to_le_bytes()); // PointerToRelocations
+    object[52..54].fill(0xff); // NumberOfRelocations
+    object[56..60].copy_from_slice(&0x0100_0000_u32.to_le_bytes()); // IMAGE_SCN_LNK_NRELOC_OVFL
+    let error = EmbedError::Overlap {
+        part: ObjectPart::Relocations(1),
+        start: 8,
+        end: 18,
+        other: ObjectPart::SectionHeaders,
+    };
+    assert_eq!(ObjectBundle::new(&object, &[(HOST, 1)]).unwrap_err(), error);
+}
