@@ -210,11 +210,31 @@ pub enum Error {
         end: String,
     },
 
-    /// There is an end marker without a start marker. So would look the form of the first
-    /// proposal of text bundles, with one marker behind each entry, which no tool ever wrote.
+    /// There is an end marker without a start marker. Without any start marker, the text may be
+    /// of the form that [`EndMarkedBundle`](crate::text::EndMarkedBundle) reads.
     #[error("text bundle has an end marker at {offset:#x} without a start marker")]
     EndWithoutStart {
         /// Where the line of the marker starts.
+        offset: u64,
+    },
+
+    /// No line is a marker of a text bundle with end markers only.
+    #[error("text bundle has no line \"<comment> {}\"", crate::text::END)]
+    NoEndMarkers,
+
+    /// A text bundle that should have end markers only has a start marker: it is of today's form.
+    #[error("text bundle with end markers only has a start marker at {offset:#x}")]
+    StartMarker {
+        /// Where the line of the marker starts.
+        offset: u64,
+    },
+
+    /// In a text bundle with end markers only, something follows the last marker.
+    #[error("text bundle entry {entry} at {offset:#x} lies behind the last end marker")]
+    ContentWithoutEnd {
+        /// Which entry it would be.
+        entry: u64,
+        /// Where it starts.
         offset: u64,
     },
 

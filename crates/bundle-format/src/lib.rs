@@ -17,7 +17,9 @@
 //!     ---- code objects, with zeros in between as alignment demands ----
 //! ```
 //!
-//! And the text one, where code objects lie between comment lines: see [`TextBundle`].
+//! And the text one, where code objects lie between comment lines: see [`TextBundle`]. An older
+//! text form, with a comment line behind each code object only, is read but never written: see
+//! [`text::EndMarkedBundle`].
 //!
 //! Start with [`Bundle::parse`] to read one binary bundle, with [`binary::bundles`] for several
 //! one after the other, with [`TextBundle::parse`] for text, with [`Layout::new`] and

@@ -1,5 +1,7 @@
 //! The text layout: code objects between comment lines.
 
+mod end_marked;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,11 +12,13 @@ use memchr::{memchr, memmem};
 use crate::error::Error;
 use crate::to_u64;
 
+pub use end_marked::{EndMarkedBundle, TAIL_LEN, ends_in_marker};
+
 /// What follows the comment leader and a space on a line that starts an entry. Another space
 /// and the bundle entry ID follow.
 pub(crate) const START: &str = "__CLANG_OFFLOAD_BUNDLE____START__";
 /// The same on a line that ends an entry.
-const END: &str = "__CLANG_OFFLOAD_BUNDLE____END__";
+pub(crate) const END: &str = "__CLANG_OFFLOAD_BUNDLE____END__";
 /// What every marker line has behind its comment leader.
 const COMMON: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____";
 
