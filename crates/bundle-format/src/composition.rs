@@ -69,6 +69,12 @@ impl CompositionFinding {
             Self::Duplicate { second, .. } | Self::FeatureInOneOnly { second, .. } => *second,
         }
     }
+
+    /// Whether an ID by itself is at fault: no matter where any text may be one.
+    #[must_use]
+    pub fn is_about_one_id(&self) -> bool {
+        matches!(self, Self::InvalidId { .. } | Self::InvalidTargetId { .. })
+    }
 }
 
 impl fmt::Display for CompositionFinding {

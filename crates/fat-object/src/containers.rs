@@ -3,7 +3,8 @@
 use std::io::{self, Cursor};
 use std::ops::Range;
 
-use bundle_format::{EntryId, binary::Bundle, text::TextBundle};
+use bundle_format::text::{EndMarkedBundle, Entry, TAIL_LEN, TextBundle, ends_in_marker};
+use bundle_format::{EntryId, binary::Bundle};
 use offload_binary::{MAX_STRING_BYTES, OffloadBinary};
 use target_id::{OffloadKind, Target, Triple};
 
@@ -53,24 +54,59 @@ impl Walker<'_> {
         window: &Range<u64>,
     ) -> io::Result<()> {
         let bytes = source.read_range(window)?;
-        let bundle = match TextBundle::parse(&bytes) {
-            Ok(bundle) => bundle,
-            Err(error) => return self.finding(source, window.start, error.into()),
-        };
+        match TextBundle::parse(&bytes) {
+            Ok(bundle) => {
+                let form = BundleForm::Text(bundle.leader());
+                self.text_entries(source, window, form, bundle.entries())
+            }
+            Err(error) => self.finding(source, window.start, error.into()),
+        }
+    }
+
+    /// A text whose last line is a marker is of the first proposal's form, or a text bundle like any other with
+    /// something in front of its first marker.
+    pub(crate) fn text_ending_in_marker(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+    ) -> io::Result<()> {
+        let bytes = source.read_range(window)?;
+        match EndMarkedBundle::parse(&bytes) {
+            Ok(bundle) => {
+                let form = BundleForm::EndMarkers(bundle.leader());
+                self.text_entries(source, window, form, bundle.entries())
+            }
+            Err(bundle_format::Error::StartMarker { .. }) => {
+                drop(bytes);
+                self.text_bundle(source, window)
+            }
+            Err(error) => self.finding(source, window.start, error.into()),
+        }
+    }
+
+    fn text_entries<'e>(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        form: BundleForm,
+        entries: impl Iterator<Item = &'e Entry<'e>> + Clone,
+    ) -> io::Result<()> {
         let container = self.bundle_container();
-        let form = BundleForm::Text(bundle.leader());
         let segment = Segment::new(ContainerKind::Bundle, "0");
         self.within(source, segment, window, None, |walker, source| {
-            let ids: Vec<_> = bundle.entries().map(|entry| lossy(entry.id())).collect();
-            walker.composition(source, window.start, &ids)?;
-            for (entry, id) in bundle.entries().zip(ids) {
+            let ids: Vec<_> = entries.clone().map(|entry| lossy(entry.id())).collect();
+            for finding in bundle_format::composition(ids.iter().map(String::as_str)) {
+                // The proposal leaves it to the user what an ID is.
+                let any_id = matches!(form, BundleForm::EndMarkers(_));
+                if !(any_id && finding.is_about_one_id()) {
+                    walker.finding(source, window.start, Error::Composition(finding))?;
+                }
+            }
+            for (entry, id) in entries.zip(ids) {
                 let offset = window.start + entry.offset();
+                let range = offset..offset + entry.content().len() as u64;
                 let description = described_by_id(container, form, id, entry.offset());
-                walker.image(
-                    source,
-                    &(offset..offset + entry.content().len() as u64),
-                    &description,
-                )?;
+                walker.image(source, &range, &description)?;
             }
             Ok(())
         })
@@ -297,6 +333,20 @@ pub(crate) fn starts_sound_container(
         ImageFormat::Fatbinary => nv_fatbin::parse_header(&head, available).is_ok(),
         _ => false,
     })
+}
+
+/// Whether the window holds a text, of which `head` is the start, whose last line is the marker of a text bundle.
+/// Costs one reading of a few kilobytes, whatever the window holds.
+pub(crate) fn is_text_ending_in_marker(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+) -> io::Result<bool> {
+    if head.contains(&0) {
+        return Ok(false);
+    }
+    let start = window.end.saturating_sub(TAIL_LEN as u64).max(window.start);
+    Ok(ends_in_marker(&source.read_range(&(start..window.end))?))
 }
 
 /// The description of an image that a bundle entry ID names.

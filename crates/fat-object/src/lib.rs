@@ -23,6 +23,7 @@
 //! | COFF, PE, Mach-O (thin and universal) | the same by name and contents |
 //! | LLVM bitcode, raw or in its wrapper, for the host | globals that the named metadata `llvm.embedded.objects` lists with the section `.llvm.offloading` |
 //! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
+//! | text whose last line is the marker of a text bundle | the form of the first proposal of bundles; text bundles with other text in front |
 //! | files and sections of containers | bundles (binary, text), compressed bundles, packages, NVIDIA fatbinaries: concatenated, zero-padded |
 //!
 //! ```

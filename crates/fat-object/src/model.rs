@@ -258,6 +258,9 @@ pub enum BundleForm {
     Binary,
     /// Between comment lines, behind this leader.
     Text(bundle_format::text::Leader),
+    /// In front of a comment line, behind this leader: the text form of the first proposal, which no release of
+    /// LLVM reads.
+    EndMarkers(bundle_format::text::Leader),
     /// As a section of the host's object file.
     Section,
 }

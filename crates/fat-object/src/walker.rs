@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use target_id::OffloadKind;
 
+use crate::containers::is_text_ending_in_marker;
 use crate::error::Error;
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{
@@ -109,6 +110,13 @@ impl Walker<'_> {
                 if format.may_hold_images() =>
             {
                 self.host_file(source, window)?;
+            }
+            // Last, because it costs another reading. Code for a GPU may stand first in such a text.
+            ImageFormat::Unknown | ImageFormat::Ptx
+                if is_text_ending_in_marker(source, window, &head)? =>
+            {
+                self.text_ending_in_marker(source, window)?;
+                return Ok(ImageFormat::Bundle);
             }
             _ => {}
         }
