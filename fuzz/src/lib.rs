@@ -69,6 +69,7 @@ mod tests {
     fn bundle_samples() {
         over_samples(bundles::check_binary);
         over_samples(bundles::check_text);
+        over_samples(bundles::check_end_marked);
     }
 
     #[test]

@@ -11,13 +11,14 @@ use crate::{Outcome, input, report, style};
 
 /// Write device images into files, under safe generated names
 ///
-/// Every image that --target and --index choose is written, and one line is printed for each. All files appear
+/// Every image that --target, --id and --index choose is written, and one line is printed for each. All files appear
 /// together when the input was read to its end without error; a malformed input writes nothing. Empty images
 /// and the bundler's host placeholders are only written when --index asks for them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   offload extract libfoo.so                              all images, into this directory
   offload extract libfoo.so --target gfx90a -o images    what a gfx90a can load, into images/
+  offload extract old.s --id 'my gpu' --stdout           by the very text of the bundle entry ID
   offload extract libfoo.so --index 3 --stdout | llvm-objdump -d -
 
 Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the
@@ -147,12 +148,11 @@ struct Extractor<'a> {
 impl Extractor<'_> {
     fn chooses(&self, image: &Image<'_, '_>) -> bool {
         if !self.args.index.is_empty() {
-            return self.args.index.contains(&image.index())
-                && self.args.selection.includes(image.target());
+            return self.args.index.contains(&image.index()) && self.args.selection.includes(image);
         }
         let substance =
             !matches!(image.format(), ImageFormat::Empty | ImageFormat::HostPlaceholder);
-        substance && self.args.selection.includes(image.target())
+        substance && self.args.selection.includes(image)
     }
 }
 

@@ -141,7 +141,7 @@ fn complain(
 /// Why a listing is empty.
 fn nothing(summary: &Summary, selection: &Selection) -> String {
     if summary.images > 0 && !selection.is_everything() {
-        return format!("none of its {} images serves the given target", summary.images);
+        return format!("none of its {} images {}", summary.images, selection.condition());
     }
     match summary.format {
         ImageFormat::Empty => "the file is empty".to_owned(),
@@ -202,7 +202,7 @@ impl Visitor for Listing<'_> {
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if self.selection.includes(image.target()) {
+        if self.selection.includes(image) {
             self.items.push(Item::image(self.depth, Row::new(&self.file, image)));
         }
         Ok(())

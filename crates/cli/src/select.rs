@@ -1,7 +1,9 @@
-//! `--target ID`: which images a user means.
+//! `--target ID`, `--id ID`: which images a user means.
 
 use bundle_format::EntryId;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use fat_object::Image;
 use target_id::{Target, compatible};
 
 /// A full bundle entry ID or a plain target ID.
@@ -36,18 +38,36 @@ pub(crate) struct Selection {
     /// gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they cover.
     #[arg(long = "target", value_name = "ID", value_parser = Request::parse)]
     requests: Vec<Request>,
+    /// Only images whose bundle entry ID is exactly this text, whatever it is. Repeatable; with --target, images
+    /// that either of them means.
+    #[arg(long = "id", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    ids: Vec<String>,
 }
 
 impl Selection {
-    /// Whether an image for `target` is meant.
-    pub(crate) fn includes(&self, target: &Target) -> bool {
-        self.requests.is_empty()
+    /// Whether an image is meant.
+    pub(crate) fn includes(&self, image: &Image<'_, '_>) -> bool {
+        self.includes_target(image.target(), image.id())
+    }
+
+    fn includes_target(&self, target: &Target, id: Option<&str>) -> bool {
+        self.is_everything()
             || self.requests.iter().any(|request| compatible(target, &request.0).is_compatible())
+            || id.is_some_and(|id| self.ids.iter().any(|wanted| wanted == id))
+    }
+
+    /// What an image does that is meant.
+    pub(crate) fn condition(&self) -> &'static str {
+        match (&self.requests[..], &self.ids[..]) {
+            (_, []) => "serves the given target",
+            ([], _) => "has the given ID",
+            _ => "serves the given target or has the given ID",
+        }
     }
 
     /// Whether every image is meant.
     pub(crate) fn is_everything(&self) -> bool {
-        self.requests.is_empty()
+        self.requests.is_empty() && self.ids.is_empty()
     }
 }
 
@@ -62,8 +82,9 @@ mod tests {
     use super::*;
 
     fn selects(request: &str, id: &str) -> bool {
-        let selection = Selection { requests: vec![Request::parse(request).unwrap()] };
-        selection.includes(&EntryId::parse(id).unwrap().target())
+        let requests = vec![Request::parse(request).unwrap()];
+        let selection = Selection { requests, ids: Vec::new() };
+        selection.includes_target(&EntryId::parse(id).unwrap().target(), Some(id))
     }
 
     #[test]
@@ -81,6 +102,24 @@ mod tests {
         assert!(selects("hip-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
         assert!(!selects("openmp-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
         assert!(selects("host-x86_64-unknown-linux-gnu", "host-x86_64-unknown-linux-gnu-"));
+    }
+
+    #[test]
+    fn ids_match_as_text() {
+        let id = "hip-amdgcn-amd-amdhsa--gfx90a:xnack";
+        let target = EntryId::parse(id).unwrap().target();
+        let selects = |ids: &[&str], requests: &[&str]| {
+            let ids = ids.iter().map(ToString::to_string).collect();
+            let requests = requests.iter().map(|request| Request::parse(request).unwrap());
+            let selection = Selection { requests: requests.collect(), ids };
+            assert_eq!(selection.includes_target(&target, None), selection.is_everything());
+            selection.includes_target(&target, Some(id))
+        };
+        assert!(selects(&[], &[]));
+        assert!(selects(&["other", id], &[]));
+        assert!(selects(&[id], &["gfx906"]));
+        assert!(!selects(&["hip-amdgcn-amd-amdhsa--gfx90a", "gfx90a:xnack", &id[1..]], &[]));
+        assert!(!selects(&["other"], &["gfx906"]));
     }
 
     #[test]

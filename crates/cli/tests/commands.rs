@@ -120,10 +120,71 @@ fn ls_selects_by_compatibility() {
     assert_eq!(targets("openmp-amdgcn-amd-amdhsa--gfx1100"), Vec::<String>::new());
 }
 
+/// The bytes of a bundle in each of its forms. IDs that are nobody's syntax are rare, not lost.
+#[test]
+fn free_form_ids_are_listed_chosen_and_warned_about() {
+    let place = tempfile::tempdir().unwrap();
+    let ids = ["host-x86_64-unknown-linux-gnu-", "my gpu", "../2"];
+    let text = |with_start: bool| -> String {
+        ids.iter()
+            .map(|id| {
+                let start = format!("\n# __CLANG_OFFLOAD_BUNDLE____START__ {id}\n");
+                let start = if with_start { &start } else { "" };
+                format!("{start}{id}\n# __CLANG_OFFLOAD_BUNDLE____END__ {id}\n")
+            })
+            .collect()
+    };
+    let header: usize = 32 + ids.iter().map(|id| 24 + id.len()).sum::<usize>();
+    let mut at = header as u64;
+    let entries = ids.map(|id| {
+        let entry = (id, at, id.len() as u64);
+        at += id.len() as u64;
+        entry
+    });
+    let host = fs::read(data("host.o")).unwrap();
+    let sizes = ids.map(|id| (id, id.len() as u64));
+    let contents = ids.map(str::as_bytes);
+    let object = fat_object::ObjectBundle::new(&host, &sizes).unwrap().to_vec(&contents).unwrap();
+    for (name, bytes, warnings) in [
+        ("binary.bc", bundle(&entries, ids.concat().as_bytes()), 2),
+        ("today.s", text(true).into_bytes(), 2),
+        // There any text is an ID.
+        ("proposal.s", text(false).into_bytes(), 0),
+        ("object.o", object, 2),
+    ] {
+        let file = write(&place, name, &bytes);
+        let run = |args: &[&str]| offload(args.iter().map(OsStr::new).chain([file.as_os_str()]));
+        let listed = run(&["ls", "--json"]);
+        assert!(listed.status.success(), "{name}: {}", stderr(&listed));
+        assert_eq!(stderr(&listed).matches("offload: warning: ").count(), warnings, "{name}");
+        let rows: Vec<Row> = serde_json::from_slice(&listed.stdout).unwrap();
+        let listed: Vec<_> = rows.iter().map(|row| row.id.as_deref().unwrap()).collect();
+        assert_eq!(listed, ids, "{name}");
+        assert_eq!(rows[1].target.as_deref(), Some("my gpu"), "{name}");
+        for id in ids {
+            let extracted = run(&["extract", "--stdout", "--id", id]);
+            assert!(extracted.status.success(), "{name}: {}", stderr(&extracted));
+            assert_eq!(stdout(&extracted).trim_end(), id, "{name}");
+        }
+        let none = run(&["ls", "--id", "my"]);
+        assert!(stderr(&none).contains("none of its 3 images has the given ID"), "{name}");
+        // Nothing written outside of the directory, whatever the ID.
+        let out = tempfile::tempdir_in(place.path()).unwrap();
+        let output = out.path().join("images");
+        let extracted = run(&["extract", "--id", "../2", "-o", output.to_str().unwrap()]);
+        assert!(extracted.status.success(), "{name}: {}", stderr(&extracted));
+        assert_eq!((names_in(out.path()).len(), names_in(&output).len()), (1, 1), "{name}");
+        let verified = run(&["verify"]);
+        assert_eq!(verified.status.code(), Some(i32::from(warnings > 0)), "{name}");
+        assert_eq!(stdout(&verified).matches("bundle entry ID").count(), warnings, "{name}");
+    }
+}
+
 #[test]
 fn wrong_usage_exits_with_2() {
     for args in [
         &["ls"][..],
+        &["ls", "--id", "", "x"],
         &["ls", "--target", "gfx90a:nonsense+", "x"],
         &["ls", "--tree", "--json", "x"],
         &["nothing"],

@@ -104,7 +104,8 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
             What::Container(text) => writeln!(out, "{}", style::printable(text))?,
             What::Image(row) => {
                 let parts = [row.kind.as_deref(), row.triple.as_deref()];
-                let what = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+                let what: String =
+                    parts.into_iter().flatten().flat_map(|part| [part, " "]).collect();
                 let what = style::printable(&what);
                 let target = or_dash(row.target.as_deref());
                 let target = style::printable(&target);
@@ -112,7 +113,7 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
                 let index = row.index;
                 writeln!(
                     out,
-                    "{COLUMN}#{index}{COLUMN:#} {what} {TARGET}{target}{TARGET:#}  {format}, {size}"
+                    "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  {format}, {size}"
                 )?;
             }
         }
