@@ -134,9 +134,20 @@ impl<'a> EntryId<'a> {
         self.with_target_id(self.target_id)
     }
 
-    /// As [`standardized`](Self::standardized), with the target ID in its canonical form, too:
-    /// primary name of the processor, features in alphabetical order. A target ID that cannot
-    /// be read, such as one spelled as in code object V2 or V3, is kept as it is.
+    /// The ID to write into a bundle: as [`standardized`](Self::standardized), with the target
+    /// ID in its canonical form, too: primary name of the processor, features in alphabetical
+    /// order.
+    ///
+    /// The Clang Offload Bundler documentation has tools write this form and read any.
+    /// clang-offload-bundler 22 writes features in the order in which they were typed, and
+    /// nothing for alternative names of processors (`tahiti`). A target ID that cannot be read,
+    /// such as one spelled as in code object V2 or V3, is kept as it is.
+    ///
+    /// ```
+    /// let id = bundle_format::EntryId::parse("hip-amdgcn-amd-amdhsa-gfx90a:xnack+:sramecc-")?;
+    /// assert_eq!(id.canonical(), "hip-amdgcn-amd-amdhsa--gfx90a:sramecc-:xnack+");
+    /// # Ok::<(), bundle_format::Error>(())
+    /// ```
     #[must_use]
     pub fn canonical(&self) -> String {
         match self.target().target_id() {
