@@ -90,7 +90,7 @@ mod nv_fatbin;
 mod source;
 mod walker;
 
-pub use bitcode::Error as BitcodeError;
+pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use embed::{
     EmbedError, Embedding, HOST_PLACEHOLDER, ObjectBundle, ObjectPart, embed,
     remove_bundle_sections,

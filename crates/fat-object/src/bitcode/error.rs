@@ -109,7 +109,7 @@ pub enum Error {
         /// Where reading it stopped.
         offset: u64,
     },
-    /// A record that the search for device code needs lacks operands, or has the wrong ones.
+    /// A record that is needed lacks operands, or has the wrong ones.
     #[error("bitcode record of code {code} before byte {offset:#x} is no {expected}")]
     Record {
         /// Where reading it stopped.
@@ -126,6 +126,18 @@ pub enum Error {
         what: &'static str,
         /// The limit.
         limit: usize,
+    },
+    /// A symbol's name lies beyond the end of the string table, or there is none.
+    #[error(
+        "bitcode symbol has its name at {start:#x}..{end:#x} of the string table, beyond its end at {available:#x}"
+    )]
+    SymbolName {
+        /// Where the name starts in the string table.
+        start: u64,
+        /// Where it ends.
+        end: u64,
+        /// Length of the string table; 0 where there is none.
+        available: u64,
     },
     /// Something that leads to the embedded data is referred to, but does not exist.
     #[error("bitcode metadata llvm.embedded.objects leads to {what} {id}, which does not exist")]

@@ -21,7 +21,10 @@
 mod abbreviation;
 mod bitstream;
 mod error;
+mod globals;
 mod module;
+mod symbols;
+mod symtab;
 
 use std::io::{self, Cursor as Bytes};
 use std::ops::Range;
@@ -33,6 +36,7 @@ use bitstream::{Cursor, Stream};
 pub use error::Error;
 use error::Fault;
 use module::Object;
+pub use symbols::bitcode_symbols;
 
 use crate::model::{ContainerKind, Segment};
 use crate::source::{Origin, Source};

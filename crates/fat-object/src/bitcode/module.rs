@@ -21,19 +21,20 @@ use super::abbreviation::Abbreviations;
 use super::bitstream::{Cursor, Head, Item, Record};
 use super::error::{Error, Fault};
 
-const BLOCKINFO_BLOCK: u64 = 0;
+pub(super) const BLOCKINFO_BLOCK: u64 = 0;
 pub(super) const MODULE_BLOCK: u64 = 8;
 const CONSTANTS_BLOCK: u64 = 11;
+pub(super) const VALUE_SYMTAB_BLOCK: u64 = 14;
 const METADATA_BLOCK: u64 = 15;
 
 const BLOCKINFO_SETBID: u64 = 1;
 
-const MODULE_VERSION: u64 = 1;
-const MODULE_GLOBALVAR: u64 = 7;
-const MODULE_FUNCTION: u64 = 8;
-const MODULE_ALIAS_OLD: u64 = 9;
-const MODULE_ALIAS: u64 = 14;
-const MODULE_IFUNC: u64 = 18;
+pub(super) const MODULE_VERSION: u64 = 1;
+pub(super) const MODULE_GLOBALVAR: u64 = 7;
+pub(super) const MODULE_FUNCTION: u64 = 8;
+pub(super) const MODULE_ALIAS_OLD: u64 = 9;
+pub(super) const MODULE_ALIAS: u64 = 14;
+pub(super) const MODULE_IFUNC: u64 = 18;
 
 const CONSTANT_SETTYPE: u64 = 1;
 const CONSTANT_NULL: u64 = 2;
@@ -461,8 +462,11 @@ fn metadata_count(cursor: &mut Cursor<'_, '_>, record: &mut Record) -> Result<u6
     })
 }
 
+/// Blocks that are read, and so the abbreviations for them.
+const DESCRIBED: [u64; 3] = [CONSTANTS_BLOCK, VALUE_SYMTAB_BLOCK, METADATA_BLOCK];
+
 /// Reads the abbreviations for the blocks that matter here.
-fn block_info(
+pub(super) fn block_info(
     cursor: &mut Cursor<'_, '_>,
     head: &Head,
     given: &mut BTreeMap<u64, Abbreviations>,
@@ -473,7 +477,7 @@ fn block_info(
         let item = cursor.next(&mut block)?;
         // The definitions before a record or the end belong to the block named last.
         let defined = std::mem::take(&mut block.own);
-        if let Some(id) = described.filter(|id| [CONSTANTS_BLOCK, METADATA_BLOCK].contains(id)) {
+        if let Some(id) = described.filter(|id| DESCRIBED.contains(id)) {
             given.entry(id).or_default().append(&defined)?;
         }
         match item {

@@ -1,0 +1,197 @@
+//! The symbols of LLVM bitcode, as the index of an archive has them.
+//!
+//! ```text
+//! MODULE_BLOCK ...    GLOBALVAR, FUNCTION, ALIAS, IFUNC records: linkage, place of the name
+//! STRTAB_BLOCK        the names of the modules before it, and those of SYMTAB
+//! SYMTAB_BLOCK        all symbols of all modules, with the flags and names that they will have in an object
+//! ```
+
+use std::io::Cursor as Bytes;
+
+use super::abbreviation::Abbreviations;
+use super::bitstream::{Cursor, Head, Item, Stream};
+use super::error::{Error, Fault};
+use super::{MAGIC, WRAPPER_MAGIC, globals, module, stream, symtab};
+use crate::source::{Origin, Source};
+
+const STRTAB_BLOCK: u64 = 23;
+const SYMTAB_BLOCK: u64 = 25;
+/// The code of the one record in either.
+const BLOB: u64 = 1;
+
+/// Names of symbols, bounded by the length of the file they come from.
+#[derive(Debug)]
+pub(super) struct Names {
+    list: Vec<Vec<u8>>,
+    symbols_left: usize,
+    bytes_left: usize,
+    max_symbols: usize,
+    max_bytes: usize,
+}
+
+impl Names {
+    /// Each symbol takes some bytes of a real file, several may share a name: modules of one file that define
+    /// the same weak symbols share their string table.
+    pub(super) fn new(file_len: usize) -> Self {
+        let (max_symbols, max_bytes) = (file_len / 4, file_len.saturating_mul(16));
+        let (symbols_left, bytes_left) = (max_symbols, max_bytes);
+        Names { list: Vec::new(), symbols_left, bytes_left, max_symbols, max_bytes }
+    }
+
+    /// Makes sure that there may be one more symbol. Those that are not defined count as well.
+    pub(super) fn count(&mut self) -> Result<(), Error> {
+        let too_many = Error::TooMany { what: "symbols for its length", limit: self.max_symbols };
+        self.symbols_left = self.symbols_left.checked_sub(1).ok_or(too_many)?;
+        Ok(())
+    }
+
+    /// Adds the name that `parts` make together.
+    pub(super) fn push(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
+        let len = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+        self.bytes_left = self.bytes_left.checked_sub(len).ok_or(self.too_long())?;
+        self.list.push(parts.concat());
+        Ok(())
+    }
+
+    fn too_long(&self) -> Error {
+        Error::TooMany { what: "bytes of symbol names for its length", limit: self.max_bytes }
+    }
+}
+
+/// The names of the symbols that LLVM's archive writer enters into the index for this bitcode, in its order;
+/// `None` when the data is no bitcode, raw (`42 43 C0 DE`) or in its wrapper (`DE C0 17 0B`).
+///
+/// These are the definitions that are not local to a module: external, weak, linkonce and common ones, hidden or
+/// not; without LLVM's own (`llvm.*`, the section `llvm.metadata`) and `available_externally`. Module after module,
+/// functions come first, then variables, aliases, ifuncs, and what inline assembly defines. A name is what an
+/// object would have: with the underscore of Mach-O, for example. It may be there more than once.
+///
+/// The `SYMTAB` block is read where it is sound and of the version that LLVM writes since release 14, else the
+/// records of the modules, with the names from `STRTAB` or, of files written before LLVM 5, from the module's
+/// symbol table. Two things only `SYMTAB` tells: the symbols that inline assembly of a module defines, which are
+/// missing otherwise, and the suffixes of the calling conventions `stdcall`, `fastcall` and `vectorcall` of
+/// Windows (`_f@8`). LLVM's writers leave `SYMTAB` out where they cannot read the inline assembly because their
+/// build lacks the target.
+///
+/// Time and memory are bounded by the length of the data: no more than a symbol for 4 bytes, and 16 bytes of
+/// names for one.
+///
+/// # Errors
+///
+/// Malformed bitcode, a file without a module, a name beyond the string table, and too many symbols or too long
+/// names. The contents of functions are skipped, not checked.
+///
+/// ```
+/// assert_eq!(fat_object::bitcode_symbols(b"\x7fELF..."), Ok(None));
+/// assert!(fat_object::bitcode_symbols(b"BC\xc0\xde").is_err());
+/// ```
+pub fn bitcode_symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
+    if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
+        return Ok(None);
+    }
+    match symbols(data) {
+        Ok(names) => Ok(Some(names)),
+        Err(Fault::Malformed(error)) => Err(error),
+        // Bytes in memory can be read; what cannot be is held once more.
+        Err(Fault::Io(_)) => Err(Names::new(data.len()).too_long()),
+    }
+}
+
+fn symbols(data: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+    let mut reader = Bytes::new(data);
+    let mut source = Source::new(&mut reader, Origin::File)?;
+    let window = 0..source.len();
+    let stream = stream(&mut source, &window)??;
+    let mut cursor = Cursor::new(&mut source, stream);
+    let file = File::read(&mut cursor, bytes_of(data, stream))?;
+    if file.modules.is_empty() {
+        return Err(Error::NoModule { offset: cursor.offset() }.into());
+    }
+    let strings = file.symtab_strings.unwrap_or_default();
+    if let Some(names) = file
+        .symtab
+        .and_then(|table| symtab::read(table, strings, file.modules.len(), Names::new(data.len())))
+    {
+        return Ok(names.list);
+    }
+    let mut names = Names::new(data.len());
+    let mut unnamed = 0;
+    for (module, strings) in &file.modules {
+        cursor.leave_to(0);
+        let globals = globals::read(&mut cursor, module, &mut names)?;
+        globals.names(strings.unwrap_or_default(), &mut unnamed, &mut names)?;
+    }
+    Ok(names.list)
+}
+
+/// The bytes of the stream, from which positions in it count.
+fn bytes_of(data: &[u8], stream: Stream) -> &[u8] {
+    slice(data, stream.start, stream.len).unwrap_or_default()
+}
+
+/// A part of the bytes; `None` where it lies beyond their end.
+pub(super) fn slice(bytes: &[u8], start: u64, len: u64) -> Option<&[u8]> {
+    let (start, len) = (usize::try_from(start).ok()?, usize::try_from(len).ok()?);
+    bytes.get(start..)?.get(..len)
+}
+
+/// What the blocks outside of all others tell about symbols.
+#[derive(Debug, Default)]
+struct File<'d> {
+    /// Modules with their string tables.
+    modules: Vec<(Head, Option<&'d [u8]>)>,
+    symtab: Option<&'d [u8]>,
+    symtab_strings: Option<&'d [u8]>,
+}
+
+impl<'d> File<'d> {
+    fn read(cursor: &mut Cursor<'_, '_>, bytes: &'d [u8]) -> Result<Self, Fault> {
+        let mut file = File::default();
+        cursor.magic()?;
+        // LLVM, too, takes fewer than eight bytes for padding, which archivers add.
+        while cursor.bytes_left() >= 8 {
+            let block = cursor.outer_block()?;
+            let end = cursor.position();
+            match block.id {
+                module::MODULE_BLOCK => file.modules.push((block, None)),
+                STRTAB_BLOCK => {
+                    let strings = blob(cursor, &block, bytes)?;
+                    // For all before it that have none yet.
+                    let waiting = file.modules.iter_mut().rev();
+                    for (_, of_module) in waiting.take_while(|(_, strings)| strings.is_none()) {
+                        *of_module = Some(strings);
+                    }
+                    if file.symtab.is_some() {
+                        file.symtab_strings.get_or_insert(strings);
+                    }
+                }
+                SYMTAB_BLOCK => {
+                    let table = blob(cursor, &block, bytes)?;
+                    file.symtab.get_or_insert(table);
+                }
+                _ => {}
+            }
+            cursor.leave_to(end);
+        }
+        Ok(file)
+    }
+}
+
+/// The blob that is a block's contents; empty where there is none, as LLVM reads it.
+fn blob<'d>(cursor: &mut Cursor<'_, '_>, head: &Head, bytes: &'d [u8]) -> Result<&'d [u8], Fault> {
+    let mut block = cursor.enter(head, &Abbreviations::default());
+    loop {
+        match cursor.next(&mut block)? {
+            Item::End => return Ok(&[]),
+            Item::Block(_) => {}
+            Item::Record(mut record) => {
+                if record.code == BLOB
+                    && let Some((position, len)) = cursor.blob(&mut record)?
+                {
+                    return Ok(slice(bytes, position / 8, len).unwrap_or_default());
+                }
+                cursor.skip(&mut record)?;
+            }
+        }
+    }
+}
