@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bitcode;
 pub mod bundles;
 pub mod compressed;
 pub mod ids;
@@ -63,6 +64,11 @@ mod tests {
 
     fn over_samples(check: impl Fn(&[u8])) {
         samples().iter().for_each(|sample| check(sample));
+    }
+
+    #[test]
+    fn bitcode_samples() {
+        over_samples(bitcode::check);
     }
 
     #[test]

@@ -55,12 +55,6 @@ impl Place {
         output
     }
 
-    fn assemble(&self, name: &str, text: &str) -> PathBuf {
-        let (source, output) = (self.write(&format!("{name}.ll"), text), self.path(name));
-        run(llvm("llvm-as").arg("-o").arg(&output).arg(&source));
-        output
-    }
-
     /// The names in the index of an archive of this one file.
     fn index(&self, file: &Path) -> Vec<String> {
         let archive = self.path("index.a");
@@ -245,4 +239,107 @@ fn device_code() {
             .arg(&openmp));
         place.check_both(&device, 3);
     }
+}
+
+/// A fixture of `fat-object`'s tests.
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fat-object/tests/data").join(name)
+}
+
+#[test]
+fn fixtures() {
+    let place = Place::new();
+    place.check(&fixture("symbols.bc"), 11);
+    place.check(&fixture("assembly.bc"), 3);
+    place.check(&fixture("version-1.bc"), 4);
+    // They are what LLVM makes of their sources.
+    let (again, source) = (place.path("again.bc"), fixture("symbols.ll"));
+    run(llvm("llvm-as").arg("-o").arg(&again).arg(&source));
+    place.check(&again, 11);
+}
+
+#[test]
+fn what_other_tools_write() {
+    let place = Place::new();
+    let source = place.write("cxx.cpp", CXX);
+    let file = place.compile("plain.bc", &source, &["-O1"]);
+    let text = place.path("plain.ll");
+    run(llvm("llvm-dis").arg("-o").arg(&text).arg(&file));
+    let output = place.path("output.bc");
+    run(llvm("llvm-as").arg("-o").arg(&output).arg(&text));
+    place.check_both(&output, 12);
+    run(llvm("opt")
+        .args(["-passes=internalize", "-internalize-public-api-list=_Z4makev"])
+        .args(["-o"])
+        .arg(&output)
+        .arg(&file));
+    assert_eq!(place.check_both(&output, 1), ["_Z4makev"]);
+    let mut link = llvm("llvm-link");
+    run(link.arg("-o").arg(&output).arg(&file).arg(fixture("assembly.bc")));
+    // llvm-link and llvm-as know no assembly: with some, they write no symbol table.
+    let names = names(&std::fs::read(&output).unwrap());
+    let mut index = place.index(&output);
+    assert_eq!(index.split_off(index.len() - 2), ["weak_in_assembly", "in_assembly"]);
+    assert_eq!(names, index);
+    run(llvm("opt").args(["-module-summary", "-o"]).arg(&output).arg(&file));
+    place.check_both(&output, 12);
+    run(llvm("opt")
+        .args(["-passes=thinlto-pre-link<O2>", "-thinlto-bc", "-o"])
+        .arg(&output)
+        .arg(&file));
+    place.check_both(&output, 12);
+}
+
+#[test]
+fn several_modules() {
+    let place = Place::new();
+    let source = place.write("cxx.cpp", CXX);
+    let split =
+        ["-flto=thin", "-fsplit-lto-unit", "-fvisibility=hidden", "-fwhole-program-vtables"];
+    let split = place.compile("split.bc", &source, &split);
+    assert_eq!(count_modules(&split), 2);
+    place.check_both(&split, 12);
+    // Neither way writes a symbol table, and the second has one string table for all.
+    let plain = place.compile("plain.bc", &source, &["-O2"]);
+    let output = place.path("cat.bc");
+    for binary in [true, false] {
+        let mut cat = llvm("llvm-cat");
+        if binary {
+            cat.arg("-b");
+        }
+        run(cat.arg("-o").arg(&output).args([&plain, &plain, &plain]));
+        assert_eq!(count_modules(&output), 3);
+        place.check(&output, 36);
+    }
+    // A file behind a file, each with a symbol table of its own.
+    let mut bytes = std::fs::read(&split).unwrap();
+    bytes.extend(&std::fs::read(&plain).unwrap()[4..]);
+    std::fs::write(&output, bytes).unwrap();
+    assert_eq!(count_modules(&output), 3);
+    place.check(&output, 24);
+}
+
+fn count_modules(file: &Path) -> usize {
+    let dump = llvm("llvm-bcanalyzer").arg("-dump").arg(file).output().unwrap();
+    String::from_utf8_lossy(&dump.stdout).matches("\n<MODULE_BLOCK").count()
+}
+
+#[test]
+fn inline_assembly() {
+    let place = Place::new();
+    let source = place.write(
+        "assembly.c",
+        "__asm__(\".globl one\\none: .long 1\\nlocal: .long 2\\n.globl two\\ntwo: .long 3\\n.set alias, one\\n.globl alias\");
+         extern int one; int *address(void) { return &one; }",
+    );
+    for target in ["x86_64-unknown-linux-gnu", "amdgcn-amd-amdhsa", "arm64-apple-ios", "avr"] {
+        let target = format!("--target={target}");
+        let file = place.compile("assembly.bc", &source, &[&target, "-nogpulib"]);
+        let names = place.check(&file, 4);
+        // This is what the symbol table alone tells.
+        assert_eq!(self::names(&without_symtab(&file)), names[..1]);
+    }
+    // Without an assembly parser there is no symbol table. llvm-ar crashes here.
+    let file = place.compile("assembly.bc", &source, &["--target=spirv64-unknown-unknown"]);
+    assert_eq!(names(&std::fs::read(file).unwrap()), ["address"]);
 }

@@ -60,6 +60,8 @@
 //! once. Bitcode is looked into where it can be for the host: a file, a member of an archive, the host's entry of
 //! a bundle. Bitcode for a device embeds nothing; as an entry of a container it is an image like any other.
 //!
+//! [`bitcode_symbols`] reads the symbols of bitcode for any target, those that LLVM enters into an archive's index.
+//!
 //! # Adding
 //!
 //! [`embed`] and [`Embedding`] go the other way: they add packages to a compiled ELF or COFF object, in the

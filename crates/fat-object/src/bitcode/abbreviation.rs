@@ -8,6 +8,10 @@ use super::error::{Error, Fault};
 /// Operands of all abbreviations of one block. LLVM's have some hundred in all.
 const MAX_ABBREVIATION_OPERANDS: usize = 1 << 16;
 
+/// Literals of one abbreviation. All other operands take bits of each record, these take time only: records of
+/// three bits must not cost more than so much each. LLVM's abbreviations have one, their code, or a few more.
+const MAX_LITERALS: usize = 32;
+
 /// How one operand is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -82,6 +86,7 @@ impl Cursor<'_, '_> {
             return malformed(self, "too many operands");
         }
         let mut operands = Vec::new();
+        let mut literals = 0;
         let mut left = count;
         while left > 0 {
             left -= 1;
@@ -102,6 +107,10 @@ impl Cursor<'_, '_> {
                 Some(operand) => operand,
                 None => return malformed(self, "an operand of an unknown encoding or width"),
             };
+            literals += usize::from(matches!(operand, Operand::Literal(_)));
+            if literals > MAX_LITERALS {
+                return malformed(self, "more than 32 literal values");
+            }
             operands.push(operand);
         }
         match operands.first() {

@@ -66,12 +66,12 @@ impl Names {
 /// functions come first, then variables, aliases, ifuncs, and what inline assembly defines. A name is what an
 /// object would have: with the underscore of Mach-O, for example. It may be there more than once.
 ///
-/// The `SYMTAB` block is read where it is sound and of the version that LLVM writes since release 14, else the
-/// records of the modules, with the names from `STRTAB` or, of files written before LLVM 5, from the module's
-/// symbol table. Two things only `SYMTAB` tells: the symbols that inline assembly of a module defines, which are
-/// missing otherwise, and the suffixes of the calling conventions `stdcall`, `fastcall` and `vectorcall` of
-/// Windows (`_f@8`). LLVM's writers leave `SYMTAB` out where they cannot read the inline assembly because their
-/// build lacks the target.
+/// The `SYMTAB` block is read where it is sound and of version 3, as LLVM 22 writes it, else the records of the
+/// modules, with the names from `STRTAB` or, of files written before LLVM 5, from the modules' own symbol tables.
+/// Two things only `SYMTAB` tells: the symbols that inline assembly of a module defines, which are missing
+/// otherwise, and the suffixes of the calling conventions `stdcall`, `fastcall` and `vectorcall` of Windows
+/// (`_f@8`). clang writes `SYMTAB` wherever its LLVM has an assembler for the target; `llvm-as` and `llvm-link`
+/// leave it out of modules with inline assembly, `llvm-cat` of all.
 ///
 /// Time and memory are bounded by the length of the data: no more than a symbol for 4 bytes, and 16 bytes of
 /// names for one.
