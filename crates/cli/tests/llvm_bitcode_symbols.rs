@@ -86,7 +86,7 @@ impl Place {
 }
 
 fn names(bytes: &[u8]) -> Vec<String> {
-    let names = bitcode_symbols(bytes).unwrap().expect("bitcode");
+    let names = bitcode_symbols(bytes).unwrap().unwrap();
     names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
@@ -94,7 +94,7 @@ fn names(bytes: &[u8]) -> Vec<String> {
 fn without_symtab(file: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(file).unwrap();
     // The block's header: ID 25, abbreviation IDs of three bits. Then the blob, whose first word is the version.
-    let block = bytes.windows(4).rposition(|word| word == [0x65, 0x0c, 0, 0]).expect("SYMTAB");
+    let block = bytes.windows(4).rposition(|word| word == [0x65, 0x0c, 0, 0]).unwrap();
     assert_eq!(bytes[block + 16..block + 20], [3, 0, 0, 0], "{}", file.display());
     bytes[block + 16] = 0xfe;
     bytes

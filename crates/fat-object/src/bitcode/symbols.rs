@@ -92,7 +92,7 @@ pub fn bitcode_symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
     match symbols(data) {
         Ok(names) => Ok(Some(names)),
         Err(Fault::Malformed(error)) => Err(error),
-        // Bytes in memory can be read; what cannot be is held once more.
+        // Bytes in memory can always be read: memory for a name could not be had.
         Err(Fault::Io(_)) => Err(Names::new(data.len()).too_long()),
     }
 }
