@@ -28,14 +28,22 @@ pub(crate) fn help_list(tool: &Tool, program: &str, hidden: bool) -> String {
 
 fn head(tool: &Tool, program: &str) -> String {
     let Tool { overview, positionals, .. } = tool;
-    format!("OVERVIEW: {overview}\n\nUSAGE: {program} [options] {positionals}\n\nOPTIONS:\n")
+    let space = if positionals.is_empty() { "" } else { " " };
+    format!(
+        "OVERVIEW: {overview}\n\nUSAGE: {program} [options]{space}{positionals}\n\nOPTIONS:\n"
+    )
 }
 
 fn rows<'a>(text: &mut String, options: impl Iterator<Item = &'a Opt>, width: usize) {
     let mut options: Vec<_> = options.collect();
     options.sort_by_key(|option| option.name);
     for option in options {
-        let _ = writeln!(text, "  {:width$} - {}", option.usage(), option.help);
+        let mut lines = option.help.lines();
+        let first = lines.next().unwrap_or_default();
+        let _ = writeln!(text, "  {:width$} - {first}", option.usage());
+        for line in lines {
+            let _ = writeln!(text, "  {:width$}   {line}", "");
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! Nothing here prints or exits: [`parse`] returns the texts, which makes them testable.
 
 mod help;
+mod number;
 mod response;
 mod suggest;
 
@@ -24,6 +25,12 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
     /// A value each time it is given.
     List,
+    /// Values with commas between them, each time it is given. Empty ones count.
+    CommaList,
+    /// A number of 32 bits: see [`Matches::unsigned`].
+    Unsigned,
+    /// A number of 32 bits with a sign: see [`Matches::signed`].
+    Signed,
     /// Prints something and ends the run, where it stands on the command line.
     Print(Print),
 }
@@ -53,8 +60,23 @@ pub(crate) struct Opt {
     pub(crate) kind: Kind,
     /// How help texts write the value: `file` becomes `<file>`.
     pub(crate) value_name: &'static str,
+    /// What it does. Lines after the first are indented as it is.
     pub(crate) help: &'static str,
     pub(crate) visibility: Visibility,
+    /// Whether a command line without it is wrong.
+    pub(crate) required: bool,
+}
+
+impl Opt {
+    /// An option that everybody sees and nobody needs.
+    pub(crate) const fn new(
+        name: &'static str,
+        kind: Kind,
+        value_name: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Opt { name, kind, value_name, help, visibility: Visibility::Shown, required: false }
+    }
 }
 
 /// A tool, as far as its command line goes.
@@ -63,6 +85,7 @@ pub(crate) struct Tool {
     pub(crate) overview: &'static str,
     /// What the usage line says of positional arguments.
     pub(crate) positionals: &'static str,
+    /// With 0, each of them is an unknown argument.
     pub(crate) max_positionals: usize,
     /// Heading of the tool's own options.
     pub(crate) heading: &'static str,
@@ -122,7 +145,7 @@ const fn generic(
     help: &'static str,
     visibility: Visibility,
 ) -> Opt {
-    Opt { name, kind, value_name: "", help, visibility }
+    Opt { visibility, ..Opt::new(name, kind, "", help) }
 }
 
 impl Tool {
@@ -163,7 +186,22 @@ pub(crate) struct Matches {
 impl Matches {
     /// Whether a [`Kind::Bool`] was switched on, by the last of its uses.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.bools.iter().rev().find(|(n, _)| *n == name).is_some_and(|(_, on)| *on)
+        self.switch(name).unwrap_or(false)
+    }
+
+    /// What the last use of a [`Kind::Bool`] says, if it was used.
+    pub(crate) fn switch(&self, name: &str) -> Option<bool> {
+        self.bools.iter().rev().find(|(n, _)| *n == name).map(|(_, on)| *on)
+    }
+
+    /// The last value of a [`Kind::Unsigned`].
+    pub(crate) fn unsigned(&self, name: &str) -> Option<u32> {
+        number::unsigned(self.value(name)?)
+    }
+
+    /// The last value of a [`Kind::Signed`].
+    pub(crate) fn signed(&self, name: &str) -> Option<i32> {
+        number::signed(self.value(name)?)
     }
 
     /// The last value of an option.
@@ -197,6 +235,7 @@ pub(crate) fn parse(
         Ok(args) => parser.arguments(args)?,
         Err(error) => parser.complain(&error),
     }
+    parser.missing();
     let Parser { matches, errors, .. } = parser;
     match errors.is_empty() {
         true => Ok(matches),
@@ -216,7 +255,10 @@ impl Parser<'_> {
         let mut args = args.into_iter();
         let mut only_positionals = false;
         while let Some(arg) = args.next() {
-            if only_positionals || !arg.starts_with(b"-") || arg == b"-" {
+            let is_positional = only_positionals || !arg.starts_with(b"-") || arg == b"-";
+            if is_positional && self.tool.max_positionals == 0 {
+                self.complain_unknown(&arg);
+            } else if is_positional {
                 self.matches.positionals.push(arg);
             } else if arg == b"--" {
                 only_positionals = true;
@@ -226,7 +268,7 @@ impl Parser<'_> {
             }
         }
         let most = self.tool.max_positionals;
-        if self.matches.positionals.len() > most {
+        if most > 0 && self.matches.positionals.len() > most {
             let typed = &self.invocation.typed;
             self.complain(&format_args!(
                 "Too many positional arguments specified!\n\
@@ -264,15 +306,28 @@ impl Parser<'_> {
             }
             group = more;
         }
+        self.complain_unknown(arg);
+        if let Some(nearest) = suggest::nearest(self.tool, text) {
+            self.complain(&format_args!("Did you mean '{nearest}'?"));
+        }
+        Ok(())
+    }
+
+    /// Complains of required options that were not given.
+    fn missing(&mut self) {
+        for option in self.tool.options.iter().filter(|option| option.required) {
+            if self.matches.value(option.name).is_none() {
+                self.complain_of(option, "must be specified at least once!");
+            }
+        }
+    }
+
+    fn complain_unknown(&mut self, arg: &[u8]) {
         let arg = String::from_utf8_lossy(arg);
         let typed = &self.invocation.typed;
         self.complain(&format_args!(
             "Unknown command line argument '{arg}'.  Try: '{typed} --help'"
         ));
-        if let Some(nearest) = suggest::nearest(self.tool, text) {
-            self.complain(&format_args!("Did you mean '{nearest}'?"));
-        }
-        Ok(())
     }
 
     fn provide(
@@ -304,20 +359,19 @@ impl Parser<'_> {
                 }
                 None => return Err(self.print(what)),
             },
-            Kind::Value | Kind::List | Kind::Choice(_) => {
+            _ => {
                 let Some(value) = value.map(<[u8]>::to_vec).or_else(|| rest.next()) else {
                     self.complain_of(option, "requires a value!");
                     return Ok(());
                 };
-                if let Kind::Choice(choices) = option.kind
-                    && !choices.iter().any(|choice| choice.as_bytes() == value)
-                {
-                    let value = String::from_utf8_lossy(&value);
-                    let message = format_args!("Cannot find option named '{value}'!");
-                    self.complain_of(option, message);
-                    return Ok(());
+                if let Err(complaint) = option.kind.check(&value) {
+                    self.complain_of(option, complaint);
+                } else if option.kind == Kind::CommaList {
+                    let parts = value.split(|&byte| byte == b',');
+                    self.matches.values.extend(parts.map(|part| (name, part.to_vec())));
+                } else {
+                    self.matches.values.push((name, value));
                 }
-                self.matches.values.push((name, value));
             }
         }
         Ok(())
@@ -347,9 +401,28 @@ impl Parser<'_> {
     }
 }
 
+impl Kind {
+    /// Whether a value will do.
+    fn check(self, value: &[u8]) -> Result<(), String> {
+        let text = String::from_utf8_lossy(value);
+        match self {
+            Kind::Choice(choices) if !choices.iter().any(|choice| choice.as_bytes() == value) => {
+                Err(format!("Cannot find option named '{text}'!"))
+            }
+            Kind::Unsigned if number::unsigned(value).is_none() => {
+                Err(format!("'{text}' value invalid for uint argument!"))
+            }
+            Kind::Signed if number::signed(value).is_none() => {
+                Err(format!("'{text}' value invalid for integer argument!"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Opt {
     fn takes_value(&self) -> bool {
-        matches!(self.kind, Kind::Value | Kind::List | Kind::Choice(_))
+        !matches!(self.kind, Kind::Bool | Kind::Print(_))
     }
 }
 

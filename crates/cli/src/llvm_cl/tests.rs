@@ -1,7 +1,7 @@
 use super::*;
 
 const fn option(name: &'static str, kind: Kind, value_name: &'static str) -> Opt {
-    Opt { name, kind, value_name, help: "Help", visibility: Visibility::Shown }
+    Opt::new(name, kind, value_name, "Help")
 }
 
 static TOOL: Tool = Tool {

@@ -12,27 +12,27 @@ pub(super) static TOOL: Tool = Tool {
     max_positionals: 1,
     heading: "llvm-offload-binary options:",
     options: &[
-        option("archive", Kind::Bool, "", "Write extracted files to a static archive"),
-        option("o", Kind::Value, "file", "Write output to <file>."),
-        option(
+        Opt::new("archive", Kind::Bool, "", "Write extracted files to a static archive"),
+        Opt::new("o", Kind::Value, "file", "Write output to <file>."),
+        Opt::new(
             "image",
             Kind::List,
             "<key>=<value>,...",
             "List of key and value arguments. Required keywords are 'file' and 'triple'.",
         ),
-        option(
+        Opt::new(
             "format-version",
             Kind::Choice(&["1", "2"]),
             "1|2",
             "Version of the format to write: 1, which every LLVM reads (default), or 2, for LLVM 23",
         ),
-        option(
+        Opt::new(
             "release",
             Kind::Choice(&["22", "23"]),
             "22|23",
             "Extract and name files as this release of LLVM does (default 23)",
         ),
-        Opt { visibility: Visibility::Never, ..option("h", Kind::Bool, "", "Alias for -help") },
+        Opt { visibility: Visibility::Never, ..Opt::new("h", Kind::Bool, "", "Alias for -help") },
     ],
     version: concat!(
         "offload ",
@@ -40,15 +40,6 @@ pub(super) static TOOL: Tool = Tool {
         ", in place of llvm-offload-binary of LLVM version 23.1.4\n"
     ),
 };
-
-const fn option(
-    name: &'static str,
-    kind: Kind,
-    value_name: &'static str,
-    help: &'static str,
-) -> Opt {
-    Opt { name, kind, value_name, help, visibility: Visibility::Shown }
-}
 
 /// What the command line asks for.
 #[derive(Debug)]
