@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bundler;
 mod extract;
 mod input;
 mod llvm_cl;
@@ -11,6 +12,7 @@ pub mod offload;
 mod output;
 mod pack;
 pub mod packager;
+mod payload;
 mod report;
 mod select;
 mod style;

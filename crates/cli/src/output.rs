@@ -75,6 +75,22 @@ impl Outputs {
         Ok(result)
     }
 
+    /// As [`write_with`](Self::write_with), where `-` is standard output, which is written to at once.
+    pub(crate) fn write_or_print<T>(
+        &mut self,
+        path: &Path,
+        fill: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if path.as_os_str() != "-" {
+            return self.write_with(path, fill);
+        }
+        #[cfg(windows)]
+        let stdout = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+        #[cfg(not(windows))]
+        let stdout = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
+        fill(&mut File::from(stdout?))
+    }
+
     /// Gives all files their names, replacing older files.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         for (file, path) in std::mem::take(&mut self.files) {

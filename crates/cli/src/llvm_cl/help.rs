@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{GENERIC, Opt, Tool, Visibility, dashes};
 
 /// What `--help` and `--help-hidden` print: options under headings.
-pub(super) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
+pub(crate) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
     let mut text = head(tool, program);
     // LLVM shows the way to the other list only where there are headings.
     let shown = |option: &&Opt| option.is_in(hidden) || option.name == "help-list";
@@ -29,9 +29,7 @@ pub(crate) fn help_list(tool: &Tool, program: &str, hidden: bool) -> String {
 fn head(tool: &Tool, program: &str) -> String {
     let Tool { overview, positionals, .. } = tool;
     let space = if positionals.is_empty() { "" } else { " " };
-    format!(
-        "OVERVIEW: {overview}\n\nUSAGE: {program} [options]{space}{positionals}\n\nOPTIONS:\n"
-    )
+    format!("OVERVIEW: {overview}\n\nUSAGE: {program} [options]{space}{positionals}\n\nOPTIONS:\n")
 }
 
 fn rows<'a>(text: &mut String, options: impl Iterator<Item = &'a Opt>, width: usize) {

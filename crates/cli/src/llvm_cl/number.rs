@@ -19,7 +19,7 @@ fn magnitude(text: &[u8]) -> Option<u64> {
         [b'0', b'x' | b'X', rest @ ..] => (rest, 16),
         [b'0', b'b' | b'B', rest @ ..] => (rest, 2),
         [b'0', b'o', rest @ ..] => (rest, 8),
-        [b'0', rest @ [b'0'..=b'9', ..]] => (rest, 8),
+        [b'0', rest @ ..] if rest.first().is_some_and(u8::is_ascii_digit) => (rest, 8),
         digits => (digits, 10),
     };
     // The standard library takes a plus, LLVM does not.

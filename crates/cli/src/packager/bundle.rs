@@ -1,9 +1,8 @@
 //! Packing: from files and what is said of them to one package.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Write};
+use std::path::Path;
 
 use offload_binary::{
     FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, Piece, llvm_order,
@@ -11,22 +10,13 @@ use offload_binary::{
 
 use super::options::ImageSpec;
 use crate::input;
-use crate::report::reason;
+use crate::payload::{Payload, at};
 
 /// A package whose inputs were all found, and that only needs to be written.
 #[derive(Debug)]
 pub(crate) struct Package {
     layout: Layout,
-    inputs: Vec<Input>,
-}
-
-/// A file that becomes an image.
-#[derive(Debug)]
-struct Input {
-    path: PathBuf,
-    size: u64,
-    /// The contents of what can be read only once: standard input, pipes.
-    spooled: Option<File>,
+    inputs: Vec<Payload>,
 }
 
 impl Package {
@@ -42,7 +32,7 @@ impl Package {
             FormatVersion::V2 => LlvmRelease::Llvm23,
             _ => LlvmRelease::Llvm22,
         };
-        let mut inputs: Vec<Input> = Vec::new();
+        let mut inputs: Vec<Payload> = Vec::new();
         let mut entries = Vec::new();
         for spec in specs {
             let pairs: Vec<_> = spec.pairs().collect();
@@ -59,15 +49,14 @@ impl Package {
             })?;
             for file in files.split(|&byte| byte == b',') {
                 let path = input::path(file);
-                let again = path.as_os_str() == "-" && inputs.iter().any(|i| i.path == path);
-                let opened = if again {
-                    Err(io::Error::other("standard input can be one image only"))
-                } else {
-                    Input::open(&path)
-                };
-                let (input, head) = opened.map_err(|error| at(&path, &error))?;
+                let again = path.as_os_str() == "-" && inputs.iter().any(|i| i.path() == path);
+                if again {
+                    let error = io::Error::other("standard input can be one image only");
+                    return Err(at(&path, &error));
+                }
+                let (input, head) = Payload::open(&path, 4)?;
                 let name = String::from_utf8_lossy(file);
-                let mut entry = ImageEntry::new(input.size)
+                let mut entry = ImageEntry::new(input.size())
                     .image_kind(ImageKind::detect_as(release, &head, &name))
                     .offload_kind(spec.kind().unwrap_or(offload_binary::OffloadKind::NONE));
                 entry.strings.clone_from(&strings);
@@ -86,7 +75,7 @@ impl Package {
 
     /// The inputs with the sizes of their images.
     pub(crate) fn images(&self) -> impl ExactSizeIterator<Item = (&Path, u64)> {
-        self.inputs.iter().map(|input| (&*input.path, input.size))
+        self.inputs.iter().map(|input| (input.path(), input.size()))
     }
 
     /// Writes the package. Images go from file to file; where both are files, the kernel copies.
@@ -106,43 +95,4 @@ impl Package {
         }
         out.flush()
     }
-}
-
-impl Input {
-    /// The input and its first bytes. The file is closed again: there can be more than may be open at one time.
-    fn open(path: &Path) -> io::Result<(Self, Vec<u8>)> {
-        let mut file = input::open_sized(path)?;
-        let size = file.metadata()?.len();
-        let mut head = Vec::new();
-        Read::take(&mut file, 4).read_to_end(&mut head)?;
-        let keep = path.as_os_str() == "-" || !path.is_file();
-        let spooled = keep.then_some(file);
-        Ok((Input { path: path.to_owned(), size, spooled }, head))
-    }
-
-    fn copy_to<W: Write>(&mut self, out: &mut W) -> io::Result<()> {
-        let mut opened;
-        let file = match &mut self.spooled {
-            Some(file) => file,
-            None => {
-                opened = File::open(&self.path).map_err(|error| at(&self.path, &error))?;
-                &mut opened
-            }
-        };
-        let changed = |found: u64| {
-            let message = format!("has {found} bytes now, but had {}", self.size);
-            at(&self.path, &io::Error::other(message))
-        };
-        file.rewind()?;
-        let now = file.metadata()?.len();
-        if now != self.size {
-            return Err(changed(now));
-        }
-        let copied = io::copy(&mut file.take(self.size), out)?;
-        if copied == self.size { Ok(()) } else { Err(changed(copied)) }
-    }
-}
-
-fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("'{}': {}", path.display(), reason(error)))
 }

@@ -1,0 +1,217 @@
+//! From files to one bundle.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use bundle_format::text::Leader;
+use bundle_format::{EntryId, Layout, text};
+use fat_object::{HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
+
+use super::commands;
+use super::job::{BundleJob, Failure, FileType, Notes};
+use super::verbose::{self, Measured};
+use crate::output::Outputs;
+use crate::payload::Payload;
+
+/// First bytes of an input that tell an object.
+const HEAD: u64 = 64;
+
+/// What goes into the bundle.
+struct Entry<'j> {
+    id: &'j str,
+    payload: Payload,
+    /// By its first bytes.
+    format: ImageFormat,
+}
+
+/// Makes a bundle. Every input is opened, and looked at, before the output is.
+pub(crate) fn bundle(
+    job: &BundleJob,
+    outputs: &mut Outputs,
+    notes: &mut Notes,
+) -> Result<(), Failure> {
+    let mut entries = open(job)?;
+    match job.file_type {
+        FileType::Archive => {
+            Err("Archive files are only supported for unbundling".to_owned().into())
+        }
+        FileType::Text(leader) => as_text(job, leader, &mut entries, outputs, notes),
+        FileType::Object => match host_object(&entries) {
+            Some(host) => as_sections(job, host, &mut entries, outputs, notes),
+            None => as_binary(job, &mut entries, outputs, notes),
+        },
+        FileType::Binary => as_binary(job, &mut entries, outputs, notes),
+    }
+}
+
+fn open(job: &BundleJob) -> Result<Vec<Entry<'_>>, Failure> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    for (id, path) in &job.entries {
+        if path.as_os_str() == "-" && entries.iter().any(|e| e.payload.path() == path) {
+            return Err("standard input can be one input only".to_owned().into());
+        }
+        let (payload, head) = Payload::open(path, HEAD)?;
+        entries.push(Entry { id, payload, format: ImageFormat::sniff(&head) });
+    }
+    Ok(entries)
+}
+
+/// Which entry is a host object that sections can be added to. Without a host there is none, whatever the device
+/// images are.
+fn host_object(entries: &[Entry<'_>]) -> Option<usize> {
+    entries.iter().position(|entry| {
+        let is_host = EntryId::parse(entry.id).is_ok_and(|id| id.is_host());
+        let is_object = matches!(
+            entry.format,
+            ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO
+        );
+        is_host && is_object
+    })
+}
+
+fn as_text(
+    job: &BundleJob,
+    leader: Leader,
+    entries: &mut [Entry<'_>],
+    outputs: &mut Outputs,
+    notes: &mut Notes,
+) -> Result<(), Failure> {
+    let mut contents = Vec::new();
+    for entry in entries.iter_mut() {
+        contents.push((entry.id, entry.payload.read()?));
+    }
+    let contents: Vec<(&str, &[u8])> =
+        contents.iter().map(|(id, content)| (*id, &content[..])).collect();
+    let bytes = text::to_vec(leader, &contents).map_err(|error| {
+        use bundle_format::Error;
+        let entry = match &error {
+            Error::MarkerInContent { entry, .. } => usize::try_from(*entry).ok(),
+            _ => None,
+        };
+        match entry.and_then(|entry| entries.get(entry)) {
+            Some(entry) => format!("'{}': {error}", entry.payload.path().display()),
+            None => error.to_string(),
+        }
+    })?;
+    write(job, &bytes, outputs, notes)
+}
+
+fn as_binary(
+    job: &BundleJob,
+    entries: &mut [Entry<'_>],
+    outputs: &mut Outputs,
+    notes: &mut Notes,
+) -> Result<(), Failure> {
+    let sizes = entries.iter().map(|entry| (entry.id, entry.payload.size()));
+    let layout = Layout::new(sizes, job.align).map_err(|error| error.to_string())?;
+    if job.compression.is_some() {
+        let mut bytes = Vec::new();
+        let size = usize::try_from(layout.total_size()).unwrap_or(usize::MAX);
+        if bytes.try_reserve_exact(size).is_err() {
+            let error = bundle_format::Error::OutOfMemory { size: layout.total_size() };
+            return Err(error.to_string().into());
+        }
+        write_binary(&layout, entries, &mut bytes)?;
+        return write(job, &bytes, outputs, notes);
+    }
+    if !job.dry_run {
+        outputs.write_or_print(&job.output, |file| write_binary(&layout, entries, file))?;
+    }
+    Ok(())
+}
+
+/// Inputs go from file to file; where the output is one, the kernel copies.
+fn write_binary<W: Write>(
+    layout: &Layout,
+    entries: &mut [Entry<'_>],
+    out: &mut W,
+) -> io::Result<()> {
+    out.write_all(layout.header_bytes())?;
+    let mut end = layout.header_bytes().len() as u64;
+    for (index, entry) in entries.iter_mut().enumerate() {
+        let offset = layout.offset(index).unwrap_or(end);
+        io::copy(&mut io::repeat(0).take(offset.saturating_sub(end)), out)?;
+        entry.payload.copy_to(out)?;
+        end = offset.saturating_add(entry.payload.size());
+    }
+    Ok(())
+}
+
+/// Writes a bundle that is in memory, compressed if the job says so.
+fn write(
+    job: &BundleJob,
+    bundle: &[u8],
+    outputs: &mut Outputs,
+    notes: &mut Notes,
+) -> Result<(), Failure> {
+    let mut bytes = bundle;
+    let compressed;
+    if let Some(options) = &job.compression {
+        let start = Instant::now();
+        compressed = ccob::compress(bundle, options).map_err(|error| error.to_string())?;
+        let time = start.elapsed();
+        let stored = compressed.len() as u64;
+        if let Ok(header) = ccob::Header::parse(&compressed, stored) {
+            let uncompressed = bundle.len() as u64;
+            let measured = Measured { header: &header, stored, uncompressed, time };
+            notes.verbose.extend(verbose::written(&measured, options.level));
+        }
+        bytes = &compressed;
+    }
+    if !job.dry_run {
+        outputs.write_or_print(&job.output, |file| file.write_all(bytes))?;
+    }
+    Ok(())
+}
+
+fn as_sections(
+    job: &BundleJob,
+    host: usize,
+    entries: &mut [Entry<'_>],
+    outputs: &mut Outputs,
+    notes: &mut Notes,
+) -> Result<(), Failure> {
+    let (object, host_path) = match entries.get_mut(host) {
+        Some(host) => (host.payload.read()?, host.payload.path().to_owned()),
+        None => return Ok(()),
+    };
+    let sizes: Vec<_> = entries
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| match index == host {
+            true => (entry.id, HOST_PLACEHOLDER.len() as u64),
+            false => (entry.id, entry.payload.size()),
+        })
+        .collect();
+    let bundle = ObjectBundle::new(&object, &sizes)
+        .map_err(|error| format!("'{}': {error}", host_path.display()))?;
+    if job.dry_run {
+        let sections = entries.iter().enumerate().map(|(index, entry)| match index == host {
+            true => (entry.id, Path::new("<one zero byte>")),
+            false => (entry.id, entry.payload.path()),
+        });
+        notes.commands.push(commands::adding(sections, &host_path, &job.output));
+        return Ok(());
+    }
+    let contents = entries.iter_mut().enumerate().map(|(index, entry)| -> Box<dyn Read + '_> {
+        if index == host {
+            return Box::new(HOST_PLACEHOLDER);
+        }
+        match entry.payload.reader() {
+            Ok(reader) => Box::new(reader),
+            Err(error) => Box::new(Failing(Some(error))),
+        }
+    });
+    outputs.write_or_print(&job.output, |file| bundle.write_to(file, contents))?;
+    Ok(())
+}
+
+/// A file that could not be opened when its turn came.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(self.0.take().unwrap_or_else(|| io::ErrorKind::Other.into()))
+    }
+}

@@ -1,0 +1,188 @@
+//! The checks of a command line, in the order of LLVM's tool: the first that fails is the one that is reported.
+
+use bundle_format::{CompositionFinding, EntryId, Request, composition};
+use target_id::{Triple, bundler_accepts, is_known_processor};
+
+use super::options::{Files, Options};
+
+/// What is asked for, and makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    List,
+    Unbundle,
+    Bundle,
+}
+
+/// Checks how options go together.
+pub(super) fn mode(options: &Options, warnings: &mut Vec<String>) -> Result<Mode, String> {
+    let Options { inputs, outputs, .. } = options;
+    one_spelling(inputs, "input", warnings)?;
+    one_spelling(outputs, "output", warnings)?;
+    let fail = |text: &str| Err(text.to_owned());
+    if options.list && options.unbundle {
+        return fail("-unbundle and -list cannot be used together");
+    }
+    if options.list {
+        if inputs.files.len() != 1 {
+            return fail("only one input file supported for -list");
+        }
+        if !outputs.files.is_empty() {
+            return fail("-outputs option is invalid for -list");
+        }
+        if !options.targets.is_empty() {
+            return fail("-targets option is invalid for -list");
+        }
+        return Ok(Mode::List);
+    }
+    if options.check_input_archive {
+        if !options.unbundle {
+            return fail("-check-input-archive cannot be used while bundling");
+        }
+        if options.file_type != "a" {
+            return fail("-check-input-archive can only be used for unbundling archives (-type=a)");
+        }
+    }
+    if outputs.files.is_empty() {
+        return fail("no output file specified!");
+    }
+    if options.targets.is_empty() {
+        return fail("for the --targets option: must be specified at least once!");
+    }
+    let targets = options.targets.len();
+    if options.unbundle {
+        if inputs.files.len() != 1 {
+            return fail("only one input file supported in unbundling mode");
+        }
+        if outputs.files.len() != targets {
+            return fail("number of output files and targets should match in unbundling mode");
+        }
+        return Ok(Mode::Unbundle);
+    }
+    if options.file_type == "a" {
+        return fail("Archive files are only supported for unbundling");
+    }
+    if outputs.files.len() != 1 {
+        return fail("only one output file supported in bundling mode");
+    }
+    if inputs.files.len() != targets {
+        return fail("number of input files and targets should match in bundling mode");
+    }
+    if options.bundle_align == 0 {
+        return fail("-bundle-align must be at least 1");
+    }
+    Ok(Mode::Bundle)
+}
+
+/// Only one of the two options for files may be used, and one of them should not.
+fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result<(), String> {
+    if files.current && files.deprecated {
+        return Err(format!(
+            "-{name}s and -{name} cannot be used together, use only -{name} instead"
+        ));
+    }
+    if files.deprecated {
+        warnings.push(format!("-{name}s is deprecated, use -{name} instead"));
+    }
+    Ok(())
+}
+
+/// Checks the targets, each for itself and all together.
+pub(super) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>, String> {
+    let mut ids: Vec<EntryId<'_>> = Vec::new();
+    for text in typed {
+        if ids.iter().any(|id| id.text().as_bytes() == text) {
+            return Err("Duplicate targets are not allowed".to_owned());
+        }
+        ids.push(target(text)?);
+    }
+    let conflict =
+        composition(ids.iter().map(EntryId::text)).into_iter().find_map(|finding| match finding {
+            CompositionFinding::FeatureInOneOnly { first_id, second_id, .. } => {
+                Some([first_id, second_id])
+            }
+            _ => None,
+        });
+    if let Some(mut conflict) = conflict {
+        conflict.sort();
+        let [a, b] = conflict;
+        return Err(format!("Cannot bundle inputs with conflicting targets: '{a}' and '{b}'"));
+    }
+    let hosts = ids.iter().filter(|id| id.is_host()).count();
+    let is_hip = |id: &EntryId<'_>| matches!(id.kind().as_str(), "hip" | "hipv4");
+    let needs_host = mode == Mode::Bundle && !ids.iter().all(is_hip);
+    if hosts > 1 || (hosts == 0 && needs_host) {
+        return Err(format!("expecting exactly one host target but got {hosts}"));
+    }
+    for (index, id) in ids.iter().enumerate() {
+        let written = written(id);
+        let before = ids.iter().take(index).find(|before| self::written(before) == written);
+        if let Some(before) = before {
+            return Err(format!(
+                "Duplicate targets are not allowed: '{before}' and '{id}' both mean '{written}'"
+            ));
+        }
+    }
+    Ok(ids)
+}
+
+fn target(typed: &[u8]) -> Result<EntryId<'_>, String> {
+    let form = || {
+        "Targets need to follow the format '<offload kind>-<target triple>', where \
+         '<target triple>' follows the format \
+         '<kind>-<arch>-<vendor>-<os>-<env>[-<target id>[:target features]]'."
+            .to_owned()
+    };
+    let text = str::from_utf8(typed).map_err(|_| form())?;
+    let fields: Vec<_> = text.splitn(6, '-').collect();
+    let [_, triple @ ..] = &fields[..] else { return Err(form()) };
+    let triple = match triple {
+        [arch, vendor, os, environment, ..] => [*arch, *vendor, *os, *environment].join("-"),
+        _ => return Err(form()),
+    };
+    let id = EntryId::parse(text).map_err(|_| form())?;
+    let mut message = format!("invalid target '{text}'");
+    let kind = id.kind();
+    let known_kind = kind.is_bundler_kind();
+    let known_arch = Triple::parse(&triple).is_known_arch();
+    if !known_kind {
+        message.push_str(&format!(", unknown offloading kind '{}'", kind.as_str()));
+    }
+    if !known_arch {
+        message.push_str(&format!(", unknown target triple '{triple}'"));
+    }
+    if known_kind && known_arch { Ok(id) } else { Err(message) }
+}
+
+/// The ID as it is written into a bundle: as LLVM's tool does it, where that loses nothing.
+pub(super) fn written(id: &EntryId<'_>) -> String {
+    match id.target().target_id() {
+        // Of an alternative name of a processor LLVM's tool makes nothing at all, only of the primary one it does.
+        Ok(target_id) if target_id.processor() != processor(id) => id.canonical(),
+        _ => id.standardized(),
+    }
+}
+
+/// Complaints about target IDs that LLVM's tool takes silently, or drops.
+pub(super) fn doubts(ids: &[EntryId<'_>]) -> Vec<String> {
+    ids.iter()
+        .filter(|id| !id.target_id().is_empty())
+        .filter_map(|id| {
+            if let Err(error) = id.target().target_id() {
+                return Some(format!("'{id}': {error}"));
+            }
+            let name = processor(id);
+            let known = is_known_processor(name) || bundler_accepts(name);
+            (!known).then(|| format!("'{id}': unknown processor '{name}', kept as it is"))
+        })
+        .collect()
+}
+
+fn processor<'a>(id: &EntryId<'a>) -> &'a str {
+    id.target_id().split(':').next().unwrap_or_default()
+}
+
+/// What is asked for when unbundling.
+pub(super) fn request(id: &EntryId<'_>, options: &Options) -> Request {
+    let compare = target_id::Options::default().hip_openmp(options.hip_openmp_compatible);
+    Request::new(id).with_options(compare)
+}

@@ -1,0 +1,286 @@
+//! The entries of a file's bundles, as the bundler sees them: those of the file itself, not those of bundles in
+//! images or in sections for the loader.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bundle_format::TextBundle;
+use bundle_format::text::Leader;
+use fat_object::{
+    BundleForm, Compression, Container, ContainerKind, Error, Finding, Image, ImageFormat,
+    Location, ReadSeek, Segment, Severity, Visitor,
+};
+
+use super::job::{Failure, FileType, Notes};
+use super::verbose::{self, Measured};
+use crate::input;
+
+/// An entry of a bundle.
+pub(super) struct Entry<'a, 'e, 's> {
+    /// As stored.
+    pub(super) id: &'a str,
+    /// The archive's member that it lies in.
+    pub(super) member: Option<&'a str>,
+    pub(super) contents: Contents<'a, 'e, 's>,
+}
+
+/// Where the bytes of an entry are.
+pub(super) enum Contents<'a, 'e, 's> {
+    /// In the file, from an offset on, so many of them.
+    File(u64, u64),
+    /// They have to be read now.
+    Now(&'a mut Image<'e, 's>),
+    /// The entry stands for the object that it is a section of.
+    Host(&'a mut Image<'e, 's>),
+}
+
+/// What the reading of a file came to.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    /// Whether the file is a bundle at all, or an object that has one.
+    pub(super) is_bundle: bool,
+    /// Whether the file is an archive.
+    pub(super) is_archive: bool,
+}
+
+/// Goes through all bundles of a file, plain and compressed, in order. Damage is an error, in the end.
+pub(super) fn for_each(
+    path: &Path,
+    file: &mut File,
+    file_type: FileType,
+    limits: &fat_object::Options,
+    notes: &mut Notes,
+    on_entry: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> io::Result<()>,
+) -> Result<Summary, Failure> {
+    let name = input::display(path);
+    let named = |error: &dyn std::fmt::Display| format!("'{name}': {error}");
+    let mut limits = limits.clone();
+    limits.enter_images = false;
+    let mut finder = Finder {
+        input: path,
+        file_type,
+        on_entry,
+        summary: Summary::default(),
+        misfit: None,
+        warnings: Vec::new(),
+        errors: Vec::new(),
+        compressed: Vec::new(),
+        since: Instant::now(),
+    };
+    let walked = fat_object::walk(file, &limits, &mut finder)?;
+    let Finder { mut summary, misfit, warnings, mut errors, compressed, .. } = finder;
+    summary.is_archive = walked.format == ImageFormat::Archive;
+    notes.warnings.extend(warnings.iter().map(|warning| named(warning)));
+    for (at, compression, time) in compressed {
+        tell_compression(file, at, compression, time, notes)?;
+    }
+    if summary.is_bundle && notes.verbose.is_empty() {
+        notes.verbose.push("Uncompressed bundle.".to_owned());
+    }
+    if let FileType::Text(leader) = file_type
+        && !walked.format.is_container()
+    {
+        // Its markers may be further down.
+        summary.is_bundle = later_text(file, leader, on_entry).map_err(|error| named(&error))?;
+    }
+    if let Some(misfit) = misfit.filter(|_| errors.is_empty()) {
+        errors.push(misfit);
+    }
+    if errors.is_empty() {
+        return Ok(summary);
+    }
+    Err(Failure(errors.iter().map(|error| named(error)).collect()))
+}
+
+/// Whether the file holds a text bundle behind other lines. It is read as a whole.
+fn later_text(
+    file: &mut File,
+    leader: Leader,
+    on_entry: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> io::Result<()>,
+) -> io::Result<bool> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    let bundle = match TextBundle::parse_with(&bytes, leader) {
+        Ok(bundle) => bundle,
+        Err(bundle_format::Error::NoMarkers) => return Ok(false),
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    for entry in bundle.entries() {
+        let id = String::from_utf8_lossy(entry.id());
+        let contents = Contents::File(entry.offset(), entry.content().len() as u64);
+        on_entry(&mut Entry { id: &id, member: None, contents })?;
+    }
+    Ok(true)
+}
+
+fn tell_compression(
+    file: &mut File,
+    at: u64,
+    compression: Compression,
+    time: Duration,
+    notes: &mut Notes,
+) -> io::Result<()> {
+    let mut head = Vec::new();
+    file.seek(SeekFrom::Start(at))?;
+    Read::take(&mut *file, 32).read_to_end(&mut head)?;
+    let stored = compression.stored_size();
+    if let Ok(header) = ccob::Header::parse(&head, stored) {
+        let uncompressed = compression.uncompressed_size();
+        let measured = Measured { header: &header, stored, uncompressed, time };
+        notes.verbose.extend(verbose::read(&measured));
+    }
+    Ok(())
+}
+
+struct Finder<'a> {
+    input: &'a Path,
+    file_type: FileType,
+    on_entry: &'a mut dyn FnMut(&mut Entry<'_, '_, '_>) -> io::Result<()>,
+    summary: Summary,
+    /// A bundle of another form than the type has.
+    misfit: Option<String>,
+    warnings: Vec<String>,
+    errors: Vec<String>,
+    /// Offset in the file, sizes, and how long it took.
+    compressed: Vec<(u64, Compression, Duration)>,
+    since: Instant,
+}
+
+impl Finder<'_> {
+    /// The way to something from what counts as the file: the file, or the member of an archive. `None` for what is
+    /// in neither.
+    fn way<'p>(&self, path: &'p [Segment]) -> Option<(Option<&'p str>, &'p [Segment])> {
+        match (self.file_type, path) {
+            (FileType::Archive, [member, way @ ..]) if member.kind() == ContainerKind::Member => {
+                Some((Some(member.name()), way))
+            }
+            (FileType::Archive, _) => None,
+            (_, way) => Some((None, way)),
+        }
+    }
+}
+
+/// Whether bundles that are the file itself lie on this way.
+fn is_bundles(way: &[Segment]) -> bool {
+    way.iter().all(|step| matches!(step.kind(), ContainerKind::Bundle | ContainerKind::Ccob))
+}
+
+fn is_section(way: &[Segment]) -> bool {
+    matches!(way, [step] if step.kind() == ContainerKind::Section)
+}
+
+impl Visitor for Finder<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        let Some((_, way)) = self.way(container.path()) else {
+            return Ok(());
+        };
+        if !way.is_empty() && is_bundles(way) {
+            self.summary.is_bundle = true;
+            if let (Some(compression), Location::File(at)) =
+                (container.compression(), container.location())
+            {
+                self.compressed.push((at, compression, self.since.elapsed()));
+            }
+        }
+        self.since = Instant::now();
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let (Some(form), Some(id)) = (image.bundle_form(), image.id().map(str::to_owned)) else {
+            return Ok(());
+        };
+        let Some((member, way)) = self.way(image.path()) else {
+            return Ok(());
+        };
+        let counts = match form {
+            BundleForm::Section => is_section(way),
+            _ => is_bundles(way),
+        };
+        if !counts {
+            return Ok(());
+        }
+        self.summary.is_bundle = true;
+        let fits = match self.file_type {
+            FileType::Text(leader) => form == BundleForm::Text(leader),
+            FileType::Binary => form == BundleForm::Binary,
+            FileType::Object | FileType::Archive => {
+                matches!(form, BundleForm::Binary | BundleForm::Section)
+            }
+        };
+        if !fits {
+            if self.file_type != FileType::Archive {
+                self.misfit.get_or_insert_with(|| misfit(self.file_type, form));
+            }
+            return Ok(());
+        }
+        let member = member.map(str::to_owned);
+        let size = image.size();
+        let contents = match image.location() {
+            _ if image.format() == ImageFormat::HostPlaceholder => Contents::Host(image),
+            Location::File(offset) => Contents::File(offset, size),
+            _ => Contents::Now(image),
+        };
+        (self.on_entry)(&mut Entry { id: &id, member: member.as_deref(), contents })
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        let Some((_, way)) = self.way(finding.path()) else {
+            return Ok(());
+        };
+        let matters = match finding.error() {
+            Error::Composition(_) => is_bundles(way) || is_section(way),
+            Error::Bundle(_)
+            | Error::Ccob(_)
+            | Error::TrailingBytes { .. }
+            | Error::UnknownContents { .. }
+            | Error::TooDeep { .. } => is_bundles(way),
+            Error::Object { .. }
+            | Error::SectionBeyondEnd { .. }
+            | Error::OverlappingSections { .. } => {
+                way.is_empty() && matches!(self.file_type, FileType::Object | FileType::Archive)
+            }
+            Error::Archive { .. } | Error::MemberBeyondEnd { .. } | Error::ThinMember { .. } => {
+                self.file_type == FileType::Archive
+            }
+            _ => false,
+        };
+        if !matters {
+            return Ok(());
+        }
+        let harmless = finding.severity() == Severity::Warning
+            // Every bundle before them was found, and what LLVM's tool makes of such a file is right.
+            || matches!(finding.error(), Error::TrailingBytes { .. });
+        match (harmless, finding.error()) {
+            (true, _) => self.warnings.push(finding.to_string()),
+            (false, Error::Ccob(_)) => {
+                self.errors.push(format!("Failed to decompress input: {finding}"));
+            }
+            (false, _) => self.errors.push(finding.to_string()),
+        }
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(self.input, name)
+    }
+}
+
+fn misfit(file_type: FileType, form: BundleForm) -> String {
+    let name = |form| match form {
+        BundleForm::Binary => "a binary bundle".to_owned(),
+        BundleForm::Section => "an object with the sections of a bundle".to_owned(),
+        BundleForm::Text(leader) => {
+            format!("a text bundle with the comment leader \"{}\"", leader.as_str())
+        }
+        _ => "a bundle of another form".to_owned(),
+    };
+    let expected = match file_type {
+        FileType::Text(leader) => name(BundleForm::Text(leader)),
+        _ => name(BundleForm::Binary),
+    };
+    format!("is {}, expected {expected} for this type", name(form))
+}

@@ -1,0 +1,99 @@
+//! What there is to do, apart from how a command line says it.
+
+use std::io;
+use std::path::PathBuf;
+
+use bundle_format::Request;
+use bundle_format::text::Leader;
+
+use crate::report::reason;
+
+/// The form of a bundle, as the type of the files that it holds decides it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileType {
+    /// Text, with a comment leader.
+    Text(Leader),
+    /// A binary bundle.
+    Binary,
+    /// Sections of the host's object; a binary bundle where the host has none.
+    Object,
+    /// An archive of objects, which can be read only.
+    Archive,
+}
+
+impl FileType {
+    /// The form for one of the names of `--type`.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "bc" | "gch" | "ast" => Some(FileType::Binary),
+            "o" => Some(FileType::Object),
+            "a" => Some(FileType::Archive),
+            name => Leader::for_type(name).map(FileType::Text),
+        }
+    }
+}
+
+/// A bundle to make.
+#[derive(Clone, Debug)]
+pub(crate) struct BundleJob {
+    pub(crate) file_type: FileType,
+    /// Bundle entry IDs, exactly as they are written, with the files of the entries; `-` is standard input. No rule
+    /// of composition is checked here.
+    pub(crate) entries: Vec<(String, PathBuf)>,
+    /// Every code object of a binary bundle starts at a multiple of it.
+    pub(crate) align: u64,
+    /// Whether and how the bundle is compressed; no object is.
+    pub(crate) compression: Option<ccob::WriteOptions>,
+    /// `-` is standard output.
+    pub(crate) output: PathBuf,
+    /// Nothing is written, [`Notes::commands`] says what would be.
+    pub(crate) dry_run: bool,
+}
+
+/// Entries to take out of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct UnbundleJob {
+    pub(crate) file_type: FileType,
+    /// `-` is standard input.
+    pub(crate) input: PathBuf,
+    /// What is asked for, and where it goes; `-` is standard output.
+    pub(crate) targets: Vec<(Request, PathBuf)>,
+    /// What the file does not have becomes an empty file. If it holds no bundle at all, the host gets all of it.
+    pub(crate) allow_missing: bool,
+    /// Archives only: members that break a rule of composition are errors.
+    pub(crate) check_input_archive: bool,
+    /// How much may be decompressed, and so on.
+    pub(crate) limits: fat_object::Options,
+    /// Every comparison of an entry with a target is noted.
+    pub(crate) debug: bool,
+    /// Nothing is written, [`Notes::commands`] says what would be.
+    pub(crate) dry_run: bool,
+}
+
+/// What there is to say besides errors, line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) warnings: Vec<String>,
+    /// What the compression did.
+    pub(crate) verbose: Vec<String>,
+    /// For [`UnbundleJob::debug`]; without control characters but tabs.
+    pub(crate) debug: Vec<String>,
+    /// The commands of `llvm-objcopy` that do the same to an object.
+    pub(crate) commands: Vec<String>,
+}
+
+/// Why nothing came of it: one complaint or more, which name the file.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) Vec<String>);
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure(vec![reason(&error)])
+    }
+}
+
+impl From<String> for Failure {
+    fn from(complaint: String) -> Self {
+        Failure(vec![complaint])
+    }
+}

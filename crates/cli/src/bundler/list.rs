@@ -1,0 +1,32 @@
+//! The IDs in a file.
+
+use std::path::Path;
+
+use super::entries;
+use super::job::{Failure, FileType, Notes};
+use crate::input;
+
+/// The IDs of all entries in the order of the file, as stored; those of an archive with the member before each.
+pub(super) fn list(
+    path: &Path,
+    file_type: FileType,
+    notes: &mut Notes,
+) -> Result<Vec<String>, Failure> {
+    let mut lines = Vec::new();
+    let mut file = input::open_sized(path).map_err(|error| crate::payload::at(path, &error))?;
+    let limits = fat_object::Options::default();
+    let summary = entries::for_each(path, &mut file, file_type, &limits, notes, &mut |entry| {
+        lines.push(match entry.member {
+            Some(member) => format!("{member}: {}", entry.id),
+            None => entry.id.to_owned(),
+        });
+        Ok(())
+    })?;
+    if file_type == FileType::Archive && !summary.is_archive {
+        return Err(format!("'{}': not an archive", input::display(path)).into());
+    }
+    if !summary.is_bundle {
+        notes.warnings.push(format!("'{}': no bundle", input::display(path)));
+    }
+    Ok(lines)
+}

@@ -1,0 +1,181 @@
+//! `clang-offload-bundler`: bundles code objects, and takes them apart again.
+//!
+//! The work is done by [`bundle`] and [`unbundle`], which know nothing of command lines.
+
+mod archive;
+mod bundle;
+mod checks;
+mod commands;
+mod entries;
+mod environment;
+mod job;
+mod list;
+mod options;
+mod unbundle;
+mod verbose;
+
+use std::process::ExitCode;
+use std::thread;
+
+use crate::llvm_cl::{self, Invocation};
+use crate::output::Outputs;
+use crate::{input, report, style};
+pub(crate) use bundle::bundle;
+use bundle_format::EntryId;
+use checks::Mode;
+use environment::Environment;
+pub(crate) use job::{BundleJob, Failure, FileType, Notes, UnbundleJob};
+use options::{Options, TOOL};
+pub(crate) use unbundle::unbundle;
+
+/// Runs the bundler with the arguments and the environment of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().map(input::bytes);
+    let typed = args.next().unwrap_or_else(|| b"clang-offload-bundler".to_vec());
+    let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
+    let options = match llvm_cl::parse(&TOOL, &invocation, args.collect()) {
+        Ok(matches) => Options::new(&matches),
+        Err(stop) => {
+            anstream::eprint!("{}", stop.stderr);
+            anstream::print!("{}", stop.stdout);
+            return if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+    };
+    if options.help {
+        anstream::print!("{}", llvm_cl::help(&TOOL, &invocation.program, false));
+        return ExitCode::SUCCESS;
+    }
+    let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+    let environment = Environment::read(variable);
+    for warning in &environment.warnings {
+        anstream::eprintln!("{}", style::printable(warning));
+    }
+    let tool = Tool { name: &invocation.typed, options: &options, environment: &environment };
+    match tool.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(complaints)) => {
+            complaints.iter().for_each(|complaint| report::error_of(tool.name, complaint));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Tool<'a> {
+    name: &'a str,
+    options: &'a Options,
+    environment: &'a Environment,
+}
+
+impl Tool<'_> {
+    fn run(&self) -> Result<(), Failure> {
+        let options = self.options;
+        let mut warnings = Vec::new();
+        let mode = checks::mode(options, &mut warnings);
+        warnings.iter().for_each(|warning| report::warning_of(self.name, warning));
+        let mode = mode?;
+        if mode == Mode::List {
+            return self.list();
+        }
+        let ids = checks::targets(&options.targets, mode)?;
+        let file_type = self.file_type()?;
+        match mode {
+            Mode::Bundle => {
+                for doubt in checks::doubts(&ids) {
+                    report::warning_of(self.name, &doubt);
+                }
+                self.bundle(file_type, &ids)
+            }
+            _ => self.unbundle(file_type, &ids),
+        }
+    }
+
+    /// The type, or the first input that cannot be read, or that the type is unknown.
+    fn file_type(&self) -> Result<FileType, Failure> {
+        let name = &self.options.file_type;
+        if let Some(file_type) = FileType::from_name(name) {
+            return Ok(file_type);
+        }
+        for path in &self.options.inputs.files {
+            crate::payload::Payload::open(path, 0)?;
+        }
+        Err(format!("'{name}': invalid file type specified").into())
+    }
+
+    fn list(&self) -> Result<(), Failure> {
+        let file_type = self.file_type()?;
+        let mut notes = Notes::default();
+        let [path] = &self.options.inputs.files[..] else { return Ok(()) };
+        let lines = list::list(path, file_type, &mut notes);
+        self.print(&notes);
+        for line in lines? {
+            anstream::println!("{}", style::printable(&line));
+        }
+        Ok(())
+    }
+
+    fn bundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
+        let Tool { options, environment, .. } = self;
+        let compress = options.compress.unwrap_or(environment.compress);
+        let mut how = ccob::WriteOptions::default();
+        how.level = options.compression_level.or(environment.compression_level);
+        how.version = environment.version.unwrap_or(how.version);
+        how.threads = thread::available_parallelism()
+            .map_or(1, |threads| u32::try_from(threads.get()).unwrap_or(u32::MAX));
+        let job = BundleJob {
+            file_type,
+            entries: ids
+                .iter()
+                .map(checks::written)
+                .zip(options.inputs.files.iter().cloned())
+                .collect(),
+            align: options.bundle_align,
+            compression: compress.then_some(how),
+            output: options.outputs.files.first().cloned().unwrap_or_default(),
+            dry_run: options.dry_run,
+        };
+        self.work(|outputs, notes| bundle(&job, outputs, notes))
+    }
+
+    fn unbundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
+        let options = self.options;
+        let job = UnbundleJob {
+            file_type,
+            input: options.inputs.files.first().cloned().unwrap_or_default(),
+            targets: ids
+                .iter()
+                .map(|id| checks::request(id, options))
+                .zip(options.outputs.files.iter().cloned())
+                .collect(),
+            allow_missing: options.allow_missing_bundles,
+            check_input_archive: options.check_input_archive,
+            limits: fat_object::Options::default(),
+            debug: options.debug,
+            dry_run: options.dry_run,
+        };
+        self.work(|outputs, notes| unbundle(&job, outputs, notes))
+    }
+
+    fn work(
+        &self,
+        work: impl FnOnce(&mut Outputs, &mut Notes) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut outputs = Outputs::default();
+        let mut notes = Notes::default();
+        let done = work(&mut outputs, &mut notes);
+        self.print(&notes);
+        done?;
+        Ok(outputs.commit()?)
+    }
+
+    fn print(&self, notes: &Notes) {
+        let verbose = self.options.verbose.unwrap_or(self.environment.verbose);
+        let verbose = notes.verbose.iter().filter(|_| verbose);
+        verbose.for_each(|line| anstream::eprintln!("{}", style::printable(line)));
+        // With tabs, hence made printable before.
+        notes.debug.iter().for_each(|line| anstream::eprintln!("{line}"));
+        let commands = notes.commands.iter();
+        commands.for_each(|line| anstream::eprintln!("{}", style::printable(line)));
+        notes.warnings.iter().for_each(|warning| report::warning_of(self.name, warning));
+    }
+}
