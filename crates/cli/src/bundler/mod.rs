@@ -43,7 +43,7 @@ pub fn main() -> ExitCode {
         }
     };
     if options.help {
-        anstream::print!("{}", llvm_cl::help(&TOOL, &invocation.program, false));
+        anstream::print!("{}", llvm_cl::help_list(&TOOL, &invocation.program, false));
         return ExitCode::SUCCESS;
     }
     let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());

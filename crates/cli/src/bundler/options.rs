@@ -87,7 +87,7 @@ pub(super) static TOOL: Tool = Tool {
             ..Opt::new(
                 "debug-only",
                 Kind::CommaList,
-                "debug string",
+                "string",
                 "Print debug output of this type: CodeObjectCompatibility, for how entries and \
                  targets compare",
             )

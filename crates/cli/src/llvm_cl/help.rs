@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{GENERIC, Opt, Tool, Visibility, dashes};
 
 /// What `--help` and `--help-hidden` print: options under headings.
-pub(crate) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
+pub(super) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
     let mut text = head(tool, program);
     // LLVM shows the way to the other list only where there are headings.
     let shown = |option: &&Opt| option.is_in(hidden) || option.name == "help-list";

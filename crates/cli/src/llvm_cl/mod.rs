@@ -12,7 +12,7 @@ mod suggest;
 use std::fmt::Write;
 use std::path::Path;
 
-pub(crate) use help::{help, help_list};
+pub(crate) use help::help_list;
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -381,7 +381,7 @@ impl Parser<'_> {
         let stdout = match what {
             Print::Version => self.tool.version.to_owned(),
             Print::Help { list: false, hidden } => {
-                help(self.tool, &self.invocation.program, hidden)
+                help::help(self.tool, &self.invocation.program, hidden)
             }
             Print::Help { list: true, hidden } => {
                 help_list(self.tool, &self.invocation.program, hidden)
