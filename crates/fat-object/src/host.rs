@@ -225,10 +225,13 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     }
     let mut sections = Vec::new();
     for header in table.iter() {
-        let Some((start, size)) = header.file_range(endian).filter(|&(_, size)| size > 0) else {
+        let Some((start, size)) = header.file_range(endian) else {
             continue;
         };
         let name = lossy(table.section_name(endian, header)?);
+        if size == 0 && !is_bundle_entry(&name) {
+            continue;
+        }
         let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
         let device = typed || is_device_section(&name);
         sections.push(Section { name, range: start..start.saturating_add(size), device });
@@ -240,14 +243,22 @@ fn other_parts<'d>(data: impl ReadRef<'d>) -> object::read::Result<Parts> {
     let file = object::File::parse(data)?;
     let mut sections = Vec::new();
     for section in file.sections() {
-        let Some((start, size)) = section.file_range().filter(|&(_, size)| size > 0) else {
+        let Some((start, size)) = section.file_range() else {
             continue;
         };
         let name = lossy(section.name_bytes()?);
+        if size == 0 && !is_bundle_entry(&name) {
+            continue;
+        }
         let device = is_device_section(&name);
         sections.push(Section { name, range: start..start.saturating_add(size), device });
     }
     Ok(Parts::Sections(sections))
+}
+
+/// Sections that are bundle entries themselves; they count when empty, too.
+fn is_bundle_entry(name: &str) -> bool {
+    name.starts_with(bundle_format::MAGIC_TEXT)
 }
 
 fn is_device_section(name: &str) -> bool {

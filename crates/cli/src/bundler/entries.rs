@@ -66,17 +66,19 @@ pub(super) fn for_each(
         misfit: None,
         warnings: Vec::new(),
         errors: Vec::new(),
+        bad_compression: Vec::new(),
         compressed: Vec::new(),
         since: Instant::now(),
     };
     let walked = fat_object::walk(file, &limits, &mut finder)?;
-    let Finder { mut summary, misfit, warnings, mut errors, compressed, .. } = finder;
+    let Finder { mut summary, misfit, warnings, mut errors, bad_compression, compressed, .. } =
+        finder;
     summary.is_archive = walked.format == ImageFormat::Archive;
     notes.warnings.extend(warnings.iter().map(|warning| named(warning)));
     for (at, compression, time) in compressed {
         tell_compression(file, at, compression, time, notes)?;
     }
-    if summary.is_bundle && notes.verbose.is_empty() {
+    if notes.verbose.is_empty() && walked.size > 0 {
         notes.verbose.push("Uncompressed bundle.".to_owned());
     }
     if let FileType::Text(leader) = file_type
@@ -85,13 +87,16 @@ pub(super) fn for_each(
         // Its markers may be further down.
         summary.is_bundle = later_text(file, leader, on_entry).map_err(|error| named(&error))?;
     }
-    if let Some(misfit) = misfit.filter(|_| errors.is_empty()) {
+    if let Some(misfit) = misfit.filter(|_| errors.is_empty() && bad_compression.is_empty()) {
         errors.push(misfit);
     }
-    if errors.is_empty() {
-        return Ok(summary);
+    if !bad_compression.is_empty() || !errors.is_empty() {
+        let bad_compression = bad_compression.iter().map(|error| named(error));
+        let bad_compression = bad_compression.map(|e| format!("Failed to decompress input: {e}"));
+        let errors = errors.iter().map(|error| named(error));
+        return Err(Failure(bad_compression.chain(errors).collect()));
     }
-    Err(Failure(errors.iter().map(|error| named(error)).collect()))
+    Ok(summary)
 }
 
 /// Whether the file holds a text bundle behind other lines. It is read as a whole.
@@ -144,6 +149,8 @@ struct Finder<'a> {
     misfit: Option<String>,
     warnings: Vec<String>,
     errors: Vec<String>,
+    /// Errors, too.
+    bad_compression: Vec<String>,
     /// Offset in the file, sizes, and how long it took.
     compressed: Vec<(u64, Compression, Duration)>,
     since: Instant,
@@ -257,7 +264,7 @@ impl Visitor for Finder<'_> {
         match (harmless, finding.error()) {
             (true, _) => self.warnings.push(finding.to_string()),
             (false, Error::Ccob(_)) => {
-                self.errors.push(format!("Failed to decompress input: {finding}"));
+                self.bad_compression.push(finding.to_string());
             }
             (false, _) => self.errors.push(finding.to_string()),
         }
@@ -282,5 +289,5 @@ fn misfit(file_type: FileType, form: BundleForm) -> String {
         FileType::Text(leader) => name(BundleForm::Text(leader)),
         _ => name(BundleForm::Binary),
     };
-    format!("is {}, expected {expected} for this type", name(form))
+    format!("found {}, expected {expected} for this type", name(form))
 }

@@ -7,12 +7,13 @@ use super::job::{Failure, FileType, Notes};
 use crate::input;
 
 /// The IDs of all entries in the order of the file, as stored; those of an archive with the member before each.
+/// In a damaged file those that can be read are listed.
 pub(super) fn list(
     path: &Path,
     file_type: FileType,
+    lines: &mut Vec<String>,
     notes: &mut Notes,
-) -> Result<Vec<String>, Failure> {
-    let mut lines = Vec::new();
+) -> Result<(), Failure> {
     let mut file = input::open_sized(path).map_err(|error| crate::payload::at(path, &error))?;
     let limits = fat_object::Options::default();
     let summary = entries::for_each(path, &mut file, file_type, &limits, notes, &mut |entry| {
@@ -28,5 +29,5 @@ pub(super) fn list(
     if !summary.is_bundle {
         notes.warnings.push(format!("'{}': no bundle", input::display(path)));
     }
-    Ok(lines)
+    Ok(())
 }

@@ -106,12 +106,13 @@ impl Tool<'_> {
         let file_type = self.file_type()?;
         let mut notes = Notes::default();
         let [path] = &self.options.inputs.files[..] else { return Ok(()) };
-        let lines = list::list(path, file_type, &mut notes);
+        let mut lines = Vec::new();
+        let done = list::list(path, file_type, &mut lines, &mut notes);
         self.print(&notes);
-        for line in lines? {
+        for line in lines {
             anstream::println!("{}", style::printable(&line));
         }
-        Ok(())
+        done
     }
 
     fn bundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
