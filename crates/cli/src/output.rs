@@ -111,6 +111,12 @@ impl Drop for Outputs {
     }
 }
 
+/// An error of filling a file, with its name, unless the error has another: one of the system is one of writing, as
+/// good as always.
+pub(crate) fn of_output(path: &Path, error: io::Error) -> io::Error {
+    if error.raw_os_error().is_some() { at(path, &error) } else { error }
+}
+
 fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("'{}': {}", path.display(), reason(error)))
 }

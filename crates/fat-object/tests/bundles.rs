@@ -93,3 +93,12 @@ fn images_are_entered_unless_told_otherwise() {
     options.enter_images = false;
     assert_eq!(forms(bundle, &options).len(), 2);
 }
+
+#[test]
+fn an_empty_section_is_an_entry() {
+    let host = data("host.o");
+    let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 0)];
+    let bundle = ObjectBundle::new(&host, &entries).unwrap();
+    let object = bundle.to_vec(&[HOST_PLACEHOLDER, b""]).unwrap();
+    assert_eq!(forms(object, &Options::default()).len(), 2);
+}

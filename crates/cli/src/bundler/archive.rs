@@ -5,9 +5,10 @@ use crate::output::Outputs;
 
 /// Takes the entries of all members out of an archive.
 pub(super) fn unbundle(
-    _job: &UnbundleJob,
+    job: &UnbundleJob,
     _outputs: &mut Outputs,
     _notes: &mut Notes,
 ) -> Result<(), Failure> {
+    let _ = job.check_input_archive;
     Err("unbundling of archives is not there yet".to_owned().into())
 }

@@ -11,7 +11,7 @@ use fat_object::{HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
 use super::commands;
 use super::job::{BundleJob, Failure, FileType, Notes};
 use super::verbose::{self, Measured};
-use crate::output::Outputs;
+use crate::output::{Outputs, of_output};
 use crate::payload::Payload;
 
 /// First bytes of an input that tell an object.
@@ -116,7 +116,9 @@ fn as_binary(
         return write(job, &bytes, outputs, notes);
     }
     if !job.dry_run {
-        outputs.write_or_print(&job.output, |file| write_binary(&layout, entries, file))?;
+        outputs
+            .write_or_print(&job.output, |file| write_binary(&layout, entries, file))
+            .map_err(|error| of_output(&job.output, error))?;
     }
     Ok(())
 }
@@ -160,7 +162,9 @@ fn write(
         bytes = &compressed;
     }
     if !job.dry_run {
-        outputs.write_or_print(&job.output, |file| file.write_all(bytes))?;
+        outputs
+            .write_or_print(&job.output, |file| file.write_all(bytes))
+            .map_err(|error| of_output(&job.output, error))?;
     }
     Ok(())
 }
@@ -203,7 +207,9 @@ fn as_sections(
             Err(error) => Box::new(Failing(Some(error))),
         }
     });
-    outputs.write_or_print(&job.output, |file| bundle.write_to(file, contents))?;
+    outputs
+        .write_or_print(&job.output, |file| bundle.write_to(file, contents))
+        .map_err(|error| of_output(&job.output, error))?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use super::entries::{self, Contents, Entry};
 use super::job::{Failure, FileType, Notes, UnbundleJob};
 use super::{archive, commands};
 use crate::input;
-use crate::output::Outputs;
+use crate::output::{Outputs, of_output};
 use crate::style::printable;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
@@ -30,7 +30,8 @@ pub(crate) fn unbundle(
     let name = input::display(&job.input);
     let named = |error: io::Error| crate::payload::at(Path::new(&name), &error);
     let mut file = input::open_sized(&job.input).map_err(named)?;
-    let mut selection = Selection::new(job);
+    let size = file.metadata()?.len();
+    let mut selection = Selection::new(job, size);
     let read =
         entries::for_each(&job.input, &mut file, job.file_type, &job.limits, notes, &mut |entry| {
             selection.offer(entry)
@@ -47,7 +48,6 @@ pub(crate) fn unbundle(
         }
     } else if !summary.is_bundle {
         // A file of the host's that never was bundled.
-        let size = file.metadata()?.len();
         for ((request, _), best) in job.targets.iter().zip(&mut best) {
             if request.target().kind() == Some(&OffloadKind::Host) {
                 *best =
@@ -64,7 +64,7 @@ pub(crate) fn unbundle(
             notes.commands.push(commands::removing(&job.input, output));
         }
         if !job.dry_run {
-            outputs.write_or_print(output, |out| match place {
+            let written = outputs.write_or_print(output, |out| match place {
                 None => Ok(()),
                 Some(Place::Input(offset, size)) => copy(&mut file, *offset, *size, out),
                 Some(Place::Copy(offset, size)) => match &mut copies {
@@ -72,6 +72,10 @@ pub(crate) fn unbundle(
                     None => Ok(()),
                 },
                 Some(Place::Host(bytes)) => out.write_all(bytes),
+            });
+            written.map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => named(error),
+                _ => of_output(output, error),
             })?;
         }
     }
@@ -132,6 +136,8 @@ fn enumerated(ids: &BTreeSet<String>) -> String {
 /// The entries chosen so far.
 struct Selection<'j> {
     job: &'j UnbundleJob,
+    /// Bytes of the input.
+    limit: usize,
     /// For each target.
     best: Vec<Option<Best>>,
     /// The bytes of entries that are compressed in the file.
@@ -155,9 +161,10 @@ enum Place {
 }
 
 impl<'j> Selection<'j> {
-    fn new(job: &'j UnbundleJob) -> Self {
+    fn new(job: &'j UnbundleJob, size: u64) -> Self {
         Selection {
             job,
+            limit: usize::try_from(size).unwrap_or(usize::MAX),
             best: job.targets.iter().map(|_| None).collect(),
             copies: None,
             debug: Vec::new(),
@@ -187,7 +194,7 @@ impl<'j> Selection<'j> {
             }
             let place = match &place {
                 Some(place) => place,
-                None => place.insert(keep(&mut self.copies, &mut entry.contents)?),
+                None => place.insert(keep(&mut self.copies, &mut entry.contents, self.limit)?),
             };
             *best = Some(Best { target: target.clone(), place: place.clone() });
         }
@@ -196,7 +203,13 @@ impl<'j> Selection<'j> {
 }
 
 /// Sees to it that the bytes of an entry can be had after the walk.
-fn keep(copies: &mut Option<File>, contents: &mut Contents<'_, '_, '_>) -> io::Result<Place> {
+///
+/// `limit` is the size of the input.
+fn keep(
+    copies: &mut Option<File>,
+    contents: &mut Contents<'_, '_, '_>,
+    limit: usize,
+) -> io::Result<Place> {
     match contents {
         Contents::File(offset, size) => Ok(Place::Input(*offset, *size)),
         Contents::Now(image) => {
@@ -210,6 +223,7 @@ fn keep(copies: &mut Option<File>, contents: &mut Contents<'_, '_, '_>) -> io::R
         }
         Contents::Host(image) => {
             let mut object = Vec::new();
+            object.try_reserve_exact(limit).map_err(|_| io::ErrorKind::OutOfMemory)?;
             if let Some(mut reader) = image.enclosing_object() {
                 reader.read_to_end(&mut object)?;
             }

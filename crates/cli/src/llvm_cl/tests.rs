@@ -4,6 +4,22 @@ const fn option(name: &'static str, kind: Kind, value_name: &'static str) -> Opt
     Opt::new(name, kind, value_name, "Help")
 }
 
+/// A tool of other kinds of options, without positional arguments.
+static STRICT: Tool = Tool {
+    overview: "A strict tool.",
+    positionals: "",
+    max_positionals: 0,
+    heading: "strict options:",
+    options: &[
+        Opt { required: true, ..option("type", Kind::Value, "string") },
+        Opt::new("names", Kind::CommaList, "string", "Names.\nSuch as\n  a - the first"),
+        option("size", Kind::Unsigned, "uint"),
+        option("level", Kind::Signed, "n"),
+        option("###", Kind::Bool, ""),
+    ],
+    version: "version 2\n",
+};
+
 static TOOL: Tool = Tool {
     overview: "A tool.",
     positionals: "<file>",
@@ -20,8 +36,12 @@ static TOOL: Tool = Tool {
 };
 
 fn run(args: &[&str]) -> Result<Matches, Stop> {
+    run_tool(&TOOL, args)
+}
+
+fn run_tool(tool: &'static Tool, args: &[&str]) -> Result<Matches, Stop> {
     let invocation = Invocation::new("bin/tool".to_owned());
-    parse(&TOOL, &invocation, args.iter().map(|arg| arg.as_bytes().to_vec()).collect())
+    parse(tool, &invocation, args.iter().map(|arg| arg.as_bytes().to_vec()).collect())
 }
 
 fn complaint(args: &[&str]) -> String {
@@ -130,4 +150,53 @@ fn help_and_version_end_the_run_where_they_stand() {
     assert!(hidden.contains("\nGeneric Options:\n\n  --help  "), "{hidden}");
     assert!(hidden.contains("\n\ntool options:\n\n  --archive  "), "{hidden}");
     assert!(!hidden.contains("-h "), "{hidden}");
+}
+
+#[test]
+fn lists_have_commas_and_may_be_repeated() {
+    let args = ["--names=a,b", "-type", "t", "--names", "c,,", "--names="];
+    let matches = run_tool(&STRICT, &args).unwrap();
+    let names: Vec<_> = matches.values("names").collect();
+    assert_eq!(names, [&b"a"[..], b"b", b"c", b"", b"", b""]);
+}
+
+#[test]
+fn numbers_and_switches_tell_whether_they_were_given() {
+    let matches = run_tool(&STRICT, &["-type="]).unwrap();
+    assert_eq!((matches.unsigned("size"), matches.signed("level")), (None, None));
+    assert_eq!(matches.switch("###"), None);
+    let args = ["-type=", "--size=9", "--size", "0x10", "-level", "-010", "-###=0"];
+    let matches = run_tool(&STRICT, &args).unwrap();
+    assert_eq!((matches.unsigned("size"), matches.signed("level")), (Some(16), Some(-8)));
+    assert_eq!(matches.switch("###"), Some(false));
+}
+
+#[test]
+fn all_complaints_come_at_once_with_required_options_last() {
+    let args = ["--size=-1", "x", "--level", "1.5", "-", "--type"];
+    assert_eq!(
+        run_tool(&STRICT, &args).unwrap_err().stderr,
+        "tool: for the --size option: '-1' value invalid for uint argument!\n\
+         tool: Unknown command line argument 'x'.  Try: 'bin/tool --help'\n\
+         tool: for the --level option: '1.5' value invalid for integer argument!\n\
+         tool: Unknown command line argument '-'.  Try: 'bin/tool --help'\n\
+         tool: for the --type option: requires a value!\n\
+         tool: for the --type option: must be specified at least once!\n"
+    );
+    assert_eq!(
+        run_tool(&STRICT, &["--", "--type=x"]).unwrap_err().stderr,
+        "tool: Unknown command line argument '--type=x'.  Try: 'bin/tool --help'\n\
+         tool: for the --type option: must be specified at least once!\n"
+    );
+}
+
+#[test]
+fn help_is_indented_and_needs_no_required_option() {
+    let stop = run_tool(&STRICT, &["--help"]).unwrap_err();
+    assert!(stop.success);
+    assert!(stop.stdout.contains("\nUSAGE: tool [options]\n\n"), "{}", stop.stdout);
+    let names = "\n  --names=<string> - Names.\n\
+                 \x20                    Such as\n\
+                 \x20                      a - the first\n";
+    assert!(stop.stdout.contains(names), "{}", stop.stdout);
 }
