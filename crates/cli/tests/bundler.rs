@@ -757,10 +757,10 @@ fn unknown_and_old_names_are_kept() {
         ),
         ("hip-amdgcn-amd-amdhsa-gfx906", "hip-amdgcn-amd-amdhsa--gfx906", None),
         ("hip-amdgcn-amd-amdhsa--tahiti", "hip-amdgcn-amd-amdhsa--gfx600", None),
-        // LLVM writes this one as it is typed, and so do we.
+        // LLVM writes this one as it is typed, against its documentation.
         (
             "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-",
-            "hip-amdgcn-amd-amdhsa--gfx906:xnack+:sramecc-",
+            "hip-amdgcn-amd-amdhsa--gfx906:sramecc-:xnack+",
             None,
         ),
         (

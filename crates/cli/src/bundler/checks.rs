@@ -114,8 +114,8 @@ pub(super) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>,
         return Err(format!("expecting exactly one host target but got {hosts}"));
     }
     for (index, id) in ids.iter().enumerate() {
-        let written = written(id);
-        let before = ids.iter().take(index).find(|before| self::written(before) == written);
+        let written = id.canonical();
+        let before = ids.iter().take(index).find(|before| before.canonical() == written);
         if let Some(before) = before {
             return Err(format!(
                 "Duplicate targets are not allowed: '{before}' and '{id}' both mean '{written}'"
@@ -151,15 +151,6 @@ fn target(typed: &[u8]) -> Result<EntryId<'_>, String> {
         message.push_str(&format!(", unknown target triple '{triple}'"));
     }
     if known_kind && known_arch { Ok(id) } else { Err(message) }
-}
-
-/// The ID as it is written into a bundle: as LLVM's tool does it, where that loses nothing.
-pub(super) fn written(id: &EntryId<'_>) -> String {
-    match id.target().target_id() {
-        // Of an alternative name of a processor LLVM's tool makes nothing at all, only of the primary one it does.
-        Ok(target_id) if target_id.processor() != processor(id) => id.canonical(),
-        _ => id.standardized(),
-    }
 }
 
 /// Complaints about target IDs that LLVM's tool takes silently, or drops.

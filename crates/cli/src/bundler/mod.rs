@@ -127,7 +127,7 @@ impl Tool<'_> {
             file_type,
             entries: ids
                 .iter()
-                .map(checks::written)
+                .map(EntryId::canonical)
                 .zip(options.inputs.files.iter().cloned())
                 .collect(),
             align: options.bundle_align,
