@@ -250,6 +250,13 @@ fn objects_come_back_byte_for_byte() {
     );
     let contents = unbundle(&place, "o", &targets, "fat.o");
     assert_eq!(contents, [&b"device"[..], &read(&place, "h.o"), b"", &[0]]);
+    // COFF, which LLVM's tool does not restore byte for byte.
+    fs::copy(data("hip.obj"), place.path().join("h.obj")).unwrap();
+    let windows = "host-x86_64-pc-windows-msvc";
+    bundle(&place, "o", &[(windows, "h.obj"), (HIP, "d")], "fat.obj");
+    assert!(read(&place, "fat.obj").starts_with(&[0x64, 0x86]));
+    let contents = unbundle(&place, "o", &[windows, HIP], "fat.obj");
+    assert_eq!(contents, [&read(&place, "h.obj")[..], b"device"]);
     // What LLVM 22 made, with llvm-objcopy.
     let bundled = data("bundle.o");
     let input = format!("-input={}", bundled.display());
@@ -326,6 +333,19 @@ fn the_checks_come_in_llvms_order() {
             ],
             "Cannot bundle inputs with conflicting targets: 'openmp-amdgcn-amd-amdhsa--gfx906' \
              and 'openmp-amdgcn-amd-amdhsa--gfx906:xnack+'",
+        ),
+        (
+            // LLVM finds no conflict when it is the first that has a feature more.
+            &[
+                "-output=b",
+                "-input=h",
+                "-input=d",
+                "-targets=hip-amdgcn-amd-amdhsa--gfx906:sramecc+:xnack+,\
+                 hip-amdgcn-amd-amdhsa--gfx906:xnack-",
+            ],
+            "Cannot bundle inputs with conflicting targets: \
+             'hip-amdgcn-amd-amdhsa--gfx906:sramecc+:xnack+' and \
+             'hip-amdgcn-amd-amdhsa--gfx906:xnack-'",
         ),
         (
             &["-output=b", "-input=x", &format!("-targets={OPENMP}")],

@@ -17,6 +17,9 @@ use super::job::{Failure, FileType, Notes};
 use super::verbose::{self, Measured};
 use crate::input;
 
+/// As many first bytes as tell the format of any file.
+const HEAD: u64 = 2048;
+
 /// An entry of a bundle.
 pub(super) struct Entry<'a, 'e, 's> {
     /// As stored.
@@ -56,8 +59,15 @@ pub(super) fn for_each(
 ) -> Result<Summary, Failure> {
     let name = input::display(path);
     let named = |error: &dyn std::fmt::Display| format!("'{name}': {error}");
+    let mut head = Vec::new();
+    file.rewind()?;
+    Read::take(&mut *file, HEAD).read_to_end(&mut head)?;
+    let format = ImageFormat::sniff(&head);
     let mut limits = limits.clone();
     limits.enter_images = false;
+    // What is compressed in the sections of an object is for the loader.
+    let bundles = matches!(format, ImageFormat::Bundle | ImageFormat::CompressedBundle);
+    limits.decompress = bundles || file_type == FileType::Archive;
     let mut finder = Finder {
         input: path,
         file_type,
@@ -70,19 +80,22 @@ pub(super) fn for_each(
         compressed: Vec::new(),
         since: Instant::now(),
     };
-    let walked = fat_object::walk(file, &limits, &mut finder)?;
+    let format = match file_type == FileType::Archive || may_be_bundle(format) {
+        true => fat_object::walk(file, &limits, &mut finder)?.format,
+        false => format,
+    };
     let Finder { mut summary, misfit, warnings, mut errors, bad_compression, compressed, .. } =
         finder;
-    summary.is_archive = walked.format == ImageFormat::Archive;
+    summary.is_archive = format == ImageFormat::Archive;
     notes.warnings.extend(warnings.iter().map(|warning| named(warning)));
     for (at, compression, time) in compressed {
         tell_compression(file, at, compression, time, notes)?;
     }
-    if notes.verbose.is_empty() && walked.size > 0 {
+    if notes.verbose.is_empty() && !head.is_empty() {
         notes.verbose.push("Uncompressed bundle.".to_owned());
     }
     if let FileType::Text(leader) = file_type
-        && !walked.format.is_container()
+        && !format.is_container()
     {
         // Its markers may be further down.
         summary.is_bundle = later_text(file, leader, on_entry).map_err(|error| named(&error))?;
@@ -97,6 +110,21 @@ pub(super) fn for_each(
         return Err(Failure(bad_compression.chain(errors).collect()));
     }
     Ok(summary)
+}
+
+/// Whether a file of this format can be a bundle, or an object with the sections of one. LLVM bitcode and the like
+/// would only take time to walk through.
+fn may_be_bundle(format: ImageFormat) -> bool {
+    matches!(
+        format,
+        ImageFormat::Bundle
+            | ImageFormat::CompressedBundle
+            | ImageFormat::Elf { .. }
+            | ImageFormat::Coff
+            | ImageFormat::MachO
+            | ImageFormat::Ptx
+            | ImageFormat::Unknown
+    )
 }
 
 /// Whether the file holds a text bundle behind other lines. It is read as a whole.

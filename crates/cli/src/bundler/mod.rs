@@ -1,6 +1,6 @@
 //! `clang-offload-bundler`: bundles code objects, and takes them apart again.
 //!
-//! The work is done by [`bundle`] and [`unbundle`], which know nothing of command lines.
+//! The work is done by `bundle` and `unbundle`, which know nothing of command lines.
 
 mod archive;
 mod bundle;
