@@ -3,16 +3,22 @@
 //! Read with the `object` crate, which knows all four, checks every bound and tells where members lie.
 
 use std::io;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use object::read::archive::ArchiveFile;
 
+use crate::budget::Budget;
 use crate::containers::lossy;
 use crate::error::Error;
 use crate::host::with_object_reader;
 use crate::model::{ContainerKind, Segment};
 use crate::source::{Origin, Source};
 use crate::walker::Walker;
+
+const THIN_MAGIC: [u8; 8] = *b"!<thin>\n";
+
+/// What opening a file costs, in bytes that could be read instead.
+const OPENING: u64 = 4096;
 
 struct Member {
     name: Vec<u8>,
@@ -26,13 +32,19 @@ impl Walker<'_> {
         source: &mut Source<'_>,
         window: &Range<u64>,
     ) -> io::Result<()> {
-        let (members, fault) = members(source, window)?;
+        // It could name itself, however it is wrapped up: one level is all that `ar` writes.
+        if self.in_thin_member && source.peek(window, THIN_MAGIC.len())? == THIN_MAGIC {
+            return self.finding(source, window.start, Error::NestedThinArchive);
+        }
+        let (members, fault) = members(source, window, &mut self.names)?;
         let available = window.end - window.start;
         for member in members {
             let name = lossy(&member.name);
             let Some((start, size)) = member.range else {
-                self.thin_member(source, window.start, &member.name, name)?;
-                continue;
+                match self.thin_member(source, window.start, &member.name, name)? {
+                    ControlFlow::Continue(()) => continue,
+                    ControlFlow::Break(()) => return Ok(()),
+                }
             };
             let end = start.saturating_add(size);
             if end > available {
@@ -46,39 +58,42 @@ impl Walker<'_> {
             })?;
         }
         match fault {
-            Some(detail) => self.finding(source, window.start, Error::Archive { detail }),
+            Some(error) => self.finding(source, window.start, error),
             None => Ok(()),
         }
     }
 
+    /// Walks the file that a thin archive names. Breaks when no more of them may be opened.
     fn thin_member(
         &mut self,
         source: &mut Source<'_>,
         start: u64,
         name: &[u8],
         text: String,
-    ) -> io::Result<()> {
-        // A thin archive could name itself: one level is all that `ar` writes.
-        let opened = match source.origin() {
-            Origin::ThinMember => Err(io::Error::other("a thin archive in a thin archive")),
-            _ => self.visitor.open_thin_member(name),
-        };
-        let mut reader = match opened {
+    ) -> io::Result<ControlFlow<()>> {
+        let mut reader = match self.visitor.open_thin_member(name) {
             Ok(reader) => reader,
             Err(error) => {
-                return self.finding(
-                    source,
-                    start,
-                    Error::ThinMember { name: text, source: error },
-                );
+                let error = Error::ThinMember { name: text, source: error };
+                return self.finding(source, start, error).map(ControlFlow::Continue);
             }
         };
         let mut inner = Source::new(reader.as_mut(), Origin::ThinMember)?;
+        if !self.thin_members.take(inner.len().max(OPENING)) {
+            let limit = self.thin_members.limit();
+            let error = Error::ThinMembersTooLarge { name: text, size: inner.len(), limit };
+            return self.finding(source, start, error).map(ControlFlow::Break);
+        }
+        self.add_file(&inner);
         let all = 0..inner.len();
         let segment = Segment::new(ContainerKind::Member, text);
+        self.in_thin_member = true;
         self.within(&mut inner, segment, &all, None, |walker, inner| {
             walker.contents(inner, &all).map(drop)
-        })
+        })?;
+        // In such a file there is no other.
+        self.in_thin_member = false;
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -86,23 +101,33 @@ impl Walker<'_> {
 fn members(
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> io::Result<(Vec<Member>, Option<String>)> {
+    names: &mut Budget,
+) -> io::Result<(Vec<Member>, Option<Error>)> {
     with_object_reader(source, window, |data| {
         let mut members = Vec::new();
+        let malformed =
+            |error: object::read::Error| Some(Error::Archive { detail: error.to_string() });
         let archive = match ArchiveFile::parse(data) {
             Ok(archive) => archive,
-            Err(error) => return (members, Some(error.to_string())),
+            Err(error) => return (members, malformed(error)),
         };
         for member in archive.members() {
-            match member {
-                // What `/` still starts after `object` took the known ones is some linker's private table.
-                Ok(member) if member.name().starts_with(b"/") && !archive.is_thin() => {}
-                Ok(member) => members.push(Member {
-                    name: member.name().to_vec(),
-                    range: (!member.is_thin()).then(|| member.file_range()),
-                }),
-                Err(error) => return (members, Some(error.to_string())),
+            let member = match member {
+                Ok(member) => member,
+                Err(error) => return (members, malformed(error)),
+            };
+            // Also of those that are passed over: looking for its end took as long.
+            if !names.take(member.name().len() as u64) {
+                return (members, Some(Error::TooManyNames { limit: names.limit() }));
             }
+            // What `/` still starts after `object` took the known ones is some linker's private table.
+            if member.name().starts_with(b"/") && !archive.is_thin() {
+                continue;
+            }
+            members.push(Member {
+                name: member.name().to_vec(),
+                range: (!member.is_thin()).then(|| member.file_range()),
+            });
         }
         (members, None)
     })

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use bundle_format::text::{EndMarkedBundle, Entry, TAIL_LEN, TextBundle, ends_in_marker};
 use bundle_format::{EntryId, binary::Bundle};
-use offload_binary::{MAX_STRING_BYTES, OffloadBinary};
+use offload_binary::OffloadBinary;
 use target_id::{OffloadKind, Target, Triple};
 
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::model::{BundleForm, Compression, ContainerKind, Description, PackageEntry, Segment};
@@ -149,15 +150,28 @@ impl Walker<'_> {
         if !self.options.decompress {
             return Ok(recorded_end);
         }
-        let stored = source.read_range(&(start..recorded_end.unwrap_or(window.end)))?;
-        let limits = ccob::Limits::default().with_max_uncompressed(self.decompression_budget());
-        let decompressed = match ccob::decompress(&stored, &limits) {
+        let uncompressed_size = header.uncompressed_size();
+        let (room, left) = (self.room(), self.decompressed.left());
+        if uncompressed_size <= room && uncompressed_size > left {
+            let limit = self.decompressed.limit();
+            let error = Error::DecompressedInAll { uncompressed_size, limit };
+            return self.finding(source, start, error).map(|()| recorded_end);
+        }
+        let limits = ccob::Limits::default().with_max_uncompressed(room);
+        let decompressed = match decompress(source, window, header.total_size(), &limits)? {
             Ok(decompressed) => decompressed,
             Err(error) => {
+                // The work was done, as far as the data went.
+                let stored = recorded_end.unwrap_or(window.end) - start;
+                self.decompressed.spend(left.min(cost_of_failure(
+                    &error,
+                    uncompressed_size,
+                    stored,
+                )));
                 return self.finding(source, start, error.into()).map(|()| recorded_end);
             }
         };
-        drop(stored);
+        self.decompressed.spend(decompressed.data.len() as u64);
         let compression = Compression {
             method: header.method().name().unwrap_or("unknown"),
             stored_size: decompressed.consumed,
@@ -168,6 +182,7 @@ impl Walker<'_> {
         let segment = Segment::new(ContainerKind::Ccob, ordinal.to_string());
         self.within(source, segment, &(start..end), Some(compression), |walker, _| {
             let mut inner = Source::new(&mut data, Origin::Decompressed)?;
+            walker.add_source(&inner);
             let all = 0..inner.len();
             let format = walker.contents(&mut inner, &all)?;
             if format.is_container() {
@@ -194,15 +209,13 @@ impl Walker<'_> {
         let end = start + binary.size();
         let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
         self.within(source, segment, &(start..end), None, |walker, source| {
-            // Strings may share bytes; copies of them must not add up to a multiple of the package.
-            let mut budget = MAX_STRING_BYTES;
             for entry in binary.entries() {
+                // Strings may share bytes.
                 for (key, value) in entry.strings() {
-                    budget = budget.saturating_sub(key.len() as u64 + value.len() as u64);
-                }
-                if budget == 0 {
-                    let error = offload_binary::Error::TooManyStringBytes;
-                    return walker.finding(source, start, error.into());
+                    if !walker.names.take(key.len() as u64 + value.len() as u64) {
+                        let error = Error::TooManyNames { limit: walker.names.limit() };
+                        return walker.finding(source, start, error);
+                    }
                 }
                 let kind = match entry.offload_kind() {
                     offload_binary::OffloadKind::NONE => None,
@@ -300,6 +313,47 @@ impl Walker<'_> {
     }
 }
 
+/// Decompresses the compressed bundle at the start of the window.
+///
+/// In version 1 only its stream tells where it ends: so much is read, in steps, that it does.
+fn decompress(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    total_size: Option<u64>,
+    limits: &ccob::Limits,
+) -> io::Result<Result<ccob::Decompressed, ccob::Error>> {
+    const FIRST: u64 = 512;
+    let available = window.end - window.start;
+    let mut len = total_size.unwrap_or(FIRST).min(available);
+    loop {
+        let stored = source.read_range(&(window.start..window.start + len))?;
+        match ccob::decompress(&stored, limits) {
+            Err(ccob::Error::BadStream { fault: ccob::Fault::EndsEarly, .. })
+                if total_size.is_none() && len < available =>
+            {
+                len = len.saturating_mul(2).min(available);
+            }
+            result => return Ok(result),
+        }
+    }
+}
+
+/// The most that was decompressed before this error.
+fn cost_of_failure(error: &ccob::Error, uncompressed_size: u64, stored: u64) -> u64 {
+    // A block of Zstandard that repeats one byte: 128 KiB in 4 bytes.
+    const MAX_EXPANSION: u64 = 32 << 10;
+    match error {
+        ccob::Error::BadStream { .. }
+        | ccob::Error::OutputTooShort { .. }
+        | ccob::Error::OutputTooLong { .. }
+        | ccob::Error::HashMismatch { .. } => {
+            uncompressed_size.min(stored.saturating_mul(MAX_EXPANSION))
+        }
+        // Found in headers.
+        _ => 0,
+    }
+}
+
 fn bundle_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
     read_prefix(source, window, |prefix, available| {
         Bundle::parse_prefix(prefix, available).err().and_then(|e| e.needed())
@@ -312,27 +366,48 @@ fn package_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Ve
     })
 }
 
-/// Whether a container starts here whose header is in order.
+/// What a section starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// No container, or one whose header is damaged.
+    Nothing,
+    /// A container whose header is in order.
+    Container,
+    /// Perhaps a container: the budget forbids to look.
+    Unknown,
+}
+
+/// Tells whether a container starts here whose header is in order.
 ///
 /// For sections that nothing but their first bytes give away: programs that deal with these formats, LLVM's own
-/// among them, have the magics in their string constants.
-pub(crate) fn starts_sound_container(
+/// among them, have the magics in their string constants. `headers` counts the bytes of headers that were read.
+pub(crate) fn starts_with(
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> io::Result<bool> {
+    headers: &mut Budget,
+) -> io::Result<Start> {
     let head = source.peek(window, 32)?;
     let available = window.end - window.start;
-    Ok(match ImageFormat::sniff(&head) {
-        ImageFormat::Bundle if head.starts_with(&bundle_format::binary::MAGIC) => {
-            Bundle::parse_prefix(&bundle_prefix(source, window)?, available).is_ok()
-        }
+    let sound = match ImageFormat::sniff(&head) {
         ImageFormat::CompressedBundle => ccob::Header::parse(&head, available).is_ok(),
-        ImageFormat::OffloadBinary => {
-            OffloadBinary::parse_prefix(&package_prefix(source, window)?, available).is_ok()
-        }
         ImageFormat::Fatbinary => nv_fatbin::parse_header(&head, available).is_ok(),
+        ImageFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => false,
+        ImageFormat::Bundle | ImageFormat::OffloadBinary if headers.left() == 0 => {
+            return Ok(Start::Unknown);
+        }
+        ImageFormat::Bundle => {
+            let prefix = bundle_prefix(source, window)?;
+            headers.spend(prefix.len() as u64);
+            Bundle::parse_prefix(&prefix, available).is_ok()
+        }
+        ImageFormat::OffloadBinary => {
+            let prefix = package_prefix(source, window)?;
+            headers.spend(prefix.len() as u64);
+            OffloadBinary::parse_prefix(&prefix, available).is_ok()
+        }
         _ => false,
-    })
+    };
+    Ok(if sound { Start::Container } else { Start::Nothing })
 }
 
 /// Whether the window holds a text, of which `head` is the start, whose last line is the marker of a text bundle.

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::bitcode;
-use crate::model::Severity;
+use crate::model::{Severity, printable};
 use crate::nv_fatbin;
 
 /// Something wrong in a walked file. Offsets count from the start of the container that the
@@ -42,7 +42,8 @@ pub enum Error {
     },
     /// An archive ends inside a member.
     #[error(
-        "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}"
+        "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}",
+        name = printable(name)
     )]
     MemberBeyondEnd {
         /// The member's name.
@@ -55,16 +56,52 @@ pub enum Error {
         available: u64,
     },
     /// A file that a thin archive names cannot be read.
-    #[error("thin archive names {name}, which cannot be read: {source}")]
+    #[error("thin archive names {name}, which cannot be read: {source}", name = printable(name))]
     ThinMember {
         /// The name stored in the archive.
         name: String,
         /// What opening or reading it gave.
         source: io::Error,
     },
+    /// A thin archive lies in the file that a thin archive names, which could be itself. Its members are not opened.
+    #[error("a thin archive in the file that a thin archive names: its members are not opened")]
+    NestedThinArchive,
+    /// The files that thin archives name have more bytes in all than
+    /// [`Options::max_thin_members`](crate::Options::max_thin_members). The others of this archive are not opened.
+    #[error(
+        "thin archive names {name} of {size} bytes, with which the files named by thin archives have more than the limit of {limit} bytes in all",
+        name = printable(name)
+    )]
+    ThinMembersTooLarge {
+        /// The name stored in the archive.
+        name: String,
+        /// The size of the file.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// A compressed bundle is not decompressed: with those before it would be more than
+    /// [`Options::max_expansion`](crate::Options::max_expansion) allows.
+    #[error(
+        "compressed bundle has {uncompressed_size} bytes uncompressed, with which more than the limit of {limit} bytes would be decompressed in all"
+    )]
+    DecompressedInAll {
+        /// The size in its header.
+        uncompressed_size: u64,
+        /// The limit for the whole walk in bytes.
+        limit: u64,
+    },
+    /// Names of sections or members, or strings of packages, share bytes so that they come to more than
+    /// 64 MiB and four times the bytes that were walked. Those after are not looked at.
+    #[error("names and strings share bytes and come to more than {limit} bytes in all")]
+    TooManyNames {
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// A section lies beyond the end of its file.
     #[error(
-        "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+        "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}",
+        name = printable(name)
     )]
     SectionBeyondEnd {
         /// The section's name.
@@ -77,7 +114,10 @@ pub enum Error {
         available: u64,
     },
     /// Two sections with device code share bytes.
-    #[error("section {name} at {start:#x}..{end:#x} overlaps another section with device code")]
+    #[error(
+        "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
+        name = printable(name)
+    )]
     OverlappingSections {
         /// The later section's name.
         name: String,

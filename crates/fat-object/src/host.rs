@@ -6,14 +6,15 @@ use std::ops::Range;
 
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
-use object::read::{FileKind, ReadCache, ReadCacheRange, ReadRef};
+use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf};
 
-use crate::containers::{described_by_id, lossy, starts_sound_container};
+use crate::budget::Budget;
+use crate::containers::{Start, described_by_id, lossy, starts_with};
 use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::model::{BundleForm, ContainerKind, Segment};
-use crate::source::{HeaderReader, Source};
+use crate::source::{HeaderReader, Headers, Source};
 use crate::walker::Walker;
 
 /// Section type of packages that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
@@ -44,6 +45,8 @@ enum Parts {
     Slices(Vec<Slice>),
     /// An ELF executable or library without section headers.
     Nothing,
+    /// Sections whose names share bytes until they are too many.
+    TooManyNames,
 }
 
 impl Walker<'_> {
@@ -52,10 +55,15 @@ impl Walker<'_> {
         source: &mut Source<'_>,
         window: &Range<u64>,
     ) -> io::Result<()> {
-        match with_object_reader(source, window, |data| parts(data))? {
+        let names = &mut self.names;
+        match with_object_reader(source, window, |data| parts(data, names))? {
             Ok(Parts::Sections(sections)) => self.sections(source, window, sections),
             Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
             Ok(Parts::Nothing) => self.finding(source, window.start, Error::NoSectionHeaders),
+            Ok(Parts::TooManyNames) => {
+                let error = Error::TooManyNames { limit: self.names.limit() };
+                self.finding(source, window.start, error)
+            }
             Err(error) => self.finding(source, window.start, error),
         }
     }
@@ -68,6 +76,8 @@ impl Walker<'_> {
     ) -> io::Result<()> {
         let available = window.end - window.start;
         let mut walked = Ranges::default();
+        // Sections that do not overlap have no more bytes than the file.
+        let mut headers = Budget::new(available);
         let mut beyond_end = false;
         for section in sections {
             let Range { start, end } = section.range;
@@ -83,10 +93,17 @@ impl Walker<'_> {
             }
             let inner = window.start + start..window.start + end;
             let id = section.name.strip_prefix(bundle_format::MAGIC_TEXT).map(String::from);
-            if id.is_none() && !section.device && !starts_sound_container(source, &inner)? {
-                continue;
-            }
-            if !walked.insert(&section.range) {
+            let known = section.device || id.is_some();
+            let start_of = match known {
+                true => Start::Container,
+                false => starts_with(source, &inner, &mut headers)?,
+            };
+            let overlaps = match start_of {
+                Start::Nothing => continue,
+                Start::Container => !walked.insert(&section.range),
+                Start::Unknown => true,
+            };
+            if overlaps {
                 let error = Error::OverlappingSections { name: section.name, start, end };
                 self.finding(source, window.start, error)?;
                 continue;
@@ -168,31 +185,33 @@ impl Ranges {
 pub(crate) fn with_object_reader<'s, T>(
     source: &mut Source<'s>,
     window: &Range<u64>,
-    f: impl for<'a, 'b> FnOnce(ReadCacheRange<'a, HeaderReader<'b, 's>>) -> T,
+    f: impl for<'a, 'b> FnOnce(Headers<'a, 'b, 's>) -> T,
 ) -> io::Result<T> {
     let len = window.end - window.start;
     let cache = ReadCache::new(HeaderReader::new(source, len));
-    let out = f(cache.range(window.start, len));
+    let out = f(Headers(cache.range(window.start, len)));
     match cache.into_inner().failed {
         Some(error) => Err(error),
         None => Ok(out),
     }
 }
 
-fn parts<'d>(data: impl ReadRef<'d>) -> Result<Parts, Error> {
+fn parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> Result<Parts, Error> {
     let malformed = |format| {
         move |error: object::read::Error| Error::Object { format, detail: error.to_string() }
     };
     match FileKind::parse(data).map_err(malformed("host"))? {
         FileKind::Elf32 => {
-            elf_parts::<elf::FileHeader32<Endianness>>(data).map_err(malformed("ELF"))
+            elf_parts::<elf::FileHeader32<Endianness>>(data, names).map_err(malformed("ELF"))
         }
         FileKind::Elf64 => {
-            elf_parts::<elf::FileHeader64<Endianness>>(data).map_err(malformed("ELF"))
+            elf_parts::<elf::FileHeader64<Endianness>>(data, names).map_err(malformed("ELF"))
         }
-        FileKind::Coff | FileKind::CoffBig => other_parts(data).map_err(malformed("COFF")),
-        FileKind::Pe32 | FileKind::Pe64 => other_parts(data).map_err(malformed("PE")),
-        FileKind::MachO32 | FileKind::MachO64 => other_parts(data).map_err(malformed("Mach-O")),
+        FileKind::Coff | FileKind::CoffBig => other_parts(data, names).map_err(malformed("COFF")),
+        FileKind::Pe32 | FileKind::Pe64 => other_parts(data, names).map_err(malformed("PE")),
+        FileKind::MachO32 | FileKind::MachO64 => {
+            other_parts(data, names).map_err(malformed("Mach-O"))
+        }
         FileKind::MachOFat32 => {
             let file = MachOFatFile32::parse(data).map_err(malformed("Mach-O"))?;
             Ok(Parts::Slices(file.arches().iter().map(slice).collect()))
@@ -216,6 +235,7 @@ fn slice(arch: &impl FatArch) -> Slice {
 /// ELF by its section headers alone: symbol tables, which the general reader loads, can be large.
 fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     data: impl ReadRef<'d>,
+    names: &mut Budget,
 ) -> object::read::Result<Parts> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
@@ -228,7 +248,11 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         let Some((start, size)) = header.file_range(endian) else {
             continue;
         };
-        let name = lossy(table.section_name(endian, header)?);
+        let name = table.section_name(endian, header)?;
+        if !names.take(name.len() as u64) {
+            return Ok(Parts::TooManyNames);
+        }
+        let name = lossy(name);
         if size == 0 && !is_bundle_entry(&name) {
             continue;
         }
@@ -239,14 +263,18 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     Ok(Parts::Sections(sections))
 }
 
-fn other_parts<'d>(data: impl ReadRef<'d>) -> object::read::Result<Parts> {
+fn other_parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> object::read::Result<Parts> {
     let file = object::File::parse(data)?;
     let mut sections = Vec::new();
     for section in file.sections() {
         let Some((start, size)) = section.file_range() else {
             continue;
         };
-        let name = lossy(section.name_bytes()?);
+        let name = section.name_bytes()?;
+        if !names.take(name.len() as u64) {
+            return Ok(Parts::TooManyNames);
+        }
+        let name = lossy(name);
         if size == 0 && !is_bundle_entry(&name) {
             continue;
         }

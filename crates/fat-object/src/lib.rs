@@ -82,6 +82,7 @@
 
 mod archive;
 mod bitcode;
+mod budget;
 mod containers;
 mod embed;
 mod error;

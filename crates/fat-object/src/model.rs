@@ -57,7 +57,8 @@ impl fmt::Display for ContainerKind {
 
 /// One step from the outside of a file towards an image.
 ///
-/// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`.
+/// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`, with control
+/// characters of the name escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     kind: ContainerKind,
@@ -85,7 +86,27 @@ impl Segment {
 
 impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.kind, self.name)
+        write!(f, "{}:{}", self.kind, printable(&self.name))
+    }
+}
+
+/// A name in the text of a message: without control characters, which could move a terminal's cursor.
+pub(crate) struct Printable<'a>(&'a str);
+
+pub(crate) fn printable(name: &str) -> Printable<'_> {
+    Printable(name)
+}
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(char::is_control) {
+            let plain = part.trim_end_matches(char::is_control);
+            f.write_str(plain)?;
+            for control in part.chars().rev().take_while(|c| c.is_control()) {
+                write!(f, "{}", control.escape_default())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -430,7 +451,7 @@ impl Finding<'_> {
     }
 }
 
-/// `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`
+/// `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`, one line; control characters of names are escaped.
 impl fmt::Display for Finding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, segment) in self.path.iter().enumerate() {

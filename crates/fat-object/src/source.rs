@@ -3,6 +3,8 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use object::read::{ReadCacheRange, ReadRef};
+
 /// Anything that can be read at any position: a [`File`](std::fs::File), a [`Cursor`](std::io::Cursor), ...
 pub trait ReadSeek: Read + Seek {}
 
@@ -214,6 +216,46 @@ impl Seek for HeaderReader<'_, '_> {
         }
         .ok_or(io::ErrorKind::InvalidInput)?;
         Ok(self.position)
+    }
+}
+
+/// What the `object` crate reads through, with strings of any length: its own cache ends them at 4096 bytes.
+pub(crate) struct Headers<'a, 'b, 'r>(pub(crate) ReadCacheRange<'a, HeaderReader<'b, 'r>>);
+
+impl Clone for Headers<'_, '_, '_> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl Copy for Headers<'_, '_, '_> {}
+
+impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
+    fn len(self) -> Result<u64, ()> {
+        self.0.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        self.0.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        if let Ok(bytes) = self.0.read_bytes_at_until(range.clone(), delimiter) {
+            return Ok(bytes);
+        }
+        if range.end > self.0.len()? {
+            return Err(());
+        }
+        let all = range.end.saturating_sub(range.start);
+        let mut len = 4096;
+        while len < all {
+            len = all.min(len.saturating_mul(2));
+            let bytes = self.0.read_bytes_at(range.start, len)?;
+            if let Some(end) = bytes.iter().position(|&byte| byte == delimiter) {
+                return bytes.get(..end).ok_or(());
+            }
+        }
+        Err(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use target_id::OffloadKind;
 
+use crate::budget::Budget;
 use crate::containers::is_text_ending_in_marker;
 use crate::error::Error;
 use crate::image_format::{ImageFormat, SNIFF_LEN};
@@ -20,6 +21,13 @@ pub struct Options {
     /// Bytes of decompressed data, and of data copied out of LLVM bitcode, held at one time, over all levels of
     /// nesting. Default: 2 GiB.
     pub max_decompressed: u64,
+    /// Bytes of such data that each byte of the file stands for, over the whole walk: in all it is no more than
+    /// [`max_decompressed`](Options::max_decompressed) and this many times the size of the file, with the files
+    /// that thin archives name. Compressed bundles expand to 20 times their size at most, unless they hold
+    /// next to nothing. Default: 256.
+    pub max_expansion: u64,
+    /// Bytes that the files named by thin archives have together; each counts for 4 KiB at least. Default: 16 GiB.
+    pub max_thin_members: u64,
     /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
     pub max_depth: usize,
     /// Whether compressed bundles are opened. Without, they are passed over, as is what follows one of version 1,
@@ -31,9 +39,21 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { max_decompressed: 2 << 30, max_depth: 32, decompress: true, enter_images: true }
+        Options {
+            max_decompressed: 2 << 30,
+            max_expansion: 256,
+            max_thin_members: 16 << 30,
+            max_depth: 32,
+            decompress: true,
+            enter_images: true,
+        }
     }
 }
+
+/// Names may share bytes: copies of them, and looking for their ends, must not add up to a multiple of the file.
+/// Honest names come to less than twice the bytes around them. Those of small files may do as they like.
+const NAMES_FOR_EACH_BYTE: u64 = 4;
+const NAMES_AT_LEAST: u64 = 1 << 26;
 
 /// What a finished [`walk`] saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +89,14 @@ pub fn walk(
         path: Vec::new(),
         compressions: Vec::new(),
         held: 0,
+        decompressed: Budget::new(options.max_decompressed),
+        names: Budget::new(NAMES_AT_LEAST),
+        thin_members: Budget::new(options.max_thin_members),
+        in_thin_member: false,
         images: 0,
         findings: 0,
     };
+    walker.add_file(&source);
     let format = walker.contents(&mut source, &(0..size))?;
     Ok(Summary { format, size, images: walker.images, findings: walker.findings })
 }
@@ -83,6 +108,14 @@ pub(crate) struct Walker<'v> {
     compressions: Vec<Compression>,
     /// Bytes that are held beside the walked file.
     held: u64,
+    /// Bytes decompressed, or copied out of bitcode, in all.
+    pub(crate) decompressed: Budget,
+    /// Bytes of names and of strings of packages.
+    pub(crate) names: Budget,
+    /// Bytes of the files that thin archives name.
+    pub(crate) thin_members: Budget,
+    /// Whether the walk is in such a file, at any depth.
+    pub(crate) in_thin_member: bool,
     images: usize,
     findings: usize,
 }
@@ -251,9 +284,25 @@ impl Walker<'_> {
         self.path.last().is_some_and(|segment| segment.kind() == ContainerKind::Ccob)
     }
 
-    /// How many bytes may be decompressed on top of what is held already.
-    pub(crate) fn decompression_budget(&self) -> u64 {
+    /// Allows for what a file costs that is not made of other data.
+    pub(crate) fn add_file(&mut self, source: &Source<'_>) {
+        self.decompressed.grow(source.len().saturating_mul(self.options.max_expansion));
+        self.add_source(source);
+    }
+
+    /// Allows for the names in new bytes.
+    pub(crate) fn add_source(&mut self, source: &Source<'_>) {
+        self.names.grow(source.len().saturating_mul(NAMES_FOR_EACH_BYTE));
+    }
+
+    /// How many bytes may be held on top of what is held already.
+    pub(crate) fn room(&self) -> u64 {
         self.options.max_decompressed.saturating_sub(self.held)
+    }
+
+    /// How many bytes may be made now: held, and counted among [all](Walker::decompressed).
+    pub(crate) fn decompression_budget(&self) -> u64 {
+        self.room().min(self.decompressed.left())
     }
 
     /// Counts bytes that are held until they are [released](Walker::release).

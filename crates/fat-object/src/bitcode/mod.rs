@@ -110,8 +110,10 @@ impl Walker<'_> {
         let segment = Segment::new(ContainerKind::Section, module::SECTION);
         let stored = stream.start + start..stream.start + end;
         self.hold(held);
+        self.decompressed.spend(held);
         self.within(source, segment, &stored, None, |walker, _| {
             let mut inner = Source::new(&mut data, Origin::Bitcode)?;
+            walker.add_source(&inner);
             let all = 0..inner.len();
             walker.sequence(&mut inner, &all)
         })?;
