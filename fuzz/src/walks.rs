@@ -9,8 +9,8 @@ use fat_object::{
 
 /// The most that a run may have decompressed at one time.
 const LIMIT: u64 = 16 << 20;
-/// The most that a run may decompress in all: beyond that it would only take longer.
-const TOTAL_LIMIT: u64 = 64 << 20;
+/// The most that it may have decompressed in all, beyond that, for each byte of a file.
+const EXPANSION: u64 = 64;
 /// Members of thin archives that can be opened in one run.
 const THIN_LIMIT: usize = 16;
 
@@ -57,7 +57,6 @@ pub struct Walk<'d> {
     bytes: u64,
     decompressed: u64,
     opened: usize,
-    stopped: bool,
     /// The contents of all images in the order of the walk.
     pub images: Vec<Vec<u8>>,
     findings: usize,
@@ -82,22 +81,19 @@ impl<'d> Walk<'d> {
             bytes: len,
             decompressed: 0,
             opened: 0,
-            stopped: false,
             images: Vec::new(),
             findings: 0,
             errors: Vec::new(),
         }
     }
 
-    /// Walks. Returns whether it went to the end.
-    pub fn run(&mut self) -> bool {
+    /// Walks.
+    pub fn run(&mut self) {
         let mut options = Options::default();
         options.max_decompressed = LIMIT;
+        options.max_expansion = EXPANSION;
         let depth = options.max_depth as u64;
         let result = walk(&mut Cursor::new(self.data), &options, self);
-        if self.stopped {
-            return false;
-        }
         let summary = result.expect("memory can always be read");
         assert_eq!(summary.size, self.data.len() as u64);
         assert_eq!((summary.images, summary.findings), (self.images.len(), self.findings));
@@ -105,7 +101,6 @@ impl<'d> Walk<'d> {
         assert_disjoint(&mut self.frames[0]);
         // An image takes a descriptor of at least 25 bytes on each level.
         assert!(self.images.len() as u64 <= self.bytes * (depth + 1) / 25);
-        true
     }
 
     fn top(&mut self) -> &mut Frame {
@@ -153,9 +148,6 @@ impl Visitor for Walk<'_> {
         let is_thin = kind == ContainerKind::Member && location == (Place::ThinMember, 0);
         let (mut place, mut range) = if is_thin && self.top().place != Place::ThinMember {
             (Place::ThinMember, 0..size)
-        } else if is_thin && self.top().range != (0..size) {
-            // A thin archive in a thin archive.
-            (Place::ThinMember, 0..size)
         } else {
             let (place, range) = self.inside(container.location(), size);
             // An image was there before it was entered.
@@ -175,10 +167,8 @@ impl Visitor for Walk<'_> {
         let name = container.path().last().map(|segment| segment.name());
         let in_bitcode = kind == ContainerKind::Section && name == Some(".llvm.offloading");
         self.frames.push(Frame { kind, place, range, in_bitcode, inside: vec![] });
-        if self.decompressed > TOTAL_LIMIT {
-            self.stopped = true;
-            return Err(io::Error::other("enough"));
-        }
+        let files = self.data.len() as u64 * (1 + self.opened as u64);
+        assert!(self.decompressed <= LIMIT + EXPANSION * files);
         Ok(())
     }
 
@@ -212,10 +202,11 @@ impl Visitor for Walk<'_> {
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
         assert_eq!(finding.path().len() + 1, self.frames.len());
-        assert!(!finding.to_string().is_empty());
+        let text = finding.to_string();
+        assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
         self.findings += 1;
         if finding.severity() == Severity::Error {
-            self.errors.push(finding.to_string());
+            self.errors.push(text);
         }
         Ok(())
     }

@@ -11,6 +11,10 @@ use target_id::{ConflictKind, Feature, Target, conflicts};
 use crate::entry_id::EntryId;
 use crate::error::Error;
 
+/// The longest ID that is compared with others: one long ID in the findings of many short ones would make them a
+/// multiple of the bundle.
+const MAX_COMPARED: usize = 1024;
+
 /// A rule of composition that the entries of a bundle break. Entries are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -107,7 +111,7 @@ impl fmt::Display for CompositionFinding {
 /// The rules are those of the Clang Offload Bundler documentation, "Bundled Code Object
 /// Composition", applied to what IDs mean: spelling, order of features and the difference
 /// between `hip` and `hipv4` do not count. An ID that cannot be taken apart is only compared
-/// with equal ones. The spelling of target IDs of code object V2 and V3 is not found wrong.
+/// with equal ones, as is one of more than 1024 bytes, of which that is found wrong. The spelling of target IDs of code object V2 and V3 is not found wrong.
 /// The time grows as n log n.
 ///
 /// ```
@@ -131,7 +135,11 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
     let mut targets: Vec<Target> = Vec::new();
     let mut invalid: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, text) in ids.into_iter().enumerate() {
-        match EntryId::parse(text) {
+        let id = match text.len() {
+            len if len > MAX_COMPARED => Err(Error::IdTooLong { len, max: MAX_COMPARED }),
+            _ => EntryId::parse(text),
+        };
+        match id {
             Ok(id) => {
                 let target = id.target();
                 if let Some(error) = invalid_target_id(&target) {

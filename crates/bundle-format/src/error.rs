@@ -158,6 +158,15 @@ pub enum Error {
         fields: usize,
     },
 
+    /// An ID is longer than those that are compared, see [`composition`](crate::composition()).
+    #[error("bundle entry ID has {len} bytes, expected {max} at most")]
+    IdTooLong {
+        /// Its length in bytes.
+        len: usize,
+        /// The longest that is compared.
+        max: usize,
+    },
+
     /// No line is a marker of a text bundle.
     #[error("text bundle has no line \"<comment> {}\"", crate::text::START)]
     NoMarkers,

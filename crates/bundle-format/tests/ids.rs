@@ -305,3 +305,33 @@ fn findings_are_one_line_whatever_the_ids() {
         assert!(!text.contains(char::is_control), "{text:?}");
     }
 }
+
+/// One long ID in the findings of many short ones would make them a multiple of the bundle.
+#[test]
+fn long_ids_are_found_wrong_and_not_compared() {
+    let id = |len: usize| {
+        let start = "hip-amdgcn-amd-amdhsa--gfy1:";
+        format!("{start}{}+", "a".repeat(len - start.len() - 1))
+    };
+    let (longest, too_long) = (id(1024), id(1025));
+    let other = "hip-amdgcn-amd-amdhsa--gfy1:b+";
+    assert!(matches!(
+        &composition([&longest[..], other])[..],
+        [CompositionFinding::FeatureInOneOnly { first: 0, second: 1, .. }]
+    ));
+    let findings = composition([&too_long[..], other]);
+    let error = Error::IdTooLong { len: 1025, max: 1024 };
+    assert_eq!(findings, [CompositionFinding::InvalidId { index: 0, id: too_long.clone(), error }]);
+    assert_eq!(
+        findings[0].to_string(),
+        "bundle entry 0: bundle entry ID has 1025 bytes, expected 1024 at most"
+    );
+    assert!(matches!(
+        &composition([&too_long[..], &too_long])[..],
+        [
+            CompositionFinding::InvalidId { index: 0, .. },
+            CompositionFinding::InvalidId { index: 1, .. },
+            CompositionFinding::Duplicate { first: 0, second: 1, .. }
+        ]
+    ));
+}

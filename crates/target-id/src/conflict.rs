@@ -37,11 +37,12 @@ pub enum ConflictKind {
 /// Entries that may meet on one device: compatible kinds and triples, same processor.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Group<'a> {
+    // First, because it alone tells most groups from each other.
+    processor: String,
     kind: Option<&'a OffloadKind>,
     triple: Option<Key<'a>>,
     /// Sub-architecture of the triple, where no processor says it better.
     sub: &'a str,
-    processor: String,
 }
 
 /// The entries of a group seen so far.
