@@ -91,9 +91,10 @@ pub enum Error {
         /// The limit for the whole walk in bytes.
         limit: u64,
     },
-    /// Names of sections or members, or strings of packages, share bytes so that they come to more than
-    /// 64 MiB and four times the bytes that were walked. Those after are not looked at.
-    #[error("names and strings share bytes and come to more than {limit} bytes in all")]
+    /// Names of sections and members, strings of packages, and the names in the paths of images come to more than
+    /// 64 MiB and four times the bytes that were walked, as only those can that share bytes, or paths with long
+    /// names. Those after are not looked at.
+    #[error("names and strings come to more than {limit} bytes in all")]
     TooManyNames {
         /// The limit in bytes.
         limit: u64,

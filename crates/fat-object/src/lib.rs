@@ -73,9 +73,14 @@
 //!
 //! # Bounds
 //!
-//! Memory is bounded by the input's size (headers, one compressed bundle as stored) plus
-//! [`Options::max_decompressed`] for what is decompressed, or copied out of bitcode, at one time. Ranges that overlap are errors, so
-//! that no byte is walked twice on one level, and levels are bounded by [`Options::max_depth`].
+//! Of every file, memory and time grow no faster than its size, with constants that are small for honest files:
+//!
+//! - Ranges that overlap are errors, so that no byte is walked twice on one level, and levels are bounded by
+//!   [`Options::max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
+//! - [`Options::max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
+//!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed.
+//! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked.
+//! - Thin archives name files: [`Options::max_thin_members`] bounds those, and in them are no further ones.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

@@ -1,6 +1,6 @@
 //! What a walk yields: containers, images, findings, and where each one lies.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, Read};
 use std::ops::Range;
 
@@ -57,8 +57,8 @@ impl fmt::Display for ContainerKind {
 
 /// One step from the outside of a file towards an image.
 ///
-/// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`, with control
-/// characters of the name escaped.
+/// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`: for people, with
+/// control characters of the name escaped, and the name cut after 1024 characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     kind: ContainerKind,
@@ -90,8 +90,12 @@ impl fmt::Display for Segment {
     }
 }
 
-/// A name in the text of a message: without control characters, which could move a terminal's cursor.
+/// A name in the text of a message: without control characters, which could move a terminal's cursor, and cut
+/// where it gets long, because one name can be in many messages.
 pub(crate) struct Printable<'a>(&'a str);
+
+/// Characters.
+const LONGEST_PRINTED: usize = 1024;
 
 pub(crate) fn printable(name: &str) -> Printable<'_> {
     Printable(name)
@@ -99,14 +103,16 @@ pub(crate) fn printable(name: &str) -> Printable<'_> {
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(char::is_control) {
-            let plain = part.trim_end_matches(char::is_control);
-            f.write_str(plain)?;
-            for control in part.chars().rev().take_while(|c| c.is_control()) {
-                write!(f, "{}", control.escape_default())?;
+        let cut = self.0.char_indices().nth(LONGEST_PRINTED).map(|(end, _)| end);
+        let name = cut.and_then(|end| self.0.get(..end)).unwrap_or(self.0);
+        for c in name.chars() {
+            if c.is_control() {
+                write!(f, "{}", c.escape_default())?;
+            } else {
+                f.write_char(c)?;
             }
         }
-        Ok(())
+        if cut.is_some() { f.write_str("...") } else { Ok(()) }
     }
 }
 

@@ -50,8 +50,9 @@ impl Default for Options {
     }
 }
 
-/// Names may share bytes: copies of them, and looking for their ends, must not add up to a multiple of the file.
-/// Honest names come to less than twice the bytes around them. Those of small files may do as they like.
+/// Names may share bytes, and one name may stand above many images: copies of them, and looking for their ends, must
+/// not add up to a multiple of the file. Honest names come to less than twice the bytes around them. Those of small
+/// files may do as they like.
 const NAMES_FOR_EACH_BYTE: u64 = 4;
 const NAMES_AT_LEAST: u64 = 1 << 26;
 
@@ -244,6 +245,12 @@ impl Walker<'_> {
         window: &Range<u64>,
         description: &Description,
     ) -> io::Result<()> {
+        // Visitors keep the path of each image.
+        let names = self.path.iter().map(|segment| segment.name().len() as u64).sum();
+        if !self.names.take(names) {
+            let error = Error::TooManyNames { limit: self.names.limit() };
+            return self.finding(source, window.start, error);
+        }
         let format = match description.format {
             Some(format) => format,
             None => ImageFormat::sniff(&source.peek(window, SNIFF_LEN)?),

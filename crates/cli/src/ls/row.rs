@@ -64,7 +64,10 @@ impl Row {
         Row {
             file: file.to_owned(),
             index: image.index(),
-            path: image.path().iter().map(ToString::to_string).collect(),
+            // Not as displayed: names are exact here.
+            path: (image.path().iter())
+                .map(|segment| format!("{}:{}", segment.kind(), segment.name()))
+                .collect(),
             container: image.container().as_str(),
             kind: target.kind().map(ToString::to_string),
             triple: triple_text(target).map(str::to_owned),

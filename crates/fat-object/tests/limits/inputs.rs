@@ -60,7 +60,7 @@ pub(crate) fn package_with_a_shared_string(n: usize) -> Vec<u8> {
 /// An archive whose members, all empty, share one long name.
 pub(crate) fn archive_with_a_shared_name(n: usize) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
-    let mut names = vec![b'a'; n / 2 & !1];
+    let mut names = vec![b'a'; (n / 2) & !1];
     names.extend(b"/\n");
     bytes.extend(member("//", &names));
     for _ in 0..n / 2 / 60 {

@@ -262,6 +262,34 @@ fn names_of_members_may_share_bytes_but_not_without_end() {
     assert_eq!((seen.findings, seen.entered), (0, 83));
 }
 
+/// A long name above many images, or findings.
+#[test]
+fn paths_of_images_do_not_add_up_without_end() {
+    let n = 1 << 20;
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    let count = n / 2 / 64;
+    bundle.extend((count as u64).to_le_bytes());
+    for entry in 0..count {
+        let id = format!("hip-amdgcn-amd-amdhsa--gfy{entry:014}");
+        for number in [0, 0, id.len() as u64] {
+            bundle.extend(number.to_le_bytes());
+        }
+        bundle.extend(id.bytes());
+    }
+    // The name in front of the content, as BSD has it.
+    let mut content = vec![b'a'; n / 2];
+    content.extend(&bundle);
+    let mut bytes = b"!<arch>\n".to_vec();
+    bytes.extend(format!("#1/{:<13}{:<32}{:<10}`\n", n / 2, "", content.len()).bytes());
+    bytes.extend(content);
+    let limit = (64 << 20) + 4 * bytes.len() as u64;
+    let seen = cost(bytes);
+    assert_eq!(seen.images + seen.findings, count as u64);
+    assert!(seen.images * (n as u64) / 2 <= limit && seen.images > 100, "{}", seen.images);
+    assert!(seen.last_finding.contains(&format!("come to more than {limit} bytes in all")));
+    assert!(seen.last_finding.len() < 2000);
+}
+
 #[test]
 fn names_of_sections_may_share_bytes_but_not_without_end() {
     // Four times the bytes of an honest file's headers, and a block of the file for each.
