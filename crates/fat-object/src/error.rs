@@ -67,7 +67,7 @@ pub enum Error {
     #[error("a thin archive in the file that a thin archive names: its members are not opened")]
     NestedThinArchive,
     /// The files that thin archives name have more bytes in all than
-    /// [`Options::max_thin_members`](crate::Options::max_thin_members). The others of this archive are not opened.
+    /// [`Options::max_thin_bytes`](crate::Options::max_thin_bytes). The others of this archive are not opened.
     #[error(
         "thin archive names {name} of {size} bytes, with which the files named by thin archives have more than the limit of {limit} bytes in all",
         name = printable(name)

@@ -80,7 +80,7 @@
 //! - [`Options::max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
 //!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked.
-//! - Thin archives name files: [`Options::max_thin_members`] bounds those, and in them are no further ones.
+//! - Thin archives name files: [`Options::max_thin_bytes`] bounds those, and in them are no further ones.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

@@ -27,7 +27,7 @@ pub struct Options {
     /// next to nothing. Default: 256.
     pub max_expansion: u64,
     /// Bytes that the files named by thin archives have together; each counts for 4 KiB at least. Default: 16 GiB.
-    pub max_thin_members: u64,
+    pub max_thin_bytes: u64,
     /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
     pub max_depth: usize,
     /// Whether compressed bundles are opened. Without, they are passed over, as is what follows one of version 1,
@@ -42,7 +42,7 @@ impl Default for Options {
         Options {
             max_decompressed: 2 << 30,
             max_expansion: 256,
-            max_thin_members: 16 << 30,
+            max_thin_bytes: 16 << 30,
             max_depth: 32,
             decompress: true,
             enter_images: true,
@@ -92,7 +92,7 @@ pub fn walk(
         held: 0,
         decompressed: Budget::new(options.max_decompressed),
         names: Budget::new(NAMES_AT_LEAST),
-        thin_members: Budget::new(options.max_thin_members),
+        thin_members: Budget::new(options.max_thin_bytes),
         in_thin_member: false,
         images: 0,
         findings: 0,

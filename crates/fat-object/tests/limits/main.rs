@@ -136,7 +136,7 @@ fn a_thin_archive_in_a_thin_member_is_not_opened() {
 fn thin_members_have_a_limit_in_all() {
     let thin = inputs::thin_archive(1000 * 60);
     let mut options = Options::default();
-    options.max_thin_members = 10 * thin.len() as u64 + 1;
+    options.max_thin_bytes = 10 * thin.len() as u64 + 1;
     let seen = cost_with(thin, &options);
     assert_eq!((seen.opened, seen.entered, seen.findings), (11, 10, 11));
     assert!(
@@ -149,7 +149,7 @@ fn thin_members_have_a_limit_in_all() {
     );
     // Small files are not opened without end, either.
     let thin = inputs::thin_archive(100 * 60);
-    options.max_thin_members = 10 * 4096;
+    options.max_thin_bytes = 10 * 4096;
     let small = Cost { file: Rc::default(), ..Cost::default() };
     let mut visitor = small;
     walk(&mut Cursor::new(thin), &options, &mut visitor).unwrap();
@@ -390,7 +390,7 @@ fn texts_have_no_control_characters() {
     texts(&archive, &options);
     archive[..8].copy_from_slice(b"!<thin>\n");
     let mut none = Options::default();
-    none.max_thin_members = 0;
+    none.max_thin_bytes = 0;
     texts(&archive, &none);
     texts(&archive, &options);
 
