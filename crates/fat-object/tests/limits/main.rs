@@ -309,10 +309,9 @@ fn names_of_sections_may_be_long() {
     for len in [4095, 4096, 4097, 5000, 8192, 8193, 100_000] {
         let mut name = format!("{}hip-amdgcn-amd-amdhsa--gfx1", "__CLANG_OFFLOAD_BUNDLE__");
         name.push_str(&"_".repeat(len - name.len()));
-        let mut contents = name.clone().into_bytes();
-        contents.push(0);
-        contents.push(b'x');
-        let bytes = inputs::elf(&contents, &[(1, 64 + len + 1, 1, 0), (3, 64, len + 1, len)]);
+        // Names start with an empty one; behind them lies the image.
+        let contents = format!("\0{name}\0x").into_bytes();
+        let bytes = inputs::elf(&contents, &[(1, 64 + len + 2, 1, 1), (3, 64, len + 2, 0)]);
         struct Names(Vec<String>);
         impl Visitor for Names {
             fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
