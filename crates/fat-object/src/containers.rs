@@ -24,6 +24,7 @@ impl Walker<'_> {
         source: &mut Source<'_>,
         window: &Range<u64>,
         ordinal: usize,
+        object: Option<&Range<u64>>,
     ) -> io::Result<Option<u64>> {
         let prefix = bundle_prefix(source, window)?;
         let start = window.start;
@@ -39,9 +40,13 @@ impl Walker<'_> {
             walker.composition(source, start, &ids)?;
             for (entry, id) in bundle.entries().zip(ids) {
                 let offset = start + entry.offset();
-                let description =
-                    described_by_id(container, BundleForm::Binary, id, entry.offset());
-                walker.image(source, &(offset..offset + entry.size()), &description)?;
+                let form = object.map_or(BundleForm::Binary, |_| BundleForm::Section);
+                let mut description = described_by_id(container, form, id, entry.offset());
+                let window = offset..offset + entry.size();
+                if let Some(object) = object {
+                    walker.object_form_entry(source, object, &window, &mut description)?;
+                }
+                walker.image(source, &window, &description)?;
             }
             Ok(())
         })?;

@@ -29,7 +29,7 @@ pub enum Error {
     /// The headers of an object file, executable or library are malformed.
     #[error("malformed {format} file: {detail}")]
     Object {
-        /// `ELF`, `COFF`, `PE` or `Mach-O`.
+        /// `ELF`, `COFF`, `PE`, `Mach-O` or `WebAssembly`.
         format: &'static str,
         /// What the reader of host files says.
         detail: String,

@@ -11,9 +11,10 @@ use object::{Endianness, Object, ObjectSection, elf};
 
 use crate::budget::Budget;
 use crate::containers::{Start, described_by_id, lossy, starts_with};
+use crate::embed::{MACH_O_BUNDLE_SECTION, MACH_O_SEGMENT};
 use crate::error::Error;
 use crate::image_format::ImageFormat;
-use crate::model::{BundleForm, ContainerKind, Segment};
+use crate::model::{BundleForm, ContainerKind, Description, Segment};
 use crate::source::{HeaderReader, Headers, Source};
 use crate::walker::Walker;
 
@@ -25,12 +26,14 @@ const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 const DEVICE_SECTIONS: [&str; 6] =
     [".hip_fatbin", ".hip_fat", "__hip_fatbin", ".nv_fatbin", "__nv_fatbin", "__nv_relfatbin"];
 
-struct Section {
-    name: String,
+pub(crate) struct Section {
+    pub(crate) name: String,
     /// Offset and end in the host file.
-    range: Range<u64>,
+    pub(crate) range: Range<u64>,
     /// Whether type or name say that it holds device code.
-    device: bool,
+    pub(crate) device: bool,
+    /// Whether it holds a bundle in the object form, where names are too short for IDs.
+    pub(crate) holds_bundle: bool,
 }
 
 struct Slice {
@@ -68,7 +71,7 @@ impl Walker<'_> {
         }
     }
 
-    fn sections(
+    pub(crate) fn sections(
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
@@ -111,7 +114,7 @@ impl Walker<'_> {
             let segment = Segment::new(ContainerKind::Section, section.name);
             self.within(source, segment, &inner, None, |walker, source| match id {
                 Some(id) => walker.section_entry(source, window, &inner, id),
-                None => walker.sequence(source, &inner),
+                None => walker.sequence(source, &inner, section.holds_bundle.then_some(window)),
             })?;
         }
         Ok(())
@@ -128,13 +131,25 @@ impl Walker<'_> {
         self.composition(source, window.start, std::slice::from_ref(&id))?;
         let form = BundleForm::Section;
         let mut description = described_by_id(ContainerKind::Section, form, id, 0);
+        self.object_form_entry(source, object, window, &mut description)?;
+        self.image(source, window, &description)
+    }
+
+    /// Completes what is known of an entry of a bundle in the object form.
+    pub(crate) fn object_form_entry(
+        &mut self,
+        source: &mut Source<'_>,
+        object: &Range<u64>,
+        window: &Range<u64>,
+        description: &mut Description,
+    ) -> io::Result<()> {
         description.object = Some(object.clone());
         // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
         let is_host = description.target.kind() == Some(&target_id::OffloadKind::Host);
         if is_host && source.peek(window, 2)? == [0] {
             description.format = Some(ImageFormat::HostPlaceholder);
         }
-        self.image(source, window, &description)
+        Ok(())
     }
 
     fn slices(
@@ -258,7 +273,8 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         }
         let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
         let device = typed || is_device_section(&name);
-        sections.push(Section { name, range: start..start.saturating_add(size), device });
+        let range = start..start.saturating_add(size);
+        sections.push(Section { name, range, device, holds_bundle: false });
     }
     Ok(Parts::Sections(sections))
 }
@@ -278,8 +294,11 @@ fn other_parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> object::read::
         if size == 0 && !is_bundle_entry(&name) {
             continue;
         }
-        let device = is_device_section(&name);
-        sections.push(Section { name, range: start..start.saturating_add(size), device });
+        let holds_bundle = name == MACH_O_BUNDLE_SECTION
+            && section.segment_name_bytes()? == Some(MACH_O_SEGMENT.as_bytes());
+        let device = holds_bundle || is_device_section(&name);
+        let range = start..start.saturating_add(size);
+        sections.push(Section { name, range, device, holds_bundle });
     }
     Ok(Parts::Sections(sections))
 }
@@ -289,7 +308,7 @@ fn is_bundle_entry(name: &str) -> bool {
     name.starts_with(bundle_format::MAGIC_TEXT)
 }
 
-fn is_device_section(name: &str) -> bool {
+pub(crate) fn is_device_section(name: &str) -> bool {
     // Part of a name: COFF objects may carry several `.llvm.offloading` sections with a suffix.
     name.starts_with(".llvm.offloading") || DEVICE_SECTIONS.contains(&name)
 }

@@ -41,6 +41,8 @@ pub enum ImageFormat {
     Coff,
     /// A Mach-O file, thin or universal.
     MachO,
+    /// A WebAssembly module or component.
+    Wasm,
     /// A zstd frame without a container: Intel's SYCL compiler embeds images so.
     Zstd,
     /// The one-byte section that stands for the host object itself in an object made by the bundler.
@@ -94,6 +96,7 @@ impl ImageFormat {
             ImageFormat::Archive => "archive",
             ImageFormat::Coff => "coff",
             ImageFormat::MachO => "macho",
+            ImageFormat::Wasm => "wasm",
             ImageFormat::Zstd => "zstd",
             ImageFormat::HostPlaceholder => "host-placeholder",
             ImageFormat::Unknown => "unknown",
@@ -106,6 +109,7 @@ impl ImageFormat {
         match self {
             ImageFormat::Elf { machine: EM_AMDGPU } => "hsaco",
             ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO => "o",
+            ImageFormat::Wasm => "wasm",
             ImageFormat::Cubin => "cubin",
             ImageFormat::Bitcode => "bc",
             ImageFormat::SpirV => "spv",
@@ -126,7 +130,7 @@ impl ImageFormat {
     pub fn may_hold_images(self) -> bool {
         match self {
             ImageFormat::Elf { machine } => machine != EM_AMDGPU,
-            ImageFormat::Coff | ImageFormat::MachO => true,
+            ImageFormat::Coff | ImageFormat::MachO | ImageFormat::Wasm => true,
             _ => self.is_container(),
         }
     }
@@ -162,6 +166,7 @@ impl fmt::Display for ImageFormat {
             ImageFormat::Archive => "archive",
             ImageFormat::Coff => "COFF",
             ImageFormat::MachO => "Mach-O",
+            ImageFormat::Wasm => "WebAssembly",
             ImageFormat::Zstd => "zstd data",
             ImageFormat::HostPlaceholder => "host object",
             ImageFormat::Unknown => "unknown",
@@ -181,6 +186,7 @@ const MAGICS: &[(&[u8], ImageFormat)] = &[
     (b"!<arch>\n", ImageFormat::Archive),
     (b"!<thin>\n", ImageFormat::Archive),
     (b"\x28\xb5\x2f\xfd", ImageFormat::Zstd),
+    (&crate::wasm::MAGIC, ImageFormat::Wasm),
     (b"MZ", ImageFormat::Coff),
     (b"\xfe\xed\xfa\xce", ImageFormat::MachO),
     (b"\xce\xfa\xed\xfe", ImageFormat::MachO),

@@ -1,6 +1,6 @@
 //! Find the device code in any file.
 //!
-//! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE and Mach-O files, in
+//! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE, Mach-O and WebAssembly files, in
 //! globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, packages and fatbinaries, and in all of these
 //! nested in each other. [`walk`] goes through all of them, at any depth, in file order, and tells a
 //! [`Visitor`] about every container, every image and everything that is wrong. It reads headers only;
@@ -20,7 +20,7 @@
 //! | where | what |
 //! |---|---|
 //! | ELF (relocatable, executable, shared) | sections of type `SHT_LLVM_OFFLOADING`, or that start with a sound container, or named `__CLANG_OFFLOAD_BUNDLE__<ID>` |
-//! | COFF, PE, Mach-O (thin and universal) | the same by name and contents |
+//! | COFF, PE, Mach-O (thin and universal), WebAssembly modules | the same by name and contents; in Mach-O bundles in `__LLVM,__offload_bundle` |
 //! | LLVM bitcode, raw or in its wrapper, for the host | globals that the named metadata `llvm.embedded.objects` lists with the section `.llvm.offloading` |
 //! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
 //! | text whose last line is the marker of a text bundle | the form of the first proposal of bundles; text bundles with other text in front |
@@ -69,7 +69,8 @@
 //! links. Nothing is recompiled, and everything else in the object stays what it was.
 //!
 //! [`ObjectBundle`] adds the entries of a bundle in the object form, one section each, as
-//! `clang-offload-bundler --type=o` does; [`remove_bundle_sections`] gives the host object back.
+//! `clang-offload-bundler --type=o` does for ELF (linked files, too) and COFF; and to Mach-O objects and WebAssembly
+//! modules. [`remove_bundle_sections`] gives the host object back.
 //!
 //! # Bounds
 //!
@@ -97,11 +98,12 @@ mod model;
 mod nv_fatbin;
 mod source;
 mod walker;
+mod wasm;
 
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use embed::{
-    EmbedError, Embedding, HOST_PLACEHOLDER, ObjectBundle, ObjectPart, embed,
-    remove_bundle_sections,
+    EmbedError, Embedding, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, ObjectPart,
+    embed, remove_bundle_sections,
 };
 pub use error::Error;
 pub use image_format::ImageFormat;

@@ -288,7 +288,8 @@ pub enum BundleForm {
     /// In front of a comment line, behind this leader: the text form of the first proposal, which no release of
     /// LLVM reads.
     EndMarkers(bundle_format::text::Leader),
-    /// As a section of the host's object file.
+    /// As a section of the host's object file; in Mach-O in a bundle in a section of it, see
+    /// [`ObjectBundle`](crate::ObjectBundle).
     Section,
 }
 
@@ -340,7 +341,7 @@ impl Image<'_, '_> {
         self.description.form
     }
 
-    /// Reads the object file whose section the image is, for [`BundleForm::Section`]; `None` for others.
+    /// Reads the object file whose section the image is (in), for [`BundleForm::Section`]; `None` for others.
     /// [`remove_bundle_sections`](crate::remove_bundle_sections) makes the host object of it, for which a
     /// [placeholder](ImageFormat::HostPlaceholder) stands. Errors are those of [`reader`](Image::reader).
     pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {

@@ -137,8 +137,9 @@ impl Walker<'_> {
             ImageFormat::Bundle
             | ImageFormat::CompressedBundle
             | ImageFormat::OffloadBinary
-            | ImageFormat::Fatbinary => self.sequence(source, window)?,
+            | ImageFormat::Fatbinary => self.sequence(source, window, None)?,
             ImageFormat::Archive => self.archive(source, window)?,
+            ImageFormat::Wasm => self.wasm(source, window)?,
             ImageFormat::Bitcode => self.bitcode(source, window)?,
             ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO
                 if format.may_hold_images() =>
@@ -157,11 +158,13 @@ impl Walker<'_> {
         Ok(format)
     }
 
-    /// Walks containers that follow each other, with zeros between and after them.
+    /// Walks containers that follow each other, with zeros between and after them. `object` is where the object
+    /// file lies for which bundles among them are its object form.
     pub(crate) fn sequence(
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
+        object: Option<&Range<u64>>,
     ) -> io::Result<()> {
         let mut at = window.start;
         let mut ordinal = 0;
@@ -174,7 +177,7 @@ impl Walker<'_> {
             let head = source.peek(&rest, SNIFF_LEN)?;
             let end = match ImageFormat::sniff(&head) {
                 ImageFormat::Bundle if !bundle_format::text::is_text_bundle(&head) => {
-                    self.bundle(source, &rest, ordinal)?
+                    self.bundle(source, &rest, ordinal, object)?
                 }
                 ImageFormat::CompressedBundle => self.compressed_bundle(source, &rest, ordinal)?,
                 ImageFormat::OffloadBinary => self.offload_binary(source, &rest, ordinal)?,

@@ -115,7 +115,7 @@ impl Walker<'_> {
             let mut inner = Source::new(&mut data, Origin::Bitcode)?;
             walker.add_source(&inner);
             let all = 0..inner.len();
-            walker.sequence(&mut inner, &all)
+            walker.sequence(&mut inner, &all, None)
         })?;
         self.release(held);
         Ok(())

@@ -23,6 +23,8 @@ use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice
 pub(super) const FORMAT: &str = "ELF";
 
 pub(super) const ET_REL: u16 = 1;
+pub(super) const ET_EXEC: u16 = 2;
+pub(super) const ET_DYN: u16 = 3;
 pub(super) const SHN_LORESERVE: u64 = 0xff00;
 pub(super) const SHN_XINDEX: u16 = 0xffff;
 pub(super) const SHT_NULL: u32 = 0;

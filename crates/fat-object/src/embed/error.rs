@@ -10,18 +10,15 @@ use crate::image_format::ImageFormat;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// Neither an ELF nor a COFF object. clang embeds packages in no other format either.
-    #[error(
-        "cannot change sections: neither an ELF nor a COFF object (format by its magic: {format})"
-    )]
+    /// No object file of a format that this is possible in: packages can be embedded in ELF and COFF objects, as
+    /// clang does it; bundles can be in Mach-O objects and WebAssembly modules, too.
+    #[error("cannot change sections: this is not possible in {format}")]
     Unsupported {
         /// What the file is instead, by its first bytes.
         format: ImageFormat,
     },
-    /// An ELF executable, shared object or core file.
-    #[error(
-        "cannot change sections: ELF file of type {found}, only relocatable objects (type 1) qualify"
-    )]
+    /// An ELF executable or shared object, in which no package can be embedded any more, or a core file.
+    #[error("cannot change sections: the ELF file is of type {found}, which does not qualify")]
     ElfType {
         /// `e_type` of the ELF header.
         found: u16,
@@ -29,6 +26,43 @@ pub enum EmbedError {
     /// A PE executable or library.
     #[error("cannot change sections: PE image, only COFF objects qualify")]
     PeImage,
+    /// A Mach-O executable or library.
+    #[error(
+        "cannot change sections: Mach-O file of type {found}, only relocatable objects (type 1) qualify"
+    )]
+    MachOType {
+        /// `filetype` of the Mach-O header.
+        found: u32,
+    },
+    /// A Mach-O object without a segment, which is where sections are.
+    #[error("cannot change sections: the Mach-O object has no segment")]
+    NoSegment,
+    /// A load command of a Mach-O object may hold offsets, but is not known.
+    #[error(
+        "cannot change sections: Mach-O load command {index} at {offset:#x} is of the unknown kind {command:#x}"
+    )]
+    LoadCommand {
+        /// Position among the load commands, from 0.
+        index: u64,
+        /// `cmd` of the load command.
+        command: u32,
+        /// Offset of the load command.
+        offset: u64,
+    },
+    /// A part of a Mach-O object lies where it cannot be moved together with its neighbours.
+    #[error("{format} {part} lies at {start:#x}..{end:#x}, expected {expected}")]
+    Misplaced {
+        /// `Mach-O`.
+        format: &'static str,
+        /// Which part.
+        part: ObjectPart,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end; `u64::MAX` stands for everything above, too.
+        end: u64,
+        /// Where it should lie.
+        expected: &'static str,
+    },
     /// An ELF file without section headers.
     #[error("cannot change sections: the ELF object has no section header table")]
     NoSectionHeaders,
@@ -40,7 +74,7 @@ pub enum EmbedError {
         "{format} {part} lies at {start:#x}..{end:#x}, beyond the end of the object at {available:#x}"
     )]
     BeyondEnd {
-        /// `ELF` or `COFF`.
+        /// `ELF`, `COFF`, `Mach-O` or `WebAssembly`.
         format: &'static str,
         /// Which part.
         part: ObjectPart,
@@ -66,7 +100,7 @@ pub enum EmbedError {
     /// A header field has a value that no tool writes.
     #[error("{format} header field {field} at {offset:#x} is {found:#x}, expected {expected}")]
     Field {
-        /// `ELF` or `COFF`.
+        /// `ELF`, `COFF`, `Mach-O` or `WebAssembly`.
         format: &'static str,
         /// Name of the field in the specification.
         field: &'static str,
@@ -80,7 +114,7 @@ pub enum EmbedError {
     /// The table that takes the name of the new section does not end with a zero byte.
     #[error("{format} {part} that ends at {end:#x} has no zero byte at its end")]
     Unterminated {
-        /// `ELF` or `COFF`.
+        /// `ELF`, `COFF`, `Mach-O` or `WebAssembly`.
         format: &'static str,
         /// The table.
         part: ObjectPart,
@@ -90,7 +124,7 @@ pub enum EmbedError {
     /// The object has as many sections as its format can number.
     #[error("cannot add sections: the {format} object has {found} sections, the limit is {limit}")]
     TooManySections {
-        /// `ELF`, `COFF` or `bigobj COFF`.
+        /// `ELF`, `COFF`, `bigobj COFF` or `Mach-O`.
         format: &'static str,
         /// Number of sections.
         found: u64,
@@ -102,7 +136,7 @@ pub enum EmbedError {
         "cannot lay out the object: {value:#x} does not fit an offset or size of {format}, the limit is {limit:#x}"
     )]
     TooLarge {
-        /// `ELF` or `COFF`.
+        /// `ELF`, `COFF`, `Mach-O` or `WebAssembly`.
         format: &'static str,
         /// The offset or size; `u64::MAX` stands for everything above, too.
         value: u64,
@@ -145,13 +179,19 @@ pub enum EmbedError {
         /// Offset of the zero byte in the ID.
         offset: usize,
     },
+    /// A bundle entry ID is empty, which a binary bundle cannot hold. Mach-O objects have one.
+    #[error("bundle entry ID {index} is empty, which the bundle of a Mach-O object cannot hold")]
+    EmptyEntryId {
+        /// Which of the entries, from 0.
+        index: usize,
+    },
     /// A section would be removed, but a part that stays refers to it: a symbol in it, a relocation of it, a
     /// group it is in.
     #[error("cannot remove section {section} of the {format} object: {by} refers to it")]
     StillReferenced {
-        /// `ELF` or `COFF`.
+        /// `ELF`, `COFF`, `Mach-O` or `WebAssembly`.
         format: &'static str,
-        /// Its number, from 0 in ELF and from 1 in COFF.
+        /// Its number, from 0 in ELF and WebAssembly and from 1 in COFF and Mach-O.
         section: u64,
         /// What refers to it.
         by: ObjectPart,
@@ -176,16 +216,23 @@ pub enum ObjectPart {
     SectionHeaders,
     /// The string table with the names of an ELF file's sections.
     SectionNames,
-    /// The contents of a section. The number is its index, from 0 in ELF and from 1 in COFF.
+    /// The contents of a section. The number is its index, from 0 in ELF and WebAssembly and from 1 in COFF and
+    /// Mach-O.
     Section(u64),
-    /// The relocations of a COFF section, by its number.
+    /// The relocations of a COFF or Mach-O section, by its number.
     Relocations(u64),
     /// The line numbers of a COFF section, by its number.
     LineNumbers(u64),
-    /// The symbol table of a COFF object.
+    /// The symbol table of a COFF or Mach-O object.
     SymbolTable,
-    /// The string table of a COFF object.
+    /// The string table of a COFF or Mach-O object.
     StringTable,
+    /// The load commands of a Mach-O object.
+    LoadCommands,
+    /// What a load command of a Mach-O object names, by the position of the command, from 0.
+    LoadCommand(u64),
+    /// The segment of a Mach-O object, or one of an ELF file.
+    Segment,
 }
 
 impl fmt::Display for ObjectPart {
@@ -200,6 +247,9 @@ impl fmt::Display for ObjectPart {
             ObjectPart::LineNumbers(number) => write!(f, "line number table of section {number}"),
             ObjectPart::SymbolTable => f.write_str("symbol table"),
             ObjectPart::StringTable => f.write_str("string table"),
+            ObjectPart::LoadCommands => f.write_str("load commands"),
+            ObjectPart::LoadCommand(index) => write!(f, "table of load command {index}"),
+            ObjectPart::Segment => f.write_str("segment"),
         }
     }
 }

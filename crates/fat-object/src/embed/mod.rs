@@ -5,6 +5,7 @@ mod elf;
 mod error;
 mod object_form;
 mod wire;
+mod wire_mach;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +16,10 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use crate::image_format::ImageFormat;
 pub use error::{EmbedError, ObjectPart};
-pub use object_form::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
+pub(crate) use object_form::MACH_O_SEGMENT;
+pub use object_form::{
+    HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
+};
 use wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
@@ -89,7 +93,7 @@ impl<'a> Embedding<'a> {
     ///
     /// # Errors
     ///
-    /// [`EmbedError::Unsupported`] for everything that is neither ELF nor COFF (Mach-O, archives, bitcode),
+    /// [`EmbedError::Unsupported`] for everything that is neither ELF nor COFF (Mach-O, WebAssembly, archives, bitcode),
     /// [`EmbedError::ElfType`] and [`EmbedError::PeImage`] for what is linked already,
     /// [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
     /// others for objects that are cut short or contradict themselves.
@@ -100,6 +104,11 @@ impl<'a> Embedding<'a> {
             Kind::Elf64Little => elf::lay_out::<ElfHeader64<LittleEndian>>(object, contents_len),
             Kind::Elf64Big => elf::lay_out::<ElfHeader64<BigEndian>>(object, contents_len),
             Kind::Coff => coff::lay_out(object, contents_len),
+            Kind::MachO32Little
+            | Kind::MachO32Big
+            | Kind::MachO64Little
+            | Kind::MachO64Big
+            | Kind::Wasm => Err(EmbedError::Unsupported { format: ImageFormat::sniff(object) }),
         }
     }
 
@@ -191,13 +200,18 @@ impl fmt::Debug for Embedding<'_> {
     }
 }
 
-/// The formats whose objects can take sections.
+/// The formats whose objects can take sections; the last five only those of bundles.
 enum Kind {
     Elf32Little,
     Elf32Big,
     Elf64Little,
     Elf64Big,
     Coff,
+    MachO32Little,
+    MachO32Big,
+    MachO64Little,
+    MachO64Big,
+    Wasm,
 }
 
 impl Kind {
@@ -231,8 +245,13 @@ impl Kind {
                 available: object.len() as u64,
             }),
             [b'M', b'Z', ..] => Err(EmbedError::PeImage),
+            [0xce, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO32Little),
+            [0xcf, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO64Little),
+            [0xfe, 0xed, 0xfa, 0xce, ..] => Ok(Kind::MachO32Big),
+            [0xfe, 0xed, 0xfa, 0xcf, ..] => Ok(Kind::MachO64Big),
             _ => match ImageFormat::sniff(object) {
                 ImageFormat::Coff => Ok(Kind::Coff),
+                ImageFormat::Wasm => Ok(Kind::Wasm),
                 format => Err(EmbedError::Unsupported { format }),
             },
         }

@@ -47,6 +47,7 @@ pub(super) struct ElfSection {
 /// An ELF header of one class.
 pub(super) trait ElfHeader: Wire {
     type Section: ElfSectionHeader;
+    type Segment: ElfSegment;
     type Symbol: ElfSymbol;
     type Order: ByteOrder;
     /// The largest offset or size in a file of this class.
@@ -137,6 +138,52 @@ pub(super) struct ElfSection64<O: ByteOrder> {
     entsize: U64<O>,
 }
 
+/// An ELF program header of one class.
+pub(super) trait ElfSegment: Wire {
+    /// `p_offset` and `p_filesz`.
+    fn file_range(&self) -> (u64, u64);
+}
+
+/// `Elf32_Phdr`
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ElfSegment32<O: ByteOrder> {
+    kind: U32<O>,
+    offset: U32<O>,
+    vaddr: U32<O>,
+    paddr: U32<O>,
+    filesz: U32<O>,
+    memsz: U32<O>,
+    flags: U32<O>,
+    align: U32<O>,
+}
+
+/// `Elf64_Phdr`
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ElfSegment64<O: ByteOrder> {
+    kind: U32<O>,
+    flags: U32<O>,
+    offset: U64<O>,
+    vaddr: U64<O>,
+    paddr: U64<O>,
+    filesz: U64<O>,
+    memsz: U64<O>,
+    align: U64<O>,
+}
+
+impl<O: ByteOrder> ElfSegment for ElfSegment32<O> {
+    fn file_range(&self) -> (u64, u64) {
+        (self.offset.get().into(), self.filesz.get().into())
+    }
+}
+
+impl<O: ByteOrder> ElfSegment for ElfSegment64<O> {
+    fn file_range(&self) -> (u64, u64) {
+        (self.offset.get(), self.filesz.get())
+    }
+}
+
 /// An ELF symbol of one class.
 pub(super) trait ElfSymbol: Wire {
     fn name(&self) -> u32;
@@ -219,6 +266,8 @@ const _: () = assert!(size_of::<ElfHeader32<LittleEndian>>() == 52);
 const _: () = assert!(size_of::<ElfHeader64<BigEndian>>() == 64);
 const _: () = assert!(size_of::<ElfSection32<BigEndian>>() == 40);
 const _: () = assert!(size_of::<ElfSection64<LittleEndian>>() == 64);
+const _: () = assert!(size_of::<ElfSegment32<BigEndian>>() == 32);
+const _: () = assert!(size_of::<ElfSegment64<LittleEndian>>() == 56);
 const _: () = assert!(size_of::<ElfSymbol32<LittleEndian>>() == 16);
 const _: () = assert!(size_of::<ElfSymbol64<BigEndian>>() == 24);
 const _: () = assert!(size_of::<CoffHeader>() == 20);
@@ -227,6 +276,7 @@ const _: () = assert!(size_of::<CoffSection>() == 40);
 
 impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
     type Section = ElfSection32<O>;
+    type Segment = ElfSegment32<O>;
     type Symbol = ElfSymbol32<O>;
     type Order = O;
     const LIMIT: u64 = u32::MAX as u64;
@@ -257,6 +307,7 @@ impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
 
 impl<O: ByteOrder> ElfHeader for ElfHeader64<O> {
     type Section = ElfSection64<O>;
+    type Segment = ElfSegment64<O>;
     type Symbol = ElfSymbol64<O>;
     type Order = O;
     const LIMIT: u64 = u64::MAX;

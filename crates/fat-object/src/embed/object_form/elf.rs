@@ -8,12 +8,16 @@
 //! old ELF header                       what the first bytes were; no section covers it
 //! section header table                 the old one and the new sections
 //! ```
+//!
+//! So a linked file runs as before: its segments stay where they are.
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::super::elf::{ET_REL, FORMAT, SHF_EXCLUDE, SHN_LORESERVE, kept, outside, sections};
+use super::super::elf::{
+    ET_DYN, ET_EXEC, ET_REL, FORMAT, SHF_EXCLUDE, SHN_LORESERVE, kept, outside, sections,
+};
 use super::super::error::{EmbedError, ObjectPart};
-use super::super::wire::{ElfHeader, ElfSection, ElfSectionHeader};
+use super::super::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 use super::super::{Pieces, SECTION_ALIGNMENT, slice};
 use super::{Entry, ObjectBundle, PREFIX, string_at};
 
@@ -27,9 +31,7 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     let beyond_end = || outside(object, ObjectPart::FileHeader, &(0..header_len));
     let (&old_header, _) = H::ref_from_prefix(object).map_err(|_| beyond_end())?;
     let fields = old_header.fields();
-    if fields.e_type != ET_REL {
-        return Err(EmbedError::ElfType { found: fields.e_type });
-    }
+    check_type(&fields)?;
     let sections = sections::<H>(object, &fields)?;
     // Only for what it checks.
     kept::<H>(object, &fields, &sections, true)?;
@@ -109,15 +111,21 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
         .ok_or_else(|| too_large(table_at))
 }
 
+/// Linked files take sections that are not loaded, as well.
+pub(super) fn check_type(fields: &ElfFields) -> Result<(), EmbedError> {
+    match fields.e_type {
+        ET_REL | ET_EXEC | ET_DYN => Ok(()),
+        found => Err(EmbedError::ElfType { found }),
+    }
+}
+
 /// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
 /// again to be sure.
 pub(super) fn undo<H: ElfHeader>(object: &[u8]) -> Option<Vec<u8>> {
     let header_len = size_of::<H>() as u64;
     let (header, _) = H::ref_from_prefix(object).ok()?;
     let fields = header.fields();
-    if fields.e_type != ET_REL {
-        return None;
-    }
+    check_type(&fields).ok()?;
     let sections = sections::<H>(object, &fields).ok()?;
     let old_header_range = fields.shoff.checked_sub(header_len)?..fields.shoff;
     let old_header = slice(object, old_header_range.clone())?;

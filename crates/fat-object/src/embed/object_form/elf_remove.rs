@@ -7,12 +7,15 @@ use zerocopy::byteorder::U32;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::super::elf::{
-    ET_REL, FORMAT, SHN_LORESERVE, SHN_XINDEX, SHT_NOBITS, SHT_NULL, SHT_STRTAB, Sections, kept,
-    outside, sections,
+    FORMAT, SHN_LORESERVE, SHN_XINDEX, SHT_NOBITS, SHT_NULL, SHT_STRTAB, Sections, kept, outside,
+    part, sections,
 };
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::slice;
-use super::super::wire::{ElfHeader, ElfSection, ElfSectionHeader, ElfSymbol};
+use super::super::wire::{
+    ElfFields, ElfHeader, ElfSection, ElfSectionHeader, ElfSegment, ElfSymbol,
+};
+use super::elf::check_type;
 use super::strings::{Strings, Table};
 use super::{MAX_SHARED, PREFIX, string_at, with_capacity};
 
@@ -37,6 +40,8 @@ struct Part<'a> {
     contents: Cow<'a, [u8]>,
     /// By its old index.
     index: usize,
+    /// Whether it belongs to a segment and stays where it is.
+    fixed: bool,
 }
 
 /// The new number of every section.
@@ -62,27 +67,73 @@ fn referenced(section: u32, by: usize) -> EmbedError {
     EmbedError::StillReferenced { format: FORMAT, section: section.into(), by }
 }
 
+/// The segments of a linked file.
+struct Loaded {
+    /// Starts in order, each with the largest end of a segment that starts there or before.
+    ranges: Vec<(u64, u64)>,
+    /// Where the last one ends, or the program header table if it comes later; 0 without segments.
+    end: u64,
+}
+
+impl Loaded {
+    fn read<H: ElfHeader>(object: &[u8], fields: &ElfFields) -> Result<Self, EmbedError> {
+        if fields.phnum == 0 {
+            return Ok(Loaded { ranges: Vec::new(), end: 0 });
+        }
+        let len = size_of::<H::Segment>() as u64;
+        if u64::from(fields.phentsize) != len {
+            let expected = if len == 32 { "32 in a 32-bit file" } else { "56 in a 64-bit file" };
+            return Err(EmbedError::Field {
+                format: FORMAT,
+                field: "e_phentsize",
+                offset: 0,
+                found: fields.phentsize.into(),
+                expected,
+            });
+        }
+        let table_len = len.saturating_mul(fields.phnum.into());
+        let bytes = part(object, ObjectPart::ProgramHeaders, fields.phoff, table_len)?;
+        let table = <[H::Segment]>::ref_from_bytes(bytes).unwrap_or_default();
+        let mut ranges = Vec::with_capacity(table.len());
+        let mut end = fields.phoff.saturating_add(table_len);
+        for (start, len) in table.iter().map(ElfSegment::file_range).filter(|&(_, len)| len > 0) {
+            part(object, ObjectPart::Segment, start, len)?;
+            ranges.push((start, start.saturating_add(len)));
+            end = end.max(start.saturating_add(len));
+        }
+        ranges.sort_unstable();
+        let mut largest = 0;
+        for (_, range_end) in &mut ranges {
+            largest = largest.max(*range_end);
+            *range_end = largest;
+        }
+        Ok(Loaded { ranges, end })
+    }
+
+    /// Whether a section is in one of them. An empty one is where its byte would be.
+    fn contains(&self, section: &ElfSection) -> bool {
+        if section.kind == SHT_NOBITS && section.flags & SHF_ALLOC != 0 {
+            return self.end != 0;
+        }
+        let size = if section.kind == SHT_NOBITS { 1 } else { section.size.max(1) };
+        let end = section.offset.saturating_add(size);
+        let before = self.ranges.partition_point(|&(start, _)| start <= section.offset);
+        let largest = before.checked_sub(1).and_then(|last| self.ranges.get(last));
+        largest.is_some_and(|&(_, largest)| end <= largest)
+    }
+}
+
 /// `None` when there is nothing to remove.
 pub(super) fn remove<H: ElfHeader>(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
     let header_len = size_of::<H>() as u64;
     let beyond_end = || outside(object, ObjectPart::FileHeader, &(0..header_len));
     let (&header, _) = H::ref_from_prefix(object).map_err(|_| beyond_end())?;
     let fields = header.fields();
-    if fields.e_type != ET_REL {
-        return Err(EmbedError::ElfType { found: fields.e_type });
-    }
+    check_type(&fields)?;
     let sections = sections::<H>(object, &fields)?;
     kept::<H>(object, &fields, &sections, true)?;
     let Some(numbers) = numbers::<H>(&sections)? else { return Ok(None) };
-    if fields.phnum != 0 {
-        return Err(EmbedError::Field {
-            format: FORMAT,
-            field: "e_phnum",
-            offset: 0,
-            found: fields.phnum.into(),
-            expected: "0 in an object whose sections move",
-        });
-    }
+    let loaded = Loaded::read::<H>(object, &fields)?;
 
     let limit = (object.len() as u64).saturating_mul(2).saturating_add(SLACK);
     let too_large = |value| EmbedError::TooLarge { format: FORMAT, value, limit };
@@ -101,7 +152,8 @@ pub(super) fn remove<H: ElfHeader>(object: &[u8]) -> Result<Option<Vec<u8>>, Emb
         if total > limit {
             return Err(too_large(total));
         }
-        parts.push(Part { fields, contents: Cow::Borrowed(contents), index });
+        let fixed = index != 0 && loaded.contains(&fields);
+        parts.push(Part { fields, contents: Cow::Borrowed(contents), index, fixed });
     }
     renumber::<H>(&mut parts, &numbers, object)?;
     for new_index in 1..parts.len() {
@@ -109,10 +161,11 @@ pub(super) fn remove<H: ElfHeader>(object: &[u8]) -> Result<Option<Vec<u8>>, Emb
         let _rebuilt = rebuild::<H>(&mut parts, &sections, new_index);
     }
 
-    // In the order they have lain in; those that have no place in the file take none.
-    let mut order = parts.iter_mut().filter(|part| part.index != 0).collect::<Vec<_>>();
+    // In the order they have lain in, behind all segments; those that have no place in the file take none.
+    let mut order =
+        parts.iter_mut().filter(|part| part.index != 0 && !part.fixed).collect::<Vec<_>>();
     order.sort_by_key(|part| part.fields.offset);
-    let mut end = header_len;
+    let mut end = header_len.max(loaded.end);
     for part in &mut order {
         let align = part.fields.align.max(1);
         end = end.checked_next_multiple_of(align).ok_or_else(|| too_large(u64::MAX))?;
@@ -147,6 +200,15 @@ pub(super) fn remove<H: ElfHeader>(object: &[u8]) -> Result<Option<Vec<u8>>, Emb
     let size = table_at.saturating_add(table.as_bytes().len() as u64);
     let mut bytes = with_capacity(size)?;
     bytes.extend_from_slice(header.as_bytes());
+    bytes.extend_from_slice(slice(object, header_len..loaded.end).unwrap_or_default());
+    for part in parts.iter().filter(|part| part.fixed) {
+        // Numbers of sections in it may have changed, its length has not.
+        let at = usize::try_from(part.fields.offset).unwrap_or(usize::MAX);
+        let place = at..at.saturating_add(part.contents.len());
+        if let Some(place) = bytes.get_mut(place) {
+            place.copy_from_slice(&part.contents);
+        }
+    }
     let fill = |bytes: &mut Vec<u8>, to: u64| {
         let missing = to.saturating_sub(bytes.len() as u64);
         bytes.extend((0..missing).map(|_| 0));
@@ -325,12 +387,13 @@ fn rebuild<H: ElfHeader>(
     new_index: usize,
 ) -> Option<()> {
     let table = parts.get(new_index).filter(|part| part.fields.kind == SHT_STRTAB)?;
-    let (names, alloc) = (table.index == sections.names_index, table.fields.flags & SHF_ALLOC != 0);
+    let names = table.index == sections.names_index;
+    let fixed = table.fixed || table.fields.flags & SHF_ALLOC != 0;
     let old = table.contents.clone();
     let uses =
         |part: &Part<'_>| part.index != 0 && usize::try_from(part.fields.link) == Ok(new_index);
     let symbols_only = |part: &Part<'_>| !uses(part) || part.fields.kind == SHT_SYMTAB;
-    if alloc || !parts.iter().all(symbols_only) || !(names || parts.iter().any(uses)) {
+    if fixed || !parts.iter().all(symbols_only) || !(names || parts.iter().any(uses)) {
         return None;
     }
     let mut strings = Strings::default();

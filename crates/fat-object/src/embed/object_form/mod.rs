@@ -1,10 +1,14 @@
-//! Bundles in the object form: every entry is a section of the host object, named after its ID.
+//! Bundles in the object form: every entry is a section of the host object, named after its ID. In Mach-O all
+//! are in one section, whose name has no room for an ID.
 
 mod coff;
 mod coff_remove;
 mod elf;
 mod elf_remove;
+mod macho;
+mod macho_remove;
 mod strings;
+mod wasm;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +18,10 @@ use std::ops::Range;
 use zerocopy::{BigEndian, LittleEndian};
 
 use super::wire::{ElfHeader32, ElfHeader64};
+use super::wire_mach::{Mach32, Mach64};
 use super::{EmbedError, Kind, Pieces};
+pub use macho::MACH_O_BUNDLE_SECTION;
+pub(crate) use macho::SEGMENT_NAME as MACH_O_SEGMENT;
 
 /// What the names of the sections start with; the bundle entry ID follows.
 const PREFIX: &[u8] = bundle_format::MAGIC_TEXT.as_bytes();
@@ -30,7 +37,7 @@ const MAX_SHARED: u64 = 64;
 /// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
 pub const HOST_PLACEHOLDER: &[u8] = &[0];
 
-/// An ELF or COFF object with a section for every entry of a bundle, laid out but not written yet.
+/// An object file with the entries of a bundle in sections of it, laid out but not written yet.
 ///
 /// This is what `clang-offload-bundler --type=o` makes of a host object, and how it lays it out in the *Clang
 /// Offload Bundler* documentation's terms: the object form. Sections are named `__CLANG_OFFLOAD_BUNDLE__` and
@@ -39,9 +46,22 @@ pub const HOST_PLACEHOLDER: &[u8] = &[0];
 /// section that holds [`HOST_PLACEHOLDER`].
 ///
 /// Everything else stays as it was. In ELF that includes every byte but `e_shoff` and `e_shnum` in the ELF
-/// header: contents, a new table of section names and a new section header table follow the old object. In COFF
-/// what follows the section headers moves. A copy of the old file header is left where no section is, so that
-/// [`remove_bundle_sections`] gives back the very bytes of the object.
+/// header: contents, a new table of section names and a new section header table follow the old object, which may
+/// be linked, and runs as before. In COFF what follows the section headers moves. A copy of the old file header is
+/// left where no section is, so that [`remove_bundle_sections`] gives back the very bytes of the object.
+///
+/// LLVM has no object form for two more formats:
+///
+/// - **WebAssembly** modules get a custom section for each entry behind everything else, with the same name. LLVM's
+///   bundler lists and unbundles these. A link copies them into its output.
+/// - **Mach-O** objects (`MH_OBJECT`; 32-bit and 64-bit, both byte orders) have names of 16 bytes, too few for an
+///   ID. They get one section, `__offload_bundle` in the segment `__LLVM`, which holds a
+///   [binary bundle](bundle_format::Bundle) with all entries, one behind the other without alignment, and zeros up
+///   to a multiple of 8 bytes (4 in 32-bit objects). The section is the last one, of type `S_REGULAR`, without
+///   attributes, relocations, symbols and alignment; its contents are the last of the segment, in the file and by
+///   address. Readers take all bundles in such a section, which may be several after a relocatable link, with zeros
+///   between them, and an entry of the kind `host` that is one zero byte as the placeholder. Linkers leave sections
+///   of `__LLVM` out, where clang's `-fembed-bitcode` puts its own; `strip` keeps them.
 ///
 /// Nothing says that an ID must be sound or occur once: the bundle's rules are its maker's to check.
 ///
@@ -61,6 +81,8 @@ pub const HOST_PLACEHOLDER: &[u8] = &[0];
 /// ```
 pub struct ObjectBundle<'a> {
     before: Pieces<'a>,
+    /// What comes in front of the contents of each new section, mostly nothing.
+    heads: Vec<Vec<u8>>,
     sizes: Vec<u64>,
     after: Pieces<'a>,
     total_size: u64,
@@ -78,9 +100,11 @@ impl<'a> ObjectBundle<'a> {
     ///
     /// # Errors
     ///
-    /// [`EmbedError::Unsupported`] for everything that is neither ELF nor COFF, [`EmbedError::ElfType`] and
-    /// [`EmbedError::PeImage`] for what is linked already, [`EmbedError::EntryId`] for an ID that has a zero
-    /// byte, [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
+    /// [`EmbedError::Unsupported`] for everything that is neither ELF, COFF, Mach-O nor WebAssembly,
+    /// [`EmbedError::ElfType`] for core files, [`EmbedError::PeImage`] and [`EmbedError::MachOType`] for what is
+    /// linked already, [`EmbedError::EntryId`] for an ID that has a zero byte, [`EmbedError::EmptyEntryId`] for an
+    /// empty one in Mach-O, [`EmbedError::LoadCommand`] for a Mach-O object with something in it that may have to
+    /// be changed in an unknown way, [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
     /// others for objects that are cut short or contradict themselves.
     pub fn new(object: &'a [u8], entries: &[(impl AsRef<str>, u64)]) -> Result<Self, EmbedError> {
         let mut list = Vec::with_capacity(entries.len());
@@ -98,16 +122,31 @@ impl<'a> ObjectBundle<'a> {
             Kind::Elf64Little => elf::lay_out::<ElfHeader64<LittleEndian>>(object, entries),
             Kind::Elf64Big => elf::lay_out::<ElfHeader64<BigEndian>>(object, entries),
             Kind::Coff => coff::lay_out(object, entries),
+            Kind::MachO32Little => macho::lay_out::<Mach32<LittleEndian>>(object, entries),
+            Kind::MachO32Big => macho::lay_out::<Mach32<BigEndian>>(object, entries),
+            Kind::MachO64Little => macho::lay_out::<Mach64<LittleEndian>>(object, entries),
+            Kind::MachO64Big => macho::lay_out::<Mach64<BigEndian>>(object, entries),
+            Kind::Wasm => wasm::lay_out(object, entries),
         }
     }
 
     fn from_pieces(before: Pieces<'a>, entries: &[Entry<'_>], after: Pieces<'a>) -> Option<Self> {
+        Self::with_heads(before, vec![Vec::new(); entries.len()], entries, after)
+    }
+
+    /// There are as many `heads` as entries.
+    fn with_heads(
+        before: Pieces<'a>,
+        heads: Vec<Vec<u8>>,
+        entries: &[Entry<'_>],
+        after: Pieces<'a>,
+    ) -> Option<Self> {
         let sizes = entries.iter().map(|entry| entry.size).collect::<Vec<_>>();
         let mut total_size = before.len()?.checked_add(after.len()?)?;
-        for &size in &sizes {
-            total_size = total_size.checked_add(size)?;
+        for (head, &size) in heads.iter().zip(&sizes) {
+            total_size = total_size.checked_add(head.len() as u64)?.checked_add(size)?;
         }
-        Some(ObjectBundle { before, sizes, after, total_size })
+        Some(ObjectBundle { before, heads, sizes, after, total_size })
     }
 
     /// Size of the result in bytes.
@@ -119,8 +158,8 @@ impl<'a> ObjectBundle<'a> {
     /// Where the contents of the new sections lie in the result, in order.
     pub fn contents_ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let mut end = self.before.0.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        self.sizes.iter().map(move |size| {
-            let start = end;
+        self.heads.iter().zip(&self.sizes).map(move |(head, size)| {
+            let start = end.saturating_add(head.len() as u64);
             end = start.saturating_add(*size);
             start..end
         })
@@ -147,7 +186,8 @@ impl<'a> ObjectBundle<'a> {
         for piece in &self.before.0 {
             bytes.extend_from_slice(piece);
         }
-        for contents in contents {
+        for (head, contents) in self.heads.iter().zip(contents) {
+            bytes.extend_from_slice(head);
             bytes.extend_from_slice(contents.as_ref());
         }
         for piece in &self.after.0 {
@@ -173,11 +213,12 @@ impl<'a> ObjectBundle<'a> {
             writer.write_all(piece)?;
         }
         let mut contents = contents.into_iter();
-        for (index, &expected) in self.sizes.iter().enumerate() {
+        for (index, (head, &expected)) in self.heads.iter().zip(&self.sizes).enumerate() {
             let Some(mut reader) = contents.next() else {
                 let expected = self.sizes.len();
                 return Err(invalid(EmbedError::EntryCount { expected, found: index }));
             };
+            writer.write_all(head)?;
             let found = io::copy(&mut reader.by_ref().take(expected), &mut writer)?;
             // One more byte tells contents that are too long.
             let found = found.saturating_add(io::copy(&mut reader.take(1), &mut io::sink())?);
@@ -196,7 +237,8 @@ impl<'a> ObjectBundle<'a> {
         Ok(())
     }
 
-    /// Whether these are the bytes of `object`, whatever the contents of the new sections.
+    /// Whether these are the bytes of `object`, whatever the contents of the new sections, which have nothing
+    /// in front of each.
     fn is_layout_of(&self, object: &[u8]) -> bool {
         let mut rest = object;
         let mut starts_with = |pieces: &Pieces<'_>| {
@@ -242,8 +284,11 @@ impl fmt::Debug for ObjectBundle<'_> {
 /// an object without such sections. From other objects the sections are removed as `llvm-objcopy` 22 does it,
 /// and with it `clang-offload-bundler --unbundle`. ELF: what is left moves together in the order it lies in, string
 /// tables are built anew, and section indices are changed everywhere; for objects that clang compiled this gives
-/// back what it wrote, with one exception: empty sections where a string table starts get another file offset. COFF:
-/// headers and contents are cut out and the rest stays as it is, names in the string table included.
+/// back what it wrote, with one exception: empty sections where a string table starts get another file offset; in a
+/// linked file what belongs to a segment stays where it is. COFF:
+/// headers and contents are cut out and the rest stays as it is, names in the string table included. Mach-O and
+/// WebAssembly: the sections are cut out; sections behind them get other numbers everywhere in Mach-O objects, and
+/// keep theirs in WebAssembly, where an empty section takes the place of each as with `llvm-objcopy`.
 ///
 /// ```
 /// assert!(fat_object::remove_bundle_sections(b"!<arch>\n").is_err());
@@ -262,6 +307,12 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
             Kind::Elf64Little => elf::undo::<ElfHeader64<LittleEndian>>(&rest),
             Kind::Elf64Big => elf::undo::<ElfHeader64<BigEndian>>(&rest),
             Kind::Coff => coff::undo(&rest),
+            Kind::MachO32Little => macho::undo::<Mach32<LittleEndian>>(&rest),
+            Kind::MachO32Big => macho::undo::<Mach32<BigEndian>>(&rest),
+            Kind::MachO64Little => macho::undo::<Mach64<LittleEndian>>(&rest),
+            Kind::MachO64Big => macho::undo::<Mach64<BigEndian>>(&rest),
+            // Nothing else than removing them.
+            Kind::Wasm => None,
         };
         match before {
             Some(before) => rest = Cow::Owned(before),
@@ -274,6 +325,11 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
         Kind::Elf64Little => elf_remove::remove::<ElfHeader64<LittleEndian>>(&rest),
         Kind::Elf64Big => elf_remove::remove::<ElfHeader64<BigEndian>>(&rest),
         Kind::Coff => coff_remove::remove(&rest),
+        Kind::MachO32Little => macho_remove::remove::<Mach32<LittleEndian>>(&rest),
+        Kind::MachO32Big => macho_remove::remove::<Mach32<BigEndian>>(&rest),
+        Kind::MachO64Little => macho_remove::remove::<Mach64<LittleEndian>>(&rest),
+        Kind::MachO64Big => macho_remove::remove::<Mach64<BigEndian>>(&rest),
+        Kind::Wasm => wasm::remove(&rest),
     }?;
     Ok(removed.map_or(rest, Cow::Owned))
 }

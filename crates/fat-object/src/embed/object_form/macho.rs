@@ -1,0 +1,459 @@
+//! Mach-O: one more section, which holds the entries as a binary bundle. Names of sections have 16 bytes, too few
+//! for an ID.
+//!
+//! ```text
+//! header                    sizeofcmds changed
+//! load commands             the segment's with one more section, __LLVM,__offload_bundle; the offsets in them moved
+//! contents of the sections  the same bytes, further back
+//!                           the new section: header of the bundle, contents of the entries, zeros
+//! relocations, symbols ...  the same bytes
+//! ```
+//!
+//! The zeros make the size of the section a multiple of 8 (4 in 32-bit files), so that what follows stays
+//! aligned. The section is regular, without attributes and without alignment, as the ones that clang makes of
+//! `-fembed-bitcode`; its address is where the segment ended. Linkers leave out what is in `__LLVM`.
+
+use std::ops::Range;
+
+use bundle_format::{Bundle, Layout};
+use zerocopy::byteorder::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::super::error::{EmbedError, ObjectPart};
+use super::super::wire_mach::{
+    MachClass, MachCommand, MachHeader, MachSection, MachSegment, SectionFields, SegmentFields,
+};
+use super::super::{Pieces, slice};
+use super::{Entry, ObjectBundle};
+
+pub(super) const FORMAT: &str = "Mach-O";
+/// The segment of the section that holds the bundle. Both names fit 16 bytes.
+pub(crate) const SEGMENT_NAME: &str = "__LLVM";
+/// Name of the section of a Mach-O object, in the segment `__LLVM`, that holds a bundle in the object form. See
+/// [`ObjectBundle`](crate::ObjectBundle).
+pub const MACH_O_BUNDLE_SECTION: &str = "__offload_bundle";
+
+const MH_OBJECT: u32 = 1;
+const LC_SEGMENT: u32 = 0x1;
+const LC_SYMTAB: u32 = 0x2;
+const LC_DYSYMTAB: u32 = 0xb;
+const LC_SEGMENT_64: u32 = 0x19;
+/// Load commands with `dataoff` and `datasize`: code signature, segment split info, function starts, data in
+/// code, code signing requirements, linker optimisation hints, atom info, exports trie, chained fixups.
+const LINKEDIT_DATA: [u32; 9] =
+    [0x1d, 0x1e, 0x26, 0x29, 0x2b, 0x2e, 0x36, 0x8000_0033, 0x8000_0034];
+/// Load commands without offsets: ident, UUID, four minimum versions, source version, linker options, build
+/// version, target triple.
+const WITHOUT_OFFSETS: [u32; 10] = [0x8, 0x1b, 0x24, 0x25, 0x2a, 0x2d, 0x2f, 0x30, 0x32, 0x39];
+const SECTION_TYPE: u32 = 0xff;
+/// `S_ZEROFILL`, `S_GB_ZEROFILL`, `S_THREAD_LOCAL_ZEROFILL`.
+const ZEROFILL: [u32; 3] = [0x1, 0xc, 0x12];
+/// Offsets of sections and tables have 32 bits in both classes.
+pub(super) const LIMIT: u64 = u32::MAX as u64;
+/// Symbols number their section in a byte.
+const MAX_SECTIONS: u64 = 255;
+pub(super) const RELOCATION_LEN: u64 = 8;
+
+pub(super) fn too_large(value: u64) -> EmbedError {
+    EmbedError::TooLarge { format: FORMAT, value, limit: LIMIT }
+}
+
+/// A relocatable object, checked.
+pub(super) struct MachO<'a, C: MachClass> {
+    pub(super) header: MachHeader<C::Order>,
+    pub(super) segment_at: u64,
+    pub(super) segment: C::Segment,
+    pub(super) sections: &'a [C::Section],
+    /// Where the load commands end.
+    pub(super) headers_end: u64,
+    /// Where the contents of the sections end, and relocations, symbols and other tables begin.
+    pub(super) data_end: u64,
+    /// Where in the load commands 32-bit offsets of sections and tables are.
+    pub(super) offsets: Vec<u64>,
+    pub(super) symbols: Range<u64>,
+}
+
+/// A table that a load command names.
+struct Table {
+    part: ObjectPart,
+    start: u64,
+    len: u64,
+}
+
+impl<'a, C: MachClass> MachO<'a, C> {
+    pub(super) fn read(object: &'a [u8]) -> Result<Self, EmbedError> {
+        let (&header, _) = MachHeader::<C::Order>::ref_from_prefix(object)
+            .map_err(|_| outside(object, ObjectPart::FileHeader, 0..C::HEADER_LEN))?;
+        if header.filetype.get() != MH_OBJECT {
+            return Err(EmbedError::MachOType { found: header.filetype.get() });
+        }
+        let headers_end = C::HEADER_LEN.saturating_add(header.sizeofcmds.get().into());
+        if headers_end > object.len() as u64 {
+            let range = C::HEADER_LEN..headers_end;
+            return Err(outside(object, ObjectPart::LoadCommands, range));
+        }
+        let mut offsets = Vec::new();
+        let mut tables = Vec::new();
+        let mut segment_at = None;
+        let mut symbols = 0..0;
+        let mut at = C::HEADER_LEN;
+        for index in 0..u64::from(header.ncmds.get()) {
+            let (cmd, end) = command::<C>(object, at, headers_end)?;
+            let word = |from: u64| word::<C>(object, at.saturating_add(from), end);
+            let part = ObjectPart::LoadCommand(index);
+            let mut table = |part, from: u64, entry_len: u64| {
+                offsets.push(at.saturating_add(from));
+                let (start, count) = (word(from)?, word(from.saturating_add(4))?);
+                let (start, len) = (start.into(), entry_len.saturating_mul(count.into()));
+                tables.push(Table { part, start, len });
+                Ok::<_, EmbedError>(start..start.saturating_add(len))
+            };
+            match cmd {
+                _ if cmd == C::SEGMENT && segment_at.is_none() => segment_at = Some(at),
+                LC_SEGMENT | LC_SEGMENT_64 => {
+                    let expected = "one segment of the file's class";
+                    return Err(field("cmd", at, cmd.into(), expected));
+                }
+                LC_SYMTAB => {
+                    symbols = table(ObjectPart::SymbolTable, 8, C::SYMBOL_LEN)?;
+                    table(ObjectPart::StringTable, 16, 1)?;
+                }
+                LC_DYSYMTAB => {
+                    let module_len = if C::WORD == 8 { 56 } else { 52 };
+                    for (from, len) in
+                        [(32, 8), (40, module_len), (48, 4), (56, 4), (64, 8), (72, 8)]
+                    {
+                        table(part, from, len)?;
+                    }
+                }
+                _ if LINKEDIT_DATA.contains(&cmd) => {
+                    table(part, 8, 1)?;
+                }
+                _ if WITHOUT_OFFSETS.contains(&cmd) => {}
+                _ => return Err(EmbedError::LoadCommand { index, command: cmd, offset: at }),
+            }
+            at = end;
+        }
+        let segment_at = segment_at.ok_or(EmbedError::NoSegment)?;
+        let (segment, sections) = segment::<C>(object, segment_at, headers_end)?;
+        let found = sections.len() as u64;
+        if found > MAX_SECTIONS {
+            return Err(EmbedError::TooManySections { format: FORMAT, found, limit: MAX_SECTIONS });
+        }
+        let sections_at = segment_at.saturating_add(size_of::<C::Segment>() as u64);
+        let SegmentFields { fileoff, filesize, .. } = segment.fields();
+        let data_end = fileoff.saturating_add(filesize);
+        if data_end > object.len() as u64 {
+            return Err(outside(object, ObjectPart::Segment, fileoff..data_end));
+        }
+        if fileoff < headers_end {
+            let expected = "an offset behind the load commands";
+            return Err(field("fileoff", segment_at, fileoff, expected));
+        }
+        let section_len = size_of::<C::Section>() as u64;
+        for (number, section) in (1_u64..).zip(sections) {
+            let section = section.fields();
+            let before = number.saturating_sub(1).saturating_mul(section_len);
+            let header_at = sections_at.saturating_add(before);
+            offsets.extend(C::Section::OFFSETS.map(|from| header_at.saturating_add(from)));
+            let contents = contents(&section);
+            if !contents.is_empty() && (contents.start < headers_end || contents.end > data_end) {
+                let (part, expected) = (ObjectPart::Section(number), "inside the segment");
+                return Err(if contents.end > object.len() as u64 {
+                    outside(object, part, contents)
+                } else {
+                    misplaced(part, contents, expected)
+                });
+            }
+            let len = RELOCATION_LEN.saturating_mul(section.nreloc.into());
+            let (part, start) = (ObjectPart::Relocations(number), section.reloff.into());
+            tables.push(Table { part, start, len });
+        }
+        for Table { part, start, len } in tables.into_iter().filter(|table| table.len > 0) {
+            let range = start..start.saturating_add(len);
+            if range.end > object.len() as u64 {
+                return Err(outside(object, part, range));
+            }
+            if start < data_end {
+                return Err(misplaced(part, range, "behind the contents of the sections"));
+            }
+        }
+        Ok(MachO { header, segment_at, segment, sections, headers_end, data_end, offsets, symbols })
+    }
+
+    /// Where the section headers begin.
+    pub(super) fn sections_at(&self) -> u64 {
+        self.segment_at.saturating_add(size_of::<C::Segment>() as u64)
+    }
+
+    /// The header of the file and the load commands with other offsets.
+    pub(super) fn headers(
+        &self,
+        object: &[u8],
+        new: impl Fn(u64) -> Option<u64>,
+    ) -> Option<Vec<u8>> {
+        let mut bytes = slice(object, 0..self.headers_end)?.to_vec();
+        for &at in &self.offsets {
+            let word = bytes.get_mut(usize::try_from(at).ok()?..)?;
+            let (word, _) = U32::<C::Order>::mut_from_prefix(word).ok()?;
+            word.set(u32::try_from(new(word.get().into())?).ok()?);
+        }
+        Some(bytes)
+    }
+}
+
+/// Puts a changed header and segment command back into the bytes of [`MachO::headers`].
+pub(super) fn put_changed<C: MachClass>(
+    bytes: &mut [u8],
+    header: &MachHeader<C::Order>,
+    segment: &C::Segment,
+    segment_at: u64,
+) -> Option<()> {
+    bytes.get_mut(..size_of::<MachHeader<C::Order>>())?.copy_from_slice(header.as_bytes());
+    let rest = bytes.get_mut(usize::try_from(segment_at).ok()?..)?;
+    rest.get_mut(..size_of::<C::Segment>())?.copy_from_slice(segment.as_bytes());
+    Some(())
+}
+
+/// Kind and end of the load command at `at`.
+fn command<C: MachClass>(
+    object: &[u8],
+    at: u64,
+    headers_end: u64,
+) -> Result<(u32, u64), EmbedError> {
+    let bytes = slice(object, at..headers_end).unwrap_or_default();
+    let Ok((command, _)) = MachCommand::<C::Order>::ref_from_prefix(bytes) else {
+        let expected = "room for as many load commands as ncmds says";
+        return Err(field("sizeofcmds", 0, headers_end.saturating_sub(C::HEADER_LEN), expected));
+    };
+    let len = u64::from(command.cmdsize.get());
+    let end = at.saturating_add(len);
+    if len < 8 || !len.is_multiple_of(4) || end > headers_end {
+        let expected = "a multiple of 4 inside the load commands";
+        return Err(field("cmdsize", at, len, expected));
+    }
+    Ok((command.cmd.get(), end))
+}
+
+/// A word of a load command that ends at `end`.
+fn word<C: MachClass>(object: &[u8], at: u64, end: u64) -> Result<u32, EmbedError> {
+    let word = slice(object, at..end).and_then(|b| U32::<C::Order>::ref_from_prefix(b).ok());
+    let expected = "the length of such a load command";
+    word.map(|(word, _)| word.get()).ok_or_else(|| field("cmdsize", at, end, expected))
+}
+
+/// The segment command and the section headers in it.
+fn segment<C: MachClass>(
+    object: &[u8],
+    at: u64,
+    headers_end: u64,
+) -> Result<(C::Segment, &[C::Section]), EmbedError> {
+    let bytes = slice(object, at..headers_end).unwrap_or_default();
+    let wrong = |found: u64| field("cmdsize", at, found, "the length of a segment's load command");
+    let (segment, rest) = C::Segment::read_from_prefix(bytes).map_err(|_| wrong(0))?;
+    let fields = segment.fields();
+    let len = (size_of::<C::Section>() as u64).saturating_mul(fields.nsects.into());
+    let cmdsize = u64::from(fields.cmdsize);
+    if len.saturating_add(size_of::<C::Segment>() as u64) != cmdsize {
+        return Err(wrong(cmdsize));
+    }
+    let sections = slice(rest, 0..len).and_then(|b| <[C::Section]>::ref_from_bytes(b).ok());
+    Ok((segment, sections.ok_or_else(|| wrong(cmdsize))?))
+}
+
+/// The bytes that a section has in the file.
+pub(super) fn contents(section: &SectionFields) -> Range<u64> {
+    let start = u64::from(section.offset);
+    if ZEROFILL.contains(&(section.flags & SECTION_TYPE)) {
+        return start..start;
+    }
+    start..start.saturating_add(section.size)
+}
+
+/// Whether a section holds a bundle in the object form.
+pub(super) fn is_bundle(section: &SectionFields) -> bool {
+    let name = |name: &[u8; 16], expected: &str| {
+        name.strip_prefix(expected.as_bytes()).is_some_and(|rest| rest.iter().all(|&b| b == 0))
+    };
+    name(&section.segname, SEGMENT_NAME) && name(&section.sectname, MACH_O_BUNDLE_SECTION)
+}
+
+fn field(field: &'static str, offset: u64, found: u64, expected: &'static str) -> EmbedError {
+    EmbedError::Field { format: FORMAT, field, offset, found, expected }
+}
+
+fn outside(object: &[u8], part: ObjectPart, range: Range<u64>) -> EmbedError {
+    EmbedError::BeyondEnd {
+        format: FORMAT,
+        part,
+        start: range.start,
+        end: range.end,
+        available: object.len() as u64,
+    }
+}
+
+fn misplaced(part: ObjectPart, range: Range<u64>, expected: &'static str) -> EmbedError {
+    EmbedError::Misplaced { format: FORMAT, part, start: range.start, end: range.end, expected }
+}
+
+/// How far the parts of an object move to make room for a section.
+struct Moves {
+    headers_end: u64,
+    data_end: u64,
+    /// Length of the new section header.
+    header: u64,
+    /// Length of the new contents.
+    contents: u64,
+}
+
+impl Moves {
+    fn new<C: MachClass>(headers_end: u64, data_end: u64, contents: u64) -> Self {
+        Moves { headers_end, data_end, header: size_of::<C::Section>() as u64, contents }
+    }
+
+    fn apply(&self, offset: u64) -> Option<u64> {
+        if offset < self.headers_end {
+            Some(offset)
+        } else if offset < self.data_end {
+            offset.checked_add(self.header)
+        } else {
+            offset.checked_add(self.header)?.checked_add(self.contents)
+        }
+    }
+
+    /// The other way round than [`apply`](Moves::apply).
+    fn restore(&self, new: u64) -> Option<u64> {
+        let candidates = [
+            new.checked_sub(self.header.checked_add(self.contents)?),
+            new.checked_sub(self.header),
+            Some(new),
+        ];
+        candidates.into_iter().flatten().find(|&old| self.apply(old) == Some(new))
+    }
+}
+
+pub(super) fn lay_out<'a, C: MachClass>(
+    object: &'a [u8],
+    entries: &[Entry<'_>],
+) -> Result<ObjectBundle<'a>, EmbedError> {
+    let macho = MachO::<C>::read(object)?;
+    let mut before = Pieces::default();
+    let mut after = Pieces::default();
+    if entries.is_empty() {
+        before.keep(object);
+        return ObjectBundle::from_pieces(before, entries, after)
+            .ok_or_else(|| too_large(u64::MAX));
+    }
+    let found = macho.sections.len() as u64;
+    if found >= MAX_SECTIONS {
+        return Err(EmbedError::TooManySections { format: FORMAT, found, limit: MAX_SECTIONS });
+    }
+    if let Some(index) = entries.iter().position(|entry| entry.id.is_empty()) {
+        return Err(EmbedError::EmptyEntryId { index });
+    }
+    let layout = Layout::new(entries.iter().map(|entry| (entry.id, entry.size)), 1);
+    let layout = layout.map_err(|_| too_large(u64::MAX))?;
+    let size = layout.total_size().checked_next_multiple_of(C::WORD);
+    let size = size.ok_or_else(|| too_large(u64::MAX))?;
+    let data_end = macho.data_end;
+    let moves = Moves::new::<C>(macho.headers_end, data_end, size);
+    let total = moves.apply(object.len() as u64).unwrap_or(u64::MAX);
+    if total > LIMIT {
+        return Err(too_large(total));
+    }
+    let headers = changed_headers(object, &macho, &moves).ok_or_else(|| too_large(total))?;
+    before.put(headers);
+    before.keep(slice(object, macho.headers_end..data_end).unwrap_or_default());
+    before.put(layout.header_bytes());
+    after.pad(layout.total_size(), size);
+    after.keep(slice(object, data_end..object.len() as u64).unwrap_or_default());
+    ObjectBundle::from_pieces(before, entries, after).ok_or_else(|| too_large(total))
+}
+
+/// Header and load commands with one more section.
+fn changed_headers<C: MachClass>(
+    object: &[u8],
+    macho: &MachO<'_, C>,
+    moves: &Moves,
+) -> Option<Vec<u8>> {
+    let size = moves.contents;
+    let mut bytes = macho.headers(object, |offset| moves.apply(offset))?;
+    let mut segment = macho.segment;
+    let mut fields = segment.fields();
+    let padded = |name: &str| {
+        let mut bytes = [0; 16];
+        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+        Some(bytes)
+    };
+    let section = C::Section::new(&SectionFields {
+        sectname: padded(MACH_O_BUNDLE_SECTION)?,
+        segname: padded(SEGMENT_NAME)?,
+        addr: fields.vmaddr.checked_add(fields.vmsize)?,
+        size,
+        offset: u32::try_from(macho.data_end.checked_add(moves.header)?).ok()?,
+        reloff: 0,
+        nreloc: 0,
+        flags: 0,
+    })?;
+    let header_len = u32::try_from(moves.header).ok()?;
+    let end = macho.segment_at.checked_add(fields.cmdsize.into())?;
+    fields.cmdsize = fields.cmdsize.checked_add(header_len)?;
+    fields.nsects = fields.nsects.checked_add(1)?;
+    fields.fileoff = fields.fileoff.checked_add(moves.header)?;
+    fields.filesize = fields.filesize.checked_add(size)?;
+    fields.vmsize = fields.vmsize.checked_add(size)?;
+    segment.set(&fields)?;
+    let mut header = macho.header;
+    header.sizeofcmds.set(header.sizeofcmds.get().checked_add(header_len)?);
+    put_changed::<C>(&mut bytes, &header, &segment, macho.segment_at)?;
+    let rest = bytes.split_off(usize::try_from(end).ok()?);
+    bytes.extend_from_slice(section.as_bytes());
+    bytes.extend(rest);
+    Some(bytes)
+}
+
+/// The object to which the last section was added by [`lay_out`]; `None` if it was not. It is laid out again to
+/// be sure.
+pub(super) fn undo<C: MachClass>(object: &[u8]) -> Option<Vec<u8>> {
+    let macho = MachO::<C>::read(object).ok()?;
+    let header_len = size_of::<C::Section>() as u64;
+    let section = macho.sections.last()?.fields();
+    if !is_bundle(&section) {
+        return None;
+    }
+    let range = contents(&section);
+    let bundle = Bundle::parse(slice(object, range.clone())?).ok()?;
+    let entries = bundle.entries();
+    let entries = entries.map(|entry| Entry { id: entry.id(), size: entry.size() });
+    let entries = entries.collect::<Vec<_>>();
+    let headers_end = macho.headers_end.checked_sub(header_len)?;
+    let data_end = range.start.checked_sub(header_len)?;
+    let moves = Moves::new::<C>(headers_end, data_end, section.size);
+
+    let mut segment = macho.segment;
+    let mut fields = segment.fields();
+    let end = macho.segment_at.checked_add(fields.cmdsize.into())?;
+    let narrow_len = u32::try_from(header_len).ok()?;
+    fields.cmdsize = fields.cmdsize.checked_sub(narrow_len)?;
+    fields.nsects = fields.nsects.checked_sub(1)?;
+    fields.fileoff = fields.fileoff.checked_sub(header_len)?;
+    fields.filesize = fields.filesize.checked_sub(section.size)?;
+    fields.vmsize = fields.vmsize.checked_sub(section.size)?;
+    segment.set(&fields)?;
+    let mut header = macho.header;
+    header.sizeofcmds.set(header.sizeofcmds.get().checked_sub(narrow_len)?);
+    let new_section_at = end.checked_sub(header_len)?;
+    let restore = |offset| {
+        // The offsets of the section that goes are of no interest.
+        if offset == range.start { Some(0) } else { moves.restore(offset) }
+    };
+    let mut old = macho.headers(object, restore)?;
+    put_changed::<C>(&mut old, &header, &segment, macho.segment_at)?;
+    old.drain(usize::try_from(new_section_at).ok()?..usize::try_from(end).ok()?);
+    old.extend_from_slice(slice(object, macho.headers_end..range.start)?);
+    old.extend_from_slice(slice(object, range.end..object.len() as u64)?);
+    let again = lay_out::<C>(&old, &entries).ok()?;
+    let same = again.is_layout_of(object);
+    drop(again);
+    same.then_some(old)
+}

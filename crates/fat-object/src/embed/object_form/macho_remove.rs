@@ -1,0 +1,249 @@
+//! Mach-O: cutting out sections with bundles after another tool has written the file anew.
+
+use std::ops::Range;
+
+use zerocopy::byteorder::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::super::error::{EmbedError, ObjectPart};
+use super::super::slice;
+use super::super::wire_mach::{MachClass, MachSection, MachSegment};
+use super::macho::{FORMAT, MachO, RELOCATION_LEN, contents, is_bundle, put_changed, too_large};
+use super::with_capacity;
+
+const CPU_TYPE_ARM64: u32 = 0x0100_000c;
+/// `ARM64_RELOC_ADDEND`: it has an addend where others have a section or symbol.
+const ARM64_RELOC_ADDEND: u32 = 10;
+/// In the first word of a relocation that names an address instead of a section.
+const R_SCATTERED: u32 = 0x8000_0000;
+/// Kinds of symbols, and the one that is in a section. Debugging symbols number theirs as well.
+const N_TYPE: u8 = 0x0e;
+const N_SECT: u8 = 0x0e;
+const N_STAB: u8 = 0xe0;
+
+/// `None` when there is nothing to remove.
+pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
+    let macho = MachO::<C>::read(object)?;
+    // New numbers, from 1.
+    let mut numbers = Vec::with_capacity(macho.sections.len());
+    let mut kept = Vec::new();
+    let mut gone = Vec::new();
+    for section in macho.sections {
+        let fields = section.fields();
+        if is_bundle(&fields) {
+            numbers.push(None);
+            gone.push(fields);
+        } else {
+            kept.push((fields, section));
+            numbers.push(Some(kept.len() as u64));
+        }
+    }
+    if gone.is_empty() {
+        return Ok(None);
+    }
+    let cuts = Cuts::new::<C>(
+        &macho,
+        gone.iter().map(contents),
+        kept.iter().map(|(section, _)| contents(section)),
+    );
+    let too_large = || too_large(u64::MAX);
+    let mut out = with_capacity(object.len() as u64)?;
+    out.extend(headers(object, &macho, &numbers, &cuts).ok_or_else(too_large)?);
+    let mut at = macho.headers_end;
+    for cut in &cuts.contents {
+        out.extend_from_slice(slice(object, at..cut.start).unwrap_or_default());
+        at = cut.end;
+    }
+    out.extend_from_slice(slice(object, at..object.len() as u64).unwrap_or_default());
+
+    // Bytes of a bundle that stay, to keep what follows aligned.
+    let range_in =
+        |range: Range<u64>| usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+    for rest in &cuts.rests {
+        let range = cuts.apply(rest.start)..cuts.apply(rest.end);
+        if let Some((start, end)) = range_in(range)
+            && let Some(bytes) = out.get_mut(start..end)
+        {
+            bytes.fill(0);
+        }
+    }
+    let symbols = cuts.apply(macho.symbols.start)..cuts.apply(macho.symbols.end);
+    if let Some((start, end)) = range_in(symbols)
+        && let Some(symbols) = out.get_mut(start..end)
+    {
+        renumber_symbols::<C>(symbols, &numbers)?;
+    }
+    for (number, section) in (1..).zip(macho.sections).map(|(n, s)| (n, s.fields())) {
+        let start = cuts.apply(section.reloff.into());
+        let len = RELOCATION_LEN.saturating_mul(section.nreloc.into());
+        let range = range_in(start..start.saturating_add(len));
+        let relocations = range.and_then(|(start, end)| out.get_mut(start..end));
+        if is_bundle(&section) && section.nreloc != 0 {
+            let by = ObjectPart::Relocations(number);
+            return Err(EmbedError::StillReferenced { format: FORMAT, section: number, by });
+        }
+        let arm64 = macho.header.cputype.get() == CPU_TYPE_ARM64;
+        renumber_relocations::<C>(relocations.unwrap_or_default(), &numbers, number, arm64)?;
+    }
+    Ok(Some(out))
+}
+
+/// What is left out of the file.
+struct Cuts {
+    headers_end: u64,
+    /// Length of the section headers that go.
+    headers: u64,
+    /// In order and apart, each a multiple of the class's word long.
+    contents: Vec<Range<u64>>,
+    /// What is left of removed contents, less than a word each: nothing where the size is as we write it.
+    rests: Vec<Range<u64>>,
+}
+
+impl Cuts {
+    fn new<C: MachClass>(
+        macho: &MachO<'_, C>,
+        gone: impl Iterator<Item = Range<u64>>,
+        kept: impl Iterator<Item = Range<u64>>,
+    ) -> Self {
+        let mut kept = kept.filter(|range| !range.is_empty()).collect::<Vec<_>>();
+        kept.sort_by_key(|range| range.start);
+        let mut gone = gone.collect::<Vec<_>>();
+        gone.sort_by_key(|range| range.start);
+        let headers = (size_of::<C::Section>() as u64).saturating_mul(gone.len() as u64);
+        let (mut contents, mut rests) = (Vec::<Range<u64>>::new(), Vec::new());
+        for range in gone.into_iter().filter(|range| !range.is_empty()) {
+            let overlaps = |other: &Range<u64>| other.start < range.end && range.start < other.end;
+            // What is shared stays, as do bytes that another removed section has given up already.
+            if kept.iter().any(overlaps) || contents.last().is_some_and(overlaps) {
+                continue;
+            }
+            let len = range.end.saturating_sub(range.start);
+            let end = range.end.saturating_sub(len % C::WORD);
+            contents.push(range.start..end);
+            rests.push(end..range.end);
+        }
+        Cuts { headers_end: macho.headers_end, headers, contents, rests }
+    }
+
+    /// Where an offset is without them.
+    fn apply(&self, offset: u64) -> u64 {
+        if offset < self.headers_end {
+            return offset;
+        }
+        let cut = self.contents.iter().take_while(|cut| cut.start < offset);
+        let cut = cut.map(|cut| cut.end.min(offset).saturating_sub(cut.start)).sum::<u64>();
+        offset.saturating_sub(self.headers).saturating_sub(cut)
+    }
+}
+
+/// Header and load commands of what is left.
+fn headers<C: MachClass>(
+    object: &[u8],
+    macho: &MachO<'_, C>,
+    numbers: &[Option<u64>],
+    cuts: &Cuts,
+) -> Option<Vec<u8>> {
+    let mut bytes = macho.headers(object, |offset| Some(cuts.apply(offset)))?;
+    let mut segment = macho.segment;
+    let mut fields = segment.fields();
+    let headers_len = u32::try_from(cuts.headers).ok()?;
+    let gone = numbers.iter().filter(|number| number.is_none()).count();
+    fields.cmdsize = fields.cmdsize.checked_sub(headers_len)?;
+    fields.nsects = fields.nsects.checked_sub(u32::try_from(gone).ok()?)?;
+    // A bundle behind everything else goes with the padding in front of it, and with its addresses.
+    let data_end = |bundles: bool| {
+        let sections = macho.sections.iter().map(MachSection::fields);
+        let ends =
+            sections.filter(move |section| is_bundle(section) == bundles).map(|s| contents(&s));
+        ends.filter(|range| !range.is_empty()).map(|range| range.end).max()
+    };
+    let (bundles, others) = (data_end(true), data_end(false).unwrap_or(fields.fileoff));
+    let last = bundles == Some(macho.data_end) && others < macho.data_end;
+    let end = cuts.apply(if last { others } else { macho.data_end });
+    fields.fileoff = cuts.apply(fields.fileoff);
+    fields.filesize = end.checked_sub(fields.fileoff)?;
+    let ends = |bundles: bool| {
+        let sections = macho.sections.iter().map(MachSection::fields);
+        let ends = sections.filter(move |section| is_bundle(section) == bundles);
+        ends.map(|section| section.addr.saturating_add(section.size)).max().unwrap_or(0)
+    };
+    let (bundles, others) = (ends(true), ends(false));
+    if others < bundles && bundles == fields.vmaddr.saturating_add(fields.vmsize) {
+        let needed = others.saturating_sub(fields.vmaddr);
+        fields.vmsize = needed.max(fields.filesize).min(fields.vmsize);
+    }
+    segment.set(&fields)?;
+    let mut header = macho.header;
+    header.sizeofcmds.set(header.sizeofcmds.get().checked_sub(headers_len)?);
+    put_changed::<C>(&mut bytes, &header, &segment, macho.segment_at)?;
+
+    let sections_at = usize::try_from(macho.sections_at()).ok()?;
+    let old_len = macho.sections.as_bytes().len();
+    let rest = bytes.split_off(sections_at.checked_add(old_len)?);
+    let sections = bytes.split_off(sections_at);
+    let sections = sections.chunks_exact(size_of::<C::Section>());
+    for (section, number) in sections.zip(numbers) {
+        if number.is_some() {
+            bytes.extend_from_slice(section);
+        }
+    }
+    bytes.extend(rest);
+    Some(bytes)
+}
+
+/// The new number of a section. What numbers none stays.
+fn renumber(number: u64, numbers: &[Option<u64>], by: ObjectPart) -> Result<u64, EmbedError> {
+    let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+    match index.and_then(|index| numbers.get(index)) {
+        Some(Some(new)) => Ok(*new),
+        Some(None) => Err(EmbedError::StillReferenced { format: FORMAT, section: number, by }),
+        None => Ok(number),
+    }
+}
+
+fn renumber_symbols<C: MachClass>(
+    symbols: &mut [u8],
+    numbers: &[Option<u64>],
+) -> Result<(), EmbedError> {
+    let symbol_len = usize::try_from(C::SYMBOL_LEN).unwrap_or(usize::MAX);
+    for symbol in symbols.chunks_exact_mut(symbol_len) {
+        let [_, _, _, _, kind, section, ..] = symbol else { continue };
+        if *kind & N_STAB != 0 || *kind & N_TYPE == N_SECT {
+            let new = renumber((*section).into(), numbers, ObjectPart::SymbolTable)?;
+            // Fits: numbers only get smaller.
+            *section = u8::try_from(new).unwrap_or(*section);
+        }
+    }
+    Ok(())
+}
+
+fn renumber_relocations<C: MachClass>(
+    relocations: &mut [u8],
+    numbers: &[Option<u64>],
+    section: u64,
+    arm64: bool,
+) -> Result<(), EmbedError> {
+    let wide = C::WORD == 8;
+    // Bit fields start at the other end of the word in a big-endian file.
+    let little = U32::<C::Order>::new(1).as_bytes() == [1, 0, 0, 0];
+    let Ok(words) = <[[U32<C::Order>; 2]]>::mut_from_bytes(relocations) else {
+        return Ok(());
+    };
+    for [address, info] in words {
+        let value = info.get();
+        let (number, external, kind) = if little {
+            (value & 0xff_ffff, value >> 27 & 1, value >> 28)
+        } else {
+            (value >> 8, value >> 4 & 1, value & 0xf)
+        };
+        let scattered = !wide && address.get() & R_SCATTERED != 0;
+        if scattered || external == 1 || (arm64 && kind == ARM64_RELOC_ADDEND) {
+            continue;
+        }
+        let new = renumber(number.into(), numbers, ObjectPart::Relocations(section))?;
+        // Fits: numbers only get smaller.
+        let new = u32::try_from(new).unwrap_or(number);
+        info.set(if little { value & !0xff_ffff | new } else { value & 0xff | new << 8 });
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! WebAssembly modules: sections one after the other (WebAssembly Core Specification, "Binary Format", "Modules").
+//!
+//! ```text
+//! 00 61 73 6D 01 00 00 00   magic, version 1
+//! id, LEB128, contents      a section: the length is that of the contents
+//! 00, LEB128, LEB128 name   a custom section: its contents start with its name
+//! ```
+
+use std::io;
+use std::ops::Range;
+
+use crate::budget::Budget;
+use crate::containers::{Start, lossy, starts_with};
+use crate::error::Error;
+use crate::host::{Section, is_device_section};
+use crate::source::Source;
+use crate::walker::Walker;
+
+/// What all modules start with.
+pub(crate) const MAGIC: [u8; 4] = *b"\0asm";
+/// Magic and version of a module. Components have another version, and other sections.
+pub(crate) const HEADER: [u8; 8] = *b"\0asm\x01\0\0\0";
+/// `id` of a custom section.
+pub(crate) const CUSTOM: u8 = 0;
+/// Bytes of the largest LEB128 number that is allowed here, of 32 bits.
+const LEB128_MAX: usize = 5;
+
+/// How a section starts.
+pub(crate) struct Head {
+    pub(crate) id: u8,
+    /// Bytes in front of its contents.
+    pub(crate) head_len: u64,
+    pub(crate) len: u64,
+}
+
+/// Reads how a section starts, of which the first bytes are given (six are enough).
+pub(crate) fn head(bytes: &[u8]) -> Option<Head> {
+    let (&id, rest) = bytes.split_first()?;
+    let (len, leb128_len) = read_leb128(rest)?;
+    Some(Head { id, head_len: leb128_len.saturating_add(1), len })
+}
+
+/// A number of 32 bits, and how many bytes it takes.
+pub(crate) fn read_leb128(bytes: &[u8]) -> Option<(u64, u64)> {
+    let mut value = 0_u64;
+    for (index, &byte) in bytes.iter().take(LEB128_MAX).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            let len = index as u64 + 1;
+            return Some((value, len)).filter(|_| value <= u32::MAX.into());
+        }
+    }
+    None
+}
+
+/// A number in as few bytes as it needs, but `min` of them.
+pub(crate) fn leb128(mut value: u64, min: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = value.to_le_bytes()[0] & 0x7f;
+        value >>= 7;
+        if value == 0 && bytes.len().saturating_add(1) >= min {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+impl Walker<'_> {
+    pub(crate) fn wasm(&mut self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<()> {
+        if source.peek(window, HEADER.len())? != HEADER {
+            return Ok(());
+        }
+        let mut sections = Vec::new();
+        let mut headers = Budget::new(window.end - window.start);
+        let mut at = window.start + HEADER.len() as u64;
+        let mut fault = None;
+        while at < window.end {
+            let Some(section) = section(source, at, window.end)? else {
+                let at = at - window.start;
+                let detail = format!("no section that ends inside the file starts at {at:#x}");
+                fault = Some(Error::Object { format: "WebAssembly", detail });
+                break;
+            };
+            at = section.contents.end;
+            let Some(name) = section.name else { continue };
+            if !self.names.take(name.end - name.start) {
+                fault = Some(Error::TooManyNames { limit: self.names.limit() });
+                break;
+            }
+            let name = lossy(&source.read_range(&name)?);
+            let device = is_device_section(&name)
+                || name.starts_with(bundle_format::MAGIC_TEXT)
+                || starts_with(source, &section.contents, &mut headers)? != Start::Nothing;
+            // Of the others there may be many.
+            if device {
+                let Range { start, end } = section.contents;
+                let range = start - window.start..end - window.start;
+                sections.push(Section { name, range, device, holds_bundle: false });
+            }
+        }
+        self.sections(source, window, sections)?;
+        match fault {
+            Some(error) => self.finding(source, window.start, error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where the name of a custom section is, and what follows it.
+struct Place {
+    name: Option<Range<u64>>,
+    contents: Range<u64>,
+}
+
+/// The section at `at`; `None` if there is none.
+fn section(source: &mut Source<'_>, at: u64, window_end: u64) -> io::Result<Option<Place>> {
+    let first = source.peek(&(at..window_end), 1 + LEB128_MAX)?;
+    let Some(Head { id, head_len, len }) = head(&first) else { return Ok(None) };
+    let start = at + head_len;
+    let end = start + len;
+    if end > window_end {
+        return Ok(None);
+    }
+    if id != CUSTOM {
+        return Ok(Some(Place { name: None, contents: start..end }));
+    }
+    let first = source.peek(&(start..end), LEB128_MAX)?;
+    let Some((name_len, leb128_len)) = read_leb128(&first) else { return Ok(None) };
+    let start = start + leb128_len;
+    let name = start..start + name_len;
+    let contents = name.end..end;
+    Ok(Some(Place { name: Some(name), contents }).filter(|place| place.contents.start <= end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leb128_there_and_back() {
+        for (value, min, bytes) in [
+            (0, 1, &b"\0"[..]),
+            (0x7f, 1, b"\x7f"),
+            (0x80, 1, b"\x80\x01"),
+            (58, 5, b"\xba\x80\x80\x80\0"),
+            (u64::from(u32::MAX), 1, b"\xff\xff\xff\xff\x0f"),
+        ] {
+            assert_eq!(leb128(value, min), bytes);
+            assert_eq!(read_leb128(bytes), Some((value, bytes.len() as u64)));
+            assert_eq!(read_leb128(&bytes[..bytes.len() - 1]), None);
+        }
+        assert_eq!(read_leb128(b"\xff\xff\xff\xff\x1f"), None);
+        assert_eq!(read_leb128(b"\x80\x80\x80\x80\x80\0"), None);
+    }
+}
