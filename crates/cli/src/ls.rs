@@ -18,8 +18,8 @@ use view::{Item, Totals};
 
 /// List every device image in any file: kind, triple, target, format, size
 ///
-/// Looks into ELF, COFF, PE and Mach-O files, archives, bundles, compressed bundles, packages and NVIDIA
-/// fatbinaries, at any depth, and lists images in file order with totals per target.
+/// Looks into ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and
+/// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   offload ls libfoo.so

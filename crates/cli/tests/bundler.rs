@@ -257,6 +257,26 @@ fn objects_come_back_byte_for_byte() {
     assert!(read(&place, "fat.obj").starts_with(&[0x64, 0x86]));
     let contents = unbundle(&place, "o", &[windows, HIP], "fat.obj");
     assert_eq!(contents, [&read(&place, "h.obj")[..], b"device"]);
+    // Hosts that LLVM's tool fails on, and a linked one.
+    fs::copy(data("hip-macos.o"), place.path().join("macho")).unwrap();
+    fs::copy(data("hip-two-units.so"), place.path().join("linked")).unwrap();
+    write(&place, "wasm", b"\0asm\x01\0\0\0\0\x05\x04name");
+    for host in ["macho", "linked", "wasm"] {
+        let parts = [(HIP, "d"), (HOST, host), (OPENMP, "e")];
+        bundle(&place, "o", &parts, "fat");
+        let list = good(&place, &["-type=o", "-list", "-input=fat"]);
+        assert_eq!(list, format!("{HIP}\n{HOST}-\n{OPENMP}\n"), "{host}");
+        let contents = unbundle(&place, "o", &parts.map(|(target, _)| target), "fat");
+        assert!(contents == [&b"device"[..], &read(&place, host), b""], "{host}");
+        if host == "macho" {
+            // Damage in the bundle: an entry's size.
+            let mut fat = read(&place, "fat");
+            let at = fat.windows(24).position(|w| w == b"__CLANG_OFFLOAD_BUNDLE__").unwrap();
+            fat[at + 47] = 0x7f;
+            write(&place, "bad", fat);
+            bad(&place, &strs(&unbundling("o", &[HIP], "bad")));
+        }
+    }
     // What LLVM 22 made, with llvm-objcopy.
     let bundled = data("bundle.o");
     let input = format!("-input={}", bundled.display());

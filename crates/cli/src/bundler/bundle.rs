@@ -64,7 +64,7 @@ fn host_object(entries: &[Entry<'_>]) -> Option<usize> {
         let is_host = EntryId::parse(entry.id).is_ok_and(|id| id.is_host());
         let is_object = matches!(
             entry.format,
-            ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO
+            ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO | ImageFormat::Wasm
         );
         is_host && is_object
     })

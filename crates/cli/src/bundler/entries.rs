@@ -10,7 +10,7 @@ use bundle_format::TextBundle;
 use bundle_format::text::Leader;
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Error, Finding, Image, ImageFormat,
-    Location, ReadSeek, Segment, Severity, Visitor,
+    Location, MACH_O_BUNDLE_SECTION, ReadSeek, Segment, Severity, Visitor,
 };
 
 use super::job::{Failure, FileType, Notes};
@@ -122,6 +122,7 @@ fn may_be_bundle(format: ImageFormat) -> bool {
             | ImageFormat::Elf { .. }
             | ImageFormat::Coff
             | ImageFormat::MachO
+            | ImageFormat::Wasm
             | ImageFormat::Ptx
             | ImageFormat::Unknown
     )
@@ -203,8 +204,16 @@ fn is_bundles(way: &[Segment]) -> bool {
     way.iter().all(|step| matches!(step.kind(), ContainerKind::Bundle | ContainerKind::Ccob))
 }
 
+/// Whether a section that is an entry lies on this way, or the bundle of a Mach-O object.
 fn is_section(way: &[Segment]) -> bool {
-    matches!(way, [step] if step.kind() == ContainerKind::Section)
+    matches!(way, [step] if step.kind() == ContainerKind::Section) || is_bundle_section(way)
+}
+
+/// Whether this way leads into the section for the bundle of a Mach-O object.
+fn is_bundle_section(way: &[Segment]) -> bool {
+    matches!(way, [step, inside @ ..] if step.kind() == ContainerKind::Section
+        && step.name() == MACH_O_BUNDLE_SECTION
+        && is_bundles(inside))
 }
 
 impl Visitor for Finder<'_> {
@@ -272,7 +281,7 @@ impl Visitor for Finder<'_> {
             | Error::Ccob(_)
             | Error::TrailingBytes { .. }
             | Error::UnknownContents { .. }
-            | Error::TooDeep { .. } => is_bundles(way),
+            | Error::TooDeep { .. } => is_bundles(way) || is_bundle_section(way),
             Error::Object { .. }
             | Error::SectionBeyondEnd { .. }
             | Error::OverlappingSections { .. } => {
