@@ -996,3 +996,19 @@ fn a_failed_run_leaves_an_old_output_alone() {
     assert_eq!(read(&place, "old"), b"old");
     assert_eq!(names(&place), ["cut.o", "d", "e", "h", "h.o", "old"]);
 }
+
+#[test]
+fn a_universal_host_is_bundled_as_binary() {
+    // As LLVM does: there is no single object that sections could be added to.
+    let place = tempdir().unwrap();
+    let universal = data("hip-macos-universal.o");
+    fs::write(place.path().join("host"), fs::read(universal).unwrap()).unwrap();
+    fs::write(place.path().join("device"), "code").unwrap();
+    let targets = format!("-targets={HOST},{HIP}");
+    good(&place, &["-type=o", &targets, "-input=host", "-input=device", "-output=bundle"]);
+    let bundle = fs::read(place.path().join("bundle")).unwrap();
+    assert!(bundle.starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
+    good(&place, &["-type=o", "-unbundle", &targets, "-input=bundle", "-output=h", "-output=d"]);
+    let read = |name: &str| fs::read(place.path().join(name)).unwrap();
+    assert!(read("h") == read("host") && read("d") == b"code");
+}

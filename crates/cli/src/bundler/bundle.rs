@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bundle_format::text::Leader;
 use bundle_format::{EntryId, Layout, text};
-use fat_object::{HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
+use fat_object::{EmbedError, HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
 
 use super::commands;
 use super::job::{BundleJob, Failure, FileType, Notes};
@@ -188,8 +188,12 @@ fn as_sections(
             false => (entry.id, entry.payload.size()),
         })
         .collect();
-    let bundle = ObjectBundle::new(&object, &sizes)
-        .map_err(|error| format!("'{}': {error}", host_path.display()))?;
+    let bundle = match ObjectBundle::new(&object, &sizes) {
+        Ok(bundle) => bundle,
+        // A universal Mach-O file, several objects in one.
+        Err(EmbedError::Unsupported { .. }) => return as_binary(job, entries, outputs, notes),
+        Err(error) => return Err(format!("'{}': {error}", host_path.display()).into()),
+    };
     if job.dry_run {
         let sections = entries.iter().enumerate().map(|(index, entry)| match index == host {
             true => (entry.id, Path::new("<one zero byte>")),
