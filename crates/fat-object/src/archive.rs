@@ -52,7 +52,7 @@ impl Walker<'_> {
                 return self.finding(source, window.start, error);
             }
             let inner = window.start + start..window.start + end;
-            let segment = Segment::new(ContainerKind::Member, name);
+            let segment = Segment::from_bytes(ContainerKind::Member, &member.name);
             self.within(source, segment, &inner, None, |walker, source| {
                 walker.contents(source, &inner).map(drop)
             })?;
@@ -86,7 +86,7 @@ impl Walker<'_> {
         }
         self.add_file(&inner);
         let all = 0..inner.len();
-        let segment = Segment::new(ContainerKind::Member, text);
+        let segment = Segment::from_bytes(ContainerKind::Member, name);
         self.in_thin_member = true;
         self.within(&mut inner, segment, &all, None, |walker, inner| {
             walker.contents(inner, &all).map(drop)

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use target_id::Target;
 
+use crate::containers::lossy;
 use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::source::{Origin, ReadSeek, Source, SourceReader};
@@ -63,11 +64,21 @@ impl fmt::Display for ContainerKind {
 pub struct Segment {
     kind: ContainerKind,
     name: String,
+    /// Where it is not UTF-8.
+    name_bytes: Option<Vec<u8>>,
 }
 
 impl Segment {
     pub(crate) fn new(kind: ContainerKind, name: impl Into<String>) -> Self {
-        Segment { kind, name: name.into() }
+        Segment { kind, name: name.into(), name_bytes: None }
+    }
+
+    /// A segment whose name may be no UTF-8.
+    pub(crate) fn from_bytes(kind: ContainerKind, bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(name) => Segment::new(kind, name),
+            Err(_) => Segment { kind, name: lossy(bytes), name_bytes: Some(bytes.to_vec()) },
+        }
     }
 
     /// What this step enters.
@@ -81,6 +92,12 @@ impl Segment {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name of a member as its archive stores it, which may be no UTF-8; [`name`](Self::name) for others.
+    #[must_use]
+    pub fn name_bytes(&self) -> &[u8] {
+        self.name_bytes.as_deref().unwrap_or(self.name.as_bytes())
     }
 }
 
@@ -304,7 +321,7 @@ pub struct Image<'e, 's> {
     pub(crate) source: &'e mut Source<'s>,
 }
 
-impl Image<'_, '_> {
+impl<'e> Image<'e, '_> {
     /// The position among all images of the walk, from 0, in file order.
     #[must_use]
     pub fn index(&self) -> usize {
@@ -313,7 +330,7 @@ impl Image<'_, '_> {
 
     /// The containers around it, from outside in.
     #[must_use]
-    pub fn path(&self) -> &[Segment] {
+    pub fn path(&self) -> &'e [Segment] {
         self.path
     }
 

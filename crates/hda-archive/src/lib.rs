@@ -1,154 +1,83 @@
-//! Archives of device code.
+//! Heterogeneous device archives: static libraries whose members are bundles of code for the host and for devices.
 //!
-//! Offloading compilers put device objects into static archives that the linkers for devices read like any other:
-//! `ar` archives with an index of symbols. [`write_archive`] writes one, byte for byte as LLVM 22's tools do on
-//! Linux: the GNU variant, deterministic (no times, owners or permissions of the machine).
+//! The Clang Offload Bundler documentation ("Heterogeneous Device Archive") describes them: `ar` archives of
+//! bundles, of object files with bundles in their sections, or of compressed bundles. A linker for one device wants
+//! an ordinary archive of code for that device, with an index of symbols. [`Unbundling`] makes one for each target,
+//! as `clang-offload-bundler --type=a --unbundle` does:
+//!
+//! ```text
+//! libfoo.a                          libfoo-gfx90a.a
+//! ├─ a.o   a fat object      ──►    ├─ /    the index of symbols
+//! │  ├─ host                        ├─ //   long names
+//! │  ├─ hip ... gfx90a              ├─ a-hip-amdgcn-amd-amdhsa--gfx90aa.bc
+//! │  └─ hip ... gfx1100             └─ b-hip-amdgcn-amd-amdhsa--gfx90ab.bc
+//! └─ b.o   a compressed bundle
+//! ```
+//!
+//! ```
+//! use std::io::Cursor;
+//!
+//! use bundle_format::{EntryId, Layout, Request};
+//! use hda_archive::{Member, Options, Unbundling, no_thin_members};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A bundle, in an archive.
+//! let id = "hip-amdgcn-amd-amdhsa--gfx90a";
+//! let bundle = Layout::new([(id, 4)], 1)?.to_vec(&[&b"code"[..]])?;
+//! let mut library = Vec::new();
+//! hda_archive::create(&mut library, [Member::new("kernels.o", bundle)])?;
+//!
+//! // The archive for a target.
+//! let target = Request::new(&EntryId::parse("hip-amdgcn-amd-amdhsa--gfx90a:xnack+")?);
+//! let mut input = Cursor::new(library);
+//! let options = Options::default();
+//! let plan = Unbundling::plan(&mut input, [target], &options, &mut no_thin_members)?;
+//! let names: Vec<_> = plan.archives()[0].members().map(|(name, _)| name).collect();
+//! assert_eq!(names, [b"kernels-hip-amdgcn-amd-amdhsa--gfx90akernels.bc"]);
+//! let mut archive = Vec::new();
+//! plan.write(&mut input, [&mut archive], &mut no_thin_members)?;
+//! assert_eq!(archive.len() as u64, plan.archives()[0].total_size());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Archives
+//!
+//! What is written is the GNU variant, deterministic (no times, owners or permissions of the machine), byte for byte
+//! as LLVM 22's tools write it on Linux. [`write_archive`] does it for members in memory, [`LayoutBuilder`] for
+//! members of which only name, size and [`Symbols`] are known yet.
 //!
 //! ```text
 //! !<arch>\n
-//! /      symbol index: count, offsets of members, names     when a member is an object
+//! /      symbol index: count, offsets of members, names     when a member is an object or bitcode
 //! //     names that are too long for a header               when there are such names
 //! NAME/  60 bytes: name, 0, 0, 0, 644, size                 then the member, padded to an even size
 //! ...
 //! ```
 //!
-//! ```
-//! use hda_archive::{Member, write_archive};
+//! # Bounds
 //!
-//! let mut archive = Vec::new();
-//! write_archive(&mut archive, vec![Member::new("kernels.o", b"not an object".to_vec())])?;
-//! assert!(archive.starts_with(b"!<arch>\nkernels.o/      0  "));
-//! # Ok::<(), std::io::Error>(())
-//! ```
-//!
-//! The index has the symbols of ELF, COFF and Mach-O objects. LLVM bitcode has symbols as well, which this version
-//! does not read: members of bitcode are archived, but are not in the index. A linker that looks members up by the
-//! index does not find those; `llvm-ranlib` makes an index that has them.
+//! Reading is that of [`fat_object::walk`]: GNU, BSD, COFF and thin archives; nothing in a file makes it panic or
+//! take more memory than its largest member and [`Options::max_decompressed`] allow. Planning keeps the names and
+//! symbols of what it archives.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
+mod check;
+mod entries;
+mod error;
+mod layout;
+mod name;
 mod symbols;
+mod unbundle;
+mod wire;
+mod write;
 
-use std::fmt;
-use std::io::{self, Seek, SeekFrom, Write};
-use std::ops::Range;
-
-use ar_archive_writer::{ArchiveKind, NewArchiveMember, ObjectReader, write_archive_to_stream};
-
-/// A member to be written.
-pub struct Member {
-    name: String,
-    data: Vec<u8>,
-}
-
-impl Member {
-    /// A member with a name, which may be a path, and its bytes. Several members may have one name.
-    #[must_use]
-    pub fn new(name: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
-        Member { name: name.into(), data: data.into() }
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The bytes.
-    #[must_use]
-    pub fn data(&self) -> &[u8] {
-        &self.data
-    }
-}
-
-impl fmt::Debug for Member {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Member").field("name", &self.name).field("size", &self.data.len()).finish()
-    }
-}
-
-/// Only the symbols are asked for where the variant is GNU.
-static READER: ObjectReader = ObjectReader {
-    get_symbols: symbols::defined,
-    is_64_bit_object_file: |_| false,
-    is_ec_object_file: |_| false,
-    is_any_arm64_coff: |_| false,
-    get_xcoff_member_alignment: |_| 2,
-};
-
-/// Writes an archive of the members, in their order.
-///
-/// When a member starts beyond 4 GiB the index has offsets of 64 bits (`/SYM64/`), as in LLVM.
-///
-/// # Errors
-///
-/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a name with a line break or a NUL, which would make another
-/// archive than meant, or a member of more than 9,999,999,999 bytes, more than a header can say; what writing
-/// returns.
-pub fn write_archive<W: Write>(
-    out: W,
-    members: impl IntoIterator<Item = Member>,
-) -> io::Result<()> {
-    let mut new_members = Vec::new();
-    let mut objects = false;
-    let mut size: u64 = 0;
-    for Member { name, data } in members {
-        let data_size = u64::try_from(data.len()).unwrap_or(u64::MAX);
-        let fits = data_size <= 9_999_999_999;
-        if name.contains(['\n', '\0']) || !fits {
-            let what = if fits { "has a name with a line break or nul" } else { "is too large" };
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("archive member \"{}\" {what}", name.escape_debug()),
-            ));
-        }
-        objects |= symbols::is_object(&data);
-        size = size.saturating_add(data_size).saturating_add(1024);
-        new_members.push(NewArchiveMember::new(data, &READER, name));
-    }
-    // Without a single object LLVM writes no index; ar_archive_writer writes an empty one of this size, which is
-    // left out. Archives beyond 4 GiB have another kind of index and keep the empty one.
-    let no_index = !objects && !new_members.is_empty() && size < 1 << 32;
-    let mut out = Stream { out, position: 0, skip: if no_index { 8..8 + 68 } else { 0..0 } };
-    write_archive_to_stream(&mut out, &new_members, ArchiveKind::Gnu, false, None)?;
-    out.flush()
-}
-
-/// A writer that knows how far it is, which is all the seeking that a GNU archive needs.
-struct Stream<W> {
-    out: W,
-    position: u64,
-    /// What is not written.
-    skip: Range<u64>,
-}
-
-impl<W: Write> Write for Stream<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let until = |place: u64| usize::try_from(place - self.position).unwrap_or(usize::MAX);
-        let written = if self.skip.contains(&self.position) {
-            bytes.len().min(until(self.skip.end))
-        } else {
-            let end = match self.position < self.skip.start {
-                true => bytes.len().min(until(self.skip.start)),
-                false => bytes.len(),
-            };
-            self.out.write(bytes.get(..end).unwrap_or_default())?
-        };
-        self.position += u64::try_from(written).unwrap_or(u64::MAX);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-impl<W> Seek for Stream<W> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match to {
-            SeekFrom::Current(0) => Ok(self.position),
-            _ => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-}
+pub use check::{Conflict, conflicts};
+pub use entries::{Entry, OpenThin, Options, entries, no_thin_members};
+pub use error::Error;
+pub use layout::{Layout, LayoutBuilder, Piece};
+pub use symbols::Symbols;
+pub use unbundle::{DeviceArchive, Unbundling, Warning};
+pub use write::{Member, create, write_archive};

@@ -1,33 +1,164 @@
-//! The symbols that an object brings into the index of an archive.
+//! The symbols that a member brings into the index of an archive.
 
-use std::io;
+use std::fmt;
 
-use object::{File, Object, ObjectSymbol, SymbolKind};
+use object::read::elf::{FileHeader, Sym};
+use object::read::{Error as ObjectError, FileKind};
+use object::{Endianness, File, Object, ObjectSymbol, SymbolKind, elf};
 
-/// Whether LLVM would make an index for an archive that has only this member.
-pub(crate) fn is_object(data: &[u8]) -> bool {
-    File::parse(data).is_ok()
+use crate::error::Error;
+
+/// Names of symbols that others can link to, in the order in which an index has them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Symbols {
+    /// Each followed by a NUL.
+    names: Vec<u8>,
+    count: u64,
 }
 
-/// Hands out the names of the symbols that others can link to; false for what is no object.
-///
-/// Damaged objects are members like any other file: what can be read of their symbols is in the index.
-pub(crate) fn defined(
-    data: &[u8],
-    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<bool> {
-    let Ok(file) = File::parse(data) else {
-        return Ok(false);
-    };
-    for symbol in file.symbols() {
-        let linkable = symbol.is_global()
-            && !symbol.is_undefined()
-            && !matches!(symbol.kind(), SymbolKind::File | SymbolKind::Section);
-        if let Ok(name) = symbol.name_bytes()
-            && linkable
-        {
-            each(name)?;
+impl Symbols {
+    /// Reads the symbols of an object file (ELF, COFF, PE, Mach-O) or of LLVM bitcode; `None` for other data, which
+    /// has no part in an index.
+    ///
+    /// These are the global symbols that are defined, in the order of the symbol table, as LLVM's writer of
+    /// archives takes them. Bitcode has a symbol table, too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Object`] and [`Error::Bitcode`] for what is malformed.
+    pub fn read(data: &[u8]) -> Result<Option<Self>, Error> {
+        let malformed =
+            |format| move |error: ObjectError| Error::Object { format, detail: error.to_string() };
+        // Too short to be told what it is, or nothing known: data.
+        let Ok(kind) = FileKind::parse(data) else {
+            return bitcode(data);
+        };
+        match kind {
+            FileKind::Elf32 => {
+                elf_symbols::<elf::FileHeader32<Endianness>>(data).map_err(malformed("ELF"))
+            }
+            FileKind::Elf64 => {
+                elf_symbols::<elf::FileHeader64<Endianness>>(data).map_err(malformed("ELF"))
+            }
+            FileKind::Coff | FileKind::CoffBig => other_symbols(data).map_err(malformed("COFF")),
+            FileKind::Pe32 | FileKind::Pe64 => other_symbols(data).map_err(malformed("PE")),
+            FileKind::MachO32 | FileKind::MachO64 => {
+                other_symbols(data).map_err(malformed("Mach-O"))
+            }
+            _ => return bitcode(data),
+        }
+        .map(Some)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there are none: an object without symbols still makes LLVM write an index.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// All names, each followed by a NUL.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.names
+    }
+
+    fn push(&mut self, name: &[u8]) {
+        self.names.extend_from_slice(name);
+        self.names.push(0);
+        self.count += 1;
+    }
+}
+
+impl<N: AsRef<[u8]>> FromIterator<N> for Symbols {
+    fn from_iter<I: IntoIterator<Item = N>>(names: I) -> Self {
+        let mut symbols = Symbols::default();
+        for name in names {
+            symbols.push(name.as_ref());
+        }
+        symbols
+    }
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.names.split_inclusive(|&byte| byte == 0);
+        let text = |name: &[u8]| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
+        f.debug_list().entries(names.map(text)).finish()
+    }
+}
+
+fn bitcode(data: &[u8]) -> Result<Option<Symbols>, Error> {
+    let names = bitcode_symbols_stub(data)?;
+    Ok(names.map(|names| names.into_iter().collect()))
+}
+
+fn bitcode_symbols_stub(_data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, fat_object::BitcodeError> {
+    Ok(None)
+}
+
+/// ELF by its symbol table alone: the general reader also wants the dynamic one to be in order.
+fn elf_symbols<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Symbols, ObjectError> {
+    let header = Elf::parse(data)?;
+    let endian = header.endian()?;
+    let table = header.sections(endian, data)?.symbols(endian, data, elf::SHT_SYMTAB)?;
+    let mut symbols = Symbols::default();
+    // The first is no symbol.
+    for symbol in table.iter().skip(1) {
+        let special = [elf::STT_FILE, elf::STT_SECTION].contains(&symbol.st_type());
+        if !symbol.is_local() && !symbol.is_undefined(endian) && !special {
+            symbols.push(symbol.name(endian, table.strings())?);
         }
     }
-    Ok(true)
+    Ok(symbols)
+}
+
+fn other_symbols(data: &[u8]) -> Result<Symbols, ObjectError> {
+    let mut symbols = Symbols::default();
+    for symbol in File::parse(data)?.symbols() {
+        let special = matches!(symbol.kind(), SymbolKind::File | SymbolKind::Section);
+        if symbol.is_global() && !symbol.is_undefined() && !special {
+            symbols.push(symbol.name_bytes()?);
+        }
+    }
+    Ok(symbols)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_has_none() {
+        for data in [&b""[..], b"text", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__"] {
+            assert_eq!(Symbols::read(data).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn objects_have_their_global_definitions() {
+        let object = include_bytes!("../../../examples/data/host.o");
+        let symbols = Symbols::read(object).unwrap().unwrap();
+        assert!(!symbols.is_empty());
+        assert_eq!(symbols.as_bytes().split(|&byte| byte == 0).count() as u64, symbols.len() + 1);
+    }
+
+    #[test]
+    fn a_damaged_object_is_an_error() {
+        let object = include_bytes!("../../../examples/data/host.o");
+        let error = Symbols::read(&object[..object.len() / 2]).unwrap_err();
+        assert!(matches!(error, Error::Object { format: "ELF", .. }), "{error}");
+    }
+
+    #[test]
+    fn names_are_listed_in_their_order() {
+        let symbols: Symbols = ["b", "a"].iter().collect();
+        assert_eq!(symbols.as_bytes(), b"b\0a\0");
+        assert_eq!(format!("{symbols:?}"), r#"["b", "a"]"#);
+    }
 }

@@ -1,0 +1,99 @@
+//! Which entries of the archive's bundles contradict each other.
+
+use std::fmt;
+
+use bundle_format::{CompositionFinding, composition};
+use fat_object::ReadSeek;
+
+use crate::entries::{OpenThin, Options, entries};
+use crate::error::Error;
+
+/// Two entries of one bundle that must not be in it together: of two for one processor, only one has a setting for
+/// some feature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    member: String,
+    first: String,
+    second: String,
+}
+
+impl Conflict {
+    /// The member that holds the bundle; bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn member(&self) -> &str {
+        &self.member
+    }
+
+    /// The IDs of the two entries, in the order of their bytes.
+    #[must_use]
+    pub fn ids(&self) -> (&str, &str) {
+        (&self.first, &self.second)
+    }
+}
+
+/// In the words of `clang-offload-bundler`, up to the archive's name.
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Conflict { member, first, second } = self;
+        write!(
+            f,
+            "conflicting TargetIDs [{}, {}] found in {}",
+            first.escape_debug(),
+            second.escape_debug(),
+            member.escape_debug()
+        )
+    }
+}
+
+/// Checks every bundle of an archive by the rule for target features: in all target IDs for a processor, or in none
+/// (Clang Offload Bundler documentation, "Bundled Code Object Composition").
+///
+/// As `clang-offload-bundler --check-input-archive`, but compressed bundles are checked as well, all bundles of a
+/// member, and it does not matter which of two IDs has the feature.
+///
+/// # Errors
+///
+/// Those of [`entries`].
+pub fn conflicts(
+    input: &mut dyn ReadSeek,
+    options: &Options,
+    open_thin: OpenThin<'_>,
+) -> Result<Vec<Conflict>, Error> {
+    let mut bundle = Bundle::default();
+    let mut found = Vec::new();
+    entries(input, options, open_thin, &mut |entry| {
+        if bundle.number != Some(entry.bundle()) {
+            let next = Bundle {
+                number: Some(entry.bundle()),
+                member: entry.member().to_owned(),
+                ids: Vec::new(),
+            };
+            std::mem::replace(&mut bundle, next).check(&mut found);
+        }
+        bundle.ids.push(entry.id().to_owned());
+        Ok(())
+    })?;
+    bundle.check(&mut found);
+    Ok(found)
+}
+
+/// The IDs of one bundle.
+#[derive(Default)]
+struct Bundle {
+    number: Option<usize>,
+    member: String,
+    ids: Vec<String>,
+}
+
+impl Bundle {
+    fn check(mut self, found: &mut Vec<Conflict>) {
+        // The order of the bundler's messages.
+        self.ids.sort();
+        for finding in composition(self.ids.iter().map(String::as_str)) {
+            if let CompositionFinding::FeatureInOneOnly { first_id, second_id, .. } = finding {
+                let member = self.member.clone();
+                found.push(Conflict { member, first: first_id, second: second_id });
+            }
+        }
+    }
+}

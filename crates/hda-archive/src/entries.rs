@@ -1,0 +1,299 @@
+//! The entries of the bundles in an archive, as the one walker finds them.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use fat_object::{
+    BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Severity,
+    Visitor, walk,
+};
+
+use crate::error::Error;
+
+/// How archives are read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of decompressed data held at one time. Default: 2 GiB.
+    pub max_decompressed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { max_decompressed: 2 << 30 }
+    }
+}
+
+/// Opens the file that a thin archive names: a path relative to the directory of the archive.
+pub type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
+
+/// Refuses to open the files that thin archives name.
+///
+/// # Errors
+///
+/// Always [`Unsupported`](io::ErrorKind::Unsupported).
+pub fn no_thin_members(_name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// An entry of a bundle in a member of an archive.
+pub struct Entry<'a, 'e, 's> {
+    /// `None` where no archive is walked.
+    member: Option<&'a Segment>,
+    bundle: usize,
+    image: &'a mut Image<'e, 's>,
+}
+
+impl Entry<'_, '_, '_> {
+    /// The member's name; bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn member(&self) -> &str {
+        self.member.map_or("", Segment::name)
+    }
+
+    /// The member's name as the archive stores it.
+    #[must_use]
+    pub fn member_bytes(&self) -> &[u8] {
+        self.member.map_or(b"", Segment::name_bytes)
+    }
+
+    /// Which bundle it belongs to, from 0, counted through the archive: a member can hold several.
+    #[must_use]
+    pub fn bundle(&self) -> usize {
+        self.bundle
+    }
+
+    /// The bundle entry ID as stored.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.image.id().unwrap_or_default()
+    }
+
+    /// What it is, by its first bytes.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.image.format()
+    }
+
+    /// Whether it is the host's, for which the enclosing object stands.
+    fn is_placeholder(&self) -> bool {
+        self.format() == ImageFormat::HostPlaceholder
+    }
+
+    /// The bytes, handed out in pieces. Only host objects that have to be restored are held in memory.
+    pub(crate) fn pieces(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.is_placeholder() {
+            return each(&self.read()?);
+        }
+        let mut left = self.image.size();
+        let mut buffer = vec![0; usize::try_from(left.min(1 << 18)).unwrap_or(0)];
+        let mut reader = self.image.reader();
+        while left > 0 {
+            let want = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let piece = buffer.get_mut(..want).unwrap_or_default();
+            reader.read_exact(piece).map_err(Error::Read)?;
+            each(piece)?;
+            left -= piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// All bytes: of a placeholder the host object without what was bundled into it.
+    pub(crate) fn read(&mut self) -> Result<Vec<u8>, Error> {
+        if !self.is_placeholder() {
+            let size = self.image.size();
+            return read_all(self.image.reader(), size);
+        }
+        match self.image.enclosing_object() {
+            Some(object) => {
+                let object = read_all(object, 0)?;
+                Ok(fat_object::remove_bundle_sections(&object)?.into_owned())
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl fmt::Debug for Entry<'_, '_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("member", &self.member())
+            .field("bundle", &self.bundle)
+            .field("id", &self.id())
+            .finish_non_exhaustive()
+    }
+}
+
+fn read_all(mut reader: impl Read, size: u64) -> Result<Vec<u8>, Error> {
+    let out_of_memory = || Error::Read(io::ErrorKind::OutOfMemory.into());
+    let mut bytes = Vec::new();
+    let size = usize::try_from(size).map_err(|_| out_of_memory())?;
+    bytes.try_reserve_exact(size).map_err(|_| out_of_memory())?;
+    reader.read_to_end(&mut bytes).map_err(Error::Read)?;
+    Ok(bytes)
+}
+
+/// Shows every entry of every bundle in an archive to `each`, in the order of the file.
+///
+/// Bundles are members themselves, compressed or not, several back to back, or sections of members that are object
+/// files. What lies deeper is for other tools: fat binaries in `.hip_fatbin` sections, archives in archives, bundles
+/// in images. Members of other kinds are passed over, and so are text bundles, as `clang-offload-bundler` does.
+///
+/// # Errors
+///
+/// [`Error::NotAnArchive`]; [`Error::Damaged`] for a malformed archive, a malformed bundle and for an object whose
+/// sections cannot be read; what `each` returns. Nothing is shown behind a fault.
+pub fn entries(
+    input: &mut dyn ReadSeek,
+    options: &Options,
+    open_thin: OpenThin<'_>,
+    each: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut head = Vec::new();
+    input.rewind().map_err(Error::Read)?;
+    Read::take(&mut *input, 8).read_to_end(&mut head).map_err(Error::Read)?;
+    if ImageFormat::sniff(&head) != ImageFormat::Archive {
+        return Err(Error::NotAnArchive { first: head });
+    }
+    let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
+    visitor.walk(input, options)
+}
+
+/// Whether the data is a bundle, or an object file with the sections of one.
+pub(crate) fn is_bundled(data: &[u8], options: &Options) -> Result<bool, Error> {
+    let mut found = false;
+    let mut each = |_: &mut Entry<'_, '_, '_>| {
+        found = true;
+        Ok(())
+    };
+    let mut visitor = TopLevel {
+        member_depth: 0,
+        bundles: 0,
+        open_thin: &mut no_thin_members,
+        each: &mut each,
+        failed: None,
+    };
+    visitor.walk(&mut io::Cursor::new(data), options)?;
+    Ok(found)
+}
+
+/// Sees only what lies directly in the members.
+struct TopLevel<'v> {
+    /// How many steps lead to a member: none where the walked file is one itself.
+    member_depth: usize,
+    bundles: usize,
+    open_thin: OpenThin<'v>,
+    each: &'v mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
+    /// Why the walk was ended.
+    failed: Option<Error>,
+}
+
+impl TopLevel<'_> {
+    fn walk(&mut self, input: &mut dyn ReadSeek, options: &Options) -> Result<(), Error> {
+        let mut walk_options = fat_object::Options::default();
+        walk_options.max_decompressed = options.max_decompressed;
+        walk_options.enter_images = false;
+        match walk(input, &walk_options, self) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failed.take().unwrap_or(Error::Read(error))),
+        }
+    }
+
+    /// Ends the walk.
+    fn fail(&mut self, error: Error) -> io::Error {
+        self.failed = Some(error);
+        io::Error::other("the walk was ended")
+    }
+
+    /// The steps inside the member; `None` outside of one, or in an archive where none is walked.
+    fn inside<'p>(&self, path: &'p [Segment]) -> Option<&'p [Segment]> {
+        path.get(self.member_depth..)
+    }
+}
+
+impl Visitor for TopLevel<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        // Sections of one object are one bundle, which starts with the member.
+        let starts_bundle = match self.inside(container.path()) {
+            Some([]) => true,
+            Some(inside) => is_bundle(inside),
+            None => false,
+        };
+        self.bundles += usize::from(starts_bundle);
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let path = image.path();
+        let wanted = match self.inside(path) {
+            Some([section]) if section.kind() == ContainerKind::Section => {
+                image.bundle_form() == Some(BundleForm::Section)
+            }
+            Some(inside) => is_bundle(inside) && image.bundle_form() == Some(BundleForm::Binary),
+            None => false,
+        };
+        if !wanted {
+            return Ok(());
+        }
+        let member = self.member_depth.checked_sub(1).and_then(|index| path.get(index));
+        let bundle = self.bundles.saturating_sub(1);
+        let mut entry = Entry { member, bundle, image };
+        (self.each)(&mut entry).map_err(|error| self.fail(error))
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        use fat_object::Error as Fault;
+        if finding.severity() != Severity::Error {
+            return Ok(());
+        }
+        let matters = match self.inside(finding.path()) {
+            // The archive itself.
+            None => true,
+            // What a member is. Bitcode, packages and archives in it are not looked for.
+            Some([]) => matches!(
+                finding.error(),
+                Fault::Bundle(_)
+                    | Fault::Ccob(_)
+                    | Fault::TrailingBytes { .. }
+                    | Fault::UnknownContents { .. }
+                    | Fault::Object { .. }
+                    | Fault::SectionBeyondEnd { .. }
+                    | Fault::OverlappingSections { .. }
+            ),
+            Some([step]) => step.kind() == ContainerKind::Ccob || is_bundle_step(step),
+            Some(inside) => is_bundle(inside),
+        };
+        if matters {
+            let error = Error::Damaged { finding: finding.to_string() };
+            return Err(self.fail(error));
+        }
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        (self.open_thin)(name)
+    }
+}
+
+/// Whether the steps lead from a member to a bundle, compressed or not.
+fn is_bundle(inside: &[Segment]) -> bool {
+    let mut kinds = inside.iter().map(Segment::kind);
+    let first = kinds.next();
+    let last = match first {
+        Some(ContainerKind::Ccob) => kinds.next(),
+        first => first,
+    };
+    last == Some(ContainerKind::Bundle) && kinds.next().is_none()
+}
+
+/// Whether the step is a bundle, or a section that is an entry of one.
+fn is_bundle_step(step: &Segment) -> bool {
+    match step.kind() {
+        ContainerKind::Bundle => true,
+        ContainerKind::Section => step.name().starts_with(bundle_format::MAGIC_TEXT),
+        _ => false,
+    }
+}

@@ -1,0 +1,317 @@
+//! Where everything goes in an archive, before a byte of it is written.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use zerocopy::IntoBytes;
+
+use crate::error::Error;
+use crate::symbols::Symbols;
+use crate::wire::{Header, MAGIC, MAX_SIZE};
+
+/// An archive of the GNU variant, laid out from the names, sizes and symbols of its members.
+///
+/// Byte for byte what LLVM 22's archive writer makes (`llvm-ar rcD --format=gnu`): every member at an even offset,
+/// names of 16 bytes and more, or with a `/`, in a table that has each name once, an index when a member is an
+/// object file or bitcode, and with 64-bit offsets (`/SYM64/`) when a member starts at 4 GiB or later.
+///
+/// ```
+/// use hda_archive::{LayoutBuilder, Piece};
+///
+/// let mut layout = LayoutBuilder::new();
+/// layout.push(b"kernels.txt", 5, None)?;
+/// let layout = layout.finish()?;
+/// let mut archive = Vec::new();
+/// for piece in layout.pieces() {
+///     match piece {
+///         Piece::Bytes(bytes) => archive.extend_from_slice(bytes),
+///         Piece::Member(_) => archive.extend_from_slice(b"hello"),
+///     }
+/// }
+/// assert_eq!(archive.len() as u64, layout.total_size());
+/// # Ok::<(), hda_archive::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Layout {
+    /// Everything in front of the first member.
+    head: Vec<u8>,
+    members: Vec<(Header, u64)>,
+    total_size: u64,
+}
+
+/// What follows next in an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// The member with this index, as long as was said, be it empty.
+    Member(usize),
+}
+
+impl Layout {
+    /// Bytes of the archive.
+    #[must_use]
+    pub fn total_size(&self) -> u64 {
+        self.total_size
+    }
+
+    /// The sizes of the members, in order.
+    pub fn sizes(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.members.iter().map(|&(_, size)| size)
+    }
+
+    /// What to write, in order: every member is one piece.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        let members = self.members.iter().enumerate().flat_map(|(index, (header, size))| {
+            [Piece::Bytes(header.as_bytes()), Piece::Member(index), Piece::Bytes(padding(*size))]
+        });
+        std::iter::once(Piece::Bytes(&self.head))
+            .chain(members)
+            .filter(|piece| !matches!(piece, Piece::Bytes([])))
+    }
+
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The header of a member, and what is padded behind it.
+    pub(crate) fn member(&self, index: usize) -> Option<(&[u8], &'static [u8])> {
+        let (header, size) = self.members.get(index)?;
+        Some((header.as_bytes(), padding(*size)))
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layout")
+            .field("members", &self.members.len())
+            .field("total_size", &self.total_size)
+            .finish_non_exhaustive()
+    }
+}
+
+fn padding(size: u64) -> &'static [u8] {
+    if size.is_multiple_of(2) { b"" } else { b"\n" }
+}
+
+/// Collects the members of a [`Layout`].
+#[derive(Clone, Default)]
+pub struct LayoutBuilder {
+    members: Vec<(Header, u64)>,
+    /// Offset of each member's header, from that of the first.
+    starts: Vec<u64>,
+    end: u64,
+    /// The table of long names, and where each is.
+    long_names: Vec<u8>,
+    places: HashMap<Vec<u8>, usize>,
+    /// Symbols of each member.
+    counts: Vec<u64>,
+    symbol_names: Vec<u8>,
+    has_object: bool,
+}
+
+impl LayoutBuilder {
+    /// Of an archive without members.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a member of `size` bytes at the end; `symbols` are those that [`Symbols::read`] finds in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Name`], [`Error::TooLarge`]. Nothing was added then.
+    pub fn push(&mut self, name: &[u8], size: u64, symbols: Option<&Symbols>) -> Result<(), Error> {
+        if name.is_empty() || name.iter().any(|byte| matches!(byte, b'\n' | 0)) {
+            return Err(Error::Name);
+        }
+        if size > MAX_SIZE {
+            return Err(Error::TooLarge { what: "the member", size });
+        }
+        let stored = match name.len() >= 16 || name.contains(&b'/') {
+            true => format!("/{}", self.long_name(name)).into_bytes(),
+            false => [name, b"/"].concat(),
+        };
+        self.members.push((Header::member(&stored, size), size));
+        self.starts.push(self.end);
+        // Sizes have ten digits: memory is full of headers long before the sum could wrap.
+        self.end = self.end.saturating_add(60 + size.next_multiple_of(2));
+        self.counts.push(symbols.map_or(0, Symbols::len));
+        if let Some(symbols) = symbols {
+            self.has_object = true;
+            self.symbol_names.extend_from_slice(symbols.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Where a name is in the table of long names.
+    fn long_name(&mut self, name: &[u8]) -> usize {
+        if let Some(&place) = self.places.get(name) {
+            return place;
+        }
+        let place = self.long_names.len();
+        self.places.insert(name.to_vec(), place);
+        self.long_names.extend_from_slice(name);
+        self.long_names.extend_from_slice(b"/\n");
+        place
+    }
+
+    /// Lays out the archive.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] for an index or a table of names of 10^10 bytes, [`Error::TooManySymbols`].
+    pub fn finish(self) -> Result<Layout, Error> {
+        self.finish_with(1 << 32)
+    }
+
+    /// As [`finish`](Self::finish), with 64-bit offsets from this offset of the last member's header.
+    fn finish_with(mut self, wide_from: u64) -> Result<Layout, Error> {
+        let mut head = MAGIC.to_vec();
+        let names = self.name_table()?;
+        if self.has_object && self.symbol_names.is_empty() {
+            // LLVM pads an index without symbols for the tools of Solaris.
+            self.symbol_names.extend_from_slice(&[0; 3]);
+        }
+        let index_size = |width: u64| {
+            let size = (self.counts.iter().sum::<u64>() + 1) * width;
+            (size + to_u64(self.symbol_names.len())).next_multiple_of(2)
+        };
+        let first_member = |width| 8 + 60 + index_size(width) + to_u64(names.len());
+        let last_start = self.starts.last().copied().unwrap_or(0);
+        let narrow = first_member(4) + last_start < wide_from;
+        if !self.symbol_names.is_empty() {
+            let width = if narrow { 4 } else { 8 };
+            let size = index_size(width);
+            if size > MAX_SIZE {
+                return Err(Error::TooLarge { what: "the index of symbols", size });
+            }
+            let name: &[u8] = if narrow { b"/" } else { b"/SYM64/" };
+            head.extend_from_slice(Header::index(name, size).as_bytes());
+            let body = head.len();
+            self.write_index(&mut head, narrow, first_member(width))?;
+            head.extend_from_slice(&self.symbol_names);
+            if !(head.len() - body).is_multiple_of(2) {
+                head.push(0);
+            }
+        }
+        head.extend_from_slice(&names);
+        let total_size = to_u64(head.len()).saturating_add(self.end);
+        Ok(Layout { head, members: self.members, total_size })
+    }
+
+    /// The member that holds the long names, with its header; empty when there are none.
+    fn name_table(&self) -> Result<Vec<u8>, Error> {
+        if self.long_names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let size = to_u64(self.long_names.len()).next_multiple_of(2);
+        if size > MAX_SIZE {
+            return Err(Error::TooLarge { what: "the table of names", size });
+        }
+        let header = Header::names(b"//", size);
+        let padding = padding(to_u64(self.long_names.len()));
+        Ok([header.as_bytes(), &self.long_names, padding].concat())
+    }
+
+    /// The count of symbols, and for each the offset of its member's header.
+    fn write_index(&self, head: &mut Vec<u8>, narrow: bool, first: u64) -> Result<(), Error> {
+        let count = self.counts.iter().sum();
+        let mut number = |number: u64| {
+            if narrow {
+                let number = u32::try_from(number).map_err(|_| Error::TooManySymbols { count })?;
+                head.extend_from_slice(&number.to_be_bytes());
+            } else {
+                head.extend_from_slice(&number.to_be_bytes());
+            }
+            Ok::<_, Error>(())
+        };
+        number(count)?;
+        for (start, count) in self.starts.iter().zip(&self.counts) {
+            for _ in 0..*count {
+                number(first + start)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for LayoutBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LayoutBuilder")
+            .field("members", &self.members.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn to_u64(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols(names: &[&str]) -> Symbols {
+        names.iter().collect()
+    }
+
+    #[test]
+    fn offsets_beyond_4_gib_need_the_wide_index() {
+        let mut builder = LayoutBuilder::new();
+        builder.push(b"a", 3 << 30, Some(&symbols(&["f", "g"]))).unwrap();
+        builder.push(b"b", 3 << 30, Some(&symbols(&["h"]))).unwrap();
+        // The last member may end beyond 4 GiB: it starts before.
+        let narrow = builder.clone().finish().unwrap();
+        let first = 8 + 60 + 4 * 4 + 6;
+        assert_eq!(narrow.head[8..24], *b"/               ");
+        assert_eq!(narrow.head[68..72], 3u32.to_be_bytes());
+        assert_eq!(narrow.head[72..76], u32::try_from(first).unwrap().to_be_bytes());
+        assert_eq!(narrow.total_size(), u64::try_from(first).unwrap() + (6 << 30) + 120);
+
+        builder.push(b"c", 1, None).unwrap();
+        let wide = builder.finish().unwrap();
+        let first = 8 + 60 + 4 * 8 + 6;
+        assert_eq!(wide.head[8..24], *b"/SYM64/         ");
+        assert_eq!(wide.head.len(), first);
+        let numbers: Vec<u64> = wide.head[68..100]
+            .chunks(8)
+            .map(|n| u64::from_be_bytes(n.try_into().unwrap()))
+            .collect();
+        let first = u64::try_from(first).unwrap();
+        assert_eq!(numbers, [3, first, first, first + (3 << 30) + 60]);
+        assert_eq!(wide.head[100..], *b"f\0g\0h\0");
+        assert_eq!(wide.total_size(), first + (6 << 30) + 180 + 2);
+    }
+
+    #[test]
+    fn the_wide_index_starts_at_the_very_offset() {
+        let mut builder = LayoutBuilder::new();
+        builder.push(b"a", 10, Some(&symbols(&["f"]))).unwrap();
+        builder.push(b"b", 10, Some(&symbols(&["g"]))).unwrap();
+        let last_header = 8 + 60 + 12 + 4 + 70;
+        let name = |layout: &Layout| layout.head[8..16].to_vec();
+        assert_eq!(name(&builder.clone().finish_with(last_header).unwrap()), b"/SYM64/ ");
+        assert_eq!(name(&builder.finish_with(last_header + 1).unwrap()), b"/       ");
+    }
+
+    #[test]
+    fn an_object_without_symbols_makes_an_empty_index() {
+        let mut builder = LayoutBuilder::new();
+        builder.push(b"a", 0, Some(&Symbols::default())).unwrap();
+        let head = builder.finish().unwrap().head;
+        assert_eq!(head[68..], [0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_a_header_cannot_say_is_refused() {
+        let mut builder = LayoutBuilder::new();
+        for name in [&b""[..], b"a\nb", b"a\0"] {
+            assert!(matches!(builder.push(name, 0, None), Err(Error::Name)));
+        }
+        assert!(builder.push(b"a", MAX_SIZE, None).is_ok());
+        assert!(matches!(builder.push(b"a", MAX_SIZE + 1, None), Err(Error::TooLarge { .. })));
+        assert_eq!(builder.finish().unwrap().sizes().collect::<Vec<_>>(), [MAX_SIZE]);
+    }
+}

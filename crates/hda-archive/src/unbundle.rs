@@ -1,0 +1,375 @@
+//! From an archive of bundles to one archive for each target.
+
+use std::collections::HashMap;
+use std::hash::Hasher;
+use std::io::{BufWriter, Write};
+use std::rc::Rc;
+
+use bundle_format::{EntryId, Request};
+use fat_object::{ImageFormat, ReadSeek};
+use twox_hash::XxHash3_64;
+
+use crate::entries::{Entry, OpenThin, Options, entries};
+use crate::error::Error;
+use crate::layout::{Layout, LayoutBuilder};
+use crate::name::device_member_name;
+use crate::symbols::Symbols;
+
+/// Something odd in an archive, which does not keep it from being unbundled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Warning {
+    /// An entry that cannot be for any target.
+    #[error("archive member \"{}\": {error}", member.escape_debug())]
+    InvalidId {
+        /// The member that holds the bundle.
+        member: String,
+        /// What is wrong with the entry's ID.
+        error: bundle_format::Error,
+    },
+    /// Bitcode whose symbols cannot be read, as that of a newer LLVM. It is archived, but the index does not have
+    /// it: linkers that look for it there do not find it.
+    #[error("archive member \"{}\" is not in the index of symbols: {error}", member.escape_debug())]
+    NotIndexed {
+        /// The member of the device archive.
+        member: String,
+        /// What is wrong with the bitcode.
+        error: fat_object::BitcodeError,
+    },
+}
+
+/// The archive for one target.
+#[derive(Debug)]
+pub struct DeviceArchive {
+    target: Request,
+    names: Vec<Rc<[u8]>>,
+    layout: Layout,
+}
+
+impl DeviceArchive {
+    /// What it is for.
+    #[must_use]
+    pub fn target(&self) -> &Request {
+        &self.target
+    }
+
+    /// Names and sizes of the members, in order. Names can repeat.
+    pub fn members(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
+        self.names.iter().map(|name| &**name).zip(self.layout.sizes())
+    }
+
+    /// Whether the input has no code for the target: an archive of 8 bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Bytes of the archive.
+    #[must_use]
+    pub fn total_size(&self) -> u64 {
+        self.layout.total_size()
+    }
+}
+
+/// An entry that becomes a member of one archive or several.
+#[derive(Debug)]
+struct Planned {
+    size: u64,
+    fingerprint: u64,
+    /// Which archives get it.
+    archives: Rc<[usize]>,
+}
+
+/// Device archives, laid out and ready to be written.
+///
+/// Planning reads the input once, for names, sizes and symbols; writing reads it a second time and copies. Neither
+/// holds more than the largest entry, or the largest compressed bundle, and the indexes of the archives.
+#[derive(Debug)]
+pub struct Unbundling {
+    options: Options,
+    archives: Vec<DeviceArchive>,
+    planned: Vec<Planned>,
+    warnings: Vec<Warning>,
+}
+
+impl Unbundling {
+    /// Finds out what goes into the archive for each target.
+    ///
+    /// An entry becomes a member for every target that it is compatible with ([`Request::verdict`], strictly), in
+    /// the order of the file, with LLVM's name for it: `<stem>-<ID><stem><extension>`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`entries`]; [`Error::Member`] for an entry that is a malformed object file, a host object that
+    /// cannot be restored, or a name that an archive cannot have.
+    pub fn plan(
+        input: &mut dyn ReadSeek,
+        targets: impl IntoIterator<Item = Request>,
+        options: &Options,
+        open_thin: OpenThin<'_>,
+    ) -> Result<Self, Error> {
+        let mut plan = Plan {
+            matcher: Matcher::new(targets.into_iter().collect()),
+            archives: Vec::new(),
+            planned: Vec::new(),
+            warnings: Vec::new(),
+        };
+        plan.archives.resize_with(plan.matcher.targets.len(), Default::default);
+        entries(input, options, open_thin, &mut |entry| plan.entry(entry))?;
+        let mut archives = Vec::new();
+        for (target, (names, builder)) in plan.matcher.targets.into_iter().zip(plan.archives) {
+            archives.push(DeviceArchive { target, names, layout: builder.finish()? });
+        }
+        let (planned, warnings) = (plan.planned, plan.warnings);
+        Ok(Unbundling { options: options.clone(), archives, planned, warnings })
+    }
+
+    /// The archives, in the order of the targets.
+    #[must_use]
+    pub fn archives(&self) -> &[DeviceArchive] {
+        &self.archives
+    }
+
+    /// The targets that the input has no code for.
+    pub fn missing(&self) -> impl Iterator<Item = &Request> {
+        self.archives.iter().filter(|archive| archive.is_empty()).map(DeviceArchive::target)
+    }
+
+    /// What is odd in the input.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Writes all archives at once; `writers` has one for each, in the order of the targets.
+    ///
+    /// After an error what was written is of no use. So it is when the input is not the one that the plan was
+    /// made from, which is only known in the end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Writers`], [`Error::Changed`], [`Error::Write`] and those of [`entries`].
+    pub fn write<W: Write>(
+        &self,
+        input: &mut dyn ReadSeek,
+        writers: impl IntoIterator<Item = W>,
+        open_thin: OpenThin<'_>,
+    ) -> Result<(), Error> {
+        let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
+            .map(|(archive, (out, planned))| {
+                let layout = &planned.layout;
+                Out { archive, layout, out: BufWriter::new(out), next: 0 }
+            })
+            .collect();
+        if outs.len() != self.archives.len() {
+            return Err(Error::Writers { expected: self.archives.len(), found: outs.len() });
+        }
+        for out in &mut outs {
+            out.write(out.layout.head())?;
+        }
+        let targets = self.archives.iter().map(|archive| archive.target.clone()).collect();
+        let mut matcher = Matcher::new(targets);
+        let mut position = 0;
+        entries(input, &self.options, open_thin, &mut |entry| {
+            let Some(Match { archives, .. }) = matcher.match_id(entry.id()) else {
+                return Ok(());
+            };
+            let changed = Error::Changed { entry: position };
+            let planned = self.planned.get(position).filter(|p| p.archives == archives);
+            position += 1;
+            match planned {
+                Some(planned) => write_member(entry, planned, &mut outs, changed),
+                None => Err(changed),
+            }
+        })?;
+        if position != self.planned.len() {
+            return Err(Error::Changed { entry: position });
+        }
+        for out in &mut outs {
+            out.out.flush().map_err(|source| Error::Write { archive: out.archive, source })?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies an entry to every archive that gets it.
+fn write_member<W: Write>(
+    entry: &mut Entry<'_, '_, '_>,
+    planned: &Planned,
+    outs: &mut [Out<'_, W>],
+    changed: Error,
+) -> Result<(), Error> {
+    let mut outs: Vec<_> =
+        outs.iter_mut().filter(|out| planned.archives.contains(&out.archive)).collect();
+    for out in &mut outs {
+        out.begin()?;
+    }
+    let mut fingerprint = Fingerprint::of(entry);
+    entry.pieces(&mut |piece| {
+        fingerprint.bytes(piece);
+        outs.iter_mut().try_for_each(|out| out.write(piece))
+    })?;
+    if fingerprint.finish() != (planned.size, planned.fingerprint) {
+        return Err(changed);
+    }
+    outs.iter_mut().try_for_each(|out| out.end())
+}
+
+/// What is found while planning.
+struct Plan {
+    matcher: Matcher,
+    archives: Vec<(Vec<Rc<[u8]>>, LayoutBuilder)>,
+    planned: Vec<Planned>,
+    warnings: Vec<Warning>,
+}
+
+impl Plan {
+    fn entry(&mut self, entry: &mut Entry<'_, '_, '_>) -> Result<(), Error> {
+        if let Err(error) = EntryId::parse(entry.id()) {
+            self.warnings.push(Warning::InvalidId { member: entry.member().to_owned(), error });
+            return Ok(());
+        }
+        let Some(Match { archives, target_id }) = self.matcher.match_id(entry.id()) else {
+            return Ok(());
+        };
+        let name: Rc<[u8]> =
+            device_member_name(entry.member_bytes(), entry.id(), &target_id).into();
+        let mut fingerprint = Fingerprint::of(entry);
+        let symbols = match may_have_symbols(entry.format()) {
+            true => {
+                let data = entry.read().map_err(|error| error.in_member(entry.member_bytes()))?;
+                fingerprint.bytes(&data);
+                match Symbols::read(&data) {
+                    Err(Error::Bitcode(error)) => {
+                        let member = String::from_utf8_lossy(&name).into_owned();
+                        self.warnings.push(Warning::NotIndexed { member, error });
+                        None
+                    }
+                    symbols => symbols.map_err(|error| error.in_member(&name))?,
+                }
+            }
+            false => {
+                entry.pieces(&mut |piece| {
+                    fingerprint.bytes(piece);
+                    Ok(())
+                })?;
+                None
+            }
+        };
+        let (size, fingerprint) = fingerprint.finish();
+        for &index in archives.iter() {
+            if let Some((names, builder)) = self.archives.get_mut(index) {
+                builder
+                    .push(&name, size, symbols.as_ref())
+                    .map_err(|error| error.in_member(&name))?;
+                names.push(Rc::clone(&name));
+            }
+        }
+        self.planned.push(Planned { size, fingerprint, archives });
+        Ok(())
+    }
+}
+
+/// Formats that bring symbols into an index.
+fn may_have_symbols(format: ImageFormat) -> bool {
+    matches!(
+        format,
+        ImageFormat::Elf { .. }
+            | ImageFormat::Cubin
+            | ImageFormat::Coff
+            | ImageFormat::MachO
+            | ImageFormat::Bitcode
+            | ImageFormat::HostPlaceholder
+    )
+}
+
+/// Where an entry goes.
+#[derive(Clone)]
+struct Match {
+    archives: Rc<[usize]>,
+    /// The target ID in its ID.
+    target_id: Rc<str>,
+}
+
+/// Tells which archives an entry goes to. The same few IDs come again and again.
+struct Matcher {
+    targets: Vec<Request>,
+    /// By ID; `None` for what is for no target.
+    known: HashMap<String, Option<Match>>,
+}
+
+impl Matcher {
+    fn new(targets: Vec<Request>) -> Self {
+        Matcher { targets, known: HashMap::new() }
+    }
+
+    fn match_id(&mut self, id: &str) -> Option<Match> {
+        if let Some(known) = self.known.get(id) {
+            return known.clone();
+        }
+        let found = EntryId::parse(id).ok().and_then(|id| {
+            let code_object = id.target();
+            let fits = |target: &Request| target.verdict(&code_object).is_strict();
+            let archives: Rc<[usize]> = (self.targets.iter().enumerate())
+                .filter(|(_, target)| fits(target))
+                .map(|(index, _)| index)
+                .collect();
+            (!archives.is_empty()).then(|| Match { archives, target_id: id.target_id().into() })
+        });
+        self.known.insert(id.to_owned(), found.clone());
+        found
+    }
+}
+
+/// By which an entry is known again: its member, ID, size and bytes.
+struct Fingerprint {
+    hasher: XxHash3_64,
+    size: u64,
+}
+
+impl Fingerprint {
+    fn of(entry: &Entry<'_, '_, '_>) -> Self {
+        let mut hasher = XxHash3_64::new();
+        for text in [entry.member_bytes(), entry.id().as_bytes()] {
+            hasher.write(text);
+            hasher.write_u8(0);
+        }
+        Fingerprint { hasher, size: 0 }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.hasher.write(bytes);
+        self.size += bytes.len() as u64;
+    }
+
+    fn finish(self) -> (u64, u64) {
+        (self.size, self.hasher.finish())
+    }
+}
+
+/// An archive that is being written.
+struct Out<'p, W: Write> {
+    archive: usize,
+    layout: &'p Layout,
+    out: BufWriter<W>,
+    /// The member that comes next.
+    next: usize,
+}
+
+impl<W: Write> Out<'_, W> {
+    fn begin(&mut self) -> Result<(), Error> {
+        let header = self.layout.member(self.next).map_or(&b""[..], |(header, _)| header);
+        self.write(header)
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let padding = self.layout.member(self.next).map_or(&b""[..], |(_, padding)| padding);
+        self.next += 1;
+        self.write(padding)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let archive = self.archive;
+        self.out.write_all(bytes).map_err(|source| Error::Write { archive, source })
+    }
+}

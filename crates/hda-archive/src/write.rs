@@ -1,0 +1,105 @@
+//! Archives of members that are in memory.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::entries::{Options, is_bundled};
+use crate::error::Error;
+use crate::layout::{LayoutBuilder, Piece};
+use crate::symbols::Symbols;
+
+/// A member to be written.
+pub struct Member {
+    name: String,
+    data: Vec<u8>,
+}
+
+impl Member {
+    /// A member with a name, which may be a path, and its bytes. Several members may have one name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+        Member { name: name.into(), data: data.into() }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("name", &self.name).field("size", &self.data.len()).finish()
+    }
+}
+
+/// Writes an archive of the members, in their order.
+///
+/// Object files and bitcode are in the index of symbols. What is damaged is a member like any other file, and not in
+/// the index.
+///
+/// When a member starts beyond 4 GiB the index has offsets of 64 bits (`/SYM64/`), as in LLVM.
+///
+/// # Errors
+///
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a name that is empty or has a line break or a NUL, which would
+/// make another archive than meant, or a member of more than 9,999,999,999 bytes, more than a header can say; what
+/// writing returns.
+pub fn write_archive<W: Write>(
+    out: W,
+    members: impl IntoIterator<Item = Member>,
+) -> io::Result<()> {
+    let members: Vec<_> = members.into_iter().collect();
+    write(out, &members, |data| Ok(Symbols::read(data).ok().flatten())).map_err(io::Error::from)
+}
+
+/// Writes a heterogeneous device archive: of members that are bundles, or objects with bundles in their sections.
+/// [`Unbundling`](crate::Unbundling) makes device archives of it.
+///
+/// LLVM has no tool of its own for this: the archive is the one that `llvm-ar` makes of the same files.
+///
+/// # Errors
+///
+/// [`Error::Member`] with [`Error::NotBundled`] for a member that is something else, with [`Error::Damaged`] for a
+/// malformed one, with [`Error::Object`] for one whose symbols cannot be read, with [`Error::Name`] and [`Error::TooLarge`] for what an archive cannot hold; [`Error::Write`].
+/// Nothing was written then, but for the last.
+pub fn create<W: Write>(out: W, members: impl IntoIterator<Item = Member>) -> Result<(), Error> {
+    let members: Vec<_> = members.into_iter().collect();
+    for member in &members {
+        let bundled = is_bundled(&member.data, &Options::default())
+            .and_then(|is| if is { Ok(()) } else { Err(Error::NotBundled) });
+        bundled.map_err(|error| error.in_member(member.name.as_bytes()))?;
+    }
+    write(out, &members, Symbols::read)
+}
+
+fn write<W: Write>(
+    mut out: W,
+    members: &[Member],
+    symbols: impl Fn(&[u8]) -> Result<Option<Symbols>, Error>,
+) -> Result<(), Error> {
+    let mut layout = LayoutBuilder::new();
+    for member in members {
+        let size = u64::try_from(member.data.len()).unwrap_or(u64::MAX);
+        symbols(&member.data)
+            .and_then(|symbols| layout.push(member.name.as_bytes(), size, symbols.as_ref()))
+            .map_err(|error| error.in_member(member.name.as_bytes()))?;
+    }
+    let layout = layout.finish()?;
+    let failed = |source| Error::Write { archive: 0, source };
+    for piece in layout.pieces() {
+        let bytes = match piece {
+            Piece::Bytes(bytes) => bytes,
+            Piece::Member(index) => members.get(index).map_or(&[][..], Member::data),
+        };
+        out.write_all(bytes).map_err(failed)?;
+    }
+    out.flush().map_err(failed)
+}
