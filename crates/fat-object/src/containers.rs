@@ -120,7 +120,7 @@ impl Walker<'_> {
 
     /// An entry of a compressed bundle is said to lie in the compressed bundle.
     fn bundle_container(&self) -> ContainerKind {
-        match self.directly_in_ccob() {
+        match self.directly_in(ContainerKind::Ccob) {
             true => ContainerKind::Ccob,
             false => ContainerKind::Bundle,
         }

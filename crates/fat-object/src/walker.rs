@@ -175,6 +175,9 @@ impl Walker<'_> {
             }
             let rest = at..window.end;
             let head = source.peek(&rest, SNIFF_LEN)?;
+            if ordinal > 0 && self.directly_in(ContainerKind::Member) && is_member_padding(&head) {
+                return Ok(());
+            }
             let end = match ImageFormat::sniff(&head) {
                 ImageFormat::Bundle if !bundle_format::text::is_text_bundle(&head) => {
                     self.bundle(source, &rest, ordinal, object)?
@@ -289,9 +292,9 @@ impl Walker<'_> {
         self.visitor.finding(&Finding { path: &self.path, location, error })
     }
 
-    /// Whether the walk is directly inside a compressed bundle.
-    pub(crate) fn directly_in_ccob(&self) -> bool {
-        self.path.last().is_some_and(|segment| segment.kind() == ContainerKind::Ccob)
+    /// Whether the walk is directly inside a container of this kind.
+    pub(crate) fn directly_in(&self, kind: ContainerKind) -> bool {
+        self.path.last().is_some_and(|segment| segment.kind() == kind)
     }
 
     /// Allows for what a file costs that is not made of other data.
@@ -323,6 +326,12 @@ impl Walker<'_> {
     pub(crate) fn release(&mut self, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
     }
+}
+
+/// Whether these last bytes of a member fill it up to a multiple of 8, as in archives for Apple's linker, where the
+/// padding counts as part of the member.
+fn is_member_padding(rest: &[u8]) -> bool {
+    rest.len() < 8 && rest.iter().all(|&byte| byte == b'\n')
 }
 
 /// Reads as much of the start of `window` as a header parser asks for.

@@ -94,12 +94,8 @@ impl fmt::Debug for Symbols {
 }
 
 fn bitcode(data: &[u8]) -> Result<Option<Symbols>, Error> {
-    let names = bitcode_symbols_stub(data)?;
+    let names = fat_object::bitcode_symbols(data)?;
     Ok(names.map(|names| names.into_iter().collect()))
-}
-
-fn bitcode_symbols_stub(_data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, fat_object::BitcodeError> {
-    Ok(None)
 }
 
 /// ELF by its symbol table alone: the general reader also wants the dynamic one to be in order.

@@ -1,14 +1,138 @@
 //! From an archive of bundles to an archive for each target.
 
-use super::job::{Failure, Notes, UnbundleJob};
-use crate::output::Outputs;
+use std::fs::File;
+use std::io;
+use std::path::Path;
 
-/// Takes the entries of all members out of an archive.
+use bundle_format::EntryId;
+use hda_archive::{Error, Unbundling};
+
+use super::job::{Failure, Notes, UnbundleJob};
+use super::unbundle::check_outputs;
+use crate::input;
+use crate::output::Outputs;
+use crate::report::reason;
+
+/// Takes the entries of all members out of an archive. Nothing is written unless all is well.
 pub(super) fn unbundle(
     job: &UnbundleJob,
-    _outputs: &mut Outputs,
-    _notes: &mut Notes,
+    outputs: &mut Outputs,
+    notes: &mut Notes,
 ) -> Result<(), Failure> {
-    let _ = job.check_input_archive;
-    Err("unbundling of archives is not there yet".to_owned().into())
+    check_outputs(job)?;
+    let mut archive = Archive::open(job)?;
+    if job.check_input_archive {
+        archive.check()?;
+    }
+    if job.debug {
+        archive.compare(notes)?;
+    }
+    let plan = archive.plan()?;
+    let name = input::display(&job.input);
+    notes.warnings.extend(plan.warnings().iter().map(|warning| format!("'{name}': {warning}")));
+    let missing: Vec<_> = plan.missing().map(|target| nothing_for(target.id(), &name)).collect();
+    if !missing.is_empty() && !job.allow_missing {
+        return Err(Failure(missing));
+    }
+    if job.dry_run {
+        return Ok(());
+    }
+    archive.write(&plan, outputs)
+}
+
+fn nothing_for(id: &str, archive: &str) -> String {
+    format!(
+        "no compatible code object found for the target '{id}' in heterogeneous archive library: {archive}"
+    )
+}
+
+/// The input.
+struct Archive<'j> {
+    job: &'j UnbundleJob,
+    file: File,
+    options: hda_archive::Options,
+}
+
+impl<'j> Archive<'j> {
+    fn open(job: &'j UnbundleJob) -> Result<Self, Failure> {
+        let file = input::open_sized(&job.input).map_err(|error| at(&job.input, &error))?;
+        let mut options = hda_archive::Options::default();
+        options.max_decompressed = job.limits.max_decompressed;
+        Ok(Archive { job, file, options })
+    }
+
+    /// Finds entries that must not be in one bundle.
+    fn check(&mut self) -> Result<(), Failure> {
+        let Archive { job, file, options } = self;
+        let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
+        let conflicts = hda_archive::conflicts(file, options, &mut open_thin)
+            .map_err(|error| failure(job, &error))?;
+        if conflicts.is_empty() {
+            return Ok(());
+        }
+        let name = input::display(&job.input);
+        Err(Failure(conflicts.iter().map(|conflict| format!("{conflict} of {name}")).collect()))
+    }
+
+    /// Notes how every entry compares with every target.
+    fn compare(&mut self, notes: &mut Notes) -> Result<(), Failure> {
+        let Archive { job, file, options } = self;
+        let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
+        hda_archive::entries(file, options, &mut open_thin, &mut |entry| {
+            // What is wrong with an ID is among the warnings.
+            let Ok(id) = EntryId::parse(entry.id()) else {
+                return Ok(());
+            };
+            let (code_object, target) = (id.standardized(), id.target());
+            for (request, _) in &job.targets {
+                let text = request.verdict(&target).debug_text();
+                let wanted = request.id();
+                notes
+                    .debug
+                    .push(format!("{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"));
+            }
+            Ok(())
+        })
+        .map_err(|error| failure(job, &error))
+    }
+
+    fn plan(&mut self) -> Result<Unbundling, Failure> {
+        let Archive { job, file, options } = self;
+        let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
+        let targets = job.targets.iter().map(|(request, _)| request.clone());
+        Unbundling::plan(file, targets, options, &mut open_thin)
+            .map_err(|error| failure(job, &error))
+    }
+
+    fn write(&mut self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
+        let Archive { job, file, .. } = self;
+        let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
+        let mut files = Vec::new();
+        for (_, path) in &job.targets {
+            // All of them are written at once, and appear together.
+            files.push(outputs.write_or_print(path, |file| file.try_clone())?);
+        }
+        plan.write(file, files, &mut open_thin).map_err(|error| failure(job, &error))
+    }
+}
+
+fn at(path: &Path, error: &io::Error) -> String {
+    format!("'{}': {}", input::display(path), reason(error))
+}
+
+fn failure(job: &UnbundleJob, error: &Error) -> Failure {
+    let name = input::display(&job.input);
+    match error {
+        Error::Write { archive, source } => match job.targets.get(*archive) {
+            Some((_, path)) => at(path, source),
+            None => reason(source),
+        },
+        Error::Read(source) => at(&job.input, source),
+        // As LLVM says it, of larger files as well.
+        Error::NotAnArchive { first } if first.len() < 8 => {
+            format!("'{name}': file too small to be an archive")
+        }
+        error => format!("'{name}': {error}"),
+    }
+    .into()
 }
