@@ -147,18 +147,7 @@ impl Plan {
         };
         let several = matching.len() > 1;
         match (filter.and_then(|spec| spec.get("file")), options.archive) {
-            (Some(file), true) => {
-                let is_bitcode = |&index: &usize| {
-                    candidates.get(index).is_some_and(|c| c.format == ImageFormat::Bitcode)
-                };
-                if matching.iter().any(is_bitcode) {
-                    let file = String::from_utf8_lossy(file);
-                    report.warnings.push(format!(
-                        "'{file}': the symbols of bitcode members are not in the archive's index"
-                    ));
-                }
-                self.explicit(file, Content::Archive(matching), report)
-            }
+            (Some(file), true) => self.explicit(file, Content::Archive(matching), report),
             (None, true) => Err("Image must have a 'file' argument.".to_owned()),
             (Some(file), false) => {
                 if several {
