@@ -155,15 +155,16 @@ impl Unbundling {
         writers: impl IntoIterator<Item = W>,
         open_thin: OpenThin<'_>,
     ) -> Result<(), Error> {
+        let writers: Vec<_> = writers.into_iter().collect();
+        if writers.len() != self.archives.len() {
+            return Err(Error::Writers { expected: self.archives.len(), found: writers.len() });
+        }
         let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
             .map(|(archive, (out, planned))| {
                 let layout = &planned.layout;
-                Out { archive, layout, out: BufWriter::new(out), next: 0 }
+                Out { archive, layout, out: BufWriter::with_capacity(1 << 16, out), next: 0 }
             })
             .collect();
-        if outs.len() != self.archives.len() {
-            return Err(Error::Writers { expected: self.archives.len(), found: outs.len() });
-        }
         for out in &mut outs {
             out.write(out.layout.head())?;
         }

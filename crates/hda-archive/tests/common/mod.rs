@@ -1,0 +1,89 @@
+//! Archives of bundles, made by hand.
+#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(unreachable_pub, clippy::unwrap_used, reason = "included by tests")]
+
+use std::io::{self, Cursor};
+
+use bundle_format::{EntryId, Layout, Request};
+use fat_object::{ObjectBundle, ReadSeek};
+use hda_archive::{Error, Options, Unbundling, Warning, no_thin_members};
+
+pub const HOST_OBJECT: &[u8] = include_bytes!("../../../../examples/data/host.o");
+
+pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+pub const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
+pub const GFX908: &str = "hip-amdgcn-amd-amdhsa--gfx908";
+
+pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let sizes = entries.iter().map(|(id, data)| ((*id).to_owned(), data.len() as u64));
+    let contents: Vec<_> = entries.iter().map(|(_, data)| *data).collect();
+    Layout::new(sizes.collect::<Vec<_>>(), 1).unwrap().to_vec(&contents).unwrap()
+}
+
+pub fn compressed(bundle: &[u8]) -> Vec<u8> {
+    ccob::compress(bundle, &ccob::WriteOptions::default()).unwrap()
+}
+
+/// The entries as sections of the host's object, for which a zero stands.
+pub fn fat_object(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let sizes: Vec<_> =
+        entries.iter().map(|(id, data)| ((*id).to_owned(), data.len() as u64)).collect();
+    let contents: Vec<_> = entries.iter().map(|(_, data)| *data).collect();
+    ObjectBundle::new(HOST_OBJECT, &sizes).unwrap().to_vec(&contents).unwrap()
+}
+
+/// A header as the tools of LLVM write it: no times, no owners.
+pub fn header(name: &str, size: usize) -> Vec<u8> {
+    format!("{name:<16}0           0     0     644     {size:<10}`\n").into_bytes()
+}
+
+/// An archive with the members as they are.
+pub fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = b"!<arch>\n".to_vec();
+    for (name, data) in members {
+        archive.extend(header(&format!("{name}/"), data.len()));
+        archive.extend_from_slice(data);
+        if data.len() % 2 == 1 {
+            archive.push(b'\n');
+        }
+    }
+    archive
+}
+
+pub fn requests(ids: &[&str]) -> Vec<Request> {
+    ids.iter().map(|id| Request::new(&EntryId::parse(id).unwrap())).collect()
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Unbundled {
+    pub archives: Vec<Vec<u8>>,
+    pub names: Vec<Vec<String>>,
+    pub missing: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+pub fn unbundle(input: &[u8], ids: &[&str]) -> Result<Unbundled, Error> {
+    unbundle_thin(input, ids, &mut no_thin_members)
+}
+
+pub fn unbundle_thin(
+    input: &[u8],
+    ids: &[&str],
+    open: &mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
+) -> Result<Unbundled, Error> {
+    let mut input = Cursor::new(input);
+    let plan = Unbundling::plan(&mut input, requests(ids), &Options::default(), open)?;
+    let mut archives = vec![Vec::new(); ids.len()];
+    plan.write(&mut input, &mut archives, open)?;
+    for (archive, planned) in archives.iter().zip(plan.archives()) {
+        assert_eq!(archive.len() as u64, planned.total_size());
+    }
+    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    let names = plan.archives().iter();
+    Ok(Unbundled {
+        archives,
+        names: names.map(|a| a.members().map(|(name, _)| text(name)).collect()).collect(),
+        missing: plan.missing().map(|request| request.id().to_owned()).collect(),
+        warnings: plan.warnings().iter().map(Warning::to_string).collect(),
+    })
+}
