@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(unreachable_pub, clippy::unwrap_used, reason = "included by tests")]
 
-use std::io::{self, Cursor};
+use std::io::Cursor;
 
 use bundle_format::{EntryId, Layout, Request};
-use fat_object::{ObjectBundle, ReadSeek};
-use hda_archive::{Error, Options, Unbundling, Warning, no_thin_members};
+use fat_object::ObjectBundle;
+use hda_archive::{Error, OpenThin, Options, Unbundling, Warning, no_thin_members};
 
 pub const HOST_OBJECT: &[u8] = include_bytes!("../../../../examples/data/host.o");
 
@@ -69,7 +69,7 @@ pub fn unbundle(input: &[u8], ids: &[&str]) -> Result<Unbundled, Error> {
 pub fn unbundle_thin(
     input: &[u8],
     ids: &[&str],
-    open: &mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
+    open: OpenThin<'_>,
 ) -> Result<Unbundled, Error> {
     let mut input = Cursor::new(input);
     let plan = Unbundling::plan(&mut input, requests(ids), &Options::default(), open)?;
