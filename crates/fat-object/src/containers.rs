@@ -163,7 +163,12 @@ impl Walker<'_> {
             return self.finding(source, start, error).map(|()| recorded_end);
         }
         let limits = ccob::Limits::default().with_max_uncompressed(room);
-        let decompressed = match decompress(source, window, header.total_size(), &limits)? {
+        let decompress = match self.options.verify_hash {
+            true => ccob::decompress,
+            false => ccob::decompress_unverified,
+        };
+        let decompressed = match read_and(decompress, source, window, header.total_size(), &limits)?
+        {
             Ok(decompressed) => decompressed,
             Err(error) => {
                 // The work was done, as far as the data went.
@@ -321,7 +326,8 @@ impl Walker<'_> {
 /// Decompresses the compressed bundle at the start of the window.
 ///
 /// In version 1 only its stream tells where it ends: so much is read, in steps, that it does.
-fn decompress(
+fn read_and(
+    decompress: impl Fn(&[u8], &ccob::Limits) -> Result<ccob::Decompressed, ccob::Error>,
     source: &mut Source<'_>,
     window: &Range<u64>,
     total_size: Option<u64>,
@@ -332,7 +338,7 @@ fn decompress(
     let mut len = total_size.unwrap_or(FIRST).min(available);
     loop {
         let stored = source.read_range(&(window.start..window.start + len))?;
-        match ccob::decompress(&stored, limits) {
+        match decompress(&stored, limits) {
             Err(ccob::Error::BadStream { fault: ccob::Fault::EndsEarly, .. })
                 if total_size.is_none() && len < available =>
             {

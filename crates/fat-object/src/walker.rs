@@ -33,6 +33,9 @@ pub struct Options {
     /// Whether compressed bundles are opened. Without, they are passed over, as is what follows one of version 1,
     /// whose end only decompression shows. Default: yes.
     pub decompress: bool,
+    /// Whether what compressed bundles hold is compared with their hash. It takes as long as decompressing: a second
+    /// walk of the same file can do without. Default: yes.
+    pub verify_hash: bool,
     /// Whether images that can hold further images are looked into: host objects, bundles in bundles. Default: yes.
     pub enter_images: bool,
 }
@@ -45,6 +48,7 @@ impl Default for Options {
             max_thin_bytes: 16 << 30,
             max_depth: 32,
             decompress: true,
+            verify_hash: true,
             enter_images: true,
         }
     }

@@ -670,3 +670,65 @@ fn a_thin_archive_that_names_itself_ends() {
     walk(&mut Cursor::new(bytes), &Options::default(), &mut visitor).unwrap();
     assert_eq!((visitor.1, visitor.2), (2, 2));
 }
+
+/// An archive of one member of some bytes and some name.
+fn archive_of(name: &[u8], member: &[u8]) -> Vec<u8> {
+    let mut archive = b"!<arch>\n".to_vec();
+    archive.extend(name);
+    archive.extend(vec![b' '; 16 - name.len()]);
+    archive.extend(format!("{:32}{:<10}`\n", "", member.len()).bytes());
+    archive.extend(member);
+    archive
+}
+
+/// Archives for Apple's linker fill members up to a multiple of 8, and count the padding.
+#[test]
+fn padding_of_members_is_no_damage() {
+    let bundle = data("bundle.bc");
+    for (padding, findings) in
+        [(&b""[..], 0), (b"\n", 0), (b"\n\n\n\n\n\n\n", 0), (b"\n\n\n\n\n\n\n\n", 1), (b"\n\nx", 1)]
+    {
+        let member = [&bundle[..], padding].concat();
+        let found = collect(&archive_of(b"a.o/", &member));
+        assert_eq!(found.findings.len(), findings, "{padding:?}: {:?}", found.findings);
+        // In a file it is none.
+        assert_eq!(collect(&member).findings.len(), usize::from(!padding.is_empty()));
+    }
+}
+
+#[test]
+fn names_of_members_are_told_as_stored() {
+    struct Names(Vec<(String, Vec<u8>)>);
+    impl Visitor for Names {
+        fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+            let segment = container.path().first().unwrap();
+            self.0.push((segment.name().to_owned(), segment.name_bytes().to_owned()));
+            Ok(())
+        }
+        fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            panic!("{finding}");
+        }
+    }
+    for (stored, text) in [(&b"a.o"[..], "a.o"), (b"caf\xe9.o", "caf\u{fffd}.o")] {
+        let archive = archive_of(&[stored, b"/"].concat(), b"text");
+        let mut names = Names(Vec::new());
+        walk(&mut Cursor::new(archive), &Options::default(), &mut names).unwrap();
+        assert_eq!(names.0, [(text.to_owned(), stored.to_owned())]);
+    }
+}
+
+#[test]
+fn hashes_are_verified_unless_told_otherwise() {
+    let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
+    assert!(collect(&bytes).findings.is_empty());
+    // The hash in the header.
+    bytes[24] ^= 1;
+    assert_eq!(collect(&bytes).findings.len(), 1);
+    let mut options = Options::default();
+    options.verify_hash = false;
+    let (found, _) = collect_with(&bytes, &options);
+    assert!(found.findings.is_empty() && !found.images.is_empty());
+}

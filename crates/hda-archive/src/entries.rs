@@ -152,6 +152,17 @@ pub fn entries(
     open_thin: OpenThin<'_>,
     each: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    entries_of(input, options, true, open_thin, each)
+}
+
+/// As [`entries`]; the hashes of compressed bundles need not be verified a second time.
+pub(crate) fn entries_of(
+    input: &mut dyn ReadSeek,
+    options: &Options,
+    verify_hash: bool,
+    open_thin: OpenThin<'_>,
+    each: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut head = Vec::new();
     input.rewind().map_err(Error::Read)?;
     Read::take(&mut *input, 8).read_to_end(&mut head).map_err(Error::Read)?;
@@ -159,7 +170,7 @@ pub fn entries(
         return Err(Error::NotAnArchive { first: head });
     }
     let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
-    visitor.walk(input, options)
+    visitor.walk(input, options, verify_hash)
 }
 
 /// Whether the data is a bundle, or an object file with the sections of one.
@@ -176,7 +187,7 @@ pub(crate) fn is_bundled(data: &[u8], options: &Options) -> Result<bool, Error> 
         each: &mut each,
         failed: None,
     };
-    visitor.walk(&mut io::Cursor::new(data), options)?;
+    visitor.walk(&mut io::Cursor::new(data), options, true)?;
     Ok(found)
 }
 
@@ -192,9 +203,15 @@ struct TopLevel<'v> {
 }
 
 impl TopLevel<'_> {
-    fn walk(&mut self, input: &mut dyn ReadSeek, options: &Options) -> Result<(), Error> {
+    fn walk(
+        &mut self,
+        input: &mut dyn ReadSeek,
+        options: &Options,
+        verify_hash: bool,
+    ) -> Result<(), Error> {
         let mut walk_options = fat_object::Options::default();
         walk_options.max_decompressed = options.max_decompressed;
+        walk_options.verify_hash = verify_hash;
         walk_options.enter_images = false;
         match walk(input, &walk_options, self) {
             Ok(_) => Ok(()),

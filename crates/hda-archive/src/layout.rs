@@ -296,6 +296,31 @@ mod tests {
         assert_eq!(name(&builder.finish_with(last_header + 1).unwrap()), b"/       ");
     }
 
+    /// LLVM 22: `SYM64_THRESHOLD=1 llvm-ar qcD OUT abcdefghijklmnop.o abcdefghijklmnop.o`.
+    #[test]
+    fn the_wide_index_is_that_of_llvm() {
+        let mut builder = LayoutBuilder::new();
+        for _ in 0..2 {
+            builder.push(b"abcdefghijklmnop.o", 600, Some(&symbols(&["answer"]))).unwrap();
+        }
+        let layout = builder.finish_with(1).unwrap();
+        let head = [
+            &b"!<arch>\n"[..],
+            b"/SYM64/         0           0     0     0       38        `\n",
+            &[0, 0, 0, 0, 0, 0, 0, 2],
+            &[0, 0, 0, 0, 0, 0, 0, 0xba],
+            &[0, 0, 0, 0, 0, 0, 3, 0x4e],
+            b"answer\0answer\0",
+            b"//                                              20        `\n",
+            b"abcdefghijklmnop.o/\n",
+        ]
+        .concat();
+        assert_eq!(layout.head, head);
+        let header = &b"/0              0           0     0     644     600       `\n"[..];
+        assert_eq!(layout.member(1), Some((header, &b""[..])));
+        assert_eq!(layout.total_size(), 1506);
+    }
+
     #[test]
     fn an_object_without_symbols_makes_an_empty_index() {
         let mut builder = LayoutBuilder::new();

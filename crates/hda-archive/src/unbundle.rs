@@ -9,7 +9,7 @@ use bundle_format::{EntryId, Request};
 use fat_object::{ImageFormat, ReadSeek};
 use twox_hash::XxHash3_64;
 
-use crate::entries::{Entry, OpenThin, Options, entries};
+use crate::entries::{Entry, OpenThin, Options, entries, entries_of};
 use crate::error::Error;
 use crate::layout::{Layout, LayoutBuilder};
 use crate::name::device_member_name;
@@ -171,7 +171,8 @@ impl Unbundling {
         let targets = self.archives.iter().map(|archive| archive.target.clone()).collect();
         let mut matcher = Matcher::new(targets);
         let mut position = 0;
-        entries(input, &self.options, open_thin, &mut |entry| {
+        // Every entry's own bytes are compared with the plan.
+        entries_of(input, &self.options, false, open_thin, &mut |entry| {
             let Some(Match { archives, .. }) = matcher.match_id(entry.id()) else {
                 return Ok(());
             };

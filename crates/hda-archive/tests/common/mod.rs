@@ -66,11 +66,7 @@ pub fn unbundle(input: &[u8], ids: &[&str]) -> Result<Unbundled, Error> {
     unbundle_thin(input, ids, &mut no_thin_members)
 }
 
-pub fn unbundle_thin(
-    input: &[u8],
-    ids: &[&str],
-    open: OpenThin<'_>,
-) -> Result<Unbundled, Error> {
+pub fn unbundle_thin(input: &[u8], ids: &[&str], open: OpenThin<'_>) -> Result<Unbundled, Error> {
     let mut input = Cursor::new(input);
     let plan = Unbundling::plan(&mut input, requests(ids), &Options::default(), open)?;
     let mut archives = vec![Vec::new(); ids.len()];
