@@ -27,6 +27,15 @@ const GFX906: &str = "openmp-amdgcn-amd-amdhsa--gfx906";
 const GFX908: &str = "openmp-amdgcn-amd-amdhsa--gfx908:xnack+";
 const SM70: &str = "openmp-nvptx64-nvidia-cuda--sm_70";
 
+const OURS: &str = env!("CARGO_BIN_EXE_clang-offload-bundler");
+
+fn llvm(tool: &str) -> PathBuf {
+    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
+    let path = Path::new(&prefix).join("bin").join(tool);
+    assert!(path.exists(), "{} is missing: install clang-22 and llvm-22", path.display());
+    path
+}
+
 /// A directory with code for the host and for devices.
 struct Place(tempfile::TempDir);
 
@@ -71,10 +80,7 @@ impl Place {
     }
 
     fn run(&self, tool: &str, args: &[&str]) -> Output {
-        let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-        let path = Path::new(&prefix).join("bin").join(tool);
-        assert!(path.exists(), "{} is missing: install clang-22 and llvm-22", path.display());
-        Command::new(path).args(args).current_dir(&self.0).output().unwrap()
+        Command::new(llvm(tool)).args(args).current_dir(&self.0).output().unwrap()
     }
 
     fn ok(&self, tool: &str, args: &[&str]) -> Vec<u8> {
@@ -104,21 +110,37 @@ impl Place {
         targets: &[&str],
         flags: &[&str],
     ) -> Result<Vec<Vec<u8>>, String> {
-        let mut args = vec!["-type=a".to_owned(), "-unbundle".to_owned()];
-        args.push(format!("-targets={}", targets.join(",")));
-        args.push(format!("-input={library}"));
-        let outputs: Vec<_> = (0..targets.len()).map(|index| format!("theirs{index}.a")).collect();
-        args.extend(outputs.iter().map(|output| format!("-output={output}")));
-        args.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let args: Vec<_> = args.iter().map(String::as_str).collect();
-        let output = self.run("clang-offload-bundler", &args);
+        self.tool(&llvm("clang-offload-bundler"), library, targets, flags)
+    }
+
+    /// What a tool makes of it, or what it complains of.
+    fn tool(
+        &self,
+        tool: &Path,
+        library: &str,
+        targets: &[&str],
+        flags: &[&str],
+    ) -> Result<Vec<Vec<u8>>, String> {
+        let outputs: Vec<_> = (0..targets.len()).map(|index| format!("out{index}.a")).collect();
+        let output = Command::new(tool)
+            .args(["-type=a", "-unbundle"])
+            .arg(format!("-targets={}", targets.join(",")))
+            .arg(format!("-input={library}"))
+            .args(outputs.iter().map(|output| format!("-output={output}")))
+            .args(flags)
+            .current_dir(&self.0)
+            .output()
+            .unwrap();
         match output.status.success() {
             true => Ok(outputs.iter().map(|output| self.get(output)).collect()),
-            false => Err(String::from_utf8(output.stderr).unwrap()),
+            false => {
+                let text = String::from_utf8(output.stderr).unwrap();
+                Err(text.split_once("error: ").unwrap().1.trim().to_owned())
+            }
         }
     }
 
-    /// What we make of it.
+    /// What our library makes of it.
     fn ours(&self, library: &str, targets: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
         let targets = targets.iter().map(|id| Request::new(&EntryId::parse(id).unwrap()));
         let mut input = File::open(self.at(library)).unwrap();
@@ -141,8 +163,10 @@ impl Place {
 
     /// Unbundles with both tools and compares.
     fn compare(&self, library: &str, targets: &[&str]) -> Vec<Vec<u8>> {
-        let theirs = self.theirs(library, targets, &["-allow-missing-bundles"]).unwrap();
-        let ours = self.ours(library, targets).unwrap();
+        let flags = ["-allow-missing-bundles"];
+        let theirs = self.theirs(library, targets, &flags).unwrap();
+        let ours = self.tool(OURS.as_ref(), library, targets, &flags).unwrap();
+        assert!(self.ours(library, targets).unwrap() == ours, "{library}: the library");
         for ((theirs, ours), target) in theirs.iter().zip(&ours).zip(targets) {
             self.put("ours.a", ours);
             self.put("theirs.a", theirs);
@@ -298,7 +322,9 @@ fn conflicts_are_those_that_llvm_sees() {
         let target = ["openmp-amdgcn-amd-amdhsa--gfx90a"];
         let flags = ["-check-input-archive", "-allow-missing-bundles"];
         let theirs = place.theirs("library.a", &target, &flags).err();
-        (ours, theirs.map(|text| text.split_once("error: ").unwrap().1.trim().to_owned()))
+        let tool = place.tool(OURS.as_ref(), "library.a", &target, &flags).err();
+        assert_eq!(tool, ours.first().map(|conflict| format!("{conflict} of library.a")));
+        (ours, theirs)
     };
     // The bundler refuses to make such bundles: two are put together.
     let id = |features: &str| format!("openmp-amdgcn-amd-amdhsa--gfx906{features}");
@@ -330,6 +356,25 @@ fn conflicts_are_those_that_llvm_sees() {
         check("compressed.o").0[0].to_string(),
         format!("conflicting TargetIDs [{any}, {on}] found in compressed.o")
     );
+}
+
+#[test]
+fn complaints_are_those_of_llvm() {
+    let place = Place::new();
+    library(&place, "--format=gnu", "library.a");
+    place.put("short", b"!<arch>");
+    let target = ["hip-amdgcn-amd-amdhsa--gfx1100"];
+    let both = |input: &str| {
+        let theirs = place.theirs(input, &target, &[]).unwrap_err();
+        (theirs, place.tool(OURS.as_ref(), input, &target, &[]).unwrap_err())
+    };
+    let (theirs, ours) = both("library.a");
+    assert_eq!(theirs, ours);
+    // With the name of the file.
+    let (theirs, ours) = both("short");
+    assert_eq!(format!("'short': {theirs}"), ours);
+    let (theirs, ours) = both("nowhere.a");
+    assert_eq!(theirs, ours);
 }
 
 #[test]
