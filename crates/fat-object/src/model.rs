@@ -508,6 +508,13 @@ pub trait Visitor {
         Ok(())
     }
 
+    /// Whether what the container entered last holds is of interest. If not, it is not read, and nothing in it is
+    /// visited or found wrong. A compressed bundle is decompressed before. Default: yes.
+    #[allow(unused_variables, reason = "the names document the parameters")]
+    fn looks_into(&mut self, container: &Container<'_>) -> bool {
+        true
+    }
+
     /// An image.
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()>;
 

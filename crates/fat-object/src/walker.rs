@@ -227,18 +227,22 @@ impl Walker<'_> {
         }
         let kind = segment.kind();
         self.path.push(segment);
-        self.visitor.enter(&Container {
+        let container = Container {
             path: &self.path,
             kind,
             location: Location::new(source.origin(), window.start),
             size: window.end.saturating_sub(window.start),
             compression,
-        })?;
+        };
+        self.visitor.enter(&container)?;
+        let looks_into = self.visitor.looks_into(&container);
         if let Some(compression) = compression {
             self.compressions.push(compression);
             self.hold(compression.uncompressed_size);
         }
-        inside(self, source)?;
+        if looks_into {
+            inside(self, source)?;
+        }
         if let Some(compression) = compression {
             self.compressions.pop();
             self.release(compression.uncompressed_size);

@@ -732,3 +732,30 @@ fn hashes_are_verified_unless_told_otherwise() {
     let (found, _) = collect_with(&bytes, &options);
     assert!(found.findings.is_empty() && !found.images.is_empty());
 }
+
+#[test]
+fn containers_of_no_interest_are_passed_over() {
+    struct Shallow(usize, usize);
+    impl Visitor for Shallow {
+        fn enter(&mut self, _: &Container<'_>) -> io::Result<()> {
+            self.0 += 1;
+            Ok(())
+        }
+        fn looks_into(&mut self, container: &Container<'_>) -> bool {
+            container.kind() != ContainerKind::Section
+        }
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            panic!("{image:?}");
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            panic!("{finding}");
+        }
+        fn leave(&mut self) -> io::Result<()> {
+            self.1 += 1;
+            Ok(())
+        }
+    }
+    let mut shallow = Shallow(0, 0);
+    walk(&mut Cursor::new(data("libhip.a")), &Options::default(), &mut shallow).unwrap();
+    assert!(shallow.0 > 1 && shallow.0 == shallow.1);
+}

@@ -243,6 +243,13 @@ impl Visitor for TopLevel<'_> {
         Ok(())
     }
 
+    fn looks_into(&mut self, container: &Container<'_>) -> bool {
+        match self.inside(container.path()) {
+            Some([step]) => step.kind() == ContainerKind::Ccob || is_bundle_step(step),
+            _ => true,
+        }
+    }
+
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let path = image.path();
         let wanted = match self.inside(path) {

@@ -96,6 +96,12 @@ fn only_the_top_level_counts() {
     // Not even when it is damaged.
     let damaged = archive(&[("nested.a", &nested[..nested.len() - 3])]);
     assert_eq!(unbundle(&damaged, &[GFX906]).unwrap().missing, [GFX906]);
+    // Fat binaries for the loader are not even decompressed.
+    let mut program = include_bytes!("../../../examples/data/hip-ccob-v3.o").to_vec();
+    let place = program.windows(4).position(|bytes| bytes == b"CCOB").unwrap();
+    program[place + 24..place + 60].fill(0xee);
+    let library = archive(&[("program.o", &program), ("a.o", &inner)]);
+    assert_eq!(unbundle(&library, &[GFX906]).unwrap().names[0].len(), 1);
 }
 
 #[test]
