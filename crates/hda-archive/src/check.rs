@@ -3,9 +3,9 @@
 use std::fmt;
 
 use bundle_format::{CompositionFinding, composition};
-use fat_object::ReadSeek;
+use fat_object::{Options, ReadSeek};
 
-use crate::entries::{OpenThin, Options, entries};
+use crate::entries::{OpenThin, entries};
 use crate::error::Error;
 
 /// Two entries of one bundle that must not be in it together: of two for one processor, only one has a setting for

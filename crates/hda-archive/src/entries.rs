@@ -4,25 +4,11 @@ use std::fmt;
 use std::io::{self, Read};
 
 use fat_object::{
-    BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Severity,
-    Visitor, walk,
+    BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Segment,
+    Severity, Visitor, walk,
 };
 
 use crate::error::Error;
-
-/// How archives are read.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// Bytes of decompressed data held at one time. Default: 2 GiB.
-    pub max_decompressed: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { max_decompressed: 2 << 30 }
-    }
-}
 
 /// Opens the file that a thin archive names: a path relative to the directory of the archive.
 pub type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
@@ -140,7 +126,7 @@ fn read_all(mut reader: impl Read, size: u64) -> Result<Vec<u8>, Error> {
 ///
 /// Bundles are members themselves, compressed or not, several back to back, or sections of members that are object
 /// files. What lies deeper is for other tools: fat binaries in `.hip_fatbin` sections, archives in archives, bundles
-/// in images. Members of other kinds are passed over, and so are text bundles, as `clang-offload-bundler` does.
+/// in images. The limits of `options` hold, the rest of it is decided here. Members of other kinds are passed over, and so are text bundles, as `clang-offload-bundler` does.
 ///
 /// # Errors
 ///
@@ -209,11 +195,11 @@ impl TopLevel<'_> {
         options: &Options,
         verify_hash: bool,
     ) -> Result<(), Error> {
-        let mut walk_options = fat_object::Options::default();
-        walk_options.max_decompressed = options.max_decompressed;
-        walk_options.verify_hash = verify_hash;
-        walk_options.enter_images = false;
-        match walk(input, &walk_options, self) {
+        let mut options = options.clone();
+        options.decompress = true;
+        options.verify_hash = verify_hash;
+        options.enter_images = false;
+        match walk(input, &options, self) {
             Ok(_) => Ok(()),
             Err(error) => Err(self.failed.take().unwrap_or(Error::Read(error))),
         }
@@ -276,16 +262,17 @@ impl Visitor for TopLevel<'_> {
         let matters = match self.inside(finding.path()) {
             // The archive itself.
             None => true,
-            // What a member is. Bitcode, packages and archives in it are not looked for.
-            Some([]) => matches!(
+            // A member that is no bundle and no object may be what it likes.
+            Some([]) => !matches!(
                 finding.error(),
-                Fault::Bundle(_)
-                    | Fault::Ccob(_)
-                    | Fault::TrailingBytes { .. }
-                    | Fault::UnknownContents { .. }
-                    | Fault::Object { .. }
-                    | Fault::SectionBeyondEnd { .. }
-                    | Fault::OverlappingSections { .. }
+                Fault::Archive { .. }
+                    | Fault::Bitcode(_)
+                    | Fault::MemberBeyondEnd { .. }
+                    | Fault::NestedThinArchive
+                    | Fault::NvFatbin(_)
+                    | Fault::OffloadBinary(_)
+                    | Fault::Slice { .. }
+                    | Fault::ThinMember { .. }
             ),
             Some([step]) => step.kind() == ContainerKind::Ccob || is_bundle_step(step),
             Some(inside) => is_bundle(inside),

@@ -75,8 +75,9 @@ mod wire;
 mod write;
 
 pub use check::{Conflict, conflicts};
-pub use entries::{Entry, OpenThin, Options, entries, no_thin_members};
+pub use entries::{Entry, OpenThin, entries, no_thin_members};
 pub use error::Error;
+pub use fat_object::Options;
 pub use layout::{Layout, LayoutBuilder, Piece};
 pub use symbols::Symbols;
 pub use unbundle::{DeviceArchive, Unbundling, Warning};

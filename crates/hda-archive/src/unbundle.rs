@@ -6,10 +6,10 @@ use std::io::{BufWriter, Write};
 use std::rc::Rc;
 
 use bundle_format::{EntryId, Request};
-use fat_object::{ImageFormat, ReadSeek};
+use fat_object::{ImageFormat, Options, ReadSeek};
 use twox_hash::XxHash3_64;
 
-use crate::entries::{Entry, OpenThin, Options, entries, entries_of};
+use crate::entries::{Entry, OpenThin, entries, entries_of};
 use crate::error::Error;
 use crate::layout::{Layout, LayoutBuilder};
 use crate::name::device_member_name;

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::entries::{Options, is_bundled};
+use fat_object::Options;
+
+use crate::entries::is_bundled;
 use crate::error::Error;
 use crate::layout::{LayoutBuilder, Piece};
 use crate::symbols::Symbols;

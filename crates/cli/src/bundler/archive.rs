@@ -50,22 +50,19 @@ fn nothing_for(id: &str, archive: &str) -> String {
 struct Archive<'j> {
     job: &'j UnbundleJob,
     file: File,
-    options: hda_archive::Options,
 }
 
 impl<'j> Archive<'j> {
     fn open(job: &'j UnbundleJob) -> Result<Self, Failure> {
         let file = input::open_sized(&job.input).map_err(|error| at(&job.input, &error))?;
-        let mut options = hda_archive::Options::default();
-        options.max_decompressed = job.limits.max_decompressed;
-        Ok(Archive { job, file, options })
+        Ok(Archive { job, file })
     }
 
     /// Finds entries that must not be in one bundle.
     fn check(&mut self) -> Result<(), Failure> {
-        let Archive { job, file, options } = self;
+        let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-        let conflicts = hda_archive::conflicts(file, options, &mut open_thin)
+        let conflicts = hda_archive::conflicts(file, &job.limits, &mut open_thin)
             .map_err(|error| failure(job, &error))?;
         if conflicts.is_empty() {
             return Ok(());
@@ -76,9 +73,9 @@ impl<'j> Archive<'j> {
 
     /// Notes how every entry compares with every target.
     fn compare(&mut self, notes: &mut Notes) -> Result<(), Failure> {
-        let Archive { job, file, options } = self;
+        let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-        hda_archive::entries(file, options, &mut open_thin, &mut |entry| {
+        hda_archive::entries(file, &job.limits, &mut open_thin, &mut |entry| {
             // What is wrong with an ID is among the warnings.
             let Ok(id) = EntryId::parse(entry.id()) else {
                 return Ok(());
@@ -97,15 +94,15 @@ impl<'j> Archive<'j> {
     }
 
     fn plan(&mut self) -> Result<Unbundling, Failure> {
-        let Archive { job, file, options } = self;
+        let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         let targets = job.targets.iter().map(|(request, _)| request.clone());
-        Unbundling::plan(file, targets, options, &mut open_thin)
+        Unbundling::plan(file, targets, &job.limits, &mut open_thin)
             .map_err(|error| failure(job, &error))
     }
 
     fn write(&mut self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
-        let Archive { job, file, .. } = self;
+        let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         let mut files = Vec::new();
         for (_, path) in &job.targets {
