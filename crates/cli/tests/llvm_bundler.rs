@@ -20,8 +20,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use common::Random;
 
@@ -95,7 +95,13 @@ impl std::fmt::Debug for Outcome {
             let start = &bytes[..bytes.len().min(300)];
             format!("{} bytes: {}", bytes.len(), start.escape_ascii())
         };
-        writeln!(f, "exit {:?}\nstdout {}\nstderr {}", self.status, shown(&self.stdout), self.stderr)?;
+        writeln!(
+            f,
+            "exit {:?}\nstdout {}\nstderr {}",
+            self.status,
+            shown(&self.stdout),
+            self.stderr
+        )?;
         for (name, (mode, bytes)) in &self.files {
             writeln!(f, "{name} {mode:o} {}", shown(bytes))?;
         }
@@ -202,8 +208,11 @@ fn inputs() -> &'static Path {
 
 fn compile(target: &str, arguments: &[&str], output: &Path) {
     let source = output.with_extension("c");
-    fs::write(&source, "int a = 5; int f(int x) { return x + a; } static int b; int *g(void) { return &b; }")
-        .unwrap();
+    fs::write(
+        &source,
+        "int a = 5; int f(int x) { return x + a; } static int b; int *g(void) { return &b; }",
+    )
+    .unwrap();
     let status = Command::new(llvm("clang"))
         .arg(format!("--target={target}"))
         .args(["-nogpulib", "-nogpuinc", "-c"])
@@ -353,11 +362,31 @@ const TEXT: [&str; 7] = ["i", "ii", "cui", "hipi", "d", "ll", "s"];
 const BINARY: [&str; 3] = ["bc", "gch", "ast"];
 
 const TEXTS: [&str; 11] = [
-    "text0", "text1", "text2", "text3", "text4", "text5", "empty", "unfinished", "crlf", "newlines", "large",
+    "text0",
+    "text1",
+    "text2",
+    "text3",
+    "text4",
+    "text5",
+    "empty",
+    "unfinished",
+    "crlf",
+    "newlines",
+    "large",
 ];
 const BINARIES: [&str; 12] = [
-    "binary0", "binary1", "binary2", "binary3", "binary4", "binary5", "empty", "zero", "device.o", "device.bc",
-    "host.bc", "large",
+    "binary0",
+    "binary1",
+    "binary2",
+    "binary3",
+    "binary4",
+    "binary5",
+    "empty",
+    "zero",
+    "device.o",
+    "device.bc",
+    "host.bc",
+    "large",
 ];
 const OBJECTS: [&str; 5] = ["host.o", "debug.o", "host32.o", "hostbe.o", "host.obj"];
 
@@ -393,8 +422,18 @@ const AMD: [&str; 9] = [
     "amdgcn---",
 ];
 const PROCESSORS: [&str; 12] = [
-    "gfx600", "gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201",
-    "gfx9-generic", "gfx9-4-generic",
+    "gfx600",
+    "gfx803",
+    "gfx900",
+    "gfx906",
+    "gfx908",
+    "gfx90a",
+    "gfx942",
+    "gfx1030",
+    "gfx1100",
+    "gfx1201",
+    "gfx9-generic",
+    "gfx9-4-generic",
 ];
 /// Those that have features to choose.
 const FEATURES: [(&str, &[&str]); 6] = [
@@ -443,7 +482,10 @@ impl Chance for Random {
 fn spell(random: &mut Random, args: &mut Vec<Vec<String>>, name: &str, value: Option<&str>) {
     let dashes = *random.pick(&["-", "--"]);
     args.push(match value {
-        None => vec![format!("{dashes}{name}{}", random.pick(&["", "", "", "=1", "=true", "=TRUE", "="]))],
+        None => vec![format!(
+            "{dashes}{name}{}",
+            random.pick(&["", "", "", "=1", "=true", "=TRUE", "="])
+        )],
         Some(value) if random.below(2) == 0 => vec![format!("{dashes}{name}={value}")],
         Some(value) => vec![format!("{dashes}{name}"), value.to_owned()],
     });
@@ -495,7 +537,8 @@ fn spell_list(
     match with_commas {
         Some(name) if !values.is_empty() && (repeatable == name || random.one_in(6)) => {
             let cut = if random.one_in(4) { random.below(values.len()) } else { 0 };
-            for part in [&values[..cut], &values[cut..]].into_iter().filter(|part| !part.is_empty()) {
+            for part in [&values[..cut], &values[cut..]].into_iter().filter(|part| !part.is_empty())
+            {
                 spell(random, args, name, Some(&part.join(",")));
             }
         }
@@ -522,7 +565,8 @@ fn device(random: &mut Random, hip: bool) -> String {
         Some((_, choice)) if !random.one_in(8) => *random.pick(choice),
         _ => "",
     };
-    let target_id = if random.one_in(25) { String::new() } else { format!("-{processor}{features}") };
+    let target_id =
+        if random.one_in(25) { String::new() } else { format!("-{processor}{features}") };
     format!("{kind}-{}{target_id}", random.pick(&AMD))
 }
 
@@ -634,7 +678,9 @@ fn unbundling(random: &mut Random, file_type: &str, targets: &[String], bundle: 
         if random.one_in(10) {
             *target = match random.below(4) {
                 // Asked with more than the image demands, or with another, equal spelling.
-                0 if target.contains("gfx906") && !target.contains(':') => format!("{target}:xnack+"),
+                0 if target.contains("gfx906") && !target.contains(':') => {
+                    format!("{target}:xnack+")
+                }
                 1 if target.starts_with("hip-") => target.replacen("hip-", "hipv4-", 1),
                 2 if target.starts_with("hipv4-") => target.replacen("hipv4-", "hip-", 1),
                 _ => target.replacen("-unknown-", "--", 1),
@@ -827,7 +873,10 @@ fn line(text: &str) -> Case {
 
 const RESPONSES: [(&str, &str); 4] = [
     ("plain.rsp", "-type=s --targets=host-x86_64-unknown-linux-gnu\n-input=in/text0\t-output=out"),
-    ("quoted.rsp", "'-type=s' \"--targets=host-x86_64-unknown-linux-gnu\" -input='in/name with space' -output=o\\ ut"),
+    (
+        "quoted.rsp",
+        "'-type=s' \"--targets=host-x86_64-unknown-linux-gnu\" -input='in/name with space' -output=o\\ ut",
+    ),
     ("nested.rsp", "@plain.rsp -verbose"),
     ("empty.rsp", ""),
 ];
@@ -863,7 +912,9 @@ fn sample_bundles() -> &'static BTreeMap<&'static str, Vec<u8>> {
 /// Runs a list of command lines.
 fn lines(lines: &[&str]) {
     all(0..lines.len(), |nth| {
-        compare(&line(lines[nth])).map(|_| ()).map_err(|problem| format!("{}\n{problem}", lines[nth]))
+        compare(&line(lines[nth]))
+            .map(|_| ())
+            .map_err(|problem| format!("{}\n{problem}", lines[nth]))
     });
 }
 
@@ -1126,13 +1177,29 @@ fn environment_variables_mean_the_same() {
     let bundle = "-type=bc -targets=H,D -input=in/text0 -input=in/large -output=out";
     let mut commands = Vec::new();
     for variable in VARIABLES {
-        for value in ["", "0", "1", "2", "3", "02", "0x2", "4", "-1", "9", "true", "65536", "2 ", "99999999999"] {
+        for value in [
+            "",
+            "0",
+            "1",
+            "2",
+            "3",
+            "02",
+            "0x2",
+            "4",
+            "-1",
+            "9",
+            "true",
+            "65536",
+            "2 ",
+            "99999999999",
+        ] {
             commands.push((vec![(variable, value)], format!("{bundle} -verbose -compress")));
         }
     }
     for value in ["1", "0", "2", "x"] {
         commands.push((vec![("OFFLOAD_BUNDLER_COMPRESS", value)], bundle.to_owned()));
-        commands.push((vec![("OFFLOAD_BUNDLER_COMPRESS", value)], format!("{bundle} -compress=false")));
+        commands
+            .push((vec![("OFFLOAD_BUNDLER_COMPRESS", value)], format!("{bundle} -compress=false")));
         commands.push((vec![("OFFLOAD_BUNDLER_COMPRESS", value)], format!("{bundle} -compress")));
         let list = "-type=bc -list -input=bundle.ccob";
         for variable in VARIABLES {
@@ -1140,15 +1207,24 @@ fn environment_variables_mean_the_same() {
         }
         commands.push((vec![("OFFLOAD_BUNDLER_VERBOSE", value)], format!("{list} -verbose=0")));
         commands.push((
-            vec![("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value), ("COMPRESSED_BUNDLE_FORMAT_VERSION", value)],
+            vec![
+                ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value),
+                ("COMPRESSED_BUNDLE_FORMAT_VERSION", value),
+            ],
             format!("{bundle} -verbose -compress -compression-level=5"),
         ));
         commands.push((
-            vec![("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value), ("COMPRESSED_BUNDLE_FORMAT_VERSION", value)],
+            vec![
+                ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value),
+                ("COMPRESSED_BUNDLE_FORMAT_VERSION", value),
+            ],
             "-bogus".to_owned(),
         ));
         commands.push((
-            vec![("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value), ("COMPRESSED_BUNDLE_FORMAT_VERSION", value)],
+            vec![
+                ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value),
+                ("COMPRESSED_BUNDLE_FORMAT_VERSION", value),
+            ],
             "--help".to_owned(),
         ));
         commands.push((
