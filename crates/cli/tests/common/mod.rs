@@ -94,7 +94,52 @@ pub fn extract(file: &Path, index: usize) -> Vec<u8> {
     output.stdout
 }
 
+/// Whether a file is an object with sections of a bundle: ELF, or COFF for x86-64.
+pub fn is_object_form(bytes: &[u8]) -> bool {
+    let magic = b"__CLANG_OFFLOAD_BUNDLE__";
+    (bytes.starts_with(b"\x7fELF") || bytes.starts_with(b"\x64\x86"))
+        && bytes.windows(magic.len()).any(|window| window == magic)
+}
+
+/// Sections with their contents, symbols and relocations of an object as `llvm-readobj` tells them, without where in
+/// the file they and their names are: `llvm-objcopy` lays an object out anew when it adds sections, ours leaves all that
+/// was there in its place.
+pub fn object_facts(readobj: &Path, bytes: &[u8]) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let output = Command::new(readobj)
+        .args(["--sections", "--section-data", "--symbols", "--relocs"])
+        .arg(file.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let mut facts = Vec::new();
+    let (mut name, mut is_table, mut in_data) = (String::new(), false, false);
+    for line in stdout(&output).lines() {
+        let fact = line.trim_start();
+        if let Some(named) = fact.strip_prefix("Name: ") {
+            // The name's place in the string table comes behind it.
+            name = named.split(" (").next().unwrap().to_owned();
+            is_table = false;
+            facts.push(name.clone());
+            continue;
+        }
+        is_table |= fact.starts_with("Type: SHT_STRTAB") || fact.starts_with("Type: SHT_SYMTAB");
+        in_data = (in_data || fact == "SectionData (") && fact != ")";
+        let is_place = ["File: ", "Offset: ", "PointerTo", "StringTable"]
+            .iter()
+            .any(|start| fact.starts_with(start));
+        // objcopy may take the symbol table from this section; linkers do without.
+        let is_lost = name == ".llvm_addrsig" && fact.starts_with("Link: ");
+        if !(is_place || is_lost || is_table && in_data) {
+            facts.push(fact.to_owned());
+        }
+    }
+    facts.join("\n")
+}
+
 /// Numbers that are the same in each run (xorshift64*).
+#[derive(Clone)]
 pub struct Random(u64);
 
 impl Random {
