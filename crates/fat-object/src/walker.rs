@@ -145,8 +145,9 @@ impl Walker<'_> {
             ImageFormat::Archive => self.archive(source, window)?,
             ImageFormat::Wasm => self.wasm(source, window)?,
             ImageFormat::Bitcode => self.bitcode(source, window)?,
+            // The file itself may be a code object that was made the host of a bundle.
             ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO
-                if format.may_hold_images() =>
+                if format.may_hold_images() || self.path.is_empty() =>
             {
                 self.host_file(source, window)?;
             }

@@ -102,3 +102,14 @@ fn an_empty_section_is_an_entry() {
     let object = bundle.to_vec(&[HOST_PLACEHOLDER, b""]).unwrap();
     assert_eq!(forms(object, &Options::default()).len(), 2);
 }
+
+#[test]
+fn a_code_object_can_be_the_host() {
+    let mut host = data("host.o");
+    // `e_machine`: AMDGPU.
+    host[18..20].copy_from_slice(&224_u16.to_le_bytes());
+    let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 4)];
+    let bundle = ObjectBundle::new(&host, &entries).unwrap();
+    let object = bundle.to_vec(&[HOST_PLACEHOLDER, b"code"]).unwrap();
+    assert_eq!(forms(object, &Options::default()).len(), 2);
+}
