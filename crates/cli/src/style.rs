@@ -13,6 +13,15 @@ pub(crate) const TARGET: Style = AnsiColor::Green.on_default();
 pub(crate) const BAR: Style = AnsiColor::Blue.on_default();
 pub(crate) const PLAIN: Style = Style::new();
 
+/// Has colours always or never, whatever the output is; `None` leaves it to `anstream`.
+pub(crate) fn choose_colors(choice: Option<bool>) {
+    match choice {
+        Some(true) => anstream::ColorChoice::AlwaysAnsi.write_global(),
+        Some(false) => anstream::ColorChoice::Never.write_global(),
+        None => {}
+    }
+}
+
 /// `1.4 MiB`: three digits at most, binary units, exact below 1024.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

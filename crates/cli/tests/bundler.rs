@@ -1012,3 +1012,13 @@ fn a_universal_host_is_bundled_as_binary() {
     let read = |name: &str| fs::read(place.path().join(name)).unwrap();
     assert!(read("h") == read("host") && read("d") == b"code");
 }
+
+#[test]
+fn colours_can_be_forced() {
+    let place = tempdir().unwrap();
+    for (option, coloured) in [("-color", true), ("-color=false", false), ("-unbundle", false)] {
+        let output = run(&place, &["-type=o", option]);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stderr(&output).contains("\x1b[31m"), coloured, "{option}");
+    }
+}

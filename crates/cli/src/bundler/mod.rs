@@ -35,7 +35,10 @@ pub fn main() -> ExitCode {
     let typed = args.next().unwrap_or_else(|| b"clang-offload-bundler".to_vec());
     let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
     let options = match llvm_cl::parse(&TOOL, &invocation, args.collect()) {
-        Ok(matches) => Options::new(&matches),
+        Ok(matches) => {
+            style::choose_colors(matches.switch("color"));
+            Options::new(&matches)
+        }
         Err(stop) => {
             anstream::eprint!("{}", stop.stderr);
             anstream::print!("{}", stop.stdout);

@@ -94,7 +94,7 @@ pub(crate) struct Tool {
 }
 
 /// The options that every tool of LLVM has.
-const GENERIC: [Opt; 7] = [
+const GENERIC: [Opt; 8] = [
     generic(
         "help",
         Kind::Print(Print::Help { list: false, hidden: false }),
@@ -137,6 +137,7 @@ const GENERIC: [Opt; 7] = [
         "Print non-default options after command line parsing",
         Visibility::Hidden,
     ),
+    generic("color", Kind::Bool, "Use colors in output (default=autodetect)", Visibility::Never),
 ];
 
 const fn generic(

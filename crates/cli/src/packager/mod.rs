@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use crate::llvm_cl::{self, Invocation};
 use crate::output::Outputs;
-use crate::{input, report};
+use crate::{input, report, style};
 pub(crate) use bundle::Package;
 pub(crate) use options::ImageSpec;
 use options::{Options, TOOL};
@@ -23,7 +23,10 @@ pub fn main() -> ExitCode {
     let typed = args.next().unwrap_or_else(|| b"llvm-offload-binary".to_vec());
     let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
     let options = match llvm_cl::parse(&TOOL, &invocation, args.collect()) {
-        Ok(matches) => Options::new(matches),
+        Ok(matches) => {
+            style::choose_colors(matches.switch("color"));
+            Options::new(matches)
+        }
         Err(stop) => {
             anstream::eprint!("{}", stop.stderr);
             anstream::print!("{}", stop.stdout);

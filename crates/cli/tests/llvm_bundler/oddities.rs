@@ -193,12 +193,6 @@ pub const ODDITIES: &[(&str, End, End, &str)] = &[
         "target IDs are written in their canonical form",
     ),
     (
-        "-type=o -color",
-        Fails("no output file specified!"),
-        Fails("Unknown command line argument '-color'"),
-        "an option of LLVM's library for messages, which is not in the help",
-    ),
-    (
         "-### -type=o -targets=H,D -input=in/host.o -input=in/device.o -output=out",
         Succeeds("\"--add-section=__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-="),
         Succeeds("\"--add-section=__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-="),
