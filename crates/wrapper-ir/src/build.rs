@@ -1,0 +1,164 @@
+//! From what to wrap to the description.
+
+mod body;
+mod entries;
+mod fatbin;
+mod openmp;
+mod register_entries;
+mod sycl;
+
+use std::borrow::Cow;
+use std::iter;
+use std::ops::Range;
+
+use crate::description::{
+    Blob, Block, Constant, Function, Global, Instruction, Linkage, Local, Module, Name, Operation,
+    Role, Startup, Struct, Type,
+};
+use crate::error::Error;
+use crate::kinds::{Abi, Kind};
+use crate::target::ObjectFormat;
+use crate::wrapper::Wrapper;
+use body::Body;
+
+/// The description of what `wrapper` says, which is checked but for packages.
+pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Error> {
+    let mut module = Module {
+        source_name: match wrapper.abi {
+            Abi::Aomp => "offload.wrapper.object",
+            _ => "offload.wrapper.module",
+        },
+        kind: wrapper.kind,
+        abi: wrapper.abi,
+        target: wrapper.target.clone(),
+        structs: Vec::new(),
+        globals: Vec::new(),
+        functions: Vec::new(),
+        blobs: Vec::new(),
+        inputs: wrapper.images.iter().map(|image| image.size).collect(),
+        constructors: Vec::new(),
+        destructors: Vec::new(),
+        kept: Vec::new(),
+        retain: false,
+    };
+    match wrapper.kind {
+        Kind::OpenMp => openmp::build(&mut module, wrapper)?,
+        Kind::Cuda | Kind::Hip => fatbin::build(&mut module, wrapper)?,
+        Kind::Sycl => sycl::build(&mut module, wrapper)?,
+    }
+    Ok(module)
+}
+
+/// What is registered of image `index`.
+fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Error> {
+    match wrapper.images.get(index) {
+        Some(image) if wrapper.options.keep_packages => Ok(iter::once(0..image.size).collect()),
+        Some(image) => image.parts(index, wrapper.kind),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// A constant of this object only, without further properties.
+fn constant(name: impl Into<Name>, init: Constant) -> Global {
+    Global {
+        name: name.into(),
+        ty: init.ty(),
+        linkage: Linkage::Internal,
+        hidden: false,
+        constant: true,
+        unnamed_addr: false,
+        section: None,
+        align: 0,
+        no_sanitize: false,
+        init: Some(init),
+    }
+}
+
+/// The bytes of a blob.
+fn image_bytes(blob: usize, size: u64) -> Constant {
+    match size {
+        0 => Constant::Zero(Type::bytes(0)),
+        _ => Constant::Image { blob, size },
+    }
+}
+
+/// `base` for the first, `base.N` for the others, as LLVM makes names unique.
+fn numbered(base: &'static str, index: usize) -> Name {
+    match index {
+        0 => Cow::Borrowed(base),
+        _ => Cow::Owned(format!("{base}.{index}")),
+    }
+}
+
+impl Module {
+    /// Declares a function of the runtime or of C.
+    fn declare(&mut self, name: impl Into<Name>, result: Type, parameters: &[Type]) -> Name {
+        let name = name.into();
+        let local = |ty: &Type| Local { ty: ty.clone(), name: "" };
+        self.functions.push(Function {
+            name: name.clone(),
+            role: Role::Runtime,
+            linkage: Linkage::External,
+            section: None,
+            result,
+            parameters: parameters.len(),
+            locals: parameters.iter().map(local).collect(),
+            blocks: Vec::new(),
+        });
+        name
+    }
+
+    /// Defines a function that returns nothing and runs when the program is loaded or unloaded.
+    fn define(&mut self, name: &Name, role: Role, body: Body) {
+        let section = match self.target.format() {
+            ObjectFormat::MachO => "__TEXT,__StaticInit",
+            _ => ".text.startup",
+        };
+        self.functions.push(Function {
+            name: name.clone(),
+            role,
+            linkage: Linkage::Internal,
+            section: Some(section.into()),
+            result: Type::Void,
+            parameters: body.parameters,
+            locals: body.locals,
+            blocks: body.blocks,
+        });
+    }
+
+    /// Has `function` run when the program is loaded.
+    fn run_at_start(&mut self, priority: u32, function: &Name) {
+        self.constructors.push(Startup { priority, function: function.clone() });
+        self.globals.push(startup_array("llvm.global_ctors", priority, function));
+    }
+
+    /// Has `function` run when the program is unloaded.
+    fn run_at_end(&mut self, priority: u32, function: &Name) {
+        self.destructors.push(Startup { priority, function: function.clone() });
+        self.globals.push(startup_array("llvm.global_dtors", priority, function));
+    }
+
+    /// Keeps a variable that nothing refers to.
+    fn keep(&mut self, name: &Name) {
+        let list = if self.retain { "llvm.used" } else { "llvm.compiler.used" };
+        self.globals.push(Global {
+            linkage: Linkage::Appending,
+            constant: false,
+            section: Some("llvm.metadata".into()),
+            ..constant(list, Constant::Array(vec![Constant::symbol(name)]))
+        });
+        self.kept.push(name.clone());
+    }
+
+    /// The type of `size_t`.
+    fn size_type(&self) -> Type {
+        Type::Int(self.target.pointer_bits())
+    }
+}
+
+fn startup_array(name: &'static str, priority: u32, function: &Name) -> Global {
+    let ty = Type::Tuple(vec![Type::Int(32), Type::Pointer, Type::Pointer]);
+    let fields = vec![Constant::i32(priority), Constant::symbol(function), Constant::Null];
+    let init = Constant::Array(vec![Constant::Aggregate(ty, fields)]);
+    Global { linkage: Linkage::Appending, constant: false, ..constant(name, init) }
+}

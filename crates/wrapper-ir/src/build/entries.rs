@@ -1,0 +1,192 @@
+//! The entries of the host objects: where they are, and what one looks like.
+
+use super::{Abi, Constant, Global, Kind, Linkage, Module, Name, ObjectFormat, Struct, Type};
+use crate::wrapper::Wrapper;
+
+/// The entries of all host objects in the program or library.
+pub(super) struct Entries {
+    /// The structure of one.
+    pub(super) ty: Type,
+    /// The address of the first.
+    pub(super) start: Constant,
+    /// The address after the last.
+    pub(super) stop: Constant,
+}
+
+/// Declares the entries and what makes the linker define their bounds.
+pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
+    let format = module.target.format();
+    let ty = entry_struct(module);
+    let section = section(wrapper);
+    let (start, stop) = bounds(format, &section);
+    module.retain = format != ObjectFormat::Coff
+        && match wrapper.abi {
+            Abi::Aomp | Abi::Legacy | Abi::Llvm18 => false,
+            Abi::Llvm24 => wrapper.options.retain.unwrap_or(true),
+            _ => wrapper.options.retain.unwrap_or(false),
+        };
+
+    let none = Type::array(0, ty.clone());
+    let bound = Global {
+        name: Name::Borrowed(""),
+        ty: match wrapper.abi {
+            Abi::Aomp | Abi::Legacy => ty.clone(),
+            _ => none.clone(),
+        },
+        linkage: Linkage::External,
+        hidden: true,
+        constant: true,
+        unnamed_addr: false,
+        section: None,
+        align: 0,
+        no_sanitize: false,
+        init: None,
+    };
+    // ELF: an empty variable in the section makes the linker define the bounds of it.
+    let dummy = Global {
+        name: dummy_name(wrapper, &section),
+        ty: none.clone(),
+        section: Some(section.clone()),
+        init: Some(Constant::Zero(none.clone())),
+        ..bound.clone()
+    };
+    let first = Constant::symbol(&start);
+    let end = Constant::symbol(&stop);
+    match (format, wrapper.abi) {
+        (ObjectFormat::Elf, _) => {
+            module.globals.push(Global { name: start, ..bound.clone() });
+            module.globals.push(Global { name: stop, ..bound });
+            match wrapper.abi {
+                Abi::Aomp | Abi::Legacy | Abi::Llvm18 => module.globals.push(dummy),
+                _ => {
+                    let name = dummy.name.clone();
+                    let internal = Linkage::Internal;
+                    module.globals.push(Global {
+                        linkage: internal,
+                        hidden: false,
+                        align: 8,
+                        ..dummy
+                    });
+                    module.keep(&name);
+                }
+            }
+            Entries { ty, start: first, stop: end }
+        }
+        // The linker defines the bounds of a section that is not there, too.
+        (ObjectFormat::MachO, _) => {
+            module.globals.push(Global { name: start, ..bound.clone() });
+            module.globals.push(Global { name: stop, ..bound });
+            Entries { ty, start: first, stop: end }
+        }
+        // COFF: sections are sorted by what follows the dollar.
+        (ObjectFormat::Coff, Abi::Llvm24) => {
+            let one = Type::array(1, ty.clone());
+            let place = |name, order: &str| Global {
+                name,
+                ty: one.clone(),
+                linkage: Linkage::WeakOdr,
+                section: Some(format!("{section}{order}").into()),
+                align: 8,
+                init: Some(Constant::Zero(one.clone())),
+                ..bound.clone()
+            };
+            let size = module.size_of(&ty);
+            module.globals.push(place(start.clone(), "$OA"));
+            module.globals.push(place(stop, "$OZ"));
+            let (source, indices) = (Type::Int(8), vec![size]);
+            let first = Constant::Inside { global: start, offset: size, source, indices };
+            Entries { ty, start: first, stop: end }
+        }
+        (ObjectFormat::Coff, _) => {
+            let place = |name, order: &str| Global {
+                name,
+                linkage: Linkage::WeakOdr,
+                section: Some(format!("{section}{order}").into()),
+                init: Some(Constant::Zero(none.clone())),
+                ..bound.clone()
+            };
+            module.globals.push(place(start, "$OA"));
+            module.globals.push(place(stop, "$OZ"));
+            // Linkers drop a section without contents, and with it the bounds: there are some, in
+            // front of the first bound.
+            let contents = Type::bytes(8);
+            let name = dummy.name.clone();
+            module.globals.push(Global {
+                ty: contents.clone(),
+                linkage: Linkage::Internal,
+                hidden: false,
+                section: Some(format!("{section}$A").into()),
+                align: 8,
+                init: Some(Constant::Zero(contents)),
+                ..dummy
+            });
+            module.keep(&name);
+            Entries { ty, start: first, stop: end }
+        }
+    }
+}
+
+/// Adds the structure of an entry.
+fn entry_struct(module: &mut Module) -> Type {
+    use Type::{Int, Pointer};
+    let name = match module.abi {
+        Abi::Aomp | Abi::Legacy => Name::Borrowed("__tgt_offload_entry"),
+        _ => Name::Borrowed("struct.__tgt_offload_entry"),
+    };
+    let fields = match module.abi {
+        Abi::Current | Abi::Llvm24 => vec![
+            Int(64), // reserved, 0
+            Int(16), // version, 1
+            Int(16), // kind
+            Int(32), // flags
+            Pointer, // address
+            Pointer, // name
+            Int(64), // size
+            Int(64), // data
+            Pointer, // auxiliary address
+        ],
+        // Address, name, size, flags, data.
+        _ => vec![Pointer, Pointer, module.size_type(), Int(32), Int(32)],
+    };
+    module.structs.push(Struct { name: name.clone(), fields });
+    Type::Struct(name)
+}
+
+/// The section that the compiler puts entries into.
+fn section(wrapper: &Wrapper<'_>) -> Name {
+    let name = match (wrapper.abi, wrapper.kind) {
+        (Abi::Current | Abi::Llvm24, _) => "llvm_offload_entries",
+        (_, Kind::Cuda) => "cuda_offloading_entries",
+        (_, Kind::Hip) => "hip_offloading_entries",
+        _ => "omp_offloading_entries",
+    };
+    match &wrapper.options.private_entries {
+        None => Name::Borrowed(name),
+        Some(suffix) => Name::Owned(format!("{name}_{suffix}")),
+    }
+}
+
+/// The names of the bounds of the section.
+fn bounds(format: ObjectFormat, section: &str) -> (Name, Name) {
+    match format {
+        ObjectFormat::MachO => (
+            Name::Borrowed("\x01section$start$__LLVM$offload_entries"),
+            Name::Borrowed("\x01section$end$__LLVM$offload_entries"),
+        ),
+        _ => (format!("__start_{section}").into(), format!("__stop_{section}").into()),
+    }
+}
+
+/// The name of the variable that is in the section so that it is there.
+fn dummy_name(wrapper: &Wrapper<'_>, section: &str) -> Name {
+    let name = match (wrapper.abi, wrapper.kind) {
+        (Abi::Aomp | Abi::Legacy, Kind::Cuda) => "__dummy.cuda_offloading.entry",
+        (Abi::Aomp | Abi::Legacy, Kind::Hip) => "__dummy.hip_offloading.entry",
+        (Abi::Aomp | Abi::Legacy, _) => "__dummy.omp_offloading.entry",
+        _ => return format!("__dummy.{section}").into(),
+    };
+    match &wrapper.options.private_entries {
+        None => Name::Borrowed(name),
+        Some(suffix) => Name::Owned(format!("{name}_{suffix}")),
+    }
+}

@@ -1,0 +1,127 @@
+//! CUDA and HIP: one fatbinary, and a call for each entry.
+
+use super::body::{Body, address};
+use super::{
+    Abi, Blob, Constant, Error, Global, Kind, Linkage, Module, Name, ObjectFormat, Operation, Role,
+    Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
+};
+
+/// The names that CUDA and HIP differ in.
+pub(super) struct Names {
+    /// What runtime functions start with.
+    pub(super) runtime: &'static str,
+    register: Name,
+    unregister: Name,
+    handle: Name,
+    pub(super) register_entries: Name,
+    image_section: &'static str,
+    wrapper_section: &'static str,
+    magic: u32,
+    image_align: u64,
+}
+
+impl Names {
+    fn new(kind: Kind, format: ObjectFormat) -> Self {
+        let mach_o = format == ObjectFormat::MachO;
+        if kind == Kind::Hip {
+            Self {
+                runtime: "__hip",
+                register: ".hip.fatbin_reg".into(),
+                unregister: ".hip.fatbin_unreg".into(),
+                handle: ".hip.binary_handle".into(),
+                register_entries: ".hip.globals_reg".into(),
+                image_section: if mach_o { "__HIP,__hip_fatbin" } else { ".hip_fatbin" },
+                wrapper_section: if mach_o { "__HIP,__fatbin" } else { ".hipFatBinSegment" },
+                magic: 0x4849_5046, // "HIPF"
+                image_align: 4096,
+            }
+        } else {
+            Self {
+                runtime: "__cuda",
+                register: ".cuda.fatbin_reg".into(),
+                unregister: ".cuda.fatbin_unreg".into(),
+                handle: ".cuda.binary_handle".into(),
+                register_entries: ".cuda.globals_reg".into(),
+                image_section: if mach_o { "__NV_CUDA,__nv_fatbin" } else { ".nv_fatbin" },
+                wrapper_section: if mach_o { "__NV_CUDA,__fatbin" } else { ".nvFatBinSegment" },
+                magic: 0x4662_43b1,
+                image_align: 8,
+            }
+        }
+    }
+}
+
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
+    const IMAGE: Name = Name::Borrowed(".fatbin_image");
+    const FATBIN: Name = Name::Borrowed(".fatbin_wrapper");
+
+    let names = Names::new(wrapper.kind, module.target.format());
+    let entries = entries::add(module, wrapper);
+    let part = match &parts(wrapper, 0)?[..] {
+        [part] => part.clone(),
+        several => {
+            let (kind, found) = (wrapper.kind, several.len());
+            return Err(Error::SingleImage { kind, found });
+        }
+    };
+    let size = part.end.saturating_sub(part.start);
+    module.blobs.push(Blob { input: 0, offset: part.start, size });
+    module.globals.push(Global {
+        section: Some(names.image_section.into()),
+        align: wrapper.options.image_align.unwrap_or(names.image_align),
+        ..constant(IMAGE, image_bytes(0, size))
+    });
+    let ty = Type::Struct("fatbin_wrapper".into());
+    let fields = vec![Type::Int(32), Type::Int(32), Type::Pointer, Type::Pointer];
+    module.structs.push(Struct { name: "fatbin_wrapper".into(), fields });
+    let version = Constant::i32(1);
+    let fields =
+        vec![Constant::i32(names.magic), version, Constant::symbol(&IMAGE), Constant::Null];
+    module.globals.push(Global {
+        section: Some(names.wrapper_section.into()),
+        align: 8,
+        // The runtime finds what follows it by its size.
+        no_sanitize: true,
+        ..constant(FATBIN, Constant::Aggregate(ty, fields))
+    });
+    let handle = constant(names.handle.clone(), Constant::Null);
+    module.globals.push(Global { constant: false, linkage: Linkage::Internal, ..handle });
+    let priority = match wrapper.abi {
+        Abi::Aomp | Abi::Legacy | Abi::Llvm18 => 1,
+        _ => 101,
+    };
+    module.run_at_start(priority, &names.register);
+
+    let call = |what: &str| Name::Owned(format!("{}{what}", names.runtime));
+    let register = call("RegisterFatBinary");
+    let register_end = call("RegisterFatBinaryEnd");
+    let unregister = call("UnregisterFatBinary");
+    let exit = Name::Borrowed("atexit");
+    let align = module.target.pointer_bytes();
+
+    let mut body = Body::new(&[]);
+    let handle = body.call_for(Type::Pointer, &register, vec![address(&FATBIN)]);
+    let pointer = address(&names.handle);
+    body.run(Operation::Store { value: handle.clone(), pointer: pointer.clone(), align });
+    body.call(&names.register_entries, vec![handle.clone()]);
+    if wrapper.kind == Kind::Cuda {
+        body.call(&register_end, vec![handle]);
+    }
+    body.call_for(Type::Int(32), &exit, vec![address(&names.unregister)]);
+    module.define(&names.register, Role::Register, body.ret());
+
+    let mut body = Body::new(&[]);
+    let ty = Type::Pointer;
+    let handle = body.value("", ty.clone(), Operation::Load { ty, pointer, align });
+    body.call(&unregister, vec![handle]);
+    module.define(&names.unregister, Role::Unregister, body.ret());
+
+    module.declare(register, Type::Pointer, &[Type::Pointer]);
+    if wrapper.kind == Kind::Cuda {
+        module.declare(register_end, Type::Void, &[Type::Pointer]);
+    }
+    module.declare(unregister, Type::Void, &[Type::Pointer]);
+    module.declare(exit, Type::Int(32), &[Type::Pointer]);
+    register_entries::add(module, wrapper, &names, &entries);
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! The data layouts that clang 22 has for the triples of hosts.
+//!
+//! From `clang-22 --target=TRIPLE -S -emit-llvm`, for each triple in the tests here.
+
+use crate::target::ObjectFormat;
+
+/// The data layout of a triple, or `None` for a machine or object format that is not known.
+pub(crate) fn data_layout(triple: &str) -> Option<&'static str> {
+    use ObjectFormat::{Coff, Elf, MachO};
+
+    let mut parts = triple.splitn(4, '-');
+    let arch = parts.next()?;
+    // With three parts the second may be the system: `aarch64-linux-android`.
+    let rest: Vec<&str> = parts.collect();
+    if rest.is_empty() {
+        return None;
+    }
+    let has = |prefix: &str| rest.iter().any(|part| part.starts_with(prefix));
+    let format = format(&rest)?;
+    let gnu_windows = ["gnu", "mingw", "cygnus", "cygwin"].into_iter().any(has);
+
+    Some(match (machine(arch)?, format) {
+        (Machine::X86_64, Elf) if has("gnux32") || has("muslx32") => {
+            "e-m:e-p:32:32-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+        }
+        (Machine::X86_64, Elf) => {
+            "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+        }
+        (Machine::X86_64, Coff) => {
+            "e-m:w-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+        }
+        (Machine::X86_64, MachO) => {
+            "e-m:o-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+        }
+        (Machine::X86, Elf) => {
+            "e-m:e-p:32:32-p270:32:32-p271:32:32-p272:64:64-i128:128-f64:32:64-f80:32-n8:16:32-S128"
+        }
+        (Machine::X86, Coff) if gnu_windows => {
+            "e-m:x-p:32:32-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:32-n8:16:32-a:0:32-S32"
+        }
+        (Machine::X86, Coff) => {
+            "e-m:x-p:32:32-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32-a:0:32-S32"
+        }
+        (Machine::X86, MachO) => {
+            "e-m:o-p:32:32-p270:32:32-p271:32:32-p272:64:64-i128:128-f64:32:64-f80:32-n8:16:32-S128"
+        }
+        (Machine::AArch64, Elf) if has("gnu_ilp32") => {
+            "e-m:e-p:32:32-p270:32:32-p271:32:32-p272:64:64-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32"
+        }
+        (Machine::AArch64, Elf) => {
+            "e-m:e-p270:32:32-p271:32:32-p272:64:64-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32"
+        }
+        (Machine::AArch64Be, Elf) => {
+            "E-m:e-p270:32:32-p271:32:32-p272:64:64-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32"
+        }
+        (Machine::AArch64, Coff) => {
+            "e-m:w-p270:32:32-p271:32:32-p272:64:64-p:64:64-i32:32-i64:64-i128:128-n32:64-S128-Fn32"
+        }
+        (Machine::AArch64, MachO) => {
+            "e-m:o-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-n32:64-S128-Fn32"
+        }
+        (Machine::Arm, Elf) => "e-m:e-p:32:32-Fi8-i64:64-v128:64:128-a:0:32-n32-S64",
+        (Machine::Arm, Coff) => "e-m:w-p:32:32-Fi8-i64:64-v128:64:128-a:0:32-n32-S64",
+        (Machine::ArmBe, Elf) => "E-m:e-p:32:32-Fi8-i64:64-v128:64:128-a:0:32-n32-S64",
+        (Machine::RiscV64 | Machine::LoongArch64, Elf) => {
+            "e-m:e-p:64:64-i64:64-i128:128-n32:64-S128"
+        }
+        (Machine::RiscV32, Elf) => "e-m:e-p:32:32-i64:64-n32-S128",
+        (Machine::PowerPc64Le, Elf) => {
+            "e-m:e-Fn32-i64:64-i128:128-n32:64-S128-v256:256:256-v512:512:512"
+        }
+        // Function descriptors belong to glibc; FreeBSD, OpenBSD and musl have the newer ABI.
+        (Machine::PowerPc64, Elf) if has("freebsd") || has("openbsd") => {
+            "E-m:e-Fn32-i64:64-i128:128-n32:64"
+        }
+        (Machine::PowerPc64, Elf) if has("musl") => {
+            "E-m:e-Fn32-i64:64-i128:128-n32:64-S128-v256:256:256-v512:512:512"
+        }
+        (Machine::PowerPc64, Elf) => {
+            "E-m:e-Fi64-i64:64-i128:128-n32:64-S128-v256:256:256-v512:512:512"
+        }
+        (Machine::PowerPc, Elf) => "E-m:e-p:32:32-Fn32-i64:64-n32",
+        (Machine::S390x, Elf) => "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64",
+        (Machine::Mips64El, Elf) => "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128",
+        (Machine::Mips64, Elf) => "E-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128",
+        (Machine::MipsEl, Elf) => "e-m:m-p:32:32-i8:8:32-i16:16:32-i64:64-n32-S64",
+        (Machine::Mips, Elf) => "E-m:m-p:32:32-i8:8:32-i16:16:32-i64:64-n32-S64",
+        (Machine::Sparc64, Elf) => "E-m:e-i64:64-i128:128-n32:64-S128",
+        _ => return None,
+    })
+}
+
+/// The machines hosts have.
+#[derive(Clone, Copy)]
+enum Machine {
+    X86_64,
+    X86,
+    AArch64,
+    AArch64Be,
+    Arm,
+    ArmBe,
+    RiscV64,
+    RiscV32,
+    LoongArch64,
+    PowerPc64Le,
+    PowerPc64,
+    PowerPc,
+    S390x,
+    Mips64El,
+    Mips64,
+    MipsEl,
+    Mips,
+    Sparc64,
+}
+
+/// The machine of the first part of a triple; Rust's spellings (`riscv64gc`) included.
+fn machine(arch: &str) -> Option<Machine> {
+    Some(match arch {
+        "x86_64" | "amd64" | "x86_64h" => Machine::X86_64,
+        "i386" | "i486" | "i586" | "i686" | "x86" => Machine::X86,
+        "aarch64" | "arm64" | "arm64e" => Machine::AArch64,
+        "aarch64_be" => Machine::AArch64Be,
+        "armeb" | "armebv7r" | "thumbeb" => Machine::ArmBe,
+        "loongarch64" => Machine::LoongArch64,
+        "powerpc64le" | "ppc64le" => Machine::PowerPc64Le,
+        "powerpc64" | "ppc64" => Machine::PowerPc64,
+        "powerpc" | "ppc" | "ppc32" => Machine::PowerPc,
+        "s390x" | "systemz" => Machine::S390x,
+        "mips64el" | "mips64r6el" | "mipsisa64r6el" => Machine::Mips64El,
+        "mips64" | "mips64r6" | "mipsisa64r6" => Machine::Mips64,
+        "mipsel" | "mipsr6el" | "mipsisa32r6el" => Machine::MipsEl,
+        "mips" | "mipsr6" | "mipsisa32r6" => Machine::Mips,
+        "sparc64" | "sparcv9" => Machine::Sparc64,
+        _ if arch.starts_with("riscv64") && arch != "riscv64be" => Machine::RiscV64,
+        _ if arch.starts_with("riscv32") && arch != "riscv32be" => Machine::RiscV32,
+        _ if arch == "arm" || arch.starts_with("armv") => Machine::Arm,
+        _ if arch.starts_with("thumb") => Machine::Arm,
+        _ => return None,
+    })
+}
+
+/// The object format of the parts after the machine, `None` for one that no host has.
+fn format(rest: &[&str]) -> Option<ObjectFormat> {
+    const COFF: [&str; 5] = ["windows", "win32", "mingw", "uefi", "cygwin"];
+    const MACH_O: [&str; 7] = ["darwin", "macos", "ios", "tvos", "watchos", "xros", "driverkit"];
+    const ELF: [&str; 16] = [
+        "linux",
+        "freebsd",
+        "netbsd",
+        "openbsd",
+        "dragonfly",
+        "solaris",
+        "illumos",
+        "hurd",
+        "fuchsia",
+        "haiku",
+        "redox",
+        "android",
+        "rtems",
+        "none",
+        "elf",
+        "gnu",
+    ];
+    let starts = |prefixes: &[&str]| {
+        rest.iter().any(|part| prefixes.iter().any(|prefix| part.starts_with(prefix)))
+    };
+    match rest.last() {
+        Some(&"elf" | &"unknown") => Some(ObjectFormat::Elf),
+        _ if starts(&COFF) => Some(ObjectFormat::Coff),
+        _ if starts(&MACH_O) => Some(ObjectFormat::MachO),
+        _ if starts(&ELF) => Some(ObjectFormat::Elf),
+        _ => None,
+    }
+}

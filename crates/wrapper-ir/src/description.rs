@@ -1,0 +1,515 @@
+//! The description of a module of registration code: what every emitter walks over.
+//!
+//! It is LLVM IR as data, as much of it as registration code needs. Symbols are referred to by
+//! name, the values of a function by number: first its parameters, then the results of its
+//! instructions in their order, which is how LLVM numbers them.
+
+use std::borrow::Cow;
+
+use crate::kinds::{Abi, Kind};
+use crate::target::Target;
+
+/// The name of a symbol or type.
+pub type Name = Cow<'static, str>;
+
+/// A module of registration code.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Module {
+    /// The name of the source LLVM's tools give it.
+    pub source_name: &'static str,
+    /// What the images are registered for.
+    pub kind: Kind,
+    /// Which generation it is of.
+    pub abi: Abi,
+    /// The machine it is for.
+    pub target: Target,
+    /// Named structures.
+    pub structs: Vec<Struct>,
+    /// Variables, defined and declared.
+    pub globals: Vec<Global>,
+    /// Functions, defined and declared. Names are unique among variables and functions.
+    pub functions: Vec<Function>,
+    /// What [`Constant::Image`] stands for.
+    pub blobs: Vec<Blob>,
+    /// The size of each input in bytes: what [`Blob::input`] counts.
+    pub inputs: Vec<u64>,
+    /// Functions that run when the program or library is loaded. [`globals`](Self::globals) has
+    /// them a second time, as the [`Appending`](Linkage::Appending) `llvm.global_ctors`.
+    pub constructors: Vec<Startup>,
+    /// Functions that run when it is unloaded, also `llvm.global_dtors`. Empty for generations
+    /// that call `atexit`.
+    pub destructors: Vec<Startup>,
+    /// Variables that the compiler must keep although nothing refers to them, also
+    /// `llvm.compiler.used` or `llvm.used`.
+    pub kept: Vec<Name>,
+    /// Whether the linker must keep those too (`SHF_GNU_RETAIN`, `N_NO_DEAD_STRIP`).
+    pub retain: bool,
+}
+
+/// A function that runs when the program or library is loaded or unloaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Startup {
+    /// When: constructors run in ascending order, destructors in descending order, after and
+    /// before those without a priority, which count as 65535.
+    pub priority: u32,
+    /// The function.
+    pub function: Name,
+}
+
+/// Bytes of an input that are put into the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    /// Which input.
+    pub input: usize,
+    /// The first byte that is taken.
+    pub offset: u64,
+    /// How many bytes are taken.
+    pub size: u64,
+}
+
+/// A type. Functions have none of their own: theirs is told by parameters and result.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Type {
+    /// No value.
+    Void,
+    /// An integer of so many bits: 1, 8, 16, 32 or 64.
+    Int(u16),
+    /// A pointer, of no particular type.
+    Pointer,
+    /// So many elements of a type.
+    Array(u64, Box<Type>),
+    /// The structure of this name.
+    Struct(Name),
+    /// A structure without a name.
+    Tuple(Vec<Type>),
+}
+
+/// A structure with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Struct {
+    /// Its name, without the `%` of LLVM's text.
+    pub name: Name,
+    /// The types of its fields, laid out as C does.
+    pub fields: Vec<Type>,
+}
+
+/// Who sees a symbol, and what becomes of several of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Linkage {
+    /// Every object; one of them defines it.
+    External,
+    /// Every object; null if none defines it.
+    ExternWeak,
+    /// Every object; several may define it, all alike.
+    WeakOdr,
+    /// This object only.
+    Internal,
+    /// The arrays with names that start with `llvm.`, which native objects do not have.
+    Appending,
+}
+
+/// A variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Global {
+    /// Its name. A leading `\x01` says that the rest is the name in the object, whatever the
+    /// target puts in front of names otherwise.
+    pub name: Name,
+    /// What it holds.
+    pub ty: Type,
+    /// Who sees it.
+    pub linkage: Linkage,
+    /// Not seen outside the program or library it is linked into.
+    pub hidden: bool,
+    /// Never written, once it is relocated.
+    pub constant: bool,
+    /// Its address does not matter, only what it holds.
+    pub unnamed_addr: bool,
+    /// The section, if it has to be a certain one.
+    pub section: Option<Name>,
+    /// Alignment in bytes, a power of two; 0 for that of its type.
+    pub align: u64,
+    /// The address sanitizers must not put anything around it.
+    pub no_sanitize: bool,
+    /// What it holds from the start; `None` for a declaration.
+    pub init: Option<Constant>,
+}
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Constant {
+    /// An integer; a negative one is that modulo two to the width.
+    Int {
+        /// Its width in bits.
+        bits: u16,
+        /// Its value.
+        value: u64,
+    },
+    /// The pointer that points nowhere.
+    Null,
+    /// Zeros of this type, which is an array or structure.
+    Zero(Type),
+    /// The address of a variable or function.
+    Symbol(Name),
+    /// An address inside a variable, or one past its end.
+    Inside {
+        /// The variable.
+        global: Name,
+        /// How many bytes after its start, more than 0.
+        offset: u64,
+        /// The type LLVM's `getelementptr` steps by.
+        source: Type,
+        /// Its 64-bit indices.
+        indices: Vec<u64>,
+    },
+    /// Bytes, an array of 8-bit integers.
+    Bytes(Cow<'static, [u8]>),
+    /// The bytes of [`Module::blobs`] with this index, an array of 8-bit integers, not empty.
+    Image {
+        /// Which blob.
+        blob: usize,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// The elements of an array that has at least one.
+    Array(Vec<Constant>),
+    /// The fields of the structure of this type, a [`Type::Struct`] or [`Type::Tuple`].
+    Aggregate(Type, Vec<Constant>),
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: Name,
+    /// What it is for.
+    pub role: Role,
+    /// Who sees it.
+    pub linkage: Linkage,
+    /// The section, if it has to be a certain one.
+    pub section: Option<Name>,
+    /// What it returns.
+    pub result: Type,
+    /// How many parameters it has: the first of `locals`.
+    pub parameters: usize,
+    /// Its parameters, then the results of its instructions, in their order.
+    pub locals: Vec<Local>,
+    /// Its body, the first block first; empty for a declaration.
+    pub blocks: Vec<Block>,
+}
+
+/// What a function is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Belongs to the runtime or to C: declared only.
+    Runtime,
+    /// Runs when the program or library is loaded, and registers its images.
+    Register,
+    /// Runs when it is unloaded.
+    Unregister,
+    /// Called by [`Register`](Self::Register) with the handle of the fatbinary: registers every
+    /// entry of CUDA and HIP.
+    RegisterEntries,
+}
+
+/// A value of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Local {
+    /// Its type.
+    pub ty: Type,
+    /// Its name, which is for reading only; empty for none.
+    pub name: &'static str,
+}
+
+/// Instructions one after the other; the last one and no other is a [terminator].
+///
+/// [terminator]: Operation::is_terminator
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its name, which is for reading only. Not empty, and not that of a local.
+    pub name: &'static str,
+    /// The instructions.
+    pub instructions: Vec<Instruction>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// The local it defines, an index into [`Function::locals`], if it has a result.
+    pub result: Option<usize>,
+    /// What it does.
+    pub operation: Operation,
+}
+
+/// What an instruction works on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A constant: an integer, null, or an address.
+    Constant(Constant),
+    /// A parameter or result, by its index in [`Function::locals`].
+    Local(usize),
+}
+
+/// What an instruction does. Blocks are given by their index in [`Function::blocks`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Calls a function.
+    Call {
+        /// The function, one of the module.
+        function: Name,
+        /// Its arguments.
+        arguments: Vec<Value>,
+    },
+    /// Reads from memory.
+    Load {
+        /// What is read.
+        ty: Type,
+        /// Where.
+        pointer: Value,
+        /// Alignment there, in bytes.
+        align: u64,
+    },
+    /// Writes to memory.
+    Store {
+        /// What is written.
+        value: Value,
+        /// Where.
+        pointer: Value,
+        /// Alignment there, in bytes.
+        align: u64,
+    },
+    /// The address of a field: an inbounds `getelementptr`.
+    Field {
+        /// The structure.
+        source: Type,
+        /// Its address.
+        base: Value,
+        /// Which field: the 32-bit indices 0 and this one.
+        index: u32,
+    },
+    /// The address after an element: an inbounds `getelementptr`.
+    Next {
+        /// The type of the element.
+        source: Type,
+        /// Its address.
+        base: Value,
+    },
+    /// Whether two values are the same, a 1-bit integer.
+    Equal(Value, Value),
+    /// Whether two values are not the same, a 1-bit integer.
+    NotEqual(Value, Value),
+    /// The bits that both values have.
+    And(Value, Value),
+    /// The first value moved right by as many bits as the second says; zeros come in.
+    ShiftRight(Value, Value),
+    /// The low bits of an integer.
+    Truncate {
+        /// The integer.
+        value: Value,
+        /// The type of the result.
+        to: Type,
+    },
+    /// The value that goes with the block control comes from.
+    Phi {
+        /// The type of the values.
+        ty: Type,
+        /// Values and blocks. Locals may be defined further down.
+        incoming: Vec<(Value, usize)>,
+    },
+    /// Goes on in another block.
+    Branch(usize),
+    /// Goes on in one of two blocks.
+    BranchIf {
+        /// A 1-bit integer.
+        condition: Value,
+        /// Where to if it is 1.
+        then: usize,
+        /// Where to if it is 0.
+        otherwise: usize,
+    },
+    /// Goes on in the block that goes with a value.
+    Switch {
+        /// An integer.
+        value: Value,
+        /// Where to for a value that is not there.
+        default: usize,
+        /// Values, of as many bits, and blocks.
+        cases: Vec<(u64, usize)>,
+    },
+    /// Returns nothing.
+    Return,
+}
+
+impl Operation {
+    /// Whether control does not go on to the next instruction.
+    #[must_use]
+    pub fn is_terminator(&self) -> bool {
+        matches!(self, Self::Branch(_) | Self::BranchIf { .. } | Self::Switch { .. } | Self::Return)
+    }
+}
+
+/// Where the fields of a structure are, from [`Module::struct_layout`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StructLayout {
+    /// The offset of each field in bytes.
+    pub offsets: Vec<u64>,
+    /// Size of the structure in bytes, a multiple of its alignment.
+    pub size: u64,
+    /// Its alignment in bytes.
+    pub align: u64,
+}
+
+impl Type {
+    /// `count` bytes.
+    #[must_use]
+    pub fn bytes(count: u64) -> Self {
+        Self::Array(count, Box::new(Self::Int(8)))
+    }
+
+    /// `count` elements of type `element`.
+    #[must_use]
+    pub fn array(count: u64, element: Self) -> Self {
+        Self::Array(count, Box::new(element))
+    }
+}
+
+impl Constant {
+    /// A 32-bit integer.
+    #[must_use]
+    pub fn i32(value: u32) -> Self {
+        Self::Int { bits: 32, value: value.into() }
+    }
+
+    /// The address of a symbol.
+    #[must_use]
+    pub fn symbol(name: &Name) -> Self {
+        Self::Symbol(name.clone())
+    }
+
+    /// The address `offset` bytes into the variable `global`, which holds `size` bytes.
+    pub(crate) fn inside_bytes(global: &Name, size: u64, offset: u64) -> Self {
+        if offset == 0 {
+            return Self::symbol(global);
+        }
+        let (global, source) = (global.clone(), Type::bytes(size));
+        Self::Inside { global, offset, source, indices: vec![0, offset] }
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn ty(&self) -> Type {
+        match self {
+            Self::Int { bits, .. } => Type::Int(*bits),
+            Self::Null | Self::Symbol(_) | Self::Inside { .. } => Type::Pointer,
+            Self::Zero(ty) | Self::Aggregate(ty, _) => ty.clone(),
+            Self::Bytes(bytes) => Type::bytes(crate::to_u64(bytes.len())),
+            Self::Image { size, .. } => Type::bytes(*size),
+            Self::Array(elements) => Type::array(
+                crate::to_u64(elements.len()),
+                elements.first().map_or(Type::Int(8), Self::ty),
+            ),
+        }
+    }
+}
+
+impl Function {
+    /// Whether it has no body.
+    #[must_use]
+    pub fn is_declaration(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The types of its parameters.
+    pub fn parameter_types(&self) -> impl Iterator<Item = &Type> {
+        self.locals.iter().take(self.parameters).map(|local| &local.ty)
+    }
+
+    /// The type of a value of this function; [`Type::Void`] for a local it does not have.
+    #[must_use]
+    pub fn type_of(&self, value: &Value) -> Type {
+        match value {
+            Value::Constant(constant) => constant.ty(),
+            Value::Local(index) => {
+                self.locals.get(*index).map_or(Type::Void, |local| local.ty.clone())
+            }
+        }
+    }
+}
+
+impl Module {
+    /// The variable of this name.
+    #[must_use]
+    pub fn global(&self, name: &str) -> Option<&Global> {
+        self.globals.iter().find(|global| global.name == name)
+    }
+
+    /// The function of this name.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| function.name == name)
+    }
+
+    /// The structure of this name.
+    #[must_use]
+    pub fn structure(&self, name: &str) -> Option<&Struct> {
+        self.structs.iter().find(|structure| structure.name == name)
+    }
+
+    /// Which fields a type has if it is a structure, none otherwise.
+    #[must_use]
+    pub fn fields<'a>(&'a self, ty: &'a Type) -> &'a [Type] {
+        match ty {
+            Type::Struct(name) => self.structure(name).map_or(&[], |found| &found.fields),
+            Type::Tuple(fields) => fields,
+            _ => &[],
+        }
+    }
+
+    /// Size of a type in bytes on the target, 0 for [`Type::Void`] and what has no end below
+    /// 2⁶⁴.
+    #[must_use]
+    pub fn size_of(&self, ty: &Type) -> u64 {
+        match ty {
+            Type::Void => 0,
+            Type::Int(bits) => u64::from(*bits).div_ceil(8),
+            Type::Pointer => self.target.pointer_bytes(),
+            Type::Array(count, element) => self.size_of(element).checked_mul(*count).unwrap_or(0),
+            Type::Struct(_) | Type::Tuple(_) => self.struct_layout(self.fields(ty)).size,
+        }
+    }
+
+    /// Alignment of a type in bytes on the target.
+    #[must_use]
+    pub fn align_of(&self, ty: &Type) -> u64 {
+        match ty {
+            Type::Void => 1,
+            Type::Int(64) => self.target.i64_align(),
+            Type::Int(_) => self.size_of(ty),
+            Type::Pointer => self.target.pointer_bytes(),
+            Type::Array(_, element) => self.align_of(element),
+            Type::Struct(_) | Type::Tuple(_) => self.struct_layout(self.fields(ty)).align,
+        }
+    }
+
+    /// Where the fields of a structure are on the target.
+    #[must_use]
+    pub fn struct_layout(&self, fields: &[Type]) -> StructLayout {
+        let mut layout = StructLayout { offsets: Vec::new(), size: 0, align: 1 };
+        for field in fields {
+            let align = self.align_of(field).max(1);
+            // Structures of a few integers and pointers: nothing near 2⁶⁴.
+            let offset = layout.size.checked_next_multiple_of(align).unwrap_or(0);
+            layout.offsets.push(offset);
+            layout.size = offset.saturating_add(self.size_of(field));
+            layout.align = layout.align.max(align);
+        }
+        layout.size = layout.size.checked_next_multiple_of(layout.align).unwrap_or(0);
+        layout
+    }
+}

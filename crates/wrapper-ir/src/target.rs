@@ -1,0 +1,223 @@
+//! What the host's triple says: object format, pointers, alignments.
+
+use std::fmt;
+
+use crate::data_layouts::data_layout;
+use crate::error::Error;
+
+/// The format of host objects, which decides the names of sections and symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ObjectFormat {
+    /// ELF.
+    Elf,
+    /// COFF, of Windows and UEFI.
+    Coff,
+    /// Mach-O.
+    MachO,
+}
+
+impl fmt::Display for ObjectFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Elf => "elf",
+            Self::Coff => "coff",
+            Self::MachO => "mach-o",
+        })
+    }
+}
+
+/// Order of bytes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Endian {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+/// The machine the registration code is for.
+///
+/// ```
+/// use wrapper_ir::{Endian, ObjectFormat, Target};
+///
+/// # fn main() -> Result<(), wrapper_ir::Error> {
+/// let target = Target::new("s390x-unknown-linux-gnu")?;
+/// assert_eq!(target.format(), ObjectFormat::Elf);
+/// assert_eq!(target.pointer_bits(), 64);
+/// assert_eq!(target.endian(), Endian::Big);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    triple: Box<str>,
+    data_layout: Box<str>,
+    format: ObjectFormat,
+    endian: Endian,
+    pointer_bits: u16,
+    i64_align: u64,
+}
+
+impl Target {
+    /// The target of a triple, with the data layout that clang 22 has for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownTriple`] and [`Error::BadTargetText`].
+    pub fn new(triple: &str) -> Result<Self, Error> {
+        let layout =
+            data_layout(triple).ok_or_else(|| Error::UnknownTriple { triple: triple.into() })?;
+        Self::with_data_layout(triple, layout)
+    }
+
+    /// The target of a triple whose data layout is `data_layout`, as LLVM's language reference
+    /// describes it. Everything else about the target is taken from there: byte order (`e`, `E`),
+    /// object format (`m:e`, `m:m`, `m:w`, `m:x`, `m:o`), pointers (`p:`) and the alignment of
+    /// 64-bit integers (`i64:`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnsupportedDataLayout`] and [`Error::BadTargetText`].
+    pub fn with_data_layout(triple: &str, data_layout: &str) -> Result<Self, Error> {
+        for text in [triple, data_layout] {
+            if text.bytes().any(|byte| !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\\')) {
+                return Err(Error::BadTargetText { text: text.into() });
+            }
+        }
+        let unsupported = |specification: &str| Error::UnsupportedDataLayout {
+            layout: data_layout.into(),
+            specification: specification.into(),
+        };
+        let mut format = None;
+        let mut endian = Endian::Big;
+        let mut pointer_bits = 64;
+        let mut i64_align = 4;
+        for specification in data_layout.split('-') {
+            let mut parts = specification.split(':');
+            match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
+                ("e", None, None) => endian = Endian::Little,
+                ("E", None, None) => endian = Endian::Big,
+                ("m", Some("e" | "m"), None) => format = Some(ObjectFormat::Elf),
+                ("m", Some("w" | "x"), None) => format = Some(ObjectFormat::Coff),
+                ("m", Some("o"), None) => format = Some(ObjectFormat::MachO),
+                ("p" | "p0", Some("32"), Some("32")) => pointer_bits = 32,
+                ("p" | "p0", Some("64"), Some("64")) => pointer_bits = 64,
+                ("i64", Some("32"), _) => i64_align = 4,
+                ("i64", Some("64"), _) => i64_align = 8,
+                ("m" | "p" | "p0" | "i64", ..) => return Err(unsupported(specification)),
+                _ => {}
+            }
+        }
+        Ok(Self {
+            triple: triple.into(),
+            data_layout: data_layout.into(),
+            format: format.ok_or_else(|| unsupported(""))?,
+            endian,
+            pointer_bits,
+            i64_align,
+        })
+    }
+
+    /// The triple, as given.
+    #[must_use]
+    pub fn triple(&self) -> &str {
+        &self.triple
+    }
+
+    /// The data layout, as LLVM writes it.
+    #[must_use]
+    pub fn data_layout(&self) -> &str {
+        &self.data_layout
+    }
+
+    /// The format of objects.
+    #[must_use]
+    pub fn format(&self) -> ObjectFormat {
+        self.format
+    }
+
+    /// Order of bytes.
+    #[must_use]
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Width of pointers in bits, 32 or 64; `size_t` has the same.
+    #[must_use]
+    pub fn pointer_bits(&self) -> u16 {
+        self.pointer_bits
+    }
+
+    /// Width and alignment of pointers in bytes, 4 or 8.
+    #[must_use]
+    pub fn pointer_bytes(&self) -> u64 {
+        u64::from(self.pointer_bits / 8)
+    }
+
+    /// Alignment of a 64-bit integer in a structure in bytes: 4 on 32-bit x86 but for Windows, 8
+    /// elsewhere.
+    #[must_use]
+    pub fn i64_align(&self) -> u64 {
+        self.i64_align
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(triple: &str) -> (ObjectFormat, Endian, u16, u64) {
+        let target = Target::new(triple).unwrap();
+        (target.format(), target.endian(), target.pointer_bits(), target.i64_align())
+    }
+
+    #[test]
+    fn facts_of_triples() {
+        use Endian::{Big, Little};
+        use ObjectFormat::{Coff, Elf, MachO};
+        assert_eq!(facts("x86_64-unknown-linux-gnu"), (Elf, Little, 64, 8));
+        assert_eq!(facts("x86_64-unknown-linux-gnux32"), (Elf, Little, 32, 8));
+        assert_eq!(facts("i386-unknown-linux-gnu"), (Elf, Little, 32, 4));
+        assert_eq!(facts("i686-pc-windows-msvc"), (Coff, Little, 32, 8));
+        assert_eq!(facts("armv7-unknown-linux-gnueabihf"), (Elf, Little, 32, 8));
+        assert_eq!(facts("powerpc-unknown-linux-gnu"), (Elf, Big, 32, 8));
+        assert_eq!(facts("mips-unknown-linux-gnu"), (Elf, Big, 32, 8));
+        assert_eq!(facts("aarch64-apple-darwin"), (MachO, Little, 64, 8));
+    }
+
+    #[test]
+    fn unknown_triple() {
+        for triple in ["", "foo-bar", "x86_64", "m68k-unknown-linux-gnu"] {
+            assert_eq!(Target::new(triple), Err(Error::UnknownTriple { triple: triple.into() }));
+        }
+    }
+
+    #[test]
+    fn given_data_layouts() {
+        let layout = "E-m:e-p:32:32-i64:64-n32";
+        let target = Target::with_data_layout("m88k-unknown-openbsd", layout).unwrap();
+        assert_eq!((target.endian(), target.pointer_bits()), (Endian::Big, 32));
+        for (layout, specification) in
+            [("e-i64:64", ""), ("e-m:a", "m:a"), ("e-m:e-p:16:16", "p:16:16")]
+        {
+            assert_eq!(
+                Target::with_data_layout("x-y-z", layout),
+                Err(Error::UnsupportedDataLayout {
+                    layout: layout.into(),
+                    specification: specification.into()
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn text_that_would_end_a_string() {
+        for text in ["x86_64-\"", "x86_64 linux", "x86_64-\n", "x86_64-\u{e4}"] {
+            assert_eq!(
+                Target::with_data_layout(text, "e-m:e"),
+                Err(Error::BadTargetText { text: text.into() })
+            );
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What to wrap and how, and the description that comes of it.
+
+use std::borrow::Cow;
+
+use crate::build;
+use crate::description::Module;
+use crate::error::Error;
+use crate::image::Image;
+use crate::kinds::{Abi, Kind};
+use crate::target::{ObjectFormat, Target};
+
+/// Describes registration code for device images.
+///
+/// ```
+/// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+///
+/// # fn main() -> Result<(), wrapper_ir::Error> {
+/// let image = b"a device image";
+/// let module = Wrapper::new(Kind::OpenMp, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
+///     .image(Image::from_bytes(image))
+///     .module()?;
+/// let text = module.ir_to_string(&[image])?;
+/// assert!(text.contains("call void @__tgt_register_lib(ptr @.omp_offloading.descriptor)"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Wrapper<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) abi: Abi,
+    pub(crate) target: Target,
+    pub(crate) images: Vec<Image<'a>>,
+    pub(crate) options: Options<'a>,
+}
+
+/// The options of a [`Wrapper`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options<'a> {
+    pub(crate) retain: Option<bool>,
+    pub(crate) image_align: Option<u64>,
+    pub(crate) relocatable: bool,
+    pub(crate) private_entries: Option<Cow<'a, str>>,
+    pub(crate) image_info: ImageInfo,
+    pub(crate) managed_call: ManagedCall,
+    pub(crate) keep_packages: bool,
+}
+
+/// How target IDs are handed to AOMP's runtime, by its function `__tgt_register_image_info`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ImageInfo {
+    /// As AOMP does: LLVM's own runtime, which has no such function, cannot be linked with.
+    #[default]
+    Strong,
+    /// If the runtime has the function.
+    Weak,
+    /// Not at all.
+    None,
+}
+
+/// How variables in managed memory are handed to the CUDA runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ManagedCall {
+    /// With the eight arguments that `__cudaRegisterManagedVar` has in CUDA's headers.
+    #[default]
+    Cuda,
+    /// With six arguments, as LLVM does; that is the signature of HIP's function.
+    Llvm,
+}
+
+impl<'a> Wrapper<'a> {
+    /// Nothing to wrap yet.
+    #[must_use]
+    pub fn new(kind: Kind, abi: Abi, target: Target) -> Self {
+        Self { kind, abi, target, images: Vec::new(), options: Options::default() }
+    }
+
+    /// Adds an image behind those there are.
+    #[must_use]
+    pub fn image(mut self, image: Image<'a>) -> Self {
+        self.images.push(image);
+        self
+    }
+
+    /// Adds images behind those there are.
+    #[must_use]
+    pub fn images(mut self, images: impl IntoIterator<Item = Image<'a>>) -> Self {
+        self.images.extend(images);
+        self
+    }
+
+    /// Whether the linker must keep the entries section of this module when it drops unused
+    /// sections (`SHF_GNU_RETAIN` on ELF). Without it, as LLVM does up to 23, `ld.lld
+    /// --gc-sections` cannot link the module; with it, as LLVM 24 does, it links, and drops the
+    /// entries of other objects. Only `-z nostart-stop-gc` helps. [`Abi::Aomp`],
+    /// [`Abi::Legacy`] and [`Abi::Llvm18`] do not have what it applies to.
+    #[must_use]
+    pub fn retain(mut self, retain: bool) -> Self {
+        self.options.retain = Some(retain);
+        self
+    }
+
+    /// Aligns images to so many bytes, a power of two. Otherwise 8, HIP 4096.
+    #[must_use]
+    pub fn image_align(mut self, align: u64) -> Self {
+        self.options.image_align = Some(align);
+        self
+    }
+
+    /// Puts OpenMP images into `.llvm.offloading.relocatable`, so that they are not linked for
+    /// the device again. Applies to generations that put them into `.llvm.offloading`.
+    #[must_use]
+    pub fn relocatable(mut self, relocatable: bool) -> Self {
+        self.options.relocatable = relocatable;
+        self
+    }
+
+    /// Registers the entries of a section of their own, whose name ends in `_` and `suffix`. The
+    /// host objects have to have theirs there: `clang-linker-wrapper -r` renames it.
+    #[must_use]
+    pub fn private_entries(mut self, suffix: impl Into<Cow<'a, str>>) -> Self {
+        self.options.private_entries = Some(suffix.into());
+        self
+    }
+
+    /// How target IDs are handed to AOMP's runtime.
+    #[must_use]
+    pub fn image_info(mut self, image_info: ImageInfo) -> Self {
+        self.options.image_info = image_info;
+        self
+    }
+
+    /// How managed variables are handed to the CUDA runtime.
+    #[must_use]
+    pub fn managed_call(mut self, call: ManagedCall) -> Self {
+        self.options.managed_call = call;
+        self
+    }
+
+    /// Registers packages as they are, unchecked, instead of the images in them.
+    #[must_use]
+    pub fn keep_packages(mut self, keep: bool) -> Self {
+        self.options.keep_packages = keep;
+        self
+    }
+
+    /// The description of the module, which the emitters write.
+    ///
+    /// # Errors
+    ///
+    /// Every variant of [`Error`] but those that say otherwise.
+    pub fn module(&self) -> Result<Module, Error> {
+        self.check()?;
+        build::module(self)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let (kind, abi, format) = (self.kind, self.abi, self.target.format());
+        if !is_supported(kind, abi, format) {
+            return Err(Error::Unsupported { abi, kind, format });
+        }
+        match (self.images.len(), kind) {
+            (0, _) => return Err(Error::NoImage { kind }),
+            (1, _) | (_, Kind::OpenMp) => {}
+            (found, _) => return Err(Error::SingleImage { kind, found }),
+        }
+        for (index, image) in self.images.iter().enumerate() {
+            image.check(index, self.target.pointer_bits())?;
+        }
+        if abi != Abi::Aomp && self.images.iter().any(|image| image.target_id.is_some()) {
+            return Err(Error::TargetIdUnsupported { abi });
+        }
+        if let Some(align) = self.options.image_align
+            && !(align.is_power_of_two() && align <= 1 << 32)
+        {
+            return Err(Error::BadAlign { align });
+        }
+        if let Some(suffix) = &self.options.private_entries {
+            let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+            if suffix.is_empty() || !suffix.bytes().all(valid) {
+                return Err(Error::BadEntriesSuffix { suffix: suffix.as_ref().into() });
+            }
+            if format != ObjectFormat::Elf {
+                return Err(Error::PrivateEntriesUnsupported { format });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a release of LLVM has such code that works.
+fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
+    let entries_on = match abi {
+        Abi::Aomp | Abi::Legacy => format == ObjectFormat::Elf,
+        Abi::Llvm18 | Abi::Llvm19 => format != ObjectFormat::MachO,
+        Abi::Current | Abi::Llvm24 => true,
+    };
+    match kind {
+        // Mach-O has no section of the name that images are put into.
+        Kind::OpenMp => entries_on && format != ObjectFormat::MachO,
+        Kind::Cuda | Kind::Hip => entries_on && abi != Abi::Aomp,
+        Kind::Sycl => matches!(abi, Abi::Current | Abi::Llvm24) && format != ObjectFormat::MachO,
+    }
+}
