@@ -172,3 +172,46 @@ fn format(rest: &[&str]) -> Option<ObjectFormat> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats() {
+        let mangling = |triple: &str| data_layout(triple).and_then(|layout| layout.get(2..5));
+        for (triple, expected) in [
+            ("x86_64-pc-linux-gnu", "m:e"),
+            ("x86_64-linux-gnu", "m:e"),
+            ("aarch64-linux-android", "m:e"),
+            ("riscv64gc-unknown-linux-gnu", "m:e"),
+            ("riscv64-unknown-elf", "m:e"),
+            ("x86_64-unknown-none", "m:e"),
+            ("x86_64-unknown-windows-elf", "m:e"),
+            ("x86_64-pc-windows-msvc", "m:w"),
+            ("x86_64-w64-mingw32", "m:w"),
+            ("i686-w64-windows-gnu", "m:x"),
+            ("x86_64-unknown-uefi", "m:w"),
+            ("x86_64-apple-macosx14.0.0", "m:o"),
+            ("arm64-apple-ios", "m:o"),
+        ] {
+            assert_eq!(mangling(triple), Some(expected), "{triple}");
+        }
+    }
+
+    #[test]
+    fn no_hosts() {
+        for triple in [
+            "nvptx64-nvidia-cuda",
+            "amdgcn-amd-amdhsa",
+            "wasm32-unknown-unknown",
+            "powerpc64-ibm-aix",
+            "riscv64be-unknown-linux-gnu",
+            "powerpc64-apple-darwin",
+            "x86_64",
+            "-linux-",
+        ] {
+            assert_eq!(data_layout(triple), None, "{triple}");
+        }
+    }
+}

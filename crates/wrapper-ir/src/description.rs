@@ -513,3 +513,145 @@ impl Module {
         layout
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Image, Wrapper};
+
+    /// Offsets and size of a structure, as clang 22 lays it out (`-fdump-record-layouts`).
+    fn layout(kind: Kind, abi: Abi, triple: &str, name: &str) -> (Vec<u64>, u64) {
+        let mut image = Image::from_bytes(b"x");
+        if abi == Abi::Aomp {
+            image = image.target_id("gfx906");
+        }
+        let wrapper = Wrapper::new(kind, abi, Target::new(triple).unwrap()).image(image);
+        let module = wrapper.module().unwrap();
+        let fields = &module.structure(name).unwrap().fields;
+        let layout = module.struct_layout(fields);
+        (layout.offsets, layout.size)
+    }
+
+    #[test]
+    fn entries() {
+        let entry =
+            |triple| layout(Kind::OpenMp, Abi::Current, triple, "struct.__tgt_offload_entry");
+        let narrow = vec![0, 8, 10, 12, 16, 20, 24, 32, 40];
+        assert_eq!(entry("x86_64-unknown-linux-gnu"), (vec![0, 8, 10, 12, 16, 24, 32, 40, 48], 56));
+        assert_eq!(entry("i386-unknown-linux-gnu"), (narrow.clone(), 44));
+        assert_eq!(entry("i686-pc-windows-msvc"), (narrow.clone(), 48));
+        assert_eq!(entry("armv7-unknown-linux-gnueabihf"), (narrow, 48));
+    }
+
+    #[test]
+    fn entries_of_old() {
+        let entry = |triple| layout(Kind::OpenMp, Abi::Legacy, triple, "__tgt_offload_entry");
+        assert_eq!(entry("x86_64-unknown-linux-gnu"), (vec![0, 8, 16, 24, 28], 32));
+        assert_eq!(entry("i386-unknown-linux-gnu"), (vec![0, 4, 8, 12, 16], 20));
+    }
+
+    #[test]
+    fn tables() {
+        let wide = |kind, name| layout(kind, Abi::Current, "aarch64-unknown-linux-gnu", name);
+        let narrow = |kind, name| layout(kind, Abi::Current, "powerpc-unknown-linux-gnu", name);
+        assert_eq!(wide(Kind::OpenMp, "__tgt_device_image"), (vec![0, 8, 16, 24], 32));
+        assert_eq!(narrow(Kind::OpenMp, "__tgt_device_image"), (vec![0, 4, 8, 12], 16));
+        assert_eq!(wide(Kind::OpenMp, "__tgt_bin_desc"), (vec![0, 8, 16, 24], 32));
+        assert_eq!(narrow(Kind::OpenMp, "__tgt_bin_desc"), (vec![0, 4, 8, 12], 16));
+        assert_eq!(wide(Kind::Hip, "fatbin_wrapper"), (vec![0, 4, 8, 16], 24));
+        assert_eq!(narrow(Kind::Hip, "fatbin_wrapper"), (vec![0, 4, 8, 12], 16));
+        let info = |triple| layout(Kind::OpenMp, Abi::Aomp, triple, "__tgt_image_info");
+        assert_eq!(info("x86_64-unknown-linux-gnu"), (vec![0, 4, 8, 16, 24], 32));
+        assert_eq!(info("i386-unknown-linux-gnu"), (vec![0, 4, 8, 12, 16], 20));
+    }
+
+    /// What every emitter counts on.
+    #[test]
+    fn sound() {
+        let triples = ["x86_64-unknown-linux-gnu", "i686-pc-windows-msvc", "aarch64-apple-darwin"];
+        for kind in Kind::ALL {
+            for abi in Abi::ALL {
+                for triple in triples {
+                    let target = Target::new(triple).unwrap();
+                    let wrapper =
+                        Wrapper::new(kind, abi, target).image(Image::from_bytes(b"an image"));
+                    if let Ok(module) = wrapper.module() {
+                        check(&module);
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(module: &Module) {
+        let functions = module.functions.iter().map(|function| &function.name);
+        let mut names: Vec<_> = module.globals.iter().map(|global| &global.name).collect();
+        names.extend(functions);
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for global in &module.globals {
+            if let Some(init) = &global.init {
+                assert_eq!(init.ty(), global.ty, "{}", global.name);
+                check_constant(module, init);
+            }
+        }
+        for function in &module.functions {
+            check_function(module, function);
+        }
+        let called = |name: &Name| module.function(name).is_some_and(|f| !f.is_declaration());
+        assert!(module.constructors.iter().all(|startup| called(&startup.function)));
+        assert!(module.destructors.iter().all(|startup| called(&startup.function)));
+    }
+
+    fn check_constant(module: &Module, constant: &Constant) {
+        match constant {
+            Constant::Symbol(name) => {
+                assert!(module.global(name).is_some() || module.function(name).is_some());
+            }
+            Constant::Inside { global, offset, .. } => {
+                let size = module.size_of(&module.global(global).unwrap().ty);
+                assert!((1..=size).contains(offset));
+            }
+            Constant::Array(elements) => {
+                assert!(!elements.is_empty());
+                elements.iter().for_each(|element| {
+                    assert_eq!(element.ty(), elements[0].ty());
+                    check_constant(module, element);
+                });
+            }
+            Constant::Aggregate(ty, fields) => {
+                let types: Vec<Type> = fields.iter().map(Constant::ty).collect();
+                assert_eq!(types, module.fields(ty));
+                fields.iter().for_each(|field| check_constant(module, field));
+            }
+            _ => {}
+        }
+    }
+
+    fn check_function(module: &Module, function: &Function) {
+        let mut next = function.parameters;
+        for block in &function.blocks {
+            assert!(!block.name.is_empty());
+            assert!(function.locals.iter().all(|local| local.name != block.name));
+            let (last, others) = block.instructions.split_last().unwrap();
+            assert!(last.operation.is_terminator());
+            assert!(others.iter().all(|other| !other.operation.is_terminator()));
+            for instruction in &block.instructions {
+                if let Some(result) = instruction.result {
+                    assert_eq!(result, next, "{}", function.name);
+                    next += 1;
+                }
+                if let Operation::Call { function: callee, arguments } = &instruction.operation {
+                    let callee = module.function(callee).unwrap();
+                    let types: Vec<Type> =
+                        arguments.iter().map(|argument| function.type_of(argument)).collect();
+                    assert!(callee.parameter_types().eq(&types), "{}", callee.name);
+                    assert_eq!(instruction.result.is_none(), callee.result == Type::Void);
+                }
+            }
+        }
+        assert_eq!(next, function.locals.len());
+    }
+}

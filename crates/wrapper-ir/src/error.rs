@@ -194,11 +194,13 @@ pub enum Error {
         target_id: Box<str>,
     },
 
-    /// An alignment is not a power of two from 1 to 2³².
-    #[error("device image alignment {align} is not a power of two from 1 to 2^32")]
+    /// An alignment is not a power of two, or more than the object format has.
+    #[error("device image alignment {align} is not a power of two from 1 to {limit}")]
     BadAlign {
-        /// The alignment.
+        /// The alignment in bytes.
         align: u64,
+        /// The largest one of the object format.
+        limit: u64,
     },
 
     /// The suffix of a private entries section is no part of a C identifier.

@@ -80,7 +80,13 @@ impl<W: Write> Write for Escape<W> {
             self.drain()?;
         }
         for byte in chunk {
-            self.buffer.extend_from_slice(code(*byte));
+            // All three bytes at once, then back to those that count: faster than a copy whose
+            // length is not known.
+            if let Some((len, code)) = CODES.get(usize::from(*byte)) {
+                let end = self.buffer.len() + len;
+                self.buffer.extend_from_slice(code);
+                self.buffer.truncate(end);
+            }
         }
         Ok(chunk.len())
     }
@@ -105,7 +111,7 @@ mod tests {
     #[test]
     fn streams_any_amount() {
         for size in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK + 7] {
-            let bytes: Vec<u8> = (0..size).map(|i| (i * 7 % 256) as u8).collect();
+            let bytes: Vec<u8> = (0..size).map(|i| i.to_le_bytes()[0].wrapping_mul(7)).collect();
             let mut output = Vec::new();
             let mut escape = Escape::new(&mut output);
             io::copy(&mut &bytes[..], &mut escape).unwrap();

@@ -112,3 +112,164 @@ fn is_of_kind(found: OffloadKind, kind: Kind) -> bool {
         Kind::Sycl => found == OffloadKind::SYCL,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use offload_binary::{FormatVersion, ImageEntry, Layout};
+
+    use super::*;
+    use crate::description::{Constant, Module};
+    use crate::{Abi, Target, Wrapper};
+
+    fn package(version: FormatVersion, kind: OffloadKind, images: &[&[u8]]) -> Vec<u8> {
+        let entry = |image: &&[u8]| ImageEntry::new(to_u64(image.len())).offload_kind(kind);
+        let entries: Vec<_> = images.iter().map(entry).collect();
+        Layout::new(version, &entries).unwrap().to_vec(images).unwrap()
+    }
+
+    fn wrap(kind: Kind, image: Image<'_>) -> Result<Module, Error> {
+        let target = Target::new("x86_64-unknown-linux-gnu")?;
+        Wrapper::new(kind, Abi::Current, target).image(image).module()
+    }
+
+    /// The offsets at which the device images of a module start and end.
+    fn device_images(module: &Module) -> Vec<(u64, u64)> {
+        let offset = |constant: &Constant| match constant {
+            Constant::Inside { offset, .. } => *offset,
+            Constant::Symbol(_) => 0,
+            other => panic!("{other:?}"),
+        };
+        let table = module.global(".omp_offloading.device_images").unwrap();
+        let Some(Constant::Array(images)) = &table.init else { panic!("no table") };
+        images
+            .iter()
+            .map(|image| match image {
+                Constant::Aggregate(_, fields) => (offset(&fields[0]), offset(&fields[1])),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn package_of_one() {
+        let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
+        let module = wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap();
+        // Header, entry, strings of nothing: the image starts at 80.
+        assert_eq!(device_images(&module), [(80, 85)]);
+        assert_eq!(module.blobs[0].size, to_u64(package.len()));
+    }
+
+    #[test]
+    fn package_of_several() {
+        let package =
+            package(FormatVersion::V2, OffloadKind::OPENMP, &[b"first image", b"second", b""]);
+        let module = wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap();
+        let start = 32 + 3 * 40 + 8;
+        assert_eq!(
+            device_images(&module),
+            [(start, start + 11), (start + 11, start + 17), (start + 17, start + 17)]
+        );
+        assert_eq!(module.blobs.len(), 1);
+    }
+
+    #[test]
+    fn package_with_a_fatbinary() {
+        for kind in [OffloadKind::HIP, OffloadKind::HIP_LEGACY, OffloadKind::NONE] {
+            let package = package(FormatVersion::V1, kind, &[b"image"]);
+            let module = wrap(Kind::Hip, Image::from_bytes(&package)).unwrap();
+            assert_eq!((module.blobs[0].offset, module.blobs[0].size), (80, 5));
+            let text = module.ir_to_string(&[&package]).unwrap();
+            assert!(text.contains("constant [5 x i8] c\"image\""));
+        }
+        let two = package(FormatVersion::V2, OffloadKind::CUDA, &[b"image", b"image"]);
+        let kind = Kind::Cuda;
+        assert_eq!(
+            wrap(kind, Image::from_bytes(&two)).unwrap_err(),
+            Error::SingleImage { kind, found: 2 }
+        );
+    }
+
+    #[test]
+    fn package_kept() {
+        let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
+        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target)
+            .image(Image::new(4, &offload_binary::MAGIC))
+            .keep_packages(true);
+        assert_eq!(device_images(&wrapper.module().unwrap()), [(0, 4)]);
+    }
+
+    #[test]
+    fn package_of_another_kind() {
+        let package = package(FormatVersion::V1, OffloadKind::HIP, &[b"image"]);
+        assert_eq!(
+            wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
+            Error::PackageKind { image: 0, entry: 0, kind: Kind::OpenMp, found: OffloadKind::HIP }
+        );
+    }
+
+    #[test]
+    fn package_with_something_behind() {
+        let one = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
+        let two = [one.clone(), one].concat();
+        assert_eq!(
+            wrap(Kind::OpenMp, Image::from_bytes(&two)).unwrap_err(),
+            Error::AfterPackage { image: 0, package: 88, size: 176 }
+        );
+    }
+
+    #[test]
+    fn package_without_images() {
+        let package = package(FormatVersion::V2, OffloadKind::OPENMP, &[]);
+        assert_eq!(
+            wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
+            Error::EmptyPackage { image: 0 }
+        );
+    }
+
+    #[test]
+    fn damaged_package() {
+        let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
+        assert!(matches!(
+            wrap(Kind::OpenMp, Image::from_bytes(&package[..60])).unwrap_err(),
+            Error::Package { image: 0, error: offload_binary::Error::SizeBeyondEnd { .. } }
+        ));
+    }
+
+    #[test]
+    fn head_without_the_tables() {
+        let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
+        let size = to_u64(package.len());
+        let mut head = 4;
+        for _ in 0..4 {
+            match wrap(Kind::OpenMp, Image::new(size, &package[..head])) {
+                Ok(module) => {
+                    assert_eq!(device_images(&module), [(80, 85)]);
+                    assert!(head <= 80);
+                    return;
+                }
+                Err(Error::HeadTooShort { image: 0, needed }) => {
+                    head = usize::try_from(needed).unwrap();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("the head is never long enough");
+    }
+
+    #[test]
+    fn any_damage_is_survived() {
+        let package = package(FormatVersion::V2, OffloadKind::OPENMP, &[b"first", b"second"]);
+        for len in 0..package.len() {
+            let _ = wrap(Kind::OpenMp, Image::from_bytes(&package[..len]));
+        }
+        for at in 0..package.len() {
+            let mut damaged = package.clone();
+            damaged[at] ^= 0xff;
+            if let Ok(module) = wrap(Kind::OpenMp, Image::from_bytes(&damaged)) {
+                for (start, end) in device_images(&module) {
+                    assert!(start <= end && end <= to_u64(package.len()));
+                }
+            }
+        }
+    }
+}

@@ -277,3 +277,71 @@ impl<'a, R: Read, I: Iterator<Item = R>> Inputs<'a, I> {
 pub(crate) fn invalid(error: Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout() -> Layout {
+        let mut layout = Layout::new(&[3, 4, 2]);
+        layout.push_bytes(b"<").unwrap();
+        layout.push_image(&Blob { input: 0, offset: 0, size: 3 }).unwrap();
+        layout.push_zeros(2).unwrap();
+        layout.push_image(&Blob { input: 2, offset: 1, size: 1 }).unwrap();
+        layout.push_bytes(b"-").unwrap();
+        layout.push_zeros(0).unwrap();
+        layout.push_bytes(b">").unwrap();
+        layout
+    }
+
+    const IMAGES: [&[u8]; 3] = [b"abc", b"defg", b"hi"];
+
+    #[test]
+    fn places() {
+        let layout = layout();
+        assert_eq!(layout.total_size(), 9);
+        assert_eq!(layout.image_offset(0), Some(1));
+        assert_eq!(layout.image_offset(1), None);
+        assert_eq!(layout.image_offset(2), Some(6));
+        assert_eq!(layout.to_vec(&IMAGES).unwrap(), b"<abc\0\0i->");
+        let mut written = Vec::new();
+        layout.write_to(&mut written, IMAGES).unwrap();
+        assert_eq!(written, b"<abc\0\0i->");
+    }
+
+    fn written(images: &[&[u8]]) -> Error {
+        let error = layout().write_to(io::sink(), images.iter().copied()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        let error = error.into_inner().unwrap().downcast::<Error>().unwrap();
+        assert_eq!(layout().to_vec(images).unwrap_err(), *error);
+        *error
+    }
+
+    #[test]
+    fn images_that_do_not_fit() {
+        assert_eq!(written(&IMAGES[..2]), Error::InputCount { expected: 3, found: 2 });
+        let four = [&IMAGES[..], &[b""]].concat();
+        assert_eq!(written(&four), Error::InputCount { expected: 3, found: 4 });
+        for (image, bytes, expected, found) in [
+            (0, &b"ab"[..], 3, 2),
+            (0, b"abcd", 3, 4),
+            (1, b"def", 4, 3),
+            (1, b"defgh", 4, 5),
+            (2, b"", 2, 0),
+            (2, b"h", 2, 1),
+            (2, b"hij", 2, 3),
+        ] {
+            let mut images = IMAGES;
+            images[image] = bytes;
+            assert_eq!(written(&images), Error::InputSize { image, expected, found });
+        }
+    }
+
+    #[test]
+    fn too_large() {
+        let mut layout = Layout::new(&[]);
+        layout.push_zeros(u64::MAX).unwrap();
+        assert_eq!(layout.push_bytes(b"x"), Err(Error::OutputTooLarge));
+        assert_eq!(layout.to_vec(&[]), Err(Error::OutOfMemory { size: u64::MAX }));
+    }
+}

@@ -101,7 +101,8 @@ impl<'a> Wrapper<'a> {
         self
     }
 
-    /// Aligns images to so many bytes, a power of two. Otherwise 8, HIP 4096.
+    /// Aligns images to so many bytes, a power of two: up to 2³² in ELF, 8192 in COFF, 32768 in
+    /// Mach-O. Otherwise to 8, for HIP to 4096.
     #[must_use]
     pub fn image_align(mut self, align: u64) -> Self {
         self.options.image_align = Some(align);
@@ -171,10 +172,15 @@ impl<'a> Wrapper<'a> {
         if abi != Abi::Aomp && self.images.iter().any(|image| image.target_id.is_some()) {
             return Err(Error::TargetIdUnsupported { abi });
         }
+        let limit = match format {
+            ObjectFormat::Elf => 1 << 32, // that of LLVM
+            ObjectFormat::Coff => 1 << 13,
+            ObjectFormat::MachO => 1 << 15,
+        };
         if let Some(align) = self.options.image_align
-            && !(align.is_power_of_two() && align <= 1 << 32)
+            && !(align.is_power_of_two() && align <= limit)
         {
-            return Err(Error::BadAlign { align });
+            return Err(Error::BadAlign { align, limit });
         }
         if let Some(suffix) = &self.options.private_entries {
             let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -201,5 +207,144 @@ fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
         Kind::OpenMp => entries_on && format != ObjectFormat::MachO,
         Kind::Cuda | Kind::Hip => entries_on && abi != Abi::Aomp,
         Kind::Sycl => matches!(abi, Abi::Current | Abi::Llvm24) && format != ObjectFormat::MachO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapper(kind: Kind, abi: Abi, triple: &str) -> Wrapper<'static> {
+        Wrapper::new(kind, abi, Target::new(triple).unwrap())
+    }
+
+    const LINUX: &str = "x86_64-unknown-linux-gnu";
+
+    fn openmp(image: Image<'static>) -> Wrapper<'static> {
+        wrapper(Kind::OpenMp, Abi::Current, LINUX).image(image)
+    }
+
+    fn error(wrapper: &Wrapper<'_>) -> Error {
+        wrapper.module().unwrap_err()
+    }
+
+    #[test]
+    fn unsupported() {
+        use ObjectFormat::{Coff, Elf, MachO};
+        for (kind, abi, triple, format) in [
+            (Kind::OpenMp, Abi::Current, "aarch64-apple-darwin", MachO),
+            (Kind::OpenMp, Abi::Aomp, "x86_64-pc-windows-msvc", Coff),
+            (Kind::Cuda, Abi::Aomp, LINUX, Elf),
+            (Kind::Hip, Abi::Llvm19, "x86_64-apple-darwin", MachO),
+            (Kind::Sycl, Abi::Llvm19, LINUX, Elf),
+        ] {
+            let wrapper = wrapper(kind, abi, triple).image(Image::from_bytes(b"x"));
+            assert_eq!(error(&wrapper), Error::Unsupported { abi, kind, format });
+        }
+    }
+
+    #[test]
+    fn no_image() {
+        for kind in Kind::ALL {
+            let wrapper = wrapper(kind, Abi::Current, LINUX);
+            assert_eq!(error(&wrapper), Error::NoImage { kind });
+        }
+    }
+
+    #[test]
+    fn several_images() {
+        for kind in [Kind::Cuda, Kind::Hip, Kind::Sycl] {
+            let image = Image::from_bytes(b"x");
+            let wrapper = wrapper(kind, Abi::Current, LINUX).images([image.clone(), image]);
+            assert_eq!(error(&wrapper), Error::SingleImage { kind, found: 2 });
+        }
+    }
+
+    #[test]
+    fn heads() {
+        let short = openmp(Image::new(100, b"abc"));
+        assert_eq!(error(&short), Error::HeadTooShort { image: 0, needed: 4 });
+        let long = openmp(Image::new(2, b"abc"));
+        assert_eq!(error(&long), Error::HeadTooLong { image: 0, size: 2, head: 3 });
+        assert!(openmp(Image::new(3, b"abc")).module().is_ok());
+    }
+
+    #[test]
+    fn too_large_for_the_address_space() {
+        let target = Target::new("i386-unknown-linux-gnu").unwrap();
+        let image = Image::new(0x8000_0000, b"abcd");
+        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target).image(image);
+        let (size, limit) = (0x8000_0000, 0x7fff_ffff);
+        assert_eq!(error(&wrapper), Error::ImageTooLarge { image: 0, size, limit });
+        assert!(openmp(Image::new(0x8000_0000, b"abcd")).module().is_ok());
+    }
+
+    #[test]
+    fn target_ids() {
+        let image = Image::from_bytes(b"x");
+        let named = image.clone().target_id("gfx90a");
+        assert_eq!(error(&openmp(named.clone())), Error::TargetIdUnsupported { abi: Abi::Current });
+        let aomp = wrapper(Kind::OpenMp, Abi::Aomp, LINUX);
+        assert_eq!(
+            error(&aomp.clone().images([named, image.clone()])),
+            Error::TargetIdCount { images: 2, target_ids: 1 }
+        );
+        for target_id in ["", "gfx90a\0"] {
+            let wrapper = aomp.clone().image(image.clone().target_id(target_id));
+            let target_id = target_id.into();
+            assert_eq!(error(&wrapper), Error::BadTargetId { image: 0, target_id });
+        }
+    }
+
+    #[test]
+    fn alignments() {
+        let image = Image::from_bytes(b"x");
+        for align in [0, 3, 1 << 33] {
+            let wrapper = openmp(image.clone()).image_align(align);
+            assert_eq!(error(&wrapper), Error::BadAlign { align, limit: 1 << 32 });
+        }
+        let coff = wrapper(Kind::Hip, Abi::Current, "x86_64-pc-windows-msvc").image(image);
+        assert!(coff.clone().image_align(8192).module().is_ok());
+        let error = error(&coff.image_align(16384));
+        assert_eq!(error, Error::BadAlign { align: 16384, limit: 8192 });
+    }
+
+    #[test]
+    fn private_entries() {
+        let image = Image::from_bytes(b"x");
+        for suffix in ["", "a.b", "a b", "\u{e4}"] {
+            let wrapper = openmp(image.clone()).private_entries(suffix);
+            assert_eq!(error(&wrapper), Error::BadEntriesSuffix { suffix: suffix.into() });
+        }
+        let coff = wrapper(Kind::Hip, Abi::Current, "x86_64-pc-windows-msvc").image(image.clone());
+        let format = ObjectFormat::Coff;
+        let found = error(&coff.private_entries("a"));
+        assert_eq!(found, Error::PrivateEntriesUnsupported { format });
+
+        let module = openmp(image).private_entries("1f").module().unwrap();
+        let dummy = module.global("__dummy.llvm_offload_entries_1f").unwrap();
+        assert_eq!(dummy.section.as_deref(), Some("llvm_offload_entries_1f"));
+        assert!(module.global("__start_llvm_offload_entries_1f").is_some());
+        assert!(module.global("__stop_llvm_offload_entries_1f").is_some());
+    }
+
+    #[test]
+    fn retained_entries() {
+        let image = Image::from_bytes(b"x");
+        let module = openmp(image.clone()).retain(true).module().unwrap();
+        assert!(module.retain && module.global("llvm.used").is_some());
+        let module = openmp(image.clone()).module().unwrap();
+        assert!(!module.retain && module.global("llvm.compiler.used").is_some());
+        let newer = wrapper(Kind::OpenMp, Abi::Llvm24, LINUX).image(image);
+        assert!(newer.module().unwrap().retain);
+        assert!(!newer.retain(false).module().unwrap().retain);
+    }
+
+    #[test]
+    fn relocatable() {
+        let wrapper = openmp(Image::from_bytes(b"x")).relocatable(true);
+        let module = wrapper.module().unwrap();
+        let section = module.global(".omp_offloading.device_image").unwrap().section.clone();
+        assert_eq!(section.as_deref(), Some(".llvm.offloading.relocatable"));
     }
 }

@@ -29,8 +29,10 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
     let none = Type::array(0, ty.clone());
     let bound = Global {
         name: Name::Borrowed(""),
-        ty: match wrapper.abi {
-            Abi::Aomp | Abi::Legacy => ty.clone(),
+        // Compilers take two variables for different ones, unless they are empty: with the type
+        // OpenMP's had once, the loop of CUDA and HIP would not ask whether there is an entry.
+        ty: match (wrapper.abi, wrapper.kind) {
+            (Abi::Aomp | Abi::Legacy, Kind::OpenMp) => ty.clone(),
             _ => none.clone(),
         },
         linkage: Linkage::External,

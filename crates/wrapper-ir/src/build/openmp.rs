@@ -126,8 +126,9 @@ fn image_infos(module: &mut Module, wrapper: &Wrapper<'_>, count: u32) -> Result
         let arch = numbered("__offload_arch", index);
         let mut bytes = target_id.as_bytes().to_vec();
         bytes.push(0);
+        // With an address that does not matter, the linker would fold equal strings, and the list
+        // would be shorter than that of the images.
         module.globals.push(Global {
-            unnamed_addr: true,
             section: Some(".offload_arch_list".into()),
             align: 1,
             ..constant(arch.clone(), Constant::Bytes(bytes.into()))
