@@ -1,7 +1,7 @@
 //! The description as LLVM IR text.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 use crate::description::{
     Constant, Function, Global, Instruction, Linkage, Module, Operation, Type, Value,
@@ -24,10 +24,12 @@ impl Module {
     /// module. By then a part of the output is written.
     pub fn write_ir<R: Read>(
         &self,
-        mut writer: impl Write,
+        writer: impl Write,
         images: impl IntoIterator<Item = R>,
     ) -> io::Result<()> {
         let mut inputs = Inputs::new(&self.inputs, images);
+        // For the many small pieces of text; what an image is escaped to is larger, and goes past.
+        let mut writer = BufWriter::new(writer);
         let w = &mut writer;
         writeln!(w, "source_filename = \"{}\"", Escaped(self.source_name.as_bytes()))?;
         writeln!(w, "target datalayout = \"{}\"", Escaped(self.target.data_layout().as_bytes()))?;
@@ -62,7 +64,7 @@ impl Module {
             writeln!(w)?;
             write_function(w, self, function)?;
         }
-        Ok(())
+        w.flush()
     }
 
     /// The module as LLVM IR text in memory.

@@ -1,4 +1,129 @@
-//! Registration code for GPU device images, without LLVM.
+//! Registration code for GPU device images: the module that puts images into a host program, and
+//! tells the runtime of OpenMP, CUDA, HIP or SYCL about them when the program is loaded. LLVM's
+//! tools for it are `clang-offload-wrapper` and `llvm-offload-wrapper`; nothing of LLVM is needed
+//! here.
+//!
+//! A [`Wrapper`] makes a [`Module`] of the sizes and first bytes of images: a
+//! [`description`] of variables and functions, LLVM IR as data. Emitters walk over it
+//! and stream the images: [`Module::write_ir`] writes LLVM IR text.
+//!
+//! ```
+//! use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let images: [&[u8]; 2] = [b"code for one device", b"code for another"];
+//! let module = Wrapper::new(Kind::OpenMp, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
+//!     .images(images.map(Image::from_bytes))
+//!     .module()?;
+//!
+//! let mut text = Vec::new();
+//! module.write_ir(&mut text, images)?; // files will do as well
+//! let text = String::from_utf8(text)?;
+//! assert!(text.contains("c\"code for another\", section \".llvm.offloading\", align 8"));
+//! assert!(text.contains("call void @__tgt_register_lib(ptr @.omp_offloading.descriptor)"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Entries
+//!
+//! Compilers put one record for each kernel and variable of a host object into a section, whose
+//! bounds the linker defines. The runtime connects them with the images. Offsets in bytes, with
+//! pointers of 64 bits, with pointers of 32 bits; the structure of LLVM 21 has 56 bytes with the
+//! former, with the latter 48, or 44 where 64-bit integers are aligned to 4:
+//!
+//! ```text
+//! LLVM 21 and later: llvm_offload_entries     up to LLVM 19: omp_offloading_entries,
+//!  64  32                                     cuda_offloading_entries, hip_offloading_entries
+//!   0   0  reserved   u64  0                   64  32
+//!   8   8  version    u16  1                    0   0  address   ptr
+//!  10  10  kind       u16  1 OpenMP, 2 CUDA,    8   4  name      ptr
+//!                          4 HIP, 8 SYCL       16   8  size      size_t  0 for functions
+//!  12  12  flags      u32                      24  12  flags     u32
+//!  16  16  address    ptr                      28  16  data      u32
+//!  24  20  name       ptr
+//!  32  24  size       u64  0 for functions
+//!  40  32  data       u64
+//!  48  40  auxiliary  ptr
+//! ```
+//!
+//! # OpenMP
+//!
+//! ```text
+//! __tgt_bin_desc                              __tgt_device_image, one for each image
+//!  64  32                                      64  32
+//!   0   0  number of images  u32                0   0  start of the image    ptr
+//!   8   4  images            ptr                8   4  end of the image      ptr
+//!  16   8  start of entries  ptr               16   8  start of entries      ptr
+//!  24  12  end of entries    ptr               24  12  end of entries        ptr
+//! ```
+//!
+//! The constructor calls `__tgt_register_lib` with the address of the former, at the end of the
+//! program `__tgt_unregister_lib` is called with it. For AOMP's runtime the constructor calls
+//! `__tgt_register_image_info` before, for each image:
+//!
+//! ```text
+//! __tgt_image_info
+//!  64  32
+//!   0   0  version           u32  1
+//!   4   4  number            u32  counted from 0
+//!   8   8  number of images  u32
+//!  16  12  target ID         ptr  ended by NUL, in the section .offload_arch_list
+//!  24  16  compiler options  ptr  null
+//! ```
+//!
+//! # CUDA and HIP
+//!
+//! ```text
+//! fatbin_wrapper, in the section .nvFatBinSegment or .hipFatBinSegment
+//!  64  32
+//!   0   0  magic      u32  CUDA 0x466243b1, HIP 0x48495046 ("HIPF")
+//!   4   4  version    u32  1
+//!   8   8  fatbinary  ptr  in the section .nv_fatbin or .hip_fatbin
+//!  16  12  reserved   ptr  null
+//! ```
+//!
+//! The constructor hands it to `__cudaRegisterFatBinary` or `__hipRegisterFatBinary`, and then
+//! goes through the entries with the handle it gets. Those of its kind with size 0 are kernels,
+//! others are told by the low three bits of the flags:
+//!
+//! | flags | entry | function after `__cuda` or `__hip` | arguments after the handle |
+//! |---|---|---|---|
+//! | | kernel | `RegisterFunction` | address, name, name, -1, five times null |
+//! | 0 | variable | `RegisterVar` | address, name, name, external, size, constant, 0 |
+//! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`ManagedCall`] |
+//! | 2 | surface | `RegisterSurface` (HIP, LLVM 18) | address, name, name, data, external |
+//! | 3 | texture | `RegisterTexture` (HIP, LLVM 18) | address, name, name, data, normalized, external |
+//!
+//! External is bit 3 of the flags, constant bit 4, normalized bit 5; before LLVM 18 there are no
+//! such bits.
+//!
+//! # SYCL
+//!
+//! The constructor calls `__sycl_register_lib` with address and size of the image, which is a
+//! package; at the end of the program `__sycl_unregister_lib` is called with them.
+//!
+//! # Generations
+//!
+//! | | [`Aomp`](Abi::Aomp) | [`Legacy`](Abi::Legacy) | [`Llvm18`](Abi::Llvm18) | [`Llvm19`](Abi::Llvm19) | [`Current`](Abi::Current) | [`Llvm24`](Abi::Llvm24) |
+//! |---|---|---|---|---|---|---|
+//! | host objects of | AOMP | LLVM 13 to 17 | 18 | 19 | 21 to 23 | 24 |
+//! | entries in | `omp_offloading_entries` | `omp_`, `cuda_`, `hip_` | the same | the same | `llvm_offload_entries` | the same |
+//! | constructor priority | 1 | 1 | 1 | 101 | 101 (SYCL 1) | 101 |
+//! | OpenMP unregisters by | destructor | destructor | destructor | `atexit` | `atexit` | `atexit` |
+//! | SYCL unregisters by | | | | | destructor | `atexit` |
+//! | OpenMP images in | `.rodata` | `.rodata` | `.llvm.offloading` | the same | the same | the same |
+//! | keeps the entries section | | | | | with [`retain`](Wrapper::retain) | always |
+//! | object formats | ELF | ELF | ELF, COFF | ELF, COFF | ELF, COFF, Mach-O | ELF, COFF, Mach-O |
+//!
+//! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only.
+//!
+//! # Packages
+//!
+//! An OpenMP image that is a package of [`offload_binary`] is put in as it is, and what is
+//! registered are the images in it, after everything the package says is checked. Of a package
+//! with one CUDA or HIP image that image is put in. SYCL packages are checked only. Images of
+//! another kind are refused.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

@@ -11,6 +11,8 @@
 //! The image is `IMAGE` below. `golden/openmp.ll`, for instance, is that output with the line
 //! `target datalayout` put in and the comment on the first line taken out.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+
 use std::path::Path;
 
 use wrapper_ir::{Abi, Image, ImageInfo, Kind, Target, Wrapper};
