@@ -365,7 +365,7 @@ fn cost_of_failure(error: &ccob::Error, uncompressed_size: u64, stored: u64) -> 
     }
 }
 
-fn bundle_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
+pub(crate) fn bundle_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
     read_prefix(source, window, |prefix, available| {
         Bundle::parse_prefix(prefix, available).err().and_then(|e| e.needed())
     })

@@ -72,6 +72,11 @@
 //! `clang-offload-bundler --type=o` does for ELF (linked files, too) and COFF; and to Mach-O objects and WebAssembly
 //! modules. [`remove_bundle_sections`] gives the host object back.
 //!
+//! # Compressing
+//!
+//! [`compress_bundles`] and [`decompress_bundles`] rewrite a file of bundles, or a section of them, with each bundle
+//! compressed or decompressed and at a multiple of 4096 where it was at one.
+//!
 //! # Bounds
 //!
 //! Of every file, memory and time grow no faster than its size, with constants that are small for honest files:
@@ -96,6 +101,7 @@ mod host;
 mod image_format;
 mod model;
 mod nv_fatbin;
+mod rewrite;
 mod source;
 mod walker;
 mod wasm;
@@ -112,5 +118,9 @@ pub use model::{
     Segment, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
+pub use rewrite::{
+    Change, CompressOptions, RewriteError, Rewritten, RewrittenBundle, compress_bundles,
+    decompress_bundles,
+};
 pub use source::ReadSeek;
 pub use walker::{Options, Summary, walk};
