@@ -26,8 +26,8 @@ pub struct WriteOptions {
     /// about libzstd's first, and takes it whatever is asked for; [`Method::codec`] tells which
     /// codec is at work.
     pub level: Option<i32>,
-    /// Worker threads for libzstd, at least one; 1 by default. Others do not use it. It has no
-    /// influence on the bytes written.
+    /// Worker threads for libzstd, at least one; 1 by default. It uses them from level 10 on, where
+    /// they pay; the other codecs never do. It has no influence on the bytes written.
     pub threads: u32,
 }
 

@@ -236,13 +236,15 @@ fn threads_do_not_change_the_bytes() {
     let data: Vec<u8> =
         (0..300_000_u32).flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes()).collect();
     for method in writable() {
-        let options = WriteOptions::default().with_method(method).with_level(1);
-        let one = compress(&data, &options).unwrap();
-        for threads in [0, 2, 3] {
-            let container = compress(&data, &options.clone().with_threads(threads));
-            assert!(container == Ok(one.clone()));
+        for level in [1, 10] {
+            let options = WriteOptions::default().with_method(method).with_level(level);
+            let one = compress(&data, &options).unwrap();
+            for threads in [0, 2, 3] {
+                let container = compress(&data, &options.clone().with_threads(threads));
+                assert!(container == Ok(one.clone()));
+            }
+            assert!(decompress(&one, &Limits::default()).unwrap().data == data);
         }
-        assert!(decompress(&one, &Limits::default()).unwrap().data == data);
     }
 }
 

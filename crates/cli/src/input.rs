@@ -95,7 +95,7 @@ pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
     argument.to_string_lossy().into_owned().into_bytes()
 }
 
-/// The options that bound a walk, shared by the commands.
+/// The options that bound what is decompressed, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Limits {
     /// Most bytes of decompressed data held at one time (suffixes K, M, G)
@@ -108,6 +108,11 @@ impl Limits {
         let mut options = fat_object::Options::default();
         options.max_decompressed = self.max_decompressed;
         options
+    }
+
+    /// The same bound for a single compressed bundle.
+    pub(crate) fn ccob(&self) -> ccob::Limits {
+        ccob::Limits::default().with_max_uncompressed(self.max_decompressed)
     }
 }
 

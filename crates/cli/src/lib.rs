@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 pub mod bundler;
+mod compress;
+mod decompress;
 mod extract;
 mod input;
 mod llvm_cl;
@@ -14,6 +16,7 @@ mod pack;
 pub mod packager;
 mod payload;
 mod report;
+mod rewrite;
 mod select;
 mod style;
 mod table;

@@ -110,8 +110,17 @@ impl<'r> Source<'r> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        bytes.resize(len, 0);
-        self.read_exact_at(range.start, &mut bytes)?;
+        if len < BLOCK {
+            bytes.resize(len, 0);
+            self.read_exact_at(range.start, &mut bytes)?;
+            return Ok(bytes);
+        }
+        // Much at once goes into memory that nobody filled with zeros first.
+        self.reader.seek(SeekFrom::Start(range.start))?;
+        Read::take(&mut *self.reader, len as u64).read_to_end(&mut bytes)?;
+        if bytes.len() < len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         Ok(bytes)
     }
 

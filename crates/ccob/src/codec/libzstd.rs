@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
-use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, max_c_level, min_c_level};
+use zstd::zstd_safe::{
+    CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, max_c_level, min_c_level,
+};
 
 use super::zstd_frame::{Frame, damaged};
 use super::{Input, reserve_total};
@@ -13,10 +15,20 @@ use crate::{Error, Fault, Method, WriteOptions};
 /// libzstd's own default, which Clang takes.
 const DEFAULT_LEVEL: i32 = 3;
 
-/// Input bytes per job. Jobs do not see each other's data, so small ones compress badly: on
-/// bundles of many similar code objects the default costs a quarter, and this nothing. It is the
-/// job size, not the number of workers, that decides about the bytes written.
-const JOB_SIZE: u32 = 64 << 20;
+/// The level from which on workers help. Below, one thread compresses nearly as fast as another
+/// one hashes, and workers, who copy what they read and forget at the start of each job what they
+/// saw, only cost.
+const WORTH_WORKERS: i32 = 10;
+
+/// Input bytes per job of a worker. Jobs do not see each other's data, so small ones compress
+/// badly: on bundles of many similar code objects the default costs a quarter. It is the job size,
+/// not the number of workers, that decides about the bytes written.
+const JOB_SIZE: u32 = 128 << 20;
+
+/// The shortest match that the long-distance matcher looks for, and the level from which on this
+/// is better than the default of 64: what is shorter the ordinary matcher mostly finds as well,
+/// for fewer bits. Bundles become smaller, and are compressed faster.
+const LONG_MATCH: (i32, u32) = (3, 128);
 
 /// libzstd's code for a checksum that does not match, `ZSTD_error_checksum_wrong`.
 const CHECKSUM_WRONG: usize = 22;
@@ -47,29 +59,36 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
     let failed = |_| Error::EncoderFailed { method: Method::ZSTD };
     let level = options.level.unwrap_or(DEFAULT_LEVEL).clamp(min_c_level(), max_c_level());
     let mut context = CCtx::try_create().ok_or(no_context)?;
-    for parameter in [
-        CParameter::CompressionLevel(level),
-        CParameter::EnableLongDistanceMatching(true),
-        CParameter::NbWorkers(options.threads.max(1)),
-        CParameter::JobSize(JOB_SIZE),
-    ] {
-        context.set_parameter(parameter).map_err(failed)?;
+    let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(failed);
+    set(CParameter::CompressionLevel(level))?;
+    set(CParameter::EnableLongDistanceMatching(true))?;
+    let (from, length) = LONG_MATCH;
+    if level >= from {
+        set(CParameter::LdmMinMatch(length))?;
+    }
+    if level >= WORTH_WORKERS {
+        set(CParameter::NbWorkers(options.threads.max(1)))?;
+        set(CParameter::JobSize(JOB_SIZE))?;
     }
     // So that the frame records its size, and decoders can make room at once.
     context.set_pledged_src_size(Some(to_u64(data.len()))).map_err(failed)?;
 
+    // With room for the worst case libzstd works on input and output themselves instead of copies
+    // of its own. Memory that is not written to costs nothing.
+    let mut room = compress_bound(data.len());
     let mut input = InBuffer::around(data);
     loop {
         let len = out.len();
-        let room = (data.len() / 8).clamp(64 << 10, 8 << 20);
-        out.try_reserve(room)
+        out.try_reserve_exact(room)
             .map_err(|_| Error::OutOfMemory { size: to_u64(len.saturating_add(room)) })?;
         let mut output = OutBuffer::around_pos(out, len);
         let left = context
             .compress_stream2(&mut output, &mut input, ZSTD_EndDirective::ZSTD_e_end)
             .map_err(failed)?;
         if left == 0 {
+            out.shrink_to_fit();
             return Ok(());
         }
+        room = left.max(64 << 10);
     }
 }

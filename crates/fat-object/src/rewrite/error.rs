@@ -33,9 +33,7 @@ pub enum RewriteError {
         format: ImageFormat,
     },
     /// Where a bundle is expected, something unknown starts.
-    #[error(
-        "at byte {offset:#x}: a bundle, compressed or not, expected, found bytes {first:02x?}"
-    )]
+    #[error("at byte {offset:#x}: a bundle, compressed or not, expected, found bytes {first:02x?}")]
     Unknown {
         /// Where.
         offset: u64,

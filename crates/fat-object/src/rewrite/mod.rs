@@ -368,8 +368,7 @@ impl Rewriter<'_, '_> {
         // that a file of many bundles is not read over and over.
         let size = header.uncompressed_size();
         let likely = rest.start.saturating_add(size + size / 64 + (64 << 10)).min(rest.end);
-        let stored =
-            self.source.read_range(&(rest.start..likely)).map_err(RewriteError::Read)?;
+        let stored = self.source.read_range(&(rest.start..likely)).map_err(RewriteError::Read)?;
         match ccob::decompress(&stored, limits) {
             Err(ccob::Error::BadStream { fault: Fault::EndsEarly, .. }) if likely < rest.end => {}
             result => return result.map_err(at),
@@ -380,8 +379,7 @@ impl Rewriter<'_, '_> {
 
     /// Checks that the bundle at `start..end`, which becomes text, has no neighbours.
     fn check_alone(&mut self, start: u64, end: u64) -> Result<(), RewriteError> {
-        let next =
-            self.source.skip_zeros(&(end..self.window.end)).map_err(RewriteError::Read)?;
+        let next = self.source.skip_zeros(&(end..self.window.end)).map_err(RewriteError::Read)?;
         match self.report.bundles.is_empty() && next == self.window.end {
             true => Ok(()),
             false => Err(RewriteError::TextNotAlone { offset: start }),

@@ -1,0 +1,142 @@
+//! What `offload compress` writes is read by LLVM 22's `clang-offload-bundler`, and the other way round.
+//!
+//! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{offload, stderr};
+
+const IDS: [&str; 3] = [
+    "host-x86_64-unknown-linux-gnu-",
+    "hipv4-amdgcn-amd-amdhsa--gfx90a",
+    "hipv4-amdgcn-amd-amdhsa--gfx1100",
+];
+
+fn prefix() -> PathBuf {
+    std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into()).into()
+}
+
+fn bundler(args: &[String]) {
+    let path = prefix().join("bin/clang-offload-bundler");
+    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
+    let mut command = Command::new(path);
+    for name in ["OFFLOAD_BUNDLER_COMPRESS", "COMPRESSED_BUNDLE_FORMAT_VERSION"] {
+        command.env_remove(name);
+    }
+    let output = command.args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn ours(args: &[&OsStr]) {
+    let output = offload(args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+}
+
+/// Two files of machine code, much of which is the same.
+fn code(place: &Path, mib: u64) -> [PathBuf; 2] {
+    let library = prefix().join("bin/clang-offload-bundler").canonicalize().unwrap();
+    let library = [prefix().join("lib/libLLVM.so.1"), prefix().join("lib/libLLVM.so")]
+        .into_iter()
+        .find(|path| path.exists())
+        .unwrap_or(library);
+    let mut whole = Vec::new();
+    File::open(library).unwrap().take((4 + mib) << 20).read_to_end(&mut whole).unwrap();
+    let first = whole.get(4 << 20..).unwrap_or(&whole);
+    let paths = [place.join("one.o"), place.join("two.o")];
+    fs::write(&paths[0], first).unwrap();
+    let changed: Vec<u8> = first
+        .iter()
+        .enumerate()
+        .map(|(i, &byte)| if i % 700 == 0 { byte.wrapping_add(1) } else { byte })
+        .collect();
+    fs::write(&paths[1], changed).unwrap();
+    paths
+}
+
+fn bundle(codes: &[PathBuf; 2], to: &Path, more: &[String]) {
+    let mut args = vec![
+        "-type=o".to_owned(),
+        "-bundle-align=4096".to_owned(),
+        format!("-targets={}", IDS.join(",")),
+        "-input=/dev/null".to_owned(),
+        format!("-input={}", codes[0].display()),
+        format!("-input={}", codes[1].display()),
+        format!("-output={}", to.display()),
+    ];
+    args.extend_from_slice(more);
+    bundler(&args);
+}
+
+#[test]
+fn llvm_reads_every_method_version_and_level() {
+    let place = tempfile::tempdir().unwrap();
+    let codes = code(place.path(), 1);
+    let (plain, small) = (place.path().join("plain"), place.path().join("small"));
+    let out = place.path().join("out");
+    bundle(&codes, &plain, &[]);
+    for (method, levels) in
+        [("zstd", &["-7", "1", "3", "9", "12", "99"][..]), ("zlib", &["0", "1", "6", "9", "99"])]
+    {
+        for (level, version) in levels.iter().zip(["3", "2"].iter().cycle()) {
+            ours(&[
+                "compress".as_ref(),
+                plain.as_os_str(),
+                "-o".as_ref(),
+                small.as_os_str(),
+                "--method".as_ref(),
+                method.as_ref(),
+                "--level".as_ref(),
+                level.as_ref(),
+                "--format-version".as_ref(),
+                version.as_ref(),
+            ]);
+            assert_eq!(fs::read(&small).unwrap()[4], version.as_bytes()[0] - b'0');
+            bundler(&[
+                "-type=o".to_owned(),
+                "-unbundle".to_owned(),
+                format!("-targets={}", IDS[2]),
+                format!("-input={}", small.display()),
+                format!("-output={}", out.display()),
+            ]);
+            assert!(fs::read(&out).unwrap() == fs::read(&codes[1]).unwrap(), "{method} {level}");
+        }
+    }
+}
+
+#[test]
+fn what_llvm_compresses_comes_back_and_ours_is_no_larger() {
+    let place = tempfile::tempdir().unwrap();
+    let codes = code(place.path(), 8);
+    let path = |name: &str| place.path().join(name);
+    let (plain, theirs, small, back) = (path("plain"), path("theirs"), path("small"), path("back"));
+    bundle(&codes, &plain, &[]);
+    for level in ["1", "3", "9"] {
+        bundle(&codes, &theirs, &["-compress".to_owned(), format!("-compression-level={level}")]);
+        ours(&["decompress".as_ref(), theirs.as_os_str(), "-o".as_ref(), back.as_os_str()]);
+        assert!(fs::read(&back).unwrap() == fs::read(&plain).unwrap());
+        ours(&[
+            "compress".as_ref(),
+            plain.as_os_str(),
+            "-o".as_ref(),
+            small.as_os_str(),
+            "--level".as_ref(),
+            level.as_ref(),
+        ]);
+        let size = |path| fs::metadata(path).unwrap().len();
+        let (ours, theirs) = (size(&small), size(&theirs));
+        assert!(ours <= theirs, "level {level}: {ours} bytes, LLVM's are {theirs}");
+    }
+}
