@@ -9,7 +9,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use bundle_format::Layout;
-use offload_benches::{Measured, build, child, llvm, measure};
+use offload_benches::{Measured, build, child, heading, llvm, measure};
 
 const RUNS: usize = 15;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let offload = build("offload")?;
     let place = tempfile::tempdir()?;
-    println!("{:<44} {:>12} {:>12}", "median of 15", "time", "peak memory");
+    heading(RUNS);
     measure(RUNS, &[("offload --version", &offload, vec!["--version".into()])], || Ok(()))?;
     for mib in [1, 64, 1024] {
         let bundle = place.path().join(format!("bundle-{mib}-MiB"));

@@ -5,11 +5,10 @@
 //! Each row is the median of alternating runs in one go; compare ratios, not milliseconds.
 
 use std::error::Error;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use offload_benches::{Measured, build, child, llvm, measure};
+use offload_benches::{Measured, build, child, concatenate, heading, llvm, machine_code, measure};
 
 const RUNS: usize = 7;
 const IMAGES: u64 = 8;
@@ -35,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(())
     };
 
-    println!("{:<44} {:>12} {:>12}", format!("median of {RUNS}"), "time", "peak memory");
+    heading(RUNS);
     println!("\npacking {IMAGES} images of machine code, 1 GiB together");
     let whole = path("whole");
     concatenate(&images, &whole)?;
@@ -73,41 +72,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     measure(RUNS, &commands, prepare)
 }
 
-/// Files of machine code: the libraries of this system, over and over.
 fn make_images(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let mut libraries: Vec<PathBuf> = Vec::new();
-    for directory in ["/usr/lib/llvm-22/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"]
-    {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        libraries.extend(
-            entries
-                .map(|entry| entry.path())
-                .filter(|path| path.is_file() && path.to_string_lossy().contains(".so")),
-        );
-    }
-    libraries.sort();
-    if libraries.is_empty() {
-        return Err("no libraries to take machine code from".into());
-    }
-    let mut libraries = libraries.iter().cycle();
     let mut images = Vec::new();
     for n in 0..IMAGES {
         let path = place.join(format!("image-{n}.o"));
-        let mut file = File::create(&path)?;
-        let mut left = SIZE / IMAGES;
-        while left > 0 {
-            let library = libraries.next().ok_or("no libraries")?;
-            left -= io::copy(&mut File::open(library)?.take(left), &mut file)?;
-        }
+        machine_code(&path, SIZE / IMAGES, usize::try_from(n)?)?;
         images.push(path);
     }
     Ok(images)
-}
-
-fn concatenate(files: &[PathBuf], to: &Path) -> io::Result<()> {
-    let mut out = File::create(to)?;
-    for file in files {
-        io::copy(&mut File::open(file)?, &mut out)?;
-    }
-    Ok(())
 }
