@@ -37,25 +37,37 @@ pub(crate) struct Args {
 /// The options that say how to compress, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct How {
-    /// Compression method
-    #[arg(long, value_name = "METHOD", default_value = "zstd", value_parser = ["zstd", "zlib"])]
-    method: String,
+    /// Compression method: zstd, which is the default, or zlib
+    #[arg(long, value_name = "METHOD", value_parser = ["zstd", "zlib"], hide_possible_values = true)]
+    method: Option<String>,
     /// Compression level: for zstd to 22, and negative ones for speed (default 3); for zlib 0 to 10 (default 6).
     /// One beyond is taken for the nearest
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     level: Option<i32>,
-    /// Version of the format: 3, or 2, which LLVM 19 and later read
-    #[arg(long, value_name = "N", default_value = "3", value_parser = ["2", "3"])]
-    format_version: String,
+    /// Version of the format: 3, which is the default, or 2, which LLVM 19 and later read
+    #[arg(long, value_name = "N", value_parser = ["2", "3"], hide_possible_values = true)]
+    format_version: Option<String>,
     /// Threads to compress with (default: one for each core)
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<NonZeroU32>,
 }
 
 impl How {
+    /// Whether any of the options is there.
+    pub(crate) fn is_given(&self) -> bool {
+        let How { method, level, format_version, threads } = self;
+        method.is_some() || level.is_some() || format_version.is_some() || threads.is_some()
+    }
+
     pub(crate) fn options(&self) -> WriteOptions {
-        let method = if self.method == "zlib" { Method::ZLIB } else { Method::ZSTD };
-        let version = if self.format_version == "2" { Version::V2 } else { Version::V3 };
+        let method = match self.method.as_deref() {
+            Some("zlib") => Method::ZLIB,
+            _ => Method::ZSTD,
+        };
+        let version = match self.format_version.as_deref() {
+            Some("2") => Version::V2,
+            _ => Version::V3,
+        };
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self
             .threads

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bundle;
 pub mod bundler;
 mod compress;
 mod decompress;
@@ -15,11 +16,13 @@ mod output;
 mod pack;
 pub mod packager;
 mod payload;
+mod progress;
 mod report;
 mod rewrite;
 mod select;
 mod style;
 mod table;
+mod unbundle;
 mod verify;
 
 /// What a command says when it did not fail outright.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{Outcome, compress, decompress, extract, ls, pack, report, verify};
+use crate::{Outcome, bundle, compress, decompress, extract, ls, pack, report, unbundle, verify};
 
 /// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
 #[derive(Debug, Parser)]
@@ -16,6 +16,7 @@ use crate::{Outcome, compress, decompress, extract, ls, pack, report, verify};
   offload extract libfoo.so --target gfx1100  write the images for one GPU into this directory
   offload verify *.a                          check structure, bounds and hashes
   offload pack -o x.bin kind=hip,...,file=a.o put images into a package for embedding
+  offload bundle -o x.hipfb ID=a.o ID=b.o     put code objects into a bundle; unbundle takes them out
   offload compress --in-place *.hipfb         compress bundles; decompress is the way back
 
 `offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault, 2 wrong usage.")]
@@ -30,6 +31,8 @@ enum Command {
     Extract(extract::Args),
     Verify(verify::Args),
     Pack(pack::Args),
+    Bundle(bundle::Args),
+    Unbundle(unbundle::Args),
     Compress(compress::Args),
     Decompress(decompress::Args),
 }
@@ -41,6 +44,8 @@ pub fn main() -> ExitCode {
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Pack(args) => pack::run(&args),
+        Command::Bundle(args) => bundle::run(&args),
+        Command::Unbundle(args) => unbundle::run(&args),
         Command::Compress(args) => compress::run(&args),
         Command::Decompress(args) => decompress::run(&args),
     };

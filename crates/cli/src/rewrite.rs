@@ -8,6 +8,7 @@ use fat_object::{ReadSeek, RewriteError, Rewritten, RewrittenBundle};
 use serde::Serialize;
 
 use crate::output::Outputs;
+use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style};
 
@@ -59,6 +60,7 @@ pub(crate) fn run(
     for path in &files.files {
         let file = input::display(path);
         let output = files.output.as_deref();
+        let _progress = Progress::start(&file);
         match rewrite_file(path, output, &rewrite) {
             Ok(rewritten) => {
                 if rewritten.changed() == 0 {

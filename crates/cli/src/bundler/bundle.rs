@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use bundle_format::text::Leader;
-use bundle_format::{EntryId, Layout, text};
+use bundle_format::{EntryId, Layout, TextBundle, text};
 use fat_object::{EmbedError, HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
 
 use super::commands;
-use super::job::{BundleJob, Failure, FileType, Notes};
+use super::job::{BundleJob, Failure, FileType, Notes, Place};
 use super::verbose::{self, Measured};
 use crate::output::{Outputs, of_output};
 use crate::payload::Payload;
@@ -94,6 +94,12 @@ fn as_text(
             None => error.to_string(),
         }
     })?;
+    if let Ok(bundle) = TextBundle::parse_with(&bytes, leader) {
+        notes.places.extend(bundle.entries().map(|entry| Place {
+            offset: Some(entry.offset()),
+            size: entry.content().len() as u64,
+        }));
+    }
     write(job, &bytes, outputs, notes)
 }
 
@@ -105,6 +111,12 @@ fn as_binary(
 ) -> Result<(), Failure> {
     let sizes = entries.iter().map(|entry| (entry.id, entry.payload.size()));
     let layout = Layout::new(sizes, job.align).map_err(|error| error.to_string())?;
+    notes.places.extend(
+        entries.iter().enumerate().map(|(index, entry)| Place {
+            offset: layout.offset(index),
+            size: entry.payload.size(),
+        }),
+    );
     if job.compression.is_some() {
         let mut bytes = Vec::new();
         let size = usize::try_from(layout.total_size()).unwrap_or(usize::MAX);
@@ -194,6 +206,8 @@ fn as_sections(
         Err(EmbedError::Unsupported { .. }) => return as_binary(job, entries, outputs, notes),
         Err(error) => return Err(format!("'{}': {error}", host_path.display()).into()),
     };
+    let sizes = entries.iter().map(|entry| entry.payload.size());
+    notes.places.extend(sizes.map(|size| Place { offset: None, size }));
     if job.dry_run {
         let sections = entries.iter().enumerate().map(|(index, entry)| match index == host {
             true => (entry.id, Path::new("<one zero byte>")),

@@ -7,7 +7,7 @@ use super::options::{Files, Options};
 
 /// What is asked for, and makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     List,
     Unbundle,
     Bundle,
@@ -87,7 +87,7 @@ fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result
 }
 
 /// Checks the targets, each for itself and all together.
-pub(super) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>, String> {
+pub(crate) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>, String> {
     let mut ids: Vec<EntryId<'_>> = Vec::new();
     for text in typed {
         if ids.iter().any(|id| id.text().as_bytes() == text) {
@@ -154,7 +154,7 @@ fn target(typed: &[u8]) -> Result<EntryId<'_>, String> {
 }
 
 /// Complaints about target IDs that LLVM's tool takes silently, or drops.
-pub(super) fn doubts(ids: &[EntryId<'_>]) -> Vec<String> {
+pub(crate) fn doubts(ids: &[EntryId<'_>]) -> Vec<String> {
     ids.iter()
         .filter(|id| !id.target_id().is_empty())
         .filter_map(|id| {

@@ -80,6 +80,16 @@ pub(crate) struct Notes {
     pub(crate) debug: Vec<String>,
     /// The commands of `llvm-objcopy` that do the same to an object.
     pub(crate) commands: Vec<String>,
+    /// Where the entries of a new bundle lie.
+    pub(crate) places: Vec<Place>,
+}
+
+/// Where an entry of a new bundle lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// From the start of the bundle, as it is before compression; `None` in an object, where it is a section.
+    pub(crate) offset: Option<u64>,
+    pub(crate) size: u64,
 }
 
 /// Why nothing came of it: one complaint or more, which name the file.

@@ -22,7 +22,7 @@ use crate::output::Outputs;
 use crate::{input, report, style};
 pub(crate) use bundle::bundle;
 use bundle_format::EntryId;
-use checks::Mode;
+pub(crate) use checks::{Mode, doubts, targets};
 use environment::Environment;
 pub(crate) use job::{BundleJob, Failure, FileType, Notes, UnbundleJob};
 use options::{Options, TOOL};
@@ -80,11 +80,11 @@ impl Tool<'_> {
         if mode == Mode::List {
             return self.list();
         }
-        let ids = checks::targets(&options.targets, mode)?;
+        let ids = targets(&options.targets, mode)?;
         let file_type = self.file_type()?;
         match mode {
             Mode::Bundle => {
-                for doubt in checks::doubts(&ids) {
+                for doubt in doubts(&ids) {
                     report::warning_of(self.name, &doubt);
                 }
                 self.bundle(file_type, &ids)

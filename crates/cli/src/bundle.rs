@@ -1,0 +1,243 @@
+//! `offload bundle`: code objects into a bundle.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use bundle_format::EntryId;
+use bundle_format::text::Leader;
+use clap::error::ErrorKind;
+use serde::Serialize;
+
+use crate::bundler::{self, BundleJob, Failure, FileType, Mode, Notes};
+use crate::compress::How;
+use crate::output::Outputs;
+use crate::progress::Progress;
+use crate::table::{Align, Table};
+use crate::{Outcome, input, report, style};
+
+/// Where HIP's runtime wants code objects: at multiples of a page.
+const HIP_ALIGN: u64 = 4096;
+
+/// Put code objects into a bundle, as clang-offload-bundler does
+///
+/// Each entry is a bundle entry ID and the file with the code: kind (host, hip, hipv4, openmp), triple and target ID.
+/// Entries keep their order. IDs are written in their canonical form. All but HIP needs an entry for the host, which
+/// comes first by custom, and may be empty: /dev/null.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload bundle -o kernels.hipfb host-x86_64-unknown-linux-gnu=/dev/null \\
+                                  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+=a.hsaco \\
+                                  hipv4-amdgcn-amd-amdhsa--gfx1100=b.hsaco
+  offload bundle --compress --level 19 -o fat.o ID=host.o ID=a.o
+  offload ls kernels.hipfb
+
+Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; or sections of
+the host's file if that is an object.")]
+pub(crate) struct Args {
+    /// The bundle to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Entries: bundle entry ID and file, in order; - is standard input
+    #[arg(required = true, value_name = "ID=FILE")]
+    entries: Vec<OsString>,
+    /// Type of the files, as clang-offload-bundler names them: i, ii, cui, hipi, d, ll, bc, s, o, gch, ast
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    file_type: Option<FileType>,
+    /// Start code objects at multiples of N bytes (default: 4096 for HIP, else 1)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    align: Option<u64>,
+    /// Compress the bundle
+    #[arg(long)]
+    compress: bool,
+    #[command(flatten)]
+    how: How,
+    /// Print what was written as JSON: one object with the entries, their offsets and sizes
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn parse_type(name: &str) -> Result<FileType, String> {
+    FileType::from_name(name)
+        .filter(|file_type| *file_type != FileType::Archive)
+        .ok_or_else(|| "expected i, ii, cui, hipi, d, ll, bc, s, o, gch or ast".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let to_stdout = args.output.as_os_str() == "-";
+    if args.how.is_given() && !args.compress {
+        usage("--method, --level, --format-version and --threads need --compress");
+    }
+    if to_stdout && args.json {
+        usage("--json and --output=- would both write to standard output");
+    }
+    match bundle(args) {
+        Ok(report) if to_stdout => {
+            debug_assert_eq!(report.entries.len(), args.entries.len());
+            Ok(Outcome::Clean)
+        }
+        Ok(report) => report.print(args.json),
+        Err(Failure(complaints)) => {
+            complaints.iter().for_each(|complaint| report::error(complaint));
+            Ok(Outcome::Faults)
+        }
+    }
+}
+
+/// Ends the process: the command line makes no sense.
+pub(crate) fn usage(fault: &str) -> ! {
+    clap::Error::raw(ErrorKind::ArgumentConflict, format!("{fault}\n")).exit()
+}
+
+fn bundle(args: &Args) -> Result<Report, Failure> {
+    let mut typed = Vec::new();
+    let mut files = Vec::new();
+    for entry in &args.entries {
+        let (id, file) = split(entry)?;
+        typed.push(id);
+        files.push(file);
+    }
+    let ids = bundler::targets(&typed, Mode::Bundle)?;
+    for doubt in bundler::doubts(&ids) {
+        report::warning(&doubt);
+    }
+    let file_type = match args.file_type {
+        Some(file_type) => file_type,
+        None => infer(&files)?,
+    };
+    let is_hip = |id: &EntryId<'_>| matches!(id.kind().as_str(), "hip" | "hipv4");
+    let align = if ids.iter().any(is_hip) { HIP_ALIGN } else { 1 };
+    let job = BundleJob {
+        file_type,
+        entries: ids.iter().map(EntryId::canonical).zip(files).collect(),
+        align: args.align.unwrap_or(align),
+        compression: args.compress.then(|| args.how.options()),
+        output: args.output.clone(),
+        dry_run: false,
+    };
+    let mut outputs = Outputs::default();
+    let mut notes = Notes::default();
+    let progress = Progress::start(&format!("bundling {}", input::display(&args.output)));
+    let done = bundler::bundle(&job, &mut outputs, &mut notes);
+    drop(progress);
+    notes.warnings.iter().for_each(|warning| report::warning(warning));
+    done?;
+    outputs.commit()?;
+    Ok(Report::new(&job, &notes))
+}
+
+/// An argument `ID=FILE`.
+pub(crate) fn split(argument: &OsString) -> Result<(Vec<u8>, PathBuf), String> {
+    let bytes = input::bytes(argument.clone());
+    let mut parts = bytes.splitn(2, |&byte| byte == b'=');
+    match (parts.next(), parts.next()) {
+        (Some(id), Some(file)) if !id.is_empty() && !file.is_empty() => {
+            Ok((id.to_vec(), input::path(file)))
+        }
+        _ => Err(format!("'{}': expected ID=FILE", argument.display())),
+    }
+}
+
+/// The type that the names of the files tell.
+fn infer(files: &[PathBuf]) -> Result<FileType, String> {
+    let mut found: Option<(Option<Leader>, &Path)> = None;
+    for file in files {
+        // These have no name to tell anything by.
+        if file.as_os_str() == "-" || file == Path::new("/dev/null") {
+            continue;
+        }
+        let extension = file.extension().map(|extension| extension.to_string_lossy());
+        let leader = extension.and_then(|extension| Leader::for_type(&extension));
+        match found {
+            Some((before, other)) if before != leader => {
+                return Err(format!(
+                    "'{}' and '{}' are of different types: choose one with --type",
+                    other.display(),
+                    file.display()
+                ));
+            }
+            _ => found = Some((leader, file)),
+        }
+    }
+    Ok(match found {
+        Some((Some(leader), _)) => FileType::Text(leader),
+        _ => FileType::Object,
+    })
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    output: String,
+    /// `binary`, `text` or `object`.
+    form: &'static str,
+    compressed: bool,
+    size: u64,
+    entries: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    id: String,
+    file: String,
+    /// In the bundle before compression; null for the sections of an object.
+    offset: Option<u64>,
+    size: u64,
+}
+
+impl Report {
+    fn new(job: &BundleJob, notes: &Notes) -> Self {
+        let is_object = notes.places.iter().any(|place| place.offset.is_none());
+        let form = match job.file_type {
+            FileType::Text(_) => "text",
+            _ if is_object => "object",
+            _ => "binary",
+        };
+        let rows = job.entries.iter().zip(&notes.places).map(|((id, file), place)| Row {
+            id: id.clone(),
+            file: input::display(file),
+            offset: place.offset,
+            size: place.size,
+        });
+        Report {
+            output: job.output.display().to_string(),
+            form,
+            compressed: job.compression.is_some() && !is_object,
+            size: std::fs::metadata(&job.output).map_or(0, |metadata| metadata.len()),
+            entries: rows.collect(),
+        }
+    }
+
+    fn print(&self, json: bool) -> io::Result<Outcome> {
+        let mut out = anstream::stdout().lock();
+        if json {
+            serde_json::to_writer_pretty(&mut out, self)?;
+            writeln!(out)?;
+            out.flush()?;
+            return Ok(Outcome::Clean);
+        }
+        let mut table = Table::default()
+            .column("ID", Align::Left, style::PLAIN)
+            .column("OFFSET", Align::Right, style::PLAIN)
+            .column("SIZE", Align::Right, style::PLAIN)
+            .column("FILE", Align::Left, style::PLAIN)
+            .optional();
+        for row in &self.entries {
+            let offset = row.offset.map(|offset| offset.to_string()).unwrap_or_default();
+            table.row(&[row.id.clone(), offset, style::size(row.size), row.file.clone()]);
+        }
+        table.print(&mut out, "", style::terminal_width())?;
+        let n = self.entries.len();
+        let entries = if n == 1 { "entry" } else { "entries" };
+        let form = match (self.form, self.compressed) {
+            ("object", _) => "sections of the host object",
+            ("text", false) => "text bundle",
+            ("text", true) => "compressed text bundle",
+            (_, false) => "binary bundle",
+            (_, true) => "compressed bundle",
+        };
+        let (output, size) = (style::printable(&self.output), style::size(self.size));
+        writeln!(out, "{output}  {size}  {n} {entries}, {form}")?;
+        out.flush()?;
+        Ok(Outcome::Clean)
+    }
+}

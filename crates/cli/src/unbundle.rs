@@ -1,0 +1,307 @@
+//! `offload unbundle`: entries of bundles into files.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use bundle_format::{EntryId, Request};
+use fat_object::{
+    Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor, remove_bundle_sections,
+};
+use serde::Serialize;
+use target_id::Target;
+
+use crate::bundle::{split, usage};
+use crate::output::{Outputs, of_output};
+use crate::progress::Progress;
+use crate::table::{Align, Table};
+use crate::{Outcome, input, report, style};
+
+/// Take code objects for given targets out of a bundle, or anything else that holds device code
+///
+/// For each ID the best image is written that may be loaded there: the same ID first, else the one that asks least of
+/// the target. FILE is a bundle, compressed or not, several of them, or any other file that `offload ls` looks into.
+/// Outputs appear together, when every ID has an image.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload unbundle kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx90a=a.hsaco
+  offload unbundle fat.o host-x86_64-unknown-linux-gnu=host.o openmp-amdgcn-amd-amdhsa--gfx90a=a.o
+  offload unbundle libfoo.so hipv4-amdgcn-amd-amdhsa--gfx1100=- | llvm-objdump -d -
+
+Where a file has several images for an ID, as libraries do, the first is written; `offload extract` writes all.")]
+pub(crate) struct Args {
+    /// The file to take images from; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Bundle entry ID, and the file to write the image to; - is standard output
+    #[arg(required = true, value_name = "ID=FILE")]
+    targets: Vec<OsString>,
+    /// Write an empty file where there is no image for an ID
+    #[arg(long)]
+    allow_missing: bool,
+    /// Print what was written as one JSON array
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let mut wanted = Vec::new();
+    for target in &args.targets {
+        match Wanted::parse(target) {
+            Ok(one) => wanted.push(one),
+            Err(fault) => {
+                report::error(&fault);
+                return Ok(Outcome::Faults);
+            }
+        }
+    }
+    let to_stdout = wanted.iter().filter(|one| one.output.as_os_str() == "-").count();
+    if to_stdout > 1 || (to_stdout == 1 && args.json) {
+        usage("standard output can be one output only");
+    }
+    for (n, one) in wanted.iter().enumerate() {
+        if wanted.iter().take(n).any(|before| before.output == one.output) {
+            usage(&format!("'{}' is the output of two IDs", one.output.display()));
+        }
+    }
+
+    let name = input::display(&args.file);
+    let progress = Progress::start(&format!("unbundling {name}"));
+    let done = unbundle(args, &name, wanted);
+    drop(progress);
+    match done {
+        Ok(rows) if to_stdout == 0 => print(&rows, args.json),
+        Ok(_) => Ok(Outcome::Clean),
+        Err(complaints) => {
+            complaints.iter().for_each(|complaint| report::error(complaint));
+            report::error(&format_args!("{name}: nothing was written"));
+            Ok(Outcome::Faults)
+        }
+    }
+}
+
+fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Vec<String>> {
+    let in_file = |error: &io::Error| vec![format!("{name}: {}", report::reason(error))];
+    let mut taker =
+        Taker { path: &args.file, name, wanted, copies: None, images: 0, errors: Vec::new() };
+    let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
+    fat_object::walk(&mut file, &args.limits.options(), &mut taker)
+        .map_err(|error| in_file(&error))?;
+    let Taker { wanted, mut copies, images, mut errors, .. } = taker;
+    if images == 0 && errors.is_empty() {
+        errors.push(format!("{name}: no device images"));
+    }
+    for one in &wanted {
+        let id = one.request.id();
+        match &one.best {
+            None if args.allow_missing => {
+                report::warning(&format_args!(
+                    "{name}: no image for {id}: an empty file is written"
+                ));
+            }
+            None if images > 0 => errors.push(format!("{name}: no image for {id}")),
+            Some(best) if best.equals > 0 => report::warning(&format_args!(
+                "{name}: {} images serve {id} equally well, the first is written",
+                best.equals + 1
+            )),
+            _ => {}
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut outputs = Outputs::default();
+    for one in &wanted {
+        let written = outputs.write_or_print(&one.output, |out| {
+            match (one.best.as_ref().map(|best| &best.place), &mut copies) {
+                (Some(Place::Input(offset, size)), _) => copy(&mut file, *offset, *size, out),
+                (Some(Place::Copy(offset, size)), Some(copies)) => {
+                    copy(copies, *offset, *size, out)
+                }
+                _ => Ok(()),
+            }
+        });
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => in_file(&error),
+            _ => vec![report::reason(&of_output(&one.output, error))],
+        })?;
+    }
+    outputs.commit().map_err(|error| vec![report::reason(&error)])?;
+    Ok(wanted.iter().map(Row::new).collect())
+}
+
+/// Copies a part of a file; to a file, the kernel does it.
+fn copy(file: &mut File, offset: u64, size: u64, out: &mut File) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    let copied = io::copy(&mut file.take(size), out)?;
+    // Only when the file became shorter meanwhile.
+    if copied == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// What one argument asks for, and what was found so far.
+struct Wanted {
+    request: Request,
+    output: PathBuf,
+    best: Option<Best>,
+}
+
+struct Best {
+    /// The ID of the entry, or what stands for it.
+    id: String,
+    target: Target,
+    place: Place,
+    /// Images that would do as well.
+    equals: usize,
+}
+
+/// Where the bytes of an image are after the walk: offset and size.
+#[derive(Clone, Copy)]
+enum Place {
+    Input(u64, u64),
+    Copy(u64, u64),
+}
+
+impl Wanted {
+    fn parse(argument: &OsString) -> Result<Self, String> {
+        let (id, output) = split(argument)?;
+        let id = String::from_utf8_lossy(&id);
+        let id = EntryId::parse(&id).map_err(|error| error.to_string())?;
+        if !id.kind().is_bundler_kind() {
+            return Err(format!("'{id}': unknown offload kind '{}'", id.kind().as_str()));
+        }
+        if !id.target_id().is_empty() {
+            id.target().target_id().map_err(|error| format!("'{id}': {error}"))?;
+        }
+        Ok(Wanted { request: Request::new(&id), output, best: None })
+    }
+}
+
+struct Taker<'a> {
+    path: &'a Path,
+    name: &'a str,
+    wanted: Vec<Wanted>,
+    /// The bytes of images that do not lie in the file as they are.
+    copies: Option<File>,
+    images: usize,
+    errors: Vec<String>,
+}
+
+impl Taker<'_> {
+    /// Sees to it that the bytes of an image can be had after the walk.
+    fn keep(&mut self, image: &mut Image<'_, '_>) -> io::Result<Place> {
+        let is_placeholder = image.format() == ImageFormat::HostPlaceholder;
+        if let (Location::File(offset), false) = (image.location(), is_placeholder) {
+            return Ok(Place::Input(offset, image.size()));
+        }
+        let copies = match &mut self.copies {
+            Some(copies) => copies,
+            none => none.insert(tempfile::tempfile()?),
+        };
+        let offset = copies.stream_position()?;
+        if !is_placeholder {
+            return Ok(Place::Copy(offset, io::copy(&mut image.reader(), copies)?));
+        }
+        let mut object = Vec::new();
+        if let Some(mut reader) = image.enclosing_object() {
+            reader.read_to_end(&mut object)?;
+        }
+        let host = remove_bundle_sections(&object).map_err(io::Error::other)?;
+        copies.write_all(&host)?;
+        Ok(Place::Copy(offset, host.len() as u64))
+    }
+}
+
+impl Visitor for Taker<'_> {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.images += 1;
+        // What is compressed by itself comes out of no container as code.
+        if image.compression().is_some() {
+            return Ok(());
+        }
+        let target = image.target().clone();
+        let mut place = None;
+        for n in 0..self.wanted.len() {
+            let Some(one) = self.wanted.get_mut(n) else { continue };
+            if !one.request.verdict(&target).is_strict() {
+                continue;
+            }
+            if let Some(best) = &mut one.best
+                && one.request.best_match([&best.target, &target]) == Some(0)
+            {
+                // Of equals the first is the match.
+                if one.request.best_match([&target, &best.target]) == Some(0) {
+                    best.equals += 1;
+                }
+                continue;
+            }
+            let kept = match place {
+                Some(place) => place,
+                None => *place.insert(self.keep(image)?),
+            };
+            let id = image.id().map_or_else(|| target.to_string(), str::to_owned);
+            if let Some(one) = self.wanted.get_mut(n) {
+                one.best = Some(Best { id, target: target.clone(), place: kept, equals: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        match finding.severity() {
+            Severity::Warning => report::finding(self.name, finding),
+            Severity::Error => self.errors.push(format!("{}: {finding}", self.name)),
+        }
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(self.path, name)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    /// What was asked for, in the standard form.
+    id: String,
+    /// The ID of the image that was written; null for an empty file.
+    found: Option<String>,
+    output: String,
+    size: u64,
+}
+
+impl Row {
+    fn new(wanted: &Wanted) -> Self {
+        Row {
+            id: wanted.request.id().to_owned(),
+            found: wanted.best.as_ref().map(|best| best.id.clone()),
+            output: wanted.output.display().to_string(),
+            size: match wanted.best.as_ref().map(|best| best.place) {
+                Some(Place::Input(_, size) | Place::Copy(_, size)) => size,
+                None => 0,
+            },
+        }
+    }
+}
+
+fn print(rows: &[Row], json: bool) -> io::Result<Outcome> {
+    let mut out = anstream::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, rows)?;
+        writeln!(out)?;
+    } else {
+        let mut table = Table::default()
+            .column("OUTPUT", Align::Left, style::PLAIN)
+            .column("SIZE", Align::Right, style::PLAIN)
+            .column("IMAGE", Align::Left, style::PLAIN);
+        for row in rows {
+            let found = row.found.as_deref().unwrap_or("missing");
+            table.row(&[row.output.clone(), style::size(row.size), found.to_owned()]);
+        }
+        table.print(&mut out, "", style::terminal_width())?;
+    }
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
