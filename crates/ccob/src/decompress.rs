@@ -51,8 +51,10 @@ pub struct Decompressed {
 ///
 /// Memory is bounded by [`Limits`], and by what the payload can expand to: a header that promises
 /// more than the blocks of its frame can hold is refused before anything is allocated, and zlib
-/// output grows as it arrives. libzstd decodes straight into the result. `ruzstd` keeps the
-/// frame's window besides, which in frames like Clang's is as large as the result.
+/// output grows as it arrives. The Zstandard codecs keep the
+/// frame's window besides, which in frames like Clang's is as large as the result, but with libzstd
+/// at most 128 MiB. With feature `std` libzstd's large results are hashed on a second thread while
+/// they grow.
 ///
 /// # Errors
 ///
@@ -61,9 +63,20 @@ pub struct Decompressed {
 /// [`Error::ImplausibleSize`], [`Error::FrameSizeMismatch`], [`Error::OutputTooShort`],
 /// [`Error::OutputTooLong`], [`Error::HashMismatch`]; [`Error::OutOfMemory`].
 pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
-    let decompressed = decompress_unverified(data, limits)?;
+    #[cfg(feature = "std")]
+    let (decompressed, computed) = {
+        let mut hash = crate::hash::GrowingHash::default();
+        let decompressed = decode(data, limits, &mut |data| hash.grown(data))?;
+        let computed = hash.finish(&decompressed.data);
+        (decompressed, computed)
+    };
+    #[cfg(not(feature = "std"))]
+    let (decompressed, computed) = {
+        let decompressed = decompress_unverified(data, limits)?;
+        let computed = crate::hash(&decompressed.data);
+        (decompressed, computed)
+    };
     let stored = decompressed.header.hash();
-    let computed = crate::hash(&decompressed.data);
     if stored != computed {
         return Err(Error::HashMismatch { stored, computed });
     }
@@ -79,6 +92,16 @@ pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
 ///
 /// Those of [`decompress`], except for [`Error::HashMismatch`].
 pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
+    decode(data, limits, &mut |_| {})
+}
+
+/// Decompresses. `grown` sees what there is of the result, again and again, if the codec works in
+/// steps; whatever it was shown last need not be all.
+fn decode(
+    data: &[u8],
+    limits: &Limits,
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<Decompressed, Error> {
     let available = to_u64(data.len());
     let header = Header::parse(data, available)?;
     let uncompressed_size = header.uncompressed_size();
@@ -98,6 +121,6 @@ pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompresse
         exact: header.total_size().is_some(),
         uncompressed_size,
     };
-    let (data, stream_len) = codec::decode(header.method(), &input)?;
+    let (data, stream_len) = codec::decode(header.method(), &input, grown)?;
     Ok(Decompressed { data, consumed: input.at(stream_len), header })
 }

@@ -256,3 +256,19 @@ fn libzstd_writes_frames_like_those_of_clang() {
     let written = compress(&bytes(PLAIN), &WriteOptions::default()).unwrap();
     assert_eq!(written[32..38], container(V3)[32..38]);
 }
+
+/// Large enough to be decoded in steps and hashed meanwhile.
+#[test]
+fn large_data_is_verified() {
+    let data: Vec<u8> =
+        (0..1_400_000_u32).flat_map(|i| (i / 7).wrapping_mul(i).to_le_bytes()).collect();
+    for method in writable() {
+        let options = WriteOptions::default().with_method(method).with_level(1);
+        let mut container = compress(&data, &options).unwrap();
+        assert!(decompress(&container, &Limits::default()).unwrap().data == data);
+        assert!(decompress_unverified(&container, &Limits::default()).unwrap().data == data);
+        container[24] ^= 1;
+        let error = decompress(&container, &Limits::default()).unwrap_err();
+        assert!(matches!(error, Error::HashMismatch { .. }), "{error}");
+    }
+}

@@ -32,24 +32,61 @@ const LONG_MATCH: (i32, u32) = (3, 128);
 
 /// libzstd's code for a checksum that does not match, `ZSTD_error_checksum_wrong`.
 const CHECKSUM_WRONG: usize = 22;
+/// `ZSTD_error_memory_allocation`.
+const OUT_OF_MEMORY: usize = 64;
 /// `ZSTD_error_dstSize_tooSmall`.
 const OUTPUT_TOO_SMALL: usize = 70;
 
-pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
+/// The least result worth decoding in steps, so that it can be hashed meanwhile.
+const WORTH_STEPS: usize = 4 << 20;
+
+/// The largest window for decoding in steps, which needs memory for it. It is what Clang takes.
+const MAX_WINDOW: u64 = 128 << 20;
+
+/// Compressed bytes for one step.
+const STEP: usize = 64 << 10;
+
+pub(super) fn decode(
+    input: &Input<'_>,
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<(Vec<u8>, usize), Error> {
     let frame = Frame::parse(input)?;
     let stream = input.stream.get(..frame.len).unwrap_or_default();
     let mut context =
         DCtx::try_create().ok_or(Error::OutOfMemory { size: input.uncompressed_size })?;
-
-    // At once into memory of the final size, which the blocks of the frame have vouched for: no
-    // window, no copy.
-    let mut out = Vec::new();
-    reserve_total(&mut out, input.output_len()?)?;
-    context.decompress(&mut out, stream).map_err(|code| match 0_usize.wrapping_sub(code) {
+    let failed = |code: usize| match 0_usize.wrapping_sub(code) {
         OUTPUT_TOO_SMALL => Error::OutputTooLong { expected: input.uncompressed_size },
         CHECKSUM_WRONG => input.bad_stream(Method::ZSTD, frame.blocks_end, Fault::Checksum),
+        OUT_OF_MEMORY => Error::OutOfMemory { size: frame.window },
         _ => damaged(input),
-    })?;
+    };
+
+    // Into memory of the final size, which the blocks of the frame have vouched for.
+    let mut out = Vec::new();
+    let len = input.output_len()?;
+    reserve_total(&mut out, len)?;
+    if len < WORTH_STEPS || frame.window > MAX_WINDOW {
+        // At once: no window, no copy.
+        context.decompress(&mut out, stream).map_err(failed)?;
+    } else {
+        let mut left = 0;
+        for step in stream.chunks(STEP) {
+            let mut step = InBuffer::around(step);
+            while step.pos() < step.src.len() {
+                let (read, written) = (step.pos(), out.len());
+                let mut output = OutBuffer::around_pos(&mut out, written);
+                left = context.decompress_stream(&mut output, &mut step).map_err(failed)?;
+                if (step.pos(), out.len()) == (read, written) {
+                    // No room for what is left.
+                    return Err(Error::OutputTooLong { expected: input.uncompressed_size });
+                }
+            }
+            grown(&out);
+        }
+        if left > 0 && out.len() == len {
+            return Err(Error::OutputTooLong { expected: input.uncompressed_size });
+        }
+    }
     input.check_output(out.len())?;
     Ok((out, frame.len))
 }

@@ -85,15 +85,21 @@ fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Error> {
         .map_err(|_| Error::OutOfMemory { size: to_u64(total) })
 }
 
-/// Decodes one stream; returns the data and the length of the stream.
-pub(crate) fn decode(method: Method, input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
+/// Decodes one stream; returns the data and the length of the stream. A codec that works in steps
+/// shows what there is after each to `grown`.
+#[cfg_attr(not(feature = "zstd"), allow(unused_variables, reason = "only libzstd works in steps"))]
+pub(crate) fn decode(
+    method: Method,
+    input: &Input<'_>,
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<(Vec<u8>, usize), Error> {
     match method.codec() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::decode(input),
         #[cfg(feature = "ruzstd")]
         Some(Codec::Ruzstd) => pure_zstd::decode(input),
         #[cfg(feature = "zstd")]
-        Some(Codec::Libzstd) => libzstd::decode(input),
+        Some(Codec::Libzstd) => libzstd::decode(input, grown),
         _ => Err(no_codec(method)),
     }
 }

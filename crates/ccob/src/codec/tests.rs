@@ -9,7 +9,7 @@ const ZSTD: &[Decoder] = &[
     #[cfg(feature = "ruzstd")]
     pure_zstd::decode,
     #[cfg(feature = "zstd")]
-    libzstd::decode,
+    |input| libzstd::decode(input, &mut |_| {}),
 ];
 const ZLIB: &[Decoder] = &[
     #[cfg(feature = "miniz_oxide")]
@@ -218,6 +218,34 @@ fn zstd_output_too_short_or_long() {
     for expected in [0, 3, 59] {
         bad(ZSTD, TWENTY, expected, &Error::OutputTooLong { expected });
     }
+}
+
+/// Enough for libzstd to decode it in steps.
+#[test]
+fn zstd_large_output() {
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58];
+    let mut data = Vec::new();
+    for byte in 1..=48 {
+        // 128 KiB of a byte, the last block marked.
+        frame.extend([if byte == 48 { 0x03 } else { 0x02 }, 0x00, 0x10, byte]);
+        data.resize(data.len() + (128 << 10), byte);
+    }
+    let size = to_u64(data.len());
+    good(ZSTD, &frame, &data);
+    for expected in [size - 1, size - (128 << 10), 4 << 20] {
+        bad(ZSTD, &frame, expected, &Error::OutputTooLong { expected });
+    }
+    // A block of raw bytes behind them, of which one byte is missing.
+    let raw = [&[0x01, 0x00, 0x10][..], &vec![7; (128 << 10) - 1]].concat();
+    frame[6 + 4 * 47] = 0x02;
+    frame.extend(&raw);
+    let position = to_u64(frame.len());
+    faulty(&frame, size + (128 << 10), position, Fault::EndsEarly);
+    frame.push(8);
+    data.extend(&raw[3..]);
+    data.push(8);
+    good(ZSTD, &frame, &data);
+    bad(ZSTD, &frame, size + 5, &Error::OutputTooLong { expected: size + 5 });
 }
 
 #[test]
