@@ -63,16 +63,36 @@ pub struct Decompressed {
 /// [`Error::ImplausibleSize`], [`Error::FrameSizeMismatch`], [`Error::OutputTooShort`],
 /// [`Error::OutputTooLong`], [`Error::HashMismatch`]; [`Error::OutOfMemory`].
 pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
+    decompress_growing(data, limits, &mut |_| {})
+}
+
+/// Like [`decompress`], and lets `grown` see the data while it grows: each time all that there is by
+/// then, so that it can be written somewhere meanwhile.
+///
+/// What it sees is not verified before this returns. It need not be called at all, nor with all of
+/// the data; only libzstd works in steps, and only when there is much to do.
+///
+/// # Errors
+///
+/// Those of [`decompress`].
+pub fn decompress_growing(
+    data: &[u8],
+    limits: &Limits,
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<Decompressed, Error> {
     #[cfg(feature = "std")]
     let (decompressed, computed) = {
         let mut hash = crate::hash::GrowingHash::default();
-        let decompressed = decode(data, limits, &mut |data| hash.grown(data))?;
+        let decompressed = decode(data, limits, &mut |data| {
+            hash.grown(data);
+            grown(data);
+        })?;
         let computed = hash.finish(&decompressed.data);
         (decompressed, computed)
     };
     #[cfg(not(feature = "std"))]
     let (decompressed, computed) = {
-        let decompressed = decompress_unverified(data, limits)?;
+        let decompressed = decode(data, limits, grown)?;
         let computed = crate::hash(&decompressed.data);
         (decompressed, computed)
     };

@@ -65,7 +65,7 @@ mod method;
 mod wire;
 
 pub use compress::{WriteOptions, compress};
-pub use decompress::{Decompressed, Limits, decompress, decompress_unverified};
+pub use decompress::{Decompressed, Limits, decompress, decompress_growing, decompress_unverified};
 pub use error::{Error, Fault};
 pub use hash::hash;
 pub use header::Header;

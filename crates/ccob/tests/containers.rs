@@ -1,7 +1,7 @@
 //! Whole containers: those of LLVM, and our own.
 
 use ccob::{
-    Error, Header, Limits, Method, Version, WriteOptions, compress, decompress,
+    Error, Header, Limits, Method, Version, WriteOptions, compress, decompress, decompress_growing,
     decompress_unverified, hash,
 };
 
@@ -267,6 +267,12 @@ fn large_data_is_verified() {
         let mut container = compress(&data, &options).unwrap();
         assert!(decompress(&container, &Limits::default()).unwrap().data == data);
         assert!(decompress_unverified(&container, &Limits::default()).unwrap().data == data);
+        let mut seen = 0;
+        let mut grown = |part: &[u8]| {
+            assert!(part.len() >= seen && data.starts_with(part));
+            seen = part.len();
+        };
+        decompress_growing(&container, &Limits::default(), &mut grown).unwrap();
         container[24] ^= 1;
         let error = decompress(&container, &Limits::default()).unwrap_err();
         assert!(matches!(error, Error::HashMismatch { .. }), "{error}");

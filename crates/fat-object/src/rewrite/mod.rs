@@ -220,6 +220,8 @@ struct Step {
     uncompressed_size: u64,
     /// The bytes that replace it; none if it is copied.
     replacement: Option<Vec<u8>>,
+    /// How many of them are written already.
+    written: usize,
 }
 
 struct Rewriter<'a, 's> {
@@ -263,7 +265,8 @@ impl Rewriter<'_, '_> {
         let at = self.report.output_size;
         let size = match &step.replacement {
             Some(bytes) => {
-                self.out.write_all(bytes).map_err(RewriteError::Write)?;
+                let rest = bytes.get(step.written..).unwrap_or_default();
+                self.out.write_all(rest).map_err(RewriteError::Write)?;
                 bytes.len() as u64
             }
             None => self.copy(&step.input)?,
@@ -300,13 +303,19 @@ impl Rewriter<'_, '_> {
     fn plain(&mut self, input: Range<u64>) -> Result<Step, RewriteError> {
         let uncompressed_size = input.end - input.start;
         let Job::Compress(options) = self.job else {
-            return Ok(Step { change: Change::Kept, input, uncompressed_size, replacement: None });
+            return Ok(Step {
+                change: Change::Kept,
+                input,
+                uncompressed_size,
+                replacement: None,
+                written: 0,
+            });
         };
         let bytes = self.source.read_range(&input).map_err(RewriteError::Read)?;
         let compressed = ccob::compress(&bytes, &options.write)
             .map_err(|error| RewriteError::at(input.start, error))?;
         let (change, replacement) = (Change::Compressed, Some(compressed));
-        Ok(Step { change, input, uncompressed_size, replacement })
+        Ok(Step { change, input, uncompressed_size, replacement, written: 0 })
     }
 
     fn compressed(&mut self, rest: &Range<u64>) -> Result<Step, RewriteError> {
@@ -320,25 +329,13 @@ impl Rewriter<'_, '_> {
             input: start..end,
             uncompressed_size,
             replacement,
+            written: 0,
         };
-        let (limits, keep) = match self.job {
-            Job::Compress(options) => (&options.limits, !options.recompress),
-            Job::Decompress(limits) => (*limits, false),
-        };
-        if let Some(size) = header.total_size()
-            && keep
-        {
-            return Ok(step(start + size, Change::Kept, None));
-        }
-        let found = self.decompress(&header, rest, limits)?;
-        let end = start + found.consumed;
-        match self.job {
-            Job::Compress(_) if keep => Ok(step(end, Change::Kept, None)),
-            Job::Compress(options) => {
-                let compressed = ccob::compress(&found.data, &options.write).map_err(at)?;
-                Ok(step(end, Change::Recompressed, Some(compressed)))
-            }
-            Job::Decompress(_) => {
+        let options = match self.job {
+            Job::Compress(options) => options,
+            Job::Decompress(limits) => {
+                let (found, written) = self.decompress_to_output(&header, rest, limits)?;
+                let end = start + found.consumed;
                 let contents = found.data.get(..SNIFF_LEN).unwrap_or(&found.data);
                 match ImageFormat::sniff(contents) {
                     ImageFormat::Bundle => {}
@@ -347,34 +344,41 @@ impl Rewriter<'_, '_> {
                 if is_text_bundle(contents) {
                     self.check_alone(start, end)?;
                 }
-                Ok(step(end, Change::Decompressed, Some(found.data)))
+                let step = step(end, Change::Decompressed, Some(found.data));
+                return Ok(Step { written, ..step });
             }
+        };
+        if let (false, Some(size)) = (options.recompress, header.total_size()) {
+            return Ok(step(start + size, Change::Kept, None));
         }
+        let found = decompress(self.source, &header, rest, &options.limits, &mut |_| {})?;
+        let end = start + found.consumed;
+        if !options.recompress {
+            return Ok(step(end, Change::Kept, None));
+        }
+        let compressed = ccob::compress(&found.data, &options.write).map_err(at)?;
+        Ok(step(end, Change::Recompressed, Some(compressed)))
     }
 
-    fn decompress(
+    /// Decompresses, and writes what there is while the rest is decompressed and hashed. Also returns how much is
+    /// written.
+    fn decompress_to_output(
         &mut self,
         header: &ccob::Header,
         rest: &Range<u64>,
         limits: &Limits,
-    ) -> Result<Decompressed, RewriteError> {
-        let at = |error| RewriteError::at(rest.start, error);
-        if let Some(size) = header.total_size() {
-            let range = rest.start..rest.start + size;
-            let stored = self.source.read_range(&range).map_err(RewriteError::Read)?;
-            return ccob::decompress(&stored, limits).map_err(at);
-        }
-        // Version 1 records no size. What any encoder makes of that many bytes is tried before all that follows, so
-        // that a file of many bundles is not read over and over.
-        let size = header.uncompressed_size();
-        let likely = rest.start.saturating_add(size + size / 64 + (64 << 10)).min(rest.end);
-        let stored = self.source.read_range(&(rest.start..likely)).map_err(RewriteError::Read)?;
-        match ccob::decompress(&stored, limits) {
-            Err(ccob::Error::BadStream { fault: Fault::EndsEarly, .. }) if likely < rest.end => {}
-            result => return result.map_err(at),
-        }
-        let stored = self.source.read_range(rest).map_err(RewriteError::Read)?;
-        ccob::decompress(&stored, limits).map_err(at)
+    ) -> Result<(Decompressed, usize), RewriteError> {
+        let mut written = 0;
+        let mut result = Ok(());
+        let out = &mut *self.out;
+        let found = decompress(self.source, header, rest, limits, &mut |data| {
+            if result.is_ok() {
+                result = out.write_all(data.get(written..).unwrap_or_default());
+                written = written.max(data.len());
+            }
+        })?;
+        result.map_err(RewriteError::Write)?;
+        Ok((found, written))
     }
 
     /// Checks that the bundle at `start..end`, which becomes text, has no neighbours.
@@ -397,4 +401,31 @@ impl Rewriter<'_, '_> {
         }
         Ok(range.end - range.start)
     }
+}
+
+/// Decompresses the compressed bundle that `rest` starts with.
+fn decompress(
+    source: &mut Source<'_>,
+    header: &ccob::Header,
+    rest: &Range<u64>,
+    limits: &Limits,
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<Decompressed, RewriteError> {
+    let at = |error| RewriteError::at(rest.start, error);
+    if let Some(size) = header.total_size() {
+        let range = rest.start..rest.start + size;
+        let stored = source.read_range(&range).map_err(RewriteError::Read)?;
+        return ccob::decompress_growing(&stored, limits, grown).map_err(at);
+    }
+    // Version 1 records no size. What any encoder makes of that many bytes is tried before all that follows, so
+    // that a file of many bundles is not read over and over.
+    let size = header.uncompressed_size();
+    let likely = rest.start.saturating_add(size + size / 64 + (64 << 10)).min(rest.end);
+    let stored = source.read_range(&(rest.start..likely)).map_err(RewriteError::Read)?;
+    match ccob::decompress_growing(&stored, limits, grown) {
+        Err(ccob::Error::BadStream { fault: Fault::EndsEarly, .. }) if likely < rest.end => {}
+        result => return result.map_err(at),
+    }
+    let stored = source.read_range(rest).map_err(RewriteError::Read)?;
+    ccob::decompress_growing(&stored, limits, grown).map_err(at)
 }
