@@ -326,8 +326,8 @@ impl Walker<'_> {
 /// Decompresses the compressed bundle at the start of the window.
 ///
 /// In version 1 only its stream tells where it ends: so much is read, in steps, that it does.
-fn read_and(
-    decompress: impl Fn(&[u8], &ccob::Limits) -> Result<ccob::Decompressed, ccob::Error>,
+pub(crate) fn read_and(
+    mut decompress: impl FnMut(&[u8], &ccob::Limits) -> Result<ccob::Decompressed, ccob::Error>,
     source: &mut Source<'_>,
     window: &Range<u64>,
     total_size: Option<u64>,

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use bundle_format::binary::Bundle;
 use bundle_format::text::{TextBundle, is_text_bundle};
-use ccob::{Decompressed, Fault, Limits, WriteOptions};
+use ccob::{Decompressed, Limits, WriteOptions};
 
-use crate::containers::bundle_prefix;
+use crate::containers::{bundle_prefix, read_and};
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::source::{Origin, ReadSeek, Source};
 
@@ -411,21 +411,9 @@ fn decompress(
     limits: &Limits,
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<Decompressed, RewriteError> {
-    let at = |error| RewriteError::at(rest.start, error);
-    if let Some(size) = header.total_size() {
-        let range = rest.start..rest.start + size;
-        let stored = source.read_range(&range).map_err(RewriteError::Read)?;
-        return ccob::decompress_growing(&stored, limits, grown).map_err(at);
-    }
-    // Version 1 records no size. What any encoder makes of that many bytes is tried before all that follows, so
-    // that a file of many bundles is not read over and over.
-    let size = header.uncompressed_size();
-    let likely = rest.start.saturating_add(size + size / 64 + (64 << 10)).min(rest.end);
-    let stored = source.read_range(&(rest.start..likely)).map_err(RewriteError::Read)?;
-    match ccob::decompress_growing(&stored, limits, grown) {
-        Err(ccob::Error::BadStream { fault: Fault::EndsEarly, .. }) if likely < rest.end => {}
-        result => return result.map_err(at),
-    }
-    let stored = source.read_range(rest).map_err(RewriteError::Read)?;
-    ccob::decompress_growing(&stored, limits, grown).map_err(at)
+    let decompress =
+        |stored: &[u8], limits: &Limits| ccob::decompress_growing(stored, limits, grown);
+    read_and(decompress, source, rest, header.total_size(), limits)
+        .map_err(RewriteError::Read)?
+        .map_err(|error| RewriteError::at(rest.start, error))
 }
