@@ -9,6 +9,7 @@ mod compress;
 mod decompress;
 mod extract;
 mod input;
+mod keep;
 mod llvm_cl;
 mod ls;
 pub mod offload;

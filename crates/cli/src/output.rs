@@ -28,13 +28,19 @@ impl Outputs {
         Ok(())
     }
 
+    /// Whether what is written to the path has its name only on [commit](Self::commit); a device or a pipe gets it at
+    /// once.
+    pub(crate) fn appears_late(path: &Path) -> bool {
+        path.as_os_str() != "-" && fs::metadata(path).map_or(true, |existing| existing.is_file())
+    }
+
     /// Writes one file under a temporary name.
     pub(crate) fn write(&mut self, path: &Path, mut from: impl Read) -> io::Result<u64> {
         self.write_with(path, |file| io::copy(&mut from, file))
     }
 
-    /// Has `fill` write one file under a temporary name, in the directory of `path`. Errors of `fill` come out as
-    /// they are, others name the path.
+    /// Has `fill` write one file under a temporary name, in the directory of `path`. What was written for the path
+    /// before is gone. Errors of `fill` come out as they are, others name the path.
     pub(crate) fn write_with<T>(
         &mut self,
         path: &Path,
@@ -70,6 +76,7 @@ impl Outputs {
             file.as_file().set_permissions(existing.permissions()).map_err(|e| at(path, &e))?;
         }
         let result = fill(file.as_file_mut())?;
+        self.files.retain(|(_, before)| *before != place);
         // Only the name is kept: there can be more files than may be open at one time.
         self.files.push((file.into_temp_path(), place));
         Ok(result)

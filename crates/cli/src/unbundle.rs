@@ -1,19 +1,17 @@
 //! `offload unbundle`: entries of bundles into files.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use bundle_format::{EntryId, Request};
-use fat_object::{
-    Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor, remove_bundle_sections,
-};
+use fat_object::{Finding, Image, ReadSeek, Severity, Visitor};
 use serde::Serialize;
 use target_id::Target;
 
 use crate::bundle::{split, usage};
-use crate::output::{Outputs, of_output};
+use crate::keep::{Keeper, Kept};
+use crate::output::Outputs;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style};
@@ -85,12 +83,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Vec<String>> {
     let in_file = |error: &io::Error| vec![format!("{name}: {}", report::reason(error))];
-    let mut taker =
-        Taker { path: &args.file, name, wanted, copies: None, images: 0, errors: Vec::new() };
+    let mut outputs = Outputs::default();
+    let keeper = Keeper::new(&mut outputs);
+    let mut taker = Taker { path: &args.file, name, wanted, keeper, images: 0, errors: Vec::new() };
     let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
     fat_object::walk(&mut file, &args.limits.options(), &mut taker)
         .map_err(|error| in_file(&error))?;
-    let Taker { wanted, mut copies, images, mut errors, .. } = taker;
+    let Taker { wanted, mut keeper, images, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {
         errors.push(format!("{name}: no device images"));
     }
@@ -113,32 +112,15 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
     if !errors.is_empty() {
         return Err(errors);
     }
-    let mut outputs = Outputs::default();
     for one in &wanted {
-        let written = outputs.write_or_print(&one.output, |out| {
-            match (one.best.as_ref().map(|best| &best.place), &mut copies) {
-                (Some(Place::Input(offset, size)), _) => copy(&mut file, *offset, *size, out),
-                (Some(Place::Copy(offset, size)), Some(copies)) => {
-                    copy(copies, *offset, *size, out)
-                }
-                _ => Ok(()),
-            }
-        });
-        written.map_err(|error| match error.kind() {
+        let kept = one.best.as_ref().map(|best| best.kept);
+        keeper.write(kept, &mut file, &one.output).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => in_file(&error),
-            _ => vec![report::reason(&of_output(&one.output, error))],
+            _ => vec![report::reason(&error)],
         })?;
     }
     outputs.commit().map_err(|error| vec![report::reason(&error)])?;
     Ok(wanted.iter().map(Row::new).collect())
-}
-
-/// Copies a part of a file; to a file, the kernel does it.
-fn copy(file: &mut File, offset: u64, size: u64, out: &mut File) -> io::Result<()> {
-    file.seek(SeekFrom::Start(offset))?;
-    let copied = io::copy(&mut file.take(size), out)?;
-    // Only when the file became shorter meanwhile.
-    if copied == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// What one argument asks for, and what was found so far.
@@ -152,16 +134,9 @@ struct Best {
     /// The ID of the entry, or what stands for it.
     id: String,
     target: Target,
-    place: Place,
+    kept: Kept,
     /// Images that would do as well.
     equals: usize,
-}
-
-/// Where the bytes of an image are after the walk: offset and size.
-#[derive(Clone, Copy)]
-enum Place {
-    Input(u64, u64),
-    Copy(u64, u64),
 }
 
 impl Wanted {
@@ -183,35 +158,9 @@ struct Taker<'a> {
     path: &'a Path,
     name: &'a str,
     wanted: Vec<Wanted>,
-    /// The bytes of images that do not lie in the file as they are.
-    copies: Option<File>,
+    keeper: Keeper<'a>,
     images: usize,
     errors: Vec<String>,
-}
-
-impl Taker<'_> {
-    /// Sees to it that the bytes of an image can be had after the walk.
-    fn keep(&mut self, image: &mut Image<'_, '_>) -> io::Result<Place> {
-        let is_placeholder = image.format() == ImageFormat::HostPlaceholder;
-        if let (Location::File(offset), false) = (image.location(), is_placeholder) {
-            return Ok(Place::Input(offset, image.size()));
-        }
-        let copies = match &mut self.copies {
-            Some(copies) => copies,
-            none => none.insert(tempfile::tempfile()?),
-        };
-        let offset = copies.stream_position()?;
-        if !is_placeholder {
-            return Ok(Place::Copy(offset, io::copy(&mut image.reader(), copies)?));
-        }
-        let mut object = Vec::new();
-        if let Some(mut reader) = image.enclosing_object() {
-            reader.read_to_end(&mut object)?;
-        }
-        let host = remove_bundle_sections(&object).map_err(io::Error::other)?;
-        copies.write_all(&host)?;
-        Ok(Place::Copy(offset, host.len() as u64))
-    }
 }
 
 impl Visitor for Taker<'_> {
@@ -222,9 +171,7 @@ impl Visitor for Taker<'_> {
             return Ok(());
         }
         let target = image.target().clone();
-        let mut place = None;
-        for n in 0..self.wanted.len() {
-            let Some(one) = self.wanted.get_mut(n) else { continue };
+        for one in &mut self.wanted {
             if !one.request.verdict(&target).is_strict() {
                 continue;
             }
@@ -237,14 +184,9 @@ impl Visitor for Taker<'_> {
                 }
                 continue;
             }
-            let kept = match place {
-                Some(place) => place,
-                None => *place.insert(self.keep(image)?),
-            };
+            let kept = self.keeper.keep(image, &one.output)?;
             let id = image.id().map_or_else(|| target.to_string(), str::to_owned);
-            if let Some(one) = self.wanted.get_mut(n) {
-                one.best = Some(Best { id, target: target.clone(), place: kept, equals: 0 });
-            }
+            one.best = Some(Best { id, target: target.clone(), kept, equals: 0 });
         }
         Ok(())
     }
@@ -278,10 +220,7 @@ impl Row {
             id: wanted.request.id().to_owned(),
             found: wanted.best.as_ref().map(|best| best.id.clone()),
             output: wanted.output.display().to_string(),
-            size: match wanted.best.as_ref().map(|best| best.place) {
-                Some(Place::Input(_, size) | Place::Copy(_, size)) => size,
-                None => 0,
-            },
+            size: wanted.best.as_ref().map_or(0, |best| best.kept.size()),
         }
     }
 }

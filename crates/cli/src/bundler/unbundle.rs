@@ -1,19 +1,19 @@
 //! From a bundle to files.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bundle_format::EntryId;
-use fat_object::remove_bundle_sections;
 use target_id::{OffloadKind, Target};
 
 use super::entries::{self, Contents, Entry};
 use super::job::{Failure, FileType, Notes, UnbundleJob};
 use super::{archive, commands};
 use crate::input;
-use crate::output::{Outputs, of_output};
+use crate::keep::{Keeper, Kept};
+use crate::output::Outputs;
 use crate::style::printable;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
@@ -31,12 +31,12 @@ pub(crate) fn unbundle(
     let named = |error: io::Error| crate::payload::at(Path::new(&name), &error);
     let mut file = input::open_sized(&job.input).map_err(named)?;
     let size = file.metadata()?.len();
-    let mut selection = Selection::new(job, size);
+    let mut selection = Selection::new(job, Keeper::new(outputs));
     let read =
         entries::for_each(&job.input, &mut file, job.file_type, &job.limits, notes, &mut |entry| {
             selection.offer(entry)
         });
-    let Selection { mut best, mut copies, debug, .. } = selection;
+    let Selection { mut best, mut keeper, debug, .. } = selection;
     notes.debug.extend(debug);
     let summary = read?;
 
@@ -50,44 +50,26 @@ pub(crate) fn unbundle(
         // A file of the host's that never was bundled.
         for ((request, _), best) in job.targets.iter().zip(&mut best) {
             if request.target().kind() == Some(&OffloadKind::Host) {
-                *best =
-                    Some(Best { target: request.target().clone(), place: Place::Input(0, size) });
+                let target = request.target().clone();
+                *best = Some(Best { target, is_host_object: false, kept: Kept::Input(0, size) });
             }
         }
     }
 
     for ((_, output), best) in job.targets.iter().zip(&best) {
-        let place = best.as_ref().map(|best| &best.place);
-        if let Some(Place::Host(_)) = place
-            && job.dry_run
-        {
-            notes.commands.push(commands::removing(&job.input, output));
+        if job.dry_run {
+            if best.as_ref().is_some_and(|best| best.is_host_object) {
+                notes.commands.push(commands::removing(&job.input, output));
+            }
+            continue;
         }
-        if !job.dry_run {
-            let written = outputs.write_or_print(output, |out| match place {
-                None => Ok(()),
-                Some(Place::Input(offset, size)) => copy(&mut file, *offset, *size, out),
-                Some(Place::Copy(offset, size)) => match &mut copies {
-                    Some(copies) => copy(copies, *offset, *size, out),
-                    None => Ok(()),
-                },
-                Some(Place::Host(bytes)) => out.write_all(bytes),
-            });
-            written.map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => named(error),
-                _ => of_output(output, error),
-            })?;
-        }
+        let kept = best.as_ref().map(|best| best.kept);
+        keeper.write(kept, &mut file, output).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => named(error),
+            _ => error,
+        })?;
     }
     Ok(())
-}
-
-/// Copies a part of a file; to a file, the kernel does it.
-fn copy(file: &mut File, offset: u64, size: u64, out: &mut File) -> io::Result<()> {
-    file.seek(SeekFrom::Start(offset))?;
-    let copied = io::copy(&mut file.take(size), out)?;
-    // Only when the file became shorter meanwhile.
-    if copied == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// A file can be written once only. Standard output and devices take anything.
@@ -134,41 +116,26 @@ fn enumerated(ids: &BTreeSet<String>) -> String {
 }
 
 /// The entries chosen so far.
-struct Selection<'j> {
+struct Selection<'j, 'o> {
     job: &'j UnbundleJob,
-    /// Bytes of the input.
-    limit: usize,
     /// For each target.
     best: Vec<Option<Best>>,
-    /// The bytes of entries that are compressed in the file.
-    copies: Option<File>,
+    keeper: Keeper<'o>,
     debug: Vec<String>,
 }
 
 #[derive(Clone)]
 struct Best {
     target: Target,
-    place: Place,
+    /// Whether the entry stands for the object that it lies in.
+    is_host_object: bool,
+    kept: Kept,
 }
 
-/// Where the bytes of an entry are after the walk: offset and size.
-#[derive(Clone)]
-enum Place {
-    Input(u64, u64),
-    Copy(u64, u64),
-    /// The host object, which was put together.
-    Host(std::rc::Rc<[u8]>),
-}
-
-impl<'j> Selection<'j> {
-    fn new(job: &'j UnbundleJob, size: u64) -> Self {
-        Selection {
-            job,
-            limit: usize::try_from(size).unwrap_or(usize::MAX),
-            best: job.targets.iter().map(|_| None).collect(),
-            copies: None,
-            debug: Vec::new(),
-        }
+impl<'j, 'o> Selection<'j, 'o> {
+    fn new(job: &'j UnbundleJob, keeper: Keeper<'o>) -> Self {
+        let best = job.targets.iter().map(|_| None).collect();
+        Selection { job, best, keeper, debug: Vec::new() }
     }
 
     fn offer(&mut self, entry: &mut Entry<'_, '_, '_>) -> io::Result<()> {
@@ -177,8 +144,7 @@ impl<'j> Selection<'j> {
             return Ok(());
         };
         let target = id.target();
-        let mut place = None;
-        for ((request, _), best) in self.job.targets.iter().zip(&mut self.best) {
+        for ((request, output), best) in self.job.targets.iter().zip(&mut self.best) {
             let verdict = request.verdict(&target);
             if self.job.debug {
                 let text = verdict.debug_text();
@@ -192,44 +158,15 @@ impl<'j> Selection<'j> {
             if request.best_match(so_far.into_iter().chain([&target])) != Some(position) {
                 continue;
             }
-            let place = match &place {
-                Some(place) => place,
-                None => place.insert(keep(&mut self.copies, &mut entry.contents, self.limit)?),
+            let kept = match &mut entry.contents {
+                Contents::File(offset, size) => Kept::Input(*offset, *size),
+                _ if self.job.dry_run => Kept::Input(0, 0),
+                Contents::Now(image) | Contents::Host(image) => self.keeper.keep(image, output)?,
             };
-            *best = Some(Best { target: target.clone(), place: place.clone() });
+            let is_host_object = matches!(entry.contents, Contents::Host(_));
+            *best = Some(Best { target: target.clone(), is_host_object, kept });
         }
         Ok(())
-    }
-}
-
-/// Sees to it that the bytes of an entry can be had after the walk.
-///
-/// `limit` is the size of the input.
-fn keep(
-    copies: &mut Option<File>,
-    contents: &mut Contents<'_, '_, '_>,
-    limit: usize,
-) -> io::Result<Place> {
-    match contents {
-        Contents::File(offset, size) => Ok(Place::Input(*offset, *size)),
-        Contents::Now(image) => {
-            let copies = match copies {
-                Some(copies) => copies,
-                none => none.insert(tempfile::tempfile()?),
-            };
-            let offset = copies.stream_position()?;
-            let size = io::copy(&mut image.reader(), copies)?;
-            Ok(Place::Copy(offset, size))
-        }
-        Contents::Host(image) => {
-            let mut object = Vec::new();
-            object.try_reserve_exact(limit).map_err(|_| io::ErrorKind::OutOfMemory)?;
-            if let Some(mut reader) = image.enclosing_object() {
-                reader.read_to_end(&mut object)?;
-            }
-            let host = remove_bundle_sections(&object).map_err(io::Error::other)?;
-            Ok(Place::Host(host.into()))
-        }
     }
 }
 

@@ -1,0 +1,109 @@
+//! Images chosen while a file is walked, whose outputs are to be had only when all of it was seen.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use fat_object::{Image, ImageFormat, Location, remove_bundle_sections};
+
+use crate::output::{Outputs, of_output};
+
+/// Where the bytes of a chosen image are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept {
+    /// In the walked file: offset and size.
+    Input(u64, u64),
+    /// In the output already, which has its name when all outputs have.
+    Written(u64),
+    /// In a file of copies: offset and size.
+    Copy(u64, u64),
+}
+
+impl Kept {
+    /// Bytes of the image.
+    pub(crate) fn size(self) -> u64 {
+        match self {
+            Kept::Input(_, size) | Kept::Written(size) | Kept::Copy(_, size) => size,
+        }
+    }
+}
+
+/// Keeps images for their outputs.
+#[derive(Debug)]
+pub(crate) struct Keeper<'o> {
+    outputs: &'o mut Outputs,
+    /// For outputs that cannot be taken back, as standard output.
+    copies: Option<File>,
+}
+
+impl<'o> Keeper<'o> {
+    pub(crate) fn new(outputs: &'o mut Outputs) -> Self {
+        Keeper { outputs, copies: None }
+    }
+
+    /// Sees to it that an image can be [written](Self::write) to an output after the walk. What was kept for this
+    /// output before is not needed any more.
+    ///
+    /// A placeholder of the host is kept as the host object.
+    pub(crate) fn keep(&mut self, image: &mut Image<'_, '_>, output: &Path) -> io::Result<Kept> {
+        if image.format() == ImageFormat::HostPlaceholder {
+            let mut object = Vec::new();
+            if let Some(mut reader) = image.enclosing_object() {
+                reader.read_to_end(&mut object)?;
+            }
+            let host = remove_bundle_sections(&object).map_err(io::Error::other)?;
+            return self.take(&*host, output);
+        }
+        match image.location() {
+            Location::File(offset) => Ok(Kept::Input(offset, image.size())),
+            _ => self.take(image.reader(), output),
+        }
+    }
+
+    fn take(&mut self, mut from: impl Read, output: &Path) -> io::Result<Kept> {
+        if Outputs::appears_late(output) {
+            let written = self.outputs.write_with(output, |out| io::copy(&mut from, out));
+            return written.map(Kept::Written).map_err(|error| of_output(output, error));
+        }
+        let copies = match &mut self.copies {
+            Some(copies) => copies,
+            none => none.insert(tempfile::tempfile()?),
+        };
+        let offset = copies.stream_position()?;
+        Ok(Kept::Copy(offset, io::copy(&mut from, copies)?))
+    }
+
+    /// Writes what was kept to its output; nothing kept makes an empty file. `input` is the walked file.
+    ///
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
+    pub(crate) fn write(
+        &mut self,
+        kept: Option<Kept>,
+        input: &mut File,
+        output: &Path,
+    ) -> io::Result<()> {
+        let copies = &mut self.copies;
+        let (from, offset, size) = match kept {
+            Some(Kept::Written(_)) => return Ok(()),
+            Some(Kept::Input(offset, size)) => (Some(input), offset, size),
+            Some(Kept::Copy(offset, size)) => (copies.as_mut(), offset, size),
+            None => (None, 0, 0),
+        };
+        let written = self.outputs.write_or_print(output, |out| match from {
+            Some(from) => copy(from, offset, size, out),
+            None => out.flush(),
+        });
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => error,
+            _ => of_output(output, error),
+        })
+    }
+}
+
+/// Copies a part of a file; to a file, the kernel does it.
+fn copy(file: &mut File, offset: u64, size: u64, out: &mut File) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    let copied = io::copy(&mut file.take(size), out)?;
+    // Only when the file became shorter meanwhile.
+    if copied == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
