@@ -16,6 +16,7 @@ use crate::description::{
     Role, Startup, Struct, Type,
 };
 use crate::error::Error;
+use crate::image::Image;
 use crate::kinds::{Abi, Kind};
 use crate::target::ObjectFormat;
 use crate::wrapper::Wrapper;
@@ -56,6 +57,12 @@ fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Error> 
         Some(image) => image.parts(index, wrapper.kind),
         None => Ok(Vec::new()),
     }
+}
+
+/// Whether image `index` is a package that was checked.
+fn is_package(wrapper: &Wrapper<'_>, index: usize) -> bool {
+    let image = wrapper.images.get(index);
+    !wrapper.options.keep_packages && image.is_some_and(Image::is_package)
 }
 
 /// A constant of this object only, without further properties.

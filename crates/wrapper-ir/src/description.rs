@@ -66,6 +66,8 @@ pub struct Blob {
     pub offset: u64,
     /// How many bytes are taken.
     pub size: u64,
+    /// Whether they are one valid package.
+    pub package: bool,
 }
 
 /// A type. Functions have none of their own: theirs is told by parameters and result.

@@ -244,6 +244,49 @@ pub enum Error {
         size: u64,
     },
 
+    /// There is no writer for native objects of this target.
+    #[error(
+        "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
+         or coff for x86-64",
+        triple.escape_debug()
+    )]
+    NoObjectWriter {
+        /// The triple.
+        triple: Box<str>,
+    },
+
+    /// A module that was changed does what registration code does not, and cannot be written as
+    /// machine code.
+    #[error("no native form of \"{}\": {what}", symbol.escape_debug())]
+    NotNative {
+        /// The function or variable.
+        symbol: Box<str>,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+
+    /// A section or object is larger than the object format can say.
+    #[error("object has {size:#x} bytes, but {format} has room for {limit:#x} only")]
+    ObjectTooLarge {
+        /// The object format of the target.
+        format: ObjectFormat,
+        /// Size of the section or object.
+        size: u64,
+        /// The largest size there can be.
+        limit: u64,
+    },
+
+    /// An alignment is larger than the object format can say.
+    #[error("device image alignment {align} is more than {format} can say, which is {limit}")]
+    ObjectAlign {
+        /// The object format of the target.
+        format: ObjectFormat,
+        /// The alignment.
+        align: u64,
+        /// The largest alignment there can be.
+        limit: u64,
+    },
+
     /// The output would be larger than 2⁶⁴ bytes.
     #[error("output has more than 2^64 bytes")]
     OutputTooLarge,

@@ -70,9 +70,14 @@ impl<'a> Image<'a> {
         }
     }
 
+    /// Whether it starts as a package does.
+    pub(crate) fn is_package(&self) -> bool {
+        self.head.starts_with(&offload_binary::MAGIC)
+    }
+
     /// What is registered of image `image`: each image of a package, or all of it.
     pub(crate) fn parts(&self, image: usize, kind: Kind) -> Result<Vec<Range<u64>>, Error> {
-        if !self.head.starts_with(&offload_binary::MAGIC) {
+        if !self.is_package() {
             return Ok(iter::once(0..self.size).collect());
         }
         let package =

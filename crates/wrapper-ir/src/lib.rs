@@ -137,6 +137,7 @@ mod image;
 mod ir;
 mod kinds;
 mod layout;
+mod object;
 mod target;
 mod wrapper;
 

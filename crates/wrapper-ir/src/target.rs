@@ -137,6 +137,14 @@ impl Target {
         self.format
     }
 
+    /// Whether it is Windows with the runtime and linker of GNU, not those of Microsoft.
+    pub(crate) fn is_mingw(&self) -> bool {
+        let system = self.triple.split('-').skip(2);
+        let gnu = |part: &str| part.starts_with("gnu") || part.starts_with("mingw");
+        self.format == ObjectFormat::Coff
+            && system.into_iter().any(|part| gnu(part) || part.starts_with("cygwin"))
+    }
+
     /// Order of bytes.
     #[must_use]
     pub fn endian(&self) -> Endian {

@@ -65,7 +65,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
         }
     };
     let size = part.end.saturating_sub(part.start);
-    module.blobs.push(Blob { input: 0, offset: part.start, size });
+    module.blobs.push(Blob { input: 0, offset: part.start, size, package: false });
     module.globals.push(Global {
         section: Some(names.image_section.into()),
         align: wrapper.options.image_align.unwrap_or(names.image_align),

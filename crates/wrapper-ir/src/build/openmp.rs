@@ -3,7 +3,7 @@
 use super::body::{Body, address, null};
 use super::{
     Abi, Blob, Constant, Error, Global, Linkage, Module, Name, Operation, Role, Struct, Type,
-    Wrapper, constant, entries, image_bytes, numbered, parts,
+    Wrapper, constant, entries, image_bytes, is_package, numbered, parts,
 };
 use crate::wrapper::ImageInfo;
 
@@ -32,7 +32,8 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
             images.push(Constant::Aggregate(image_type.clone(), fields));
         }
         let size = image.size;
-        module.blobs.push(Blob { input: index, offset: 0, size });
+        let package = is_package(wrapper, index);
+        module.blobs.push(Blob { input: index, offset: 0, size, package });
         module.globals.push(Global {
             unnamed_addr: true,
             section: image_section(wrapper),

@@ -2,7 +2,8 @@
 
 use super::body::{Body, address, int};
 use super::{
-    Abi, Blob, Error, Global, Module, Name, Role, Type, Wrapper, constant, image_bytes, parts,
+    Abi, Blob, Error, Global, Module, Name, Role, Type, Wrapper, constant, image_bytes, is_package,
+    parts,
 };
 
 const REGISTER: Name = Name::Borrowed("sycl.descriptor_reg");
@@ -13,7 +14,8 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
     // Checks a package; the runtime takes it apart.
     parts(wrapper, 0)?;
     let size = wrapper.images.first().map_or(0, |image| image.size);
-    module.blobs.push(Blob { input: 0, offset: 0, size });
+    let package = is_package(wrapper, 0);
+    module.blobs.push(Blob { input: 0, offset: 0, size, package });
     module.globals.push(Global {
         unnamed_addr: true,
         section: Some(".llvm.offloading".into()),

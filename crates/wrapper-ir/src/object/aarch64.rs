@@ -1,0 +1,181 @@
+//! Templates for AArch64 (the procedure call standard AAPCS64).
+
+use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
+use crate::description::Name;
+
+const R_AARCH64_ADR_PREL_PG_HI21: u32 = 275;
+const R_AARCH64_ADD_ABS_LO12_NC: u32 = 277;
+const R_AARCH64_CALL26: u32 = 283;
+const R_AARCH64_ADR_GOT_PAGE: u32 = 311;
+const R_AARCH64_LD64_GOT_LO12_NC: u32 = 312;
+
+/// First operand; 9 to 15 belong to nobody.
+const X9: u32 = 9;
+/// Second operand.
+const X10: u32 = 10;
+/// The stack pointer.
+const SP: u32 = 31;
+
+/// Writes machine code.
+#[derive(Debug, Default)]
+pub(super) struct Aarch64 {
+    code: Code,
+}
+
+fn number(register: Register) -> u32 {
+    match register {
+        Register::First => X9,
+        Register::Second => X10,
+        Register::Argument(index) => u32::try_from(index).unwrap_or_default() & 7,
+        Register::Returned => 0,
+    }
+}
+
+/// Bytes to take from the stack, a multiple of 16 always.
+fn frame_bytes(least: u32) -> u32 {
+    least.next_multiple_of(16)
+}
+
+impl Aarch64 {
+    fn refer(&mut self, kind: u32, symbol: &Name, addend: i64, word: u32) {
+        self.code.refer(kind, symbol, addend);
+        self.code.word(word);
+    }
+}
+
+impl Assembler for Aarch64 {
+    fn argument_registers(&self) -> usize {
+        8
+    }
+
+    fn home_bytes(&self) -> u64 {
+        0
+    }
+
+    fn function_align(&self) -> u64 {
+        4
+    }
+
+    fn code(&mut self) -> &mut Code {
+        &mut self.code
+    }
+
+    fn enter(&mut self, frame: u32) {
+        let frame = frame_bytes(frame);
+        self.code.word(0xd503_245f); // bti c
+        self.code.word(0xa9bf_7bfd); // stp x29, x30, [sp, #-16]!
+        self.code.word(0x9100_03fd); // mov x29, sp
+        if frame != 0 {
+            self.code.word(0xd100_0000 | frame << 10 | SP << 5 | SP); // sub sp, sp, #frame
+        }
+        // Unwinding goes by x29.
+        let dwarf = super::unwind::frame_of_aarch64();
+        self.code.prologue = Prologue { length: 0, frame, dwarf };
+    }
+
+    fn leave(&mut self, frame: u32) {
+        let frame = frame_bytes(frame);
+        if frame != 0 {
+            self.code.word(0x9100_0000 | frame << 10 | SP << 5 | SP); // add sp, sp, #frame
+        }
+        self.code.word(0xa8c1_7bfd); // ldp x29, x30, [sp], #16
+        self.code.word(0xd65f_03c0); // ret
+    }
+
+    fn load_slot(&mut self, to: Register, slot: u32, _: u16) {
+        self.code.word(0xf940_0000 | (slot / 8) << 10 | SP << 5 | number(to)); // ldr x, [sp, #slot]
+    }
+
+    fn store_slot(&mut self, from: Register, slot: u32) {
+        self.code.word(0xf900_0000 | (slot / 8) << 10 | SP << 5 | number(from)); // str x, [sp, #slot]
+    }
+
+    fn immediate(&mut self, to: Register, value: u64, _: u16) {
+        let register = number(to);
+        let mut opcode = 0xd280_0000; // movz, clears everything else
+        for (quarter, bytes) in (0_u32..).zip(value.to_le_bytes().chunks_exact(2)) {
+            let part = bytes.iter().rev().fold(0, |part, byte| part << 8 | u32::from(*byte));
+            if part != 0 {
+                self.code.word(opcode | quarter << 21 | part << 5 | register);
+                opcode = 0xf280_0000; // movk
+            }
+        }
+        if value == 0 {
+            self.code.word(opcode | register);
+        }
+    }
+
+    fn address(&mut self, to: Register, symbol: &Name, addend: i64) {
+        let to = number(to);
+        self.refer(R_AARCH64_ADR_PREL_PG_HI21, symbol, addend, 0x9000_0000 | to); // adrp
+        self.refer(R_AARCH64_ADD_ABS_LO12_NC, symbol, addend, 0x9100_0000 | to << 5 | to); // add
+    }
+
+    fn far_address(&mut self, to: Register, symbol: &Name) {
+        let to = number(to);
+        self.refer(R_AARCH64_ADR_GOT_PAGE, symbol, 0, 0x9000_0000 | to); // adrp
+        self.refer(R_AARCH64_LD64_GOT_LO12_NC, symbol, 0, 0xf940_0000 | to << 5 | to); // ldr
+    }
+
+    fn load(&mut self, bits: u16) {
+        let opcode = match bits {
+            8 => 0x3940_0000,  // ldrb w9, [x9]
+            16 => 0x7940_0000, // ldrh w9, [x9]
+            32 => 0xb940_0000, // ldr w9, [x9]
+            _ => 0xf940_0000,  // ldr x9, [x9]
+        };
+        self.code.word(opcode | X9 << 5 | X9);
+    }
+
+    fn store(&mut self, bits: u16) {
+        let opcode = match bits {
+            8 => 0x3900_0000,  // strb w9, [x10]
+            16 => 0x7900_0000, // strh w9, [x10]
+            32 => 0xb900_0000, // str w9, [x10]
+            _ => 0xf900_0000,  // str x9, [x10]
+        };
+        self.code.word(opcode | X10 << 5 | X9);
+    }
+
+    fn arithmetic(&mut self, what: Arithmetic) {
+        const COMPARE: u32 = 0xeb0a_013f; // cmp x9, x10
+        match what {
+            Arithmetic::Add => self.code.word(0x8b0a_0129), // add x9, x9, x10
+            Arithmetic::And => self.code.word(0x8a0a_0129), // and x9, x9, x10
+            Arithmetic::ShiftRight => self.code.word(0x9aca_2529), // lsr x9, x9, x10
+            Arithmetic::Equal => {
+                self.code.word(COMPARE);
+                self.code.word(0x9a9f_17e9); // cset x9, eq
+            }
+            Arithmetic::NotEqual => {
+                self.code.word(COMPARE);
+                self.code.word(0x9a9f_07e9); // cset x9, ne
+            }
+        }
+    }
+
+    fn call(&mut self, symbol: &Name) {
+        self.refer(R_AARCH64_CALL26, symbol, 0, 0x9400_0000); // bl
+    }
+
+    fn jump(&mut self, block: usize) {
+        self.code.jump_here(block);
+        self.code.word(0x1400_0000); // b
+    }
+
+    fn jump_if(&mut self, block: usize) {
+        self.code.word(0xb400_0000 | 2 << 5 | X9); // cbz x9, over the next one
+        self.jump(block);
+    }
+
+    fn resolve(&mut self, at: usize, distance: i32) -> Option<()> {
+        const REACH: i32 = 1 << 27;
+        if !(-REACH..REACH).contains(&distance) {
+            return None;
+        }
+        let word = self.code.word_at(at)?;
+        let offset = (distance >> 2).cast_unsigned() & 0x03ff_ffff;
+        *word = (u32::from_le_bytes(*word) | offset).to_le_bytes();
+        Some(())
+    }
+}

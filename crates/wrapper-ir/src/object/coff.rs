@@ -1,0 +1,323 @@
+//! Objects in COFF for x86-64.
+
+use zerocopy::IntoBytes;
+
+use super::code::Assembler;
+use super::data;
+use super::model::{Content, Object, Part, Relocation, Section, Symbol, SymbolKind};
+use super::unwind;
+use super::wire::{CoffHeader, CoffRelocation, CoffSection, CoffSymbol, CoffWeakExternal};
+use crate::description::{Linkage, Module, Name};
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::target::ObjectFormat;
+use crate::to_u64;
+
+const IMAGE_FILE_MACHINE_AMD64: u16 = 0x8664;
+const IMAGE_REL_AMD64_ADDR64: u32 = 1;
+
+const CONTAINS_CODE: u32 = 0x20;
+const CONTAINS_DATA: u32 = 0x40;
+const CONTAINS_ZEROS: u32 = 0x80;
+const LINKER_INFORMATION: u32 = 0x200;
+const LINKER_REMOVES: u32 = 0x800;
+const MANY_RELOCATIONS: u32 = 0x0100_0000;
+const EXECUTABLE: u32 = 0x2000_0000;
+const READABLE: u32 = 0x4000_0000;
+const WRITABLE: u32 = 0x8000_0000;
+
+const CLASS_EXTERNAL: u8 = 2;
+const CLASS_STATIC: u8 = 3;
+const CLASS_WEAK_EXTERNAL: u8 = 105;
+/// `IMAGE_SYM_DTYPE_FUNCTION`
+const FUNCTION: u16 = 0x20;
+
+/// Lays out an object.
+pub(super) fn lay_out(module: &Module, assembler: impl Assembler) -> Result<Layout, Error> {
+    let (mut object, functions) = data::build(module, assembler, IMAGE_REL_AMD64_ADDR64)?;
+    unwind::add_pdata(&mut object, &functions)?;
+    if module.target.is_mingw() {
+        add_directives(&mut object)?;
+    }
+    for section in &mut object.sections {
+        // The bytes hold what is added to the address.
+        for relocation in std::mem::take(&mut section.relocations) {
+            add_addend(section, &relocation);
+            section.relocations.push(relocation);
+        }
+    }
+    write(module, &object)
+}
+
+/// Tells GNU's linker not to export what is not seen outside, when it exports everything.
+fn add_directives(object: &mut Object) -> Result<(), Error> {
+    let hidden = object.symbols.iter().filter(|symbol| symbol.hidden && symbol.section.is_some());
+    let text: String = hidden.map(|symbol| format!(" -exclude-symbols:{}", symbol.name)).collect();
+    if text.is_empty() {
+        return Ok(());
+    }
+    let index = object.section(&Name::Borrowed(".drectve"), Content::Directive);
+    match object.sections.get_mut(index) {
+        Some(section) => section.push(text.as_bytes()),
+        None => Ok(()),
+    }
+}
+
+fn add_addend(section: &mut Section, relocation: &Relocation) {
+    let mut at = relocation.offset;
+    for part in &mut section.parts {
+        let size = match part {
+            Part::Bytes(bytes) => {
+                let start = usize::try_from(at).ok();
+                if let Some(field) = start.and_then(|start| bytes.get_mut(start..)) {
+                    let width = if relocation.kind == IMAGE_REL_AMD64_ADDR64 { 8 } else { 4 };
+                    let addend = relocation.addend.to_le_bytes();
+                    for (to, from) in field.iter_mut().zip(addend).take(width) {
+                        *to = from;
+                    }
+                    return;
+                }
+                to_u64(bytes.len())
+            }
+            Part::Image(blob) => blob.size,
+            Part::Zeros(count) => *count,
+        };
+        at = at.saturating_sub(size);
+    }
+}
+
+fn too_large(size: u64) -> Error {
+    Error::ObjectTooLarge { format: ObjectFormat::Coff, size, limit: u32::MAX.into() }
+}
+
+fn narrow(size: u64) -> Result<u32, Error> {
+    u32::try_from(size).map_err(|_| too_large(size))
+}
+
+/// Names longer than 8 bytes, after the size of them all.
+struct Strings(Vec<u8>);
+
+impl Strings {
+    /// The place of a name, counted from the size.
+    fn add(&mut self, name: &str) -> Result<u32, Error> {
+        let at = narrow(to_u64(self.0.len()).saturating_add(4))?;
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.push(0);
+        Ok(at)
+    }
+}
+
+/// A name of up to 8 bytes.
+fn short_name(name: &str) -> Option<[u8; 8]> {
+    let mut short = [0; 8];
+    short.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    Some(short)
+}
+
+fn write(module: &Module, object: &Object) -> Result<Layout, Error> {
+    let mut strings = Strings(Vec::new());
+    let mut symbols = Symbols { bytes: Vec::new(), count: 0 };
+    let mut numbers = Vec::new();
+    for symbol in &object.symbols {
+        numbers.push(symbols.add(symbol, &mut strings)?);
+    }
+    // In the file: header, section headers, sections with their relocations, symbols, names.
+    let count = object.sections.len();
+    let headers = to_u64(count).saturating_mul(to_u64(size_of::<CoffSection>()));
+    let mut end = to_u64(size_of::<CoffHeader>()).saturating_add(headers);
+    let mut table = Vec::new();
+    for section in &object.sections {
+        let (header, after) = header(section, end, &mut strings)?;
+        end = after;
+        table.extend_from_slice(header.as_bytes());
+    }
+    let mut layout = Layout::new(&module.inputs);
+    let header = CoffHeader {
+        machine: IMAGE_FILE_MACHINE_AMD64.into(),
+        sections: u16::try_from(count).map_err(|_| too_large(to_u64(count)))?.into(),
+        timestamp: 0.into(),
+        symbols_at: narrow(end)?.into(),
+        symbols: symbols.count.into(),
+        optional_header_size: 0.into(),
+        characteristics: 0.into(),
+    };
+    layout.push_bytes(header.as_bytes())?;
+    layout.push_bytes(&table)?;
+    for section in &object.sections {
+        push_section(&mut layout, section, &numbers)?;
+    }
+    layout.push_bytes(&symbols.bytes)?;
+    layout.push_bytes(&narrow(to_u64(strings.0.len()).saturating_add(4))?.to_le_bytes())?;
+    layout.push_bytes(&strings.0)?;
+    narrow(layout.total_size())?;
+    Ok(layout)
+}
+
+/// The header of a section whose contents come at `at`, and where its relocations end.
+fn header(section: &Section, at: u64, strings: &mut Strings) -> Result<(CoffSection, u64), Error> {
+    let name = match short_name(&section.name) {
+        Some(name) => name,
+        None => {
+            let place = strings.add(&section.name)?;
+            // Seven digits are enough for a few names.
+            short_name(&format!("/{place}")).ok_or_else(|| too_large(place.into()))?
+        }
+    };
+    let size = narrow(section.size)?;
+    let mut header = CoffSection { name, raw_size: size.into(), ..CoffSection::default() };
+    let mut characteristics = characteristics(section)?;
+    let mut end = at;
+    if section.content != Content::Zeros && size != 0 {
+        header.raw_at = narrow(at)?.into();
+        end = at.saturating_add(section.size);
+    }
+    if !section.relocations.is_empty() {
+        header.relocations_at = narrow(end)?.into();
+        let count = u16::try_from(section.relocations.len()).unwrap_or(u16::MAX);
+        header.relocations = count.into();
+        if count == u16::MAX {
+            characteristics |= MANY_RELOCATIONS;
+        }
+        let records = section.relocations.len().saturating_add(usize::from(count == u16::MAX));
+        let bytes = to_u64(records).saturating_mul(to_u64(size_of::<CoffRelocation>()));
+        end = end.saturating_add(bytes);
+    }
+    header.characteristics = characteristics.into();
+    Ok((header, end))
+}
+
+fn characteristics(section: &Section) -> Result<u32, Error> {
+    /// The largest alignment there is a number for.
+    const LIMIT: u64 = 8192;
+
+    let mut bits = match section.content {
+        Content::Code => CONTAINS_CODE | READABLE | EXECUTABLE,
+        Content::Zeros => CONTAINS_ZEROS | READABLE,
+        Content::Directive => LINKER_INFORMATION | LINKER_REMOVES,
+        _ => CONTAINS_DATA | READABLE,
+    };
+    // Lists of GNU's runtime are writable, those of Microsoft's are not.
+    let list = section.name.starts_with(".ctors") || section.name.starts_with(".dtors");
+    if section.writable || list {
+        bits |= WRITABLE;
+    }
+    if section.align > LIMIT {
+        let (format, align) = (ObjectFormat::Coff, section.align);
+        return Err(Error::ObjectAlign { format, align, limit: LIMIT });
+    }
+    // 1 byte is 1, 2 bytes are 2, 4 bytes are 3.
+    Ok(bits | section.align.trailing_zeros().saturating_add(1) << 20)
+}
+
+fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Result<(), Error> {
+    if section.content != Content::Zeros {
+        for part in &section.parts {
+            match part {
+                Part::Bytes(bytes) => layout.push_bytes(bytes)?,
+                Part::Image(blob) => layout.push_image(blob)?,
+                Part::Zeros(count) => layout.push_zeros(*count)?,
+            }
+        }
+    }
+    let count = to_u64(section.relocations.len());
+    if count >= u16::MAX.into() {
+        // The first one says how many there are, itself among them.
+        let address = narrow(count.saturating_add(1))?.into();
+        let first = CoffRelocation { address, symbol: 0.into(), kind: 0.into() };
+        layout.push_bytes(first.as_bytes())?;
+    }
+    for relocation in &section.relocations {
+        let number = numbers.get(relocation.symbol).copied().unwrap_or_default();
+        let wire = CoffRelocation {
+            address: narrow(relocation.offset)?.into(),
+            symbol: number.into(),
+            kind: u16::try_from(relocation.kind).unwrap_or_default().into(),
+        };
+        layout.push_bytes(wire.as_bytes())?;
+    }
+    Ok(())
+}
+
+struct Symbols {
+    bytes: Vec<u8>,
+    /// Records, auxiliary ones too.
+    count: u32,
+}
+
+impl Symbols {
+    /// Adds a symbol, and returns its number.
+    fn add(&mut self, symbol: &Symbol, strings: &mut Strings) -> Result<u32, Error> {
+        let number = |section: usize| u16::try_from(section.saturating_add(1)).unwrap_or_default();
+        let section = symbol.section.map_or(0, number);
+        let class = match (symbol.linkage, symbol.section) {
+            (Linkage::Internal, _) => CLASS_STATIC,
+            (Linkage::ExternWeak, None) => {
+                // Null if nobody defines it: an absolute symbol.
+                const ABSOLUTE: u16 = 0xffff;
+                return self.add_weak(symbol, ABSOLUTE, strings);
+            }
+            // Whoever defines it first; all alike.
+            (Linkage::WeakOdr, Some(_)) => return self.add_weak(symbol, section, strings),
+            _ => CLASS_EXTERNAL,
+        };
+        self.push(&symbol.name, symbol, section, class, 0, strings)
+    }
+
+    /// Adds a weak symbol, and another of this object only which it is an alias of.
+    fn add_weak(
+        &mut self,
+        symbol: &Symbol,
+        section: u16,
+        strings: &mut Strings,
+    ) -> Result<u32, Error> {
+        const SEARCH_ALIAS: u32 = 3;
+
+        let default = format!(".weak.{}.default", symbol.name);
+        let default = self.push(&default, symbol, section, CLASS_STATIC, 0, strings)?;
+        let undefined = Symbol { section: None, offset: 0, ..symbol.clone() };
+        let weak = self.push(&symbol.name, &undefined, 0, CLASS_WEAK_EXTERNAL, 1, strings)?;
+        let auxiliary = CoffWeakExternal {
+            symbol: default.into(),
+            characteristics: SEARCH_ALIAS.into(),
+            unused: [0; 10],
+        };
+        self.bytes.extend_from_slice(auxiliary.as_bytes());
+        self.count = self.count.saturating_add(1);
+        Ok(weak)
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        symbol: &Symbol,
+        section: u16,
+        class: u8,
+        auxiliaries: u8,
+        strings: &mut Strings,
+    ) -> Result<u32, Error> {
+        let name = match short_name(name) {
+            Some(short) => short,
+            None => {
+                let mut long = [0; 8];
+                let place = strings.add(name)?.to_le_bytes();
+                for (to, from) in long.iter_mut().skip(4).zip(place) {
+                    *to = from;
+                }
+                long
+            }
+        };
+        let is_function = symbol.kind == SymbolKind::Function;
+        let wire = CoffSymbol {
+            name,
+            value: narrow(symbol.offset)?.into(),
+            section: section.into(),
+            kind: if is_function { FUNCTION } else { 0 }.into(),
+            class,
+            auxiliaries,
+        };
+        self.bytes.extend_from_slice(wire.as_bytes());
+        let number = self.count;
+        self.count = self.count.saturating_add(1);
+        Ok(number)
+    }
+}

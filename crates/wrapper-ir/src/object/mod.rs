@@ -1,0 +1,72 @@
+//! The description as a relocatable object, without LLVM.
+
+mod aarch64;
+mod code;
+mod coff;
+mod data;
+mod elf;
+mod model;
+mod riscv64;
+mod unwind;
+mod wire;
+mod x86_64;
+
+use crate::description::Module;
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::target::{Endian, ObjectFormat};
+
+impl Module {
+    /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for
+    /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF for x86-64.
+    ///
+    /// The code works in programs and shared libraries, wherever they are loaded, and in those
+    /// that demand landing pads for indirect jumps (the object is marked for IBT and shadow
+    /// stacks on x86-64, for BTI on AArch64); RISC-V objects say that floating point arguments go
+    /// in registers for `double` (`lp64d`). Sections are those that LLVM's compiler makes of the
+    /// module, with three differences: images that are no packages do not get the type
+    /// `SHT_LLVM_OFFLOADING`, nor do those of `.llvm.offloading.relocatable`, which tools would
+    /// take apart; target IDs are not merged, so that there is one for each image; and on x86-64
+    /// images of 1 GiB and more are put where they do not keep code from data (`SHF_X86_64_LARGE`).
+    ///
+    /// ```
+    /// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+    ///
+    /// # fn main() -> Result<(), wrapper_ir::Error> {
+    /// let image = b"a device image";
+    /// let target = Target::new("aarch64-unknown-linux-gnu")?;
+    /// let module = Wrapper::new(Kind::OpenMp, Abi::Current, target)
+    ///     .image(Image::from_bytes(image))
+    ///     .module()?;
+    /// let object: Vec<u8> = module.object()?.to_vec(&[image])?;
+    /// assert!(object.starts_with(b"\x7fELF"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoObjectWriter`] for other targets, [`Error::NotNative`] for a module that was
+    /// changed to do what registration code does not, [`Error::ObjectTooLarge`] and
+    /// [`Error::ObjectAlign`] where COFF has no room, [`Error::OutputTooLarge`].
+    pub fn object(&self) -> Result<Layout, Error> {
+        let target = &self.target;
+        let architecture = target.triple().split('-').next().unwrap_or_default();
+        let supported = target.endian() == Endian::Little && target.pointer_bits() == 64;
+        match (architecture, target.format()) {
+            ("x86_64" | "x86_64h" | "amd64", ObjectFormat::Elf) if supported => {
+                elf::lay_out(self, &elf::X86_64, x86_64::X86::new(&x86_64::SYSTEM_V))
+            }
+            ("x86_64" | "amd64", ObjectFormat::Coff) if supported => {
+                coff::lay_out(self, x86_64::X86::new(&x86_64::WINDOWS))
+            }
+            ("aarch64" | "arm64", ObjectFormat::Elf) if supported => {
+                elf::lay_out(self, &elf::AARCH64, aarch64::Aarch64::default())
+            }
+            ("riscv64", ObjectFormat::Elf) if supported => {
+                elf::lay_out(self, &elf::RISCV64, riscv64::Riscv64::default())
+            }
+            _ => Err(Error::NoObjectWriter { triple: target.triple().into() }),
+        }
+    }
+}

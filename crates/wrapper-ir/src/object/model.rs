@@ -1,0 +1,181 @@
+//! An object file between the module it is made of and the format it is written in.
+
+use std::collections::BTreeMap;
+
+use crate::description::{Blob, Linkage, Name};
+use crate::error::Error;
+use crate::to_u64;
+
+/// An object file, before it has a format.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    /// Sections, in the order they are written.
+    pub(super) sections: Vec<Section>,
+    /// Symbols, one of each name, without those of the format itself.
+    pub(super) symbols: Vec<Symbol>,
+    /// Where in `symbols` a name is.
+    names: BTreeMap<Name, usize>,
+}
+
+/// A section.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) name: Name,
+    pub(super) content: Content,
+    /// Written by the program itself, not only by the loader.
+    pub(super) writable: bool,
+    /// The linker must keep it.
+    pub(super) retain: bool,
+    /// Alignment in bytes, a power of two.
+    pub(super) align: u64,
+    pub(super) size: u64,
+    pub(super) parts: Vec<Part>,
+    pub(super) relocations: Vec<Relocation>,
+}
+
+/// What a section is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Code,
+    Data,
+    /// Zeros, which take no room in the file.
+    Zeros,
+    /// Packages of images, nothing else.
+    Packages,
+    /// Pointers to functions to run at the start.
+    Constructors,
+    /// Pointers to functions to run at the end.
+    Destructors,
+    /// Notes for linker and loader.
+    Notes,
+    /// How to unwind the stack.
+    Unwind,
+    /// Not loaded: says something to the linker.
+    Directive,
+}
+
+/// A part of what a section holds.
+#[derive(Debug)]
+pub(super) enum Part {
+    Bytes(Vec<u8>),
+    Image(Blob),
+    Zeros(u64),
+}
+
+/// A place in a section that the linker fills in.
+#[derive(Clone, Debug)]
+pub(super) struct Relocation {
+    /// Where in the section.
+    pub(super) offset: u64,
+    /// The type, a number of the format and machine.
+    pub(super) kind: u32,
+    /// What it refers to, an index into the symbols.
+    pub(super) symbol: usize,
+    pub(super) addend: i64,
+}
+
+/// A symbol.
+#[derive(Clone, Debug)]
+pub(super) struct Symbol {
+    pub(super) name: Name,
+    /// The section it is in, by index; `None` if it is defined elsewhere.
+    pub(super) section: Option<usize>,
+    /// Where in the section.
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) linkage: Linkage,
+    pub(super) hidden: bool,
+    pub(super) kind: SymbolKind,
+}
+
+/// What a symbol stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SymbolKind {
+    Function,
+    Variable,
+    /// A place, such as one that a relocation refers to, or something defined elsewhere.
+    Label,
+}
+
+impl Object {
+    /// The section of this name, made if it is not there yet.
+    pub(super) fn section(&mut self, name: &Name, content: Content) -> usize {
+        let found = self.sections.iter().position(|section| section.name == *name);
+        found.unwrap_or_else(|| {
+            self.sections.push(Section {
+                name: name.clone(),
+                content,
+                writable: false,
+                retain: false,
+                align: 1,
+                size: 0,
+                parts: Vec::new(),
+                relocations: Vec::new(),
+            });
+            self.sections.len().saturating_sub(1)
+        })
+    }
+
+    /// Adds a symbol, or says more about the one of that name. Returns its index.
+    pub(super) fn define(&mut self, symbol: Symbol) -> usize {
+        let end = self.symbols.len();
+        let index = *self.names.entry(symbol.name.clone()).or_insert(end);
+        match self.symbols.get_mut(index) {
+            Some(known) => *known = symbol,
+            None => self.symbols.push(symbol),
+        }
+        index
+    }
+
+    /// The symbol of this name.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+}
+
+impl Section {
+    /// Adds bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.grow(to_u64(bytes.len()))?;
+        match self.parts.last_mut() {
+            Some(Part::Bytes(last)) => last.extend_from_slice(bytes),
+            _ => self.parts.push(Part::Bytes(bytes.to_vec())),
+        }
+        Ok(())
+    }
+
+    /// Adds a part of an input.
+    pub(super) fn push_image(&mut self, blob: &Blob) -> Result<(), Error> {
+        self.grow(blob.size)?;
+        self.parts.push(Part::Image(blob.clone()));
+        Ok(())
+    }
+
+    /// Adds zeros.
+    pub(super) fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
+        /// So many are written out, to keep parts together.
+        const FEW: u64 = 64;
+        if count <= FEW {
+            let few = usize::try_from(count).unwrap_or_default();
+            return self.push([0_u8; FEW as usize].get(..few).unwrap_or_default());
+        }
+        self.grow(count)?;
+        self.parts.push(Part::Zeros(count));
+        Ok(())
+    }
+
+    /// Adds zeros up to a multiple of `align`, and gives the section that alignment if it has
+    /// less. What comes next is there.
+    pub(super) fn align_to(&mut self, align: u64) -> Result<u64, Error> {
+        let align = align.max(1);
+        let end = self.size.checked_next_multiple_of(align).ok_or(Error::OutputTooLarge)?;
+        self.push_zeros(end.saturating_sub(self.size))?;
+        self.align = self.align.max(align);
+        Ok(end)
+    }
+
+    fn grow(&mut self, size: u64) -> Result<(), Error> {
+        self.size = self.size.checked_add(size).ok_or(Error::OutputTooLarge)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! How to unwind the stack in registration code: a runtime it calls may throw, or print where it
+//! was called from.
+
+use super::data::PlacedFunction;
+use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
+use crate::description::{Linkage, Name};
+use crate::error::Error;
+use crate::to_u64;
+
+// DWARF 5, section 7.24. Offsets are in units of 8 bytes, locations in bytes.
+const ADVANCE: u8 = 0x40;
+const OFFSET: u8 = 0x80;
+const DEFINE_FRAME: u8 = 0x0c;
+const DEFINE_FRAME_REGISTER: u8 = 0x0d;
+const DEFINE_FRAME_OFFSET: u8 = 0x0e;
+
+/// What is the same for all functions of a machine.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// Relocation of a 32-bit distance from the field.
+    pub(super) relative: u32,
+    /// The number of the register that holds the return address.
+    return_address: u8,
+    /// How things are at the first instruction.
+    start: &'static [u8],
+}
+
+/// The frame starts above the return address, which was pushed.
+pub(super) const X86_64: Rules =
+    Rules { relative: 2, return_address: 16, start: &[DEFINE_FRAME, 7, 8, OFFSET | 16, 1] };
+/// The frame starts at the stack pointer.
+pub(super) const AARCH64: Rules =
+    Rules { relative: 261, return_address: 30, start: &[DEFINE_FRAME, 31, 0] };
+/// The frame starts at the stack pointer.
+pub(super) const RISCV64: Rules =
+    Rules { relative: 57, return_address: 1, start: &[DEFINE_FRAME, 2, 0] };
+
+/// After so many bytes of code, the frame has this size.
+pub(super) fn frame_of(length: usize, frame: u32) -> Vec<u8> {
+    let mut bytes = advance(length);
+    bytes.push(DEFINE_FRAME_OFFSET);
+    push_leb128(&mut bytes, frame);
+    bytes
+}
+
+/// `bti c`, `stp x29, x30, [sp, #-16]!`, `mov x29, sp`
+pub(super) fn frame_of_aarch64() -> Vec<u8> {
+    let mut bytes = frame_of(8, 16);
+    bytes.extend([OFFSET | 29, 2, OFFSET | 30, 1]);
+    bytes.extend(advance(4));
+    bytes.extend([DEFINE_FRAME_REGISTER, 29]);
+    bytes
+}
+
+/// `addi sp, sp, -frame`, `sd ra, frame - 8(sp)`
+pub(super) fn frame_of_riscv64(frame: u32) -> Vec<u8> {
+    let mut bytes = frame_of(4, frame);
+    bytes.extend(advance(4));
+    bytes.extend([OFFSET | 1, 1]);
+    bytes
+}
+
+fn advance(length: usize) -> Vec<u8> {
+    // Prologues are shorter than 64 bytes.
+    vec![ADVANCE | (u8::try_from(length).unwrap_or_default() & 0x3f)]
+}
+
+fn push_leb128(bytes: &mut Vec<u8>, mut value: u32) {
+    loop {
+        let low = value.to_le_bytes().first().copied().unwrap_or_default() & 0x7f;
+        value >>= 7;
+        if value == 0 {
+            return bytes.push(low);
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+/// Adds `.eh_frame` (Linux Standard Base, "Exception Frames").
+pub(super) fn add_eh_frame(
+    object: &mut Object,
+    rules: &Rules,
+    functions: &[PlacedFunction],
+) -> Result<(), Error> {
+    /// Pointers are distances of 32 bits, `DW_EH_PE_pcrel | DW_EH_PE_sdata4`.
+    const POINTERS: u8 = 0x1b;
+
+    let mut frames = Vec::new();
+    // Common part: version, augmentation, code and data factors (1, -8), augmentation data.
+    let mut common = vec![0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, rules.return_address, 1, POINTERS];
+    common.extend(rules.start);
+    push_record(&mut frames, &common);
+
+    let mut relocations = Vec::new();
+    for function in functions {
+        // The distance to the common part, which is at the start, from the second field.
+        let common = u32_of(frames.len()).saturating_add(4);
+        let size = function.lowered.end.saturating_sub(function.lowered.start);
+        let mut record = common.to_le_bytes().to_vec();
+        record.extend([0; 4]);
+        record.extend(u32_of(size).to_le_bytes());
+        record.push(0); // augmentation data
+        record.extend(&function.lowered.prologue.dwarf);
+        let offset = to_u64(frames.len()).saturating_add(8);
+        let (kind, symbol) = (rules.relative, function.symbol);
+        relocations.push(Relocation { offset, kind, symbol, addend: 0 });
+        push_record(&mut frames, &record);
+    }
+    let index = object.section(&Name::Borrowed(".eh_frame"), Content::Unwind);
+    match object.sections.get_mut(index) {
+        Some(section) => {
+            section.align = 8;
+            section.relocations = relocations;
+            section.push(&frames)
+        }
+        None => Ok(()),
+    }
+}
+
+/// A record with its length in front, padded with instructions that do nothing.
+fn push_record(frames: &mut Vec<u8>, record: &[u8]) {
+    let length = record.len().saturating_add(4).next_multiple_of(8);
+    let body = length.saturating_sub(4);
+    frames.extend(u32_of(body).to_le_bytes());
+    let end = frames.len().saturating_add(body);
+    frames.extend(record);
+    frames.resize(end, 0);
+}
+
+/// Adds `.pdata` and `.xdata` ("x64 exception handling" of Microsoft's documentation).
+pub(super) fn add_pdata(object: &mut Object, functions: &[PlacedFunction]) -> Result<(), Error> {
+    /// `IMAGE_REL_AMD64_ADDR32NB`: distance from the start of the program in memory.
+    const RELATIVE: u32 = 3;
+
+    let unwind = object.section(&Name::Borrowed(".xdata"), Content::Data);
+    let table = object.section(&Name::Borrowed(".pdata"), Content::Data);
+    let start = object.define(Symbol {
+        name: Name::Borrowed(".xdata"),
+        section: Some(unwind),
+        offset: 0,
+        size: 0,
+        linkage: Linkage::Internal,
+        hidden: false,
+        kind: SymbolKind::Label,
+    });
+    for function in functions {
+        let Some(section) = object.sections.get_mut(unwind) else { continue };
+        let at = i64::try_from(section.align_to(4)?).unwrap_or_default();
+        section.push(&unwind_info(function))?;
+        let size = function.lowered.end.saturating_sub(function.lowered.start);
+        let size = i64::try_from(size).unwrap_or_default();
+        let Some(section) = object.sections.get_mut(table) else { continue };
+        for (symbol, addend) in [(function.symbol, 0), (function.symbol, size), (start, at)] {
+            let offset = section.align_to(4)?;
+            section.relocations.push(Relocation { offset, kind: RELATIVE, symbol, addend });
+            section.push(&[0; 4])?;
+        }
+    }
+    Ok(())
+}
+
+/// `UNWIND_INFO`: the only thing a prologue does is to take bytes from the stack.
+fn unwind_info(function: &PlacedFunction) -> Vec<u8> {
+    const ALLOCATE_LARGE: u8 = 1;
+    const ALLOCATE_SMALL: u8 = 2;
+
+    let prologue = &function.lowered.prologue;
+    let length = u8::try_from(prologue.length).unwrap_or_default();
+    // Units of 8 bytes; frames are far smaller than what 16 bits hold of them.
+    let units = u16::try_from(prologue.frame / 8).unwrap_or_default();
+    match u8::try_from(units) {
+        Ok(units @ 1..=16) => {
+            let code = units.saturating_sub(1) << 4 | ALLOCATE_SMALL;
+            vec![1, length, 1, 0, length, code, 0, 0]
+        }
+        _ => {
+            let [low, high] = units.to_le_bytes();
+            vec![1, length, 2, 0, length, ALLOCATE_LARGE, low, high]
+        }
+    }
+}
+
+/// Registration code is nowhere near 4 GiB.
+fn u32_of(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
