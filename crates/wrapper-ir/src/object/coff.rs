@@ -6,7 +6,7 @@ use super::code::Assembler;
 use super::data;
 use super::model::{Content, Object, Part, Relocation, Section, Symbol, SymbolKind};
 use super::unwind;
-use super::wire::{CoffHeader, CoffRelocation, CoffSection, CoffSymbol, CoffWeakExternal};
+use super::wire::{CoffHeader, CoffRelocation, CoffSection, CoffSectionDefinition, CoffSymbol};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
 use crate::layout::Layout;
@@ -21,6 +21,7 @@ const CONTAINS_DATA: u32 = 0x40;
 const CONTAINS_ZEROS: u32 = 0x80;
 const LINKER_INFORMATION: u32 = 0x200;
 const LINKER_REMOVES: u32 = 0x800;
+const COMDAT: u32 = 0x1000;
 const MANY_RELOCATIONS: u32 = 0x0100_0000;
 const EXECUTABLE: u32 = 0x2000_0000;
 const READABLE: u32 = 0x4000_0000;
@@ -28,7 +29,6 @@ const WRITABLE: u32 = 0x8000_0000;
 
 const CLASS_EXTERNAL: u8 = 2;
 const CLASS_STATIC: u8 = 3;
-const CLASS_WEAK_EXTERNAL: u8 = 105;
 /// `IMAGE_SYM_DTYPE_FUNCTION`
 const FUNCTION: u16 = 0x20;
 
@@ -119,7 +119,7 @@ fn write(module: &Module, object: &Object) -> Result<Layout, Error> {
     let mut symbols = Symbols { bytes: Vec::new(), count: 0 };
     let mut numbers = Vec::new();
     for symbol in &object.symbols {
-        numbers.push(symbols.add(symbol, &mut strings)?);
+        numbers.push(symbols.add(symbol, object, &mut strings)?);
     }
     // In the file: header, section headers, sections with their relocations, symbols, names.
     let count = object.sections.len();
@@ -127,7 +127,11 @@ fn write(module: &Module, object: &Object) -> Result<Layout, Error> {
     let mut end = to_u64(size_of::<CoffHeader>()).saturating_add(headers);
     let mut table = Vec::new();
     for section in &object.sections {
-        let (header, after) = header(section, end, &mut strings)?;
+        let (mut header, after) = header(section, end, &mut strings)?;
+        let shared = object.symbols.iter().filter_map(|symbol| comdat(symbol, object));
+        if shared.into_iter().any(|shared| shared.name == section.name) {
+            header.characteristics.set(header.characteristics.get() | COMDAT);
+        }
         end = after;
         table.extend_from_slice(header.as_bytes());
     }
@@ -238,6 +242,14 @@ fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Resu
     Ok(())
 }
 
+/// The section of a symbol that several objects may define, all alike: it has one of its own.
+fn comdat<'a>(symbol: &Symbol, object: &'a Object) -> Option<&'a Section> {
+    match symbol.linkage {
+        Linkage::WeakOdr => object.sections.get(symbol.section?),
+        _ => None,
+    }
+}
+
 struct Symbols {
     bytes: Vec<u8>,
     /// Records, auxiliary ones too.
@@ -246,44 +258,60 @@ struct Symbols {
 
 impl Symbols {
     /// Adds a symbol, and returns its number.
-    fn add(&mut self, symbol: &Symbol, strings: &mut Strings) -> Result<u32, Error> {
+    fn add(
+        &mut self,
+        symbol: &Symbol,
+        object: &Object,
+        strings: &mut Strings,
+    ) -> Result<u32, Error> {
         let number = |section: usize| u16::try_from(section.saturating_add(1)).unwrap_or_default();
         let section = symbol.section.map_or(0, number);
-        let class = match (symbol.linkage, symbol.section) {
-            (Linkage::Internal, _) => CLASS_STATIC,
-            (Linkage::ExternWeak, None) => {
-                // Null if nobody defines it: an absolute symbol.
-                const ABSOLUTE: u16 = 0xffff;
-                return self.add_weak(symbol, ABSOLUTE, strings);
+        if let Some(definition) = comdat(symbol, object) {
+            self.add_section(definition, section, strings)?;
+        }
+        let class = match symbol.linkage {
+            Linkage::Internal => CLASS_STATIC,
+            Linkage::ExternWeak => {
+                let symbol = symbol.name.as_ref().into();
+                return Err(Error::NotNative { symbol, what: "weak references in coff" });
             }
-            // Whoever defines it first; all alike.
-            (Linkage::WeakOdr, Some(_)) => return self.add_weak(symbol, section, strings),
             _ => CLASS_EXTERNAL,
         };
         self.push(&symbol.name, symbol, section, class, 0, strings)
     }
 
-    /// Adds a weak symbol, and another of this object only which it is an alias of.
-    fn add_weak(
+    /// Says that of the sections of this name any may be taken, and the others be left. What it
+    /// applies to is the symbol that comes next.
+    fn add_section(
         &mut self,
-        symbol: &Symbol,
-        section: u16,
+        section: &Section,
+        number: u16,
         strings: &mut Strings,
-    ) -> Result<u32, Error> {
-        const SEARCH_ALIAS: u32 = 3;
+    ) -> Result<(), Error> {
+        const SELECT_ANY: u8 = 2;
 
-        let default = format!(".weak.{}.default", symbol.name);
-        let default = self.push(&default, symbol, section, CLASS_STATIC, 0, strings)?;
-        let undefined = Symbol { section: None, offset: 0, ..symbol.clone() };
-        let weak = self.push(&symbol.name, &undefined, 0, CLASS_WEAK_EXTERNAL, 1, strings)?;
-        let auxiliary = CoffWeakExternal {
-            symbol: default.into(),
-            characteristics: SEARCH_ALIAS.into(),
-            unused: [0; 10],
+        let symbol = Symbol {
+            name: section.name.clone(),
+            section: None,
+            offset: 0,
+            size: 0,
+            linkage: Linkage::Internal,
+            hidden: false,
+            kind: SymbolKind::Label,
         };
-        self.bytes.extend_from_slice(auxiliary.as_bytes());
+        self.push(&section.name, &symbol, number, CLASS_STATIC, 1, strings)?;
+        let definition = CoffSectionDefinition {
+            size: narrow(section.size)?.into(),
+            relocations: u16::try_from(section.relocations.len()).unwrap_or(u16::MAX).into(),
+            lines: 0.into(),
+            checksum: 0.into(),
+            section: number.into(),
+            selection: SELECT_ANY,
+            unused: [0; 3],
+        };
+        self.bytes.extend_from_slice(definition.as_bytes());
         self.count = self.count.saturating_add(1);
-        Ok(weak)
+        Ok(())
     }
 
     fn push(

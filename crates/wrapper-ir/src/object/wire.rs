@@ -106,13 +106,17 @@ pub(super) struct CoffSymbol {
     pub(super) auxiliaries: u8,
 }
 
-/// The auxiliary record of a weak external (section 5.5.3 of "PE Format").
+/// The auxiliary record of a section (section 5.5.5 of "PE Format").
 #[derive(IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
-pub(super) struct CoffWeakExternal {
-    pub(super) symbol: U32,
-    pub(super) characteristics: U32,
-    pub(super) unused: [u8; 10],
+pub(super) struct CoffSectionDefinition {
+    pub(super) size: U32,
+    pub(super) relocations: U16,
+    pub(super) lines: U16,
+    pub(super) checksum: U32,
+    pub(super) section: U16,
+    pub(super) selection: u8,
+    pub(super) unused: [u8; 3],
 }
 
 /// `IMAGE_RELOCATION`
@@ -131,5 +135,5 @@ const _: () = assert!(size_of::<ElfRelocation>() == 24);
 const _: () = assert!(size_of::<CoffHeader>() == 20);
 const _: () = assert!(size_of::<CoffSection>() == 40);
 const _: () = assert!(size_of::<CoffSymbol>() == 18);
-const _: () = assert!(size_of::<CoffWeakExternal>() == 18);
+const _: () = assert!(size_of::<CoffSectionDefinition>() == 18);
 const _: () = assert!(size_of::<CoffRelocation>() == 10);
