@@ -38,7 +38,9 @@ fn number(register: Register) -> u32 {
     match register {
         Register::First => T0,
         Register::Second => T1,
-        Register::Argument(index) => A0 | (u32::try_from(index).unwrap_or_default() & 7),
+        Register::Argument(index) => {
+            A0.saturating_add(u32::try_from(index).unwrap_or_default() & 7)
+        }
         Register::Returned => A0,
     }
 }
