@@ -559,6 +559,53 @@ fn weak_functions_elsewhere() {
     }
 }
 
+#[test]
+fn the_stack_can_be_unwound() {
+    let machines = [("x86_64", ""), ("aarch64", "qemu-aarch64"), ("riscv64", "qemu-riscv64")];
+    for (machine, emulator) in machines {
+        let gcc =
+            if emulator.is_empty() { "gcc".into() } else { format!("{machine}-linux-gnu-gcc") };
+        for (kind, number, expected) in [(Kind::OpenMp, 1, 2), (Kind::Hip, 4, 3)] {
+            let place = Place::new();
+            place.compile(&gcc, "entries.c", "entries.o", &[&format!("-DKIND={number}")]);
+            let unwind = ["-DUNWIND", "-funwind-tables"];
+            place.compile(&gcc, "runtime.c", "runtime.o", &unwind);
+            place.compile(&gcc, "main.c", "main.o", &[]);
+            let triple = format!("{machine}-unknown-linux-gnu");
+            let wrapper = wrapper(kind, Abi::Current, &triple, &[FATBIN]);
+            place.put("ours.o", &object(&wrapper, &[FATBIN]));
+            let objects = ["entries.o", "ours.o", "runtime.o", "main.o", "-o", "linked"];
+            place.run(&gcc, &objects);
+            let sysroot = format!("/usr/{machine}-linux-gnu");
+            let seen = match emulator {
+                "" => place.run(place.path("linked"), &[]),
+                _ => place.run(emulator, &["-L", &sysroot, "linked"]),
+            };
+            assert_eq!(seen.matches("frames go on\n").count(), expected, "{machine}: {seen}");
+            assert!(!seen.contains("frames end here"), "{machine}: {seen}");
+        }
+    }
+}
+
+#[test]
+fn private_entries() {
+    let place = Place::new();
+    compile_host(&place, 1, &[]);
+    let clang = llvm("clang");
+    let section = "-DSECTION=\"llvm_offload_entries_0123\"";
+    place.compile(&clang, "entries.c", "own.o", &[section]);
+    place.put("empty.c", b"");
+    place.run(&clang, &["-c", "empty.c", "-o", "entries.o"]);
+    let wrapper = wrapper(Kind::OpenMp, Abi::Current, X86_64, &[b"i"]);
+    place.put("public.o", &object(&wrapper, &[b"i"]));
+    place.put("private.o", &object(&wrapper.private_entries("0123"), &[b"i"]));
+    for linker in linkers() {
+        let seen = log(&place, &linker, Link::Pie, &["public.o", "own.o", "private.o"], &[]);
+        assert_eq!(seen.matches("register_lib 1 images, 0 entries").count(), 1, "{seen}");
+        assert_eq!(seen.matches("register_lib 1 images, 11 entries").count(), 1, "{seen}");
+    }
+}
+
 /// An entry of a host object for Windows, with a program around it.
 const WINDOWS_PROGRAM: &[u8] = b"
 typedef unsigned long long u64;

@@ -276,17 +276,6 @@ pub enum Error {
         limit: u64,
     },
 
-    /// An alignment is larger than the object format can say.
-    #[error("device image alignment {align} is more than {format} can say, which is {limit}")]
-    ObjectAlign {
-        /// The object format of the target.
-        format: ObjectFormat,
-        /// The alignment.
-        align: u64,
-        /// The largest alignment there can be.
-        limit: u64,
-    },
-
     /// The output would be larger than 2⁶⁴ bytes.
     #[error("output has more than 2^64 bytes")]
     OutputTooLarge,

@@ -285,9 +285,9 @@ mod tests {
     fn layout() -> Layout {
         let mut layout = Layout::new(&[3, 4, 2]);
         layout.push_bytes(b"<").unwrap();
-        layout.push_image(&Blob { input: 0, offset: 0, size: 3 }).unwrap();
+        layout.push_image(&Blob { input: 0, offset: 0, size: 3, package: false }).unwrap();
         layout.push_zeros(2).unwrap();
-        layout.push_image(&Blob { input: 2, offset: 1, size: 1 }).unwrap();
+        layout.push_image(&Blob { input: 2, offset: 1, size: 1, package: false }).unwrap();
         layout.push_bytes(b"-").unwrap();
         layout.push_zeros(0).unwrap();
         layout.push_bytes(b">").unwrap();

@@ -6,6 +6,24 @@
 
 #include "entry.h"
 
+#ifdef UNWIND
+#include <unwind.h>
+
+static _Unwind_Reason_Code count(struct _Unwind_Context *context, void *frames) {
+  ++*(int *)frames;
+  return _URC_NO_REASON;
+}
+
+// More than this function, its caller, and a constructor that cannot be passed.
+static void unwind(void) {
+  int frames = 0;
+  _Unwind_Backtrace(count, &frames);
+  puts(frames > 3 ? "frames go on" : "frames end here");
+}
+#else
+static void unwind(void) {}
+#endif
+
 struct image {
   const unsigned char *start, *end;
   struct entry *first, *last;
@@ -52,6 +70,7 @@ static const char *bytes(const unsigned char *start, const unsigned char *end) {
 }
 
 void __tgt_register_lib(struct descriptor *d) {
+  unwind();
   HERE("__tgt_register_lib %d images, %d entries", d->count, (int)(d->last - d->first));
   for (struct entry *e = d->first; e != d->last; ++e)
     HERE("  entry %s at %s", e->name, text(e->address));
@@ -62,7 +81,9 @@ void __tgt_register_lib(struct descriptor *d) {
   }
 }
 
-void __tgt_unregister_lib(struct descriptor *d) { HERE("__tgt_unregister_lib %d images", d->count); }
+void __tgt_unregister_lib(struct descriptor *d) {
+  unwind();
+  HERE("__tgt_unregister_lib %d images", d->count); }
 
 #ifndef NO_IMAGE_INFO
 void __tgt_register_image_info(struct image_info *info) {
@@ -89,6 +110,7 @@ void __sycl_unregister_lib(const unsigned char *start, uint64_t size) {
   void NAME##UnregisterFatBinary(char *h) { HERE(#NAME "UnregisterFatBinary %s", h); }                                 \
   int NAME##RegisterFunction(char *h, char *address, char *name, char *device, int threads, void *a, void *b, void *c, \
                              void *d, void *e) {                                                                       \
+    unwind();                                                                                                          \
     HERE(#NAME "RegisterFunction %s %s %s %s %d %s %s %s %s %s", h, text(address), name, device, threads, text(a),     \
          text(b), text(c), text(d), text(e));                                                                          \
     return -1;                                                                                                         \

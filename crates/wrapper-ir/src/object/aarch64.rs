@@ -179,3 +179,35 @@ impl Assembler for Aarch64 {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn immediates() {
+        let cases: [(u64, &[u32]); 4] = [
+            (0, &[0xd280_0009]),                                  // mov x9, #0
+            (56, &[0xd280_0709]),                                 // mov x9, #56
+            (0xffff_ffff, &[0xd29f_ffe9, 0xf2bf_ffe9]),           // mov, movk lsl 16
+            (0x1234_0000_0000_5678, &[0xd28a_cf09, 0xf2e2_4689]), // mov, movk lsl 48
+        ];
+        for (value, expected) in cases {
+            let mut assembler = Aarch64::default();
+            assembler.immediate(Register::First, value, 64);
+            let expected: Vec<u8> = expected.iter().flat_map(|word| word.to_le_bytes()).collect();
+            assert_eq!(assembler.code.bytes, expected, "{value:#x}");
+        }
+    }
+
+    #[test]
+    fn jumps() {
+        for (distance, expected) in [(8, 0x1400_0002_u32), (-8, 0x17ff_fffe)] {
+            let mut assembler = Aarch64::default();
+            assembler.jump(0);
+            assembler.resolve(0, distance).unwrap();
+            assert_eq!(assembler.code.bytes, expected.to_le_bytes());
+        }
+        assert_eq!(Aarch64::default().resolve(0, 1 << 27), None);
+    }
+}

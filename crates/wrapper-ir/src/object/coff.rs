@@ -206,8 +206,7 @@ fn characteristics(section: &Section) -> Result<u32, Error> {
         bits |= WRITABLE;
     }
     if section.align > LIMIT {
-        let (format, align) = (ObjectFormat::Coff, section.align);
-        return Err(Error::ObjectAlign { format, align, limit: LIMIT });
+        return Err(Error::BadAlign { align: section.align, limit: LIMIT });
     }
     // 1 byte is 1, 2 bytes are 2, 4 bytes are 3.
     Ok(bits | section.align.trailing_zeros().saturating_add(1) << 20)

@@ -47,8 +47,8 @@ impl Module {
     /// # Errors
     ///
     /// [`Error::NoObjectWriter`] for other targets, [`Error::NotNative`] for a module that was
-    /// changed to do what registration code does not, [`Error::ObjectTooLarge`] and
-    /// [`Error::ObjectAlign`] where COFF has no room, [`Error::OutputTooLarge`].
+    /// changed to do what registration code does not, [`Error::ObjectTooLarge`] where
+    /// the format has no room, [`Error::OutputTooLarge`].
     pub fn object(&self) -> Result<Layout, Error> {
         let target = &self.target;
         let architecture = target.triple().split('-').next().unwrap_or_default();

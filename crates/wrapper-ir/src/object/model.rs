@@ -153,11 +153,10 @@ impl Section {
 
     /// Adds zeros.
     pub(super) fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
-        /// So many are written out, to keep parts together.
-        const FEW: u64 = 64;
-        if count <= FEW {
-            let few = usize::try_from(count).unwrap_or_default();
-            return self.push([0_u8; FEW as usize].get(..few).unwrap_or_default());
+        // A few are written out, to keep parts together.
+        let few = usize::try_from(count).ok().and_then(|count| [0; 64].get(..count));
+        if let Some(few) = few {
+            return self.push(few);
         }
         self.grow(count)?;
         self.parts.push(Part::Zeros(count));

@@ -235,3 +235,62 @@ impl Assembler for Riscv64 {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `t0` holds after instructions that set it.
+    fn value_after(code: &[u8]) -> u64 {
+        let mut value = 0_i64;
+        for word in code.chunks_exact(4) {
+            let word = u32::from_le_bytes(word.try_into().unwrap());
+            let immediate = i64::from(word.cast_signed() >> 20);
+            let from = if word >> 15 & 31 == 0 { 0 } else { value };
+            value = match (word & 0x7f, word >> 12 & 7) {
+                (UPPER_IMMEDIATE, _) => i64::from((word & 0xffff_f000).cast_signed()),
+                (ADD_IMMEDIATE, 0) => from.wrapping_add(immediate),
+                (ADD_IMMEDIATE, 1) => from << immediate,
+                (ADD_WORD_IMMEDIATE, 0) => {
+                    let sum = (from.wrapping_add(immediate) & 0xffff_ffff).cast_unsigned();
+                    i64::from(u32::try_from(sum).unwrap().cast_signed())
+                }
+                _ => panic!("{word:08x}"),
+            };
+        }
+        value.cast_unsigned()
+    }
+
+    #[test]
+    fn immediates() {
+        for bit in 0..64 {
+            for near in [-2049, -2048, -1, 0, 1, 7, 2047, 2048, 4095] {
+                let value = (1_u64 << bit).wrapping_add_signed(near);
+                let mut assembler = Riscv64::default();
+                assembler.immediate(Register::First, value, 64);
+                assert_eq!(value_after(&assembler.code.bytes), value, "{value:#x}");
+                if value <= u32::MAX.into() {
+                    let mut assembler = Riscv64::default();
+                    assembler.immediate(Register::First, value, 32);
+                    // As the calling convention wants it: the sign is repeated.
+                    let extended = i64::from(u32::try_from(value).unwrap().cast_signed());
+                    let found = value_after(&assembler.code.bytes).cast_signed();
+                    assert_eq!(found, extended, "{value:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn jumps() {
+        for (distance, expected) in
+            [(8, 0x0080_006f_u32), (-8, 0xff9f_f06f), (0x800, 0x0010_006f), (0x1000, 0x0000_106f)]
+        {
+            let mut assembler = Riscv64::default();
+            assembler.jump(0);
+            assembler.resolve(0, distance).unwrap();
+            assert_eq!(assembler.code.bytes, expected.to_le_bytes(), "{distance:#x}");
+        }
+        assert_eq!(Riscv64::default().resolve(0, 1 << 20), None);
+    }
+}

@@ -237,3 +237,40 @@ impl Assembler for X86 {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(write: impl Fn(&mut X86)) -> Vec<u8> {
+        let mut assembler = X86::new(&SYSTEM_V);
+        write(&mut assembler);
+        assembler.code.bytes
+    }
+
+    #[test]
+    fn immediates() {
+        let first = |value| code(|to| to.immediate(Register::First, value, 64));
+        assert_eq!(first(0xffff_ffff), [0xb8, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(first(1 << 32), [0x48, 0xb8, 0, 0, 0, 0, 1, 0, 0, 0]);
+        let second = code(|to| to.immediate(Register::Second, 56, 64));
+        assert_eq!(second, [0x41, 0xbb, 56, 0, 0, 0]);
+        let fifth = code(|to| to.immediate(Register::Argument(4), 1 << 40, 64));
+        assert_eq!(fifth, [0x49, 0xb8, 0, 0, 0, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn slots() {
+        let load = |slot| code(|to| to.load_slot(Register::Argument(5), slot, 64));
+        assert_eq!(load(0x78), [0x4c, 0x8b, 0x4c, 0x24, 0x78]); // mov r9, [rsp + 0x78]
+        assert_eq!(load(0x80), [0x4c, 0x8b, 0x8c, 0x24, 0x80, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_stack_is_aligned() {
+        for least in (0..2000).step_by(8) {
+            let frame = X86::frame(least);
+            assert!(frame >= least && frame < least + 16 && frame % 16 == 8, "{least}");
+        }
+    }
+}
