@@ -640,6 +640,8 @@ fn windows() {
             (Kind::Cuda, Abi::Current),
             (Kind::Cuda, Abi::Llvm24),
         ] {
+            let image = vec![place.put("image", FATBIN)];
+            place.llvm_object(kind, triple, &image, "theirs.obj");
             place.put("ours.obj", &object(&wrapper(kind, abi, triple, &images), &images));
             place.put("again.obj", &object(&wrapper(kind, abi, triple, &images), &images));
             place.run(llvm("llvm-readobj"), &["--all", "ours.obj"]);
@@ -653,7 +655,13 @@ fn windows() {
                     arguments.push("-DENTRIES");
                 }
                 place.run(llvm("clang"), &arguments);
-                for objects in [&["ours.obj"][..], &["ours.obj", "again.obj"]] {
+                let mut programs = vec![&["ours.obj"][..], &["ours.obj", "again.obj"]];
+                // LLVM 24 counts from another place than LLVM 22.
+                if abi == Abi::Current {
+                    programs.push(&["ours.obj", "theirs.obj"]);
+                    programs.push(&["theirs.obj", "ours.obj"]);
+                }
+                for objects in programs {
                     link_windows(&place, triple, objects, kind, abi, entries);
                 }
             }

@@ -5,7 +5,8 @@
 //!
 //! A [`Wrapper`] makes a [`Module`] of the sizes and first bytes of images: a
 //! [`description`] of variables and functions, LLVM IR as data. Emitters walk over it
-//! and stream the images: [`Module::write_ir`] writes LLVM IR text.
+//! and stream the images: [`Module::write_ir`] writes LLVM IR text, [`Module::object`] a
+//! relocatable object.
 //!
 //! ```
 //! use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
@@ -21,6 +22,9 @@
 //! let text = String::from_utf8(text)?;
 //! assert!(text.contains("c\"code for another\", section \".llvm.offloading\", align 8"));
 //! assert!(text.contains("call void @__tgt_register_lib(ptr @.omp_offloading.descriptor)"));
+//!
+//! let object = module.object()?.to_vec(&images)?;
+//! assert!(object.starts_with(b"\x7fELF"));
 //! # Ok(())
 //! # }
 //! ```

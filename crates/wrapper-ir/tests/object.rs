@@ -243,6 +243,8 @@ fn retained_entries() {
         assert_eq!(flags & 0x20_0000 != 0, expected);
         assert_eq!(bytes[7], if expected { elf::ELFOSABI_GNU.0 } else { 0 });
     }
+    let bytes = current(Kind::OpenMp, "x86_64-unknown-freebsd14.0");
+    assert_eq!(bytes[7], elf::ELFOSABI_FREEBSD.0);
 }
 
 #[test]
@@ -395,7 +397,7 @@ fn changed_modules() {
     };
     let mut changed = module.clone();
     changed.functions.retain(|function| function.name != "atexit");
-    assert_eq!(not_native(&changed), ("atexit".into(), "is neither defined nor declared"));
+    assert_eq!(not_native(&changed), ("atexit".into(), "neither defined nor declared"));
     let mut changed = module.clone();
     changed.blobs.clear();
     assert_eq!(not_native(&changed), (".fatbin_image".into(), "no such image"));

@@ -235,7 +235,6 @@ impl Slots {
             slots.incoming.insert(phi, place().ok_or_else(too_many)?);
         }
         slots.frame = u32::try_from(frame).map_err(|_| too_many())?;
-        debug_assert_eq!(module.target.pointer_bytes(), 8, "values are pointers at most");
         Ok(slots)
     }
 }

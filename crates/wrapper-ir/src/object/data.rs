@@ -43,7 +43,6 @@ pub(super) fn build(
             builder.pointer(index, &startup.function, 0)?;
         }
     }
-    // What variables refer to may come after them.
     Ok((builder.object, functions))
 }
 
@@ -243,7 +242,7 @@ impl Builder<'_> {
         let (linkage, hidden) = match (self.module.global(name), self.module.function(name)) {
             (Some(global), _) => (global.linkage, global.hidden),
             (None, Some(function)) => (function.linkage, false),
-            (None, None) => return Err(not_native(name, "is neither defined nor declared")),
+            (None, None) => return Err(not_native(name, "neither defined nor declared")),
         };
         Ok(self.object.define(Symbol {
             name: name.clone(),

@@ -54,7 +54,7 @@ impl Module {
         let architecture = target.triple().split('-').next().unwrap_or_default();
         let supported = target.endian() == Endian::Little && target.pointer_bits() == 64;
         match (architecture, target.format()) {
-            ("x86_64" | "x86_64h" | "amd64", ObjectFormat::Elf) if supported => {
+            ("x86_64" | "amd64", ObjectFormat::Elf) if supported => {
                 elf::lay_out(self, &elf::X86_64, x86_64::X86::new(&x86_64::SYSTEM_V))
             }
             ("x86_64" | "amd64", ObjectFormat::Coff) if supported => {
