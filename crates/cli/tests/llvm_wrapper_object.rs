@@ -246,6 +246,40 @@ fn cuda_managed_variables_as_in_its_headers() {
     assert!(seen.contains(line), "{seen}");
 }
 
+/// For every kind and generation, the object does what LLVM's compiler makes of the IR text.
+#[test]
+fn objects_and_text_agree() {
+    let clang = llvm("clang");
+    for (kind, number, name) in [
+        (Kind::OpenMp, 1, "omp"),
+        (Kind::Cuda, 2, "cuda"),
+        (Kind::Hip, 4, "hip"),
+        (Kind::Sycl, 8, "sycl"),
+    ] {
+        for abi in Abi::ALL {
+            let Ok(module) = wrapper(kind, abi, X86_64, &[FATBIN]).module() else { continue };
+            let place = Place::new();
+            let is_new = matches!(abi, Abi::Current | Abi::Llvm24);
+            let number = format!("-DKIND={number}");
+            let section = format!("-DSECTION=\"{name}_offloading_entries\"");
+            let old = ["-DOLD_ENTRIES", &section, "-DCUDA_MANAGED", &number];
+            let options = if is_new { &old[2..] } else { &old[..] };
+            place.compile(&clang, "entries.c", "entries.o", options);
+            place.compile(&clang, "runtime.c", "runtime.o", options);
+            place.compile(&clang, "main.c", "main.o", &[]);
+            place.put("ours.o", &module.object().unwrap().to_vec(&[FATBIN]).unwrap());
+            let text = module.ir_to_string(&[FATBIN]).unwrap();
+            place.put("ours.ll", text.as_bytes());
+            let llc = ["-filetype=obj", "-relocation-model=pic", "ours.ll", "-o", "text.o"];
+            place.run(llvm("llc"), &llc);
+            let [bfd, _] = linkers();
+            let object = log(&place, &bfd, Link::Pie, &["ours.o"], &[]);
+            assert_eq!(object, log(&place, &bfd, Link::Pie, &["text.o"], &[]), "{kind} {abi}");
+            assert!(object.contains("nregister"), "{object}");
+        }
+    }
+}
+
 #[test]
 fn without_entries() {
     for (kind, image) in [(Kind::OpenMp, &b"image"[..]), (Kind::Cuda, FATBIN), (Kind::Hip, FATBIN)]

@@ -174,7 +174,7 @@ pub(super) fn lower(
     assembler: &mut impl Assembler,
 ) -> Result<Lowered, Error> {
     let start = assembler.code().bytes.len();
-    let slots = Slots::of(function, module, assembler)?;
+    let slots = Slots::of(function, assembler)?;
     let mut lowering = Lowering { module, function, assembler, slots, starts: Vec::new() };
     lowering.function()?;
     let prologue = std::mem::take(&mut assembler.code().prologue);
@@ -197,7 +197,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn of(function: &Function, module: &Module, assembler: &impl Assembler) -> Result<Self, Error> {
+    fn of(function: &Function, assembler: &impl Assembler) -> Result<Self, Error> {
         let mut used = BTreeSet::new();
         let mut phis = Vec::new();
         // On the stack below the slots: the arguments of the call that has most of them.
