@@ -4,7 +4,7 @@ use zerocopy::IntoBytes;
 
 use super::code::Assembler;
 use super::data;
-use super::model::{Content, Object, Part, Relocation, Section, Symbol, SymbolKind};
+use super::model::{Content, Object, Part, Relocation, Section, Symbol, SymbolKind, pad};
 use super::unwind;
 use super::wire::{CoffHeader, CoffRelocation, CoffSection, CoffSectionDefinition, CoffSymbol};
 use crate::description::{Linkage, Module, Name};
@@ -157,8 +157,8 @@ fn write(module: &Module, object: &Object) -> Result<Layout, Error> {
     Ok(layout)
 }
 
-/// The header of a section whose contents come at `at`, and where its relocations end.
-fn header(section: &Section, at: u64, strings: &mut Strings) -> Result<(CoffSection, u64), Error> {
+/// The header of a section that comes after `end`, and where its relocations end.
+fn header(section: &Section, end: u64, strings: &mut Strings) -> Result<(CoffSection, u64), Error> {
     let name = match short_name(&section.name) {
         Some(name) => name,
         None => {
@@ -170,10 +170,11 @@ fn header(section: &Section, at: u64, strings: &mut Strings) -> Result<(CoffSect
     let size = narrow(section.size)?;
     let mut header = CoffSection { name, raw_size: size.into(), ..CoffSection::default() };
     let mut characteristics = characteristics(section)?;
-    let mut end = at;
+    let mut end = end;
     if section.content != Content::Zeros && size != 0 {
-        header.raw_at = narrow(at)?.into();
-        end = at.saturating_add(section.size);
+        let start = start_after(section, end)?;
+        header.raw_at = narrow(start)?.into();
+        end = start.saturating_add(section.size);
     }
     if !section.relocations.is_empty() {
         header.relocations_at = narrow(end)?.into();
@@ -188,6 +189,11 @@ fn header(section: &Section, at: u64, strings: &mut Strings) -> Result<(CoffSect
     }
     header.characteristics = characteristics.into();
     Ok((header, end))
+}
+
+/// Where the contents of a section go.
+fn start_after(section: &Section, end: u64) -> Result<u64, Error> {
+    end.checked_next_multiple_of(section.file_align()).ok_or(Error::OutputTooLarge)
 }
 
 fn characteristics(section: &Section) -> Result<u32, Error> {
@@ -213,7 +219,9 @@ fn characteristics(section: &Section) -> Result<u32, Error> {
 }
 
 fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Result<(), Error> {
-    if section.content != Content::Zeros {
+    if section.content != Content::Zeros && section.size != 0 {
+        let start = start_after(section, layout.total_size())?;
+        pad(layout, start)?;
         for part in &section.parts {
             match part {
                 Part::Bytes(bytes) => layout.push_bytes(bytes)?,

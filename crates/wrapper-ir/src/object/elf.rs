@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 
 use super::code::Assembler;
 use super::data;
-use super::model::{Content, Object, Part, Section, Symbol, SymbolKind};
+use super::model::{Content, Object, Part, Section, Symbol, SymbolKind, pad};
 use super::unwind::{self, Rules};
 use super::wire::{ElfHeader, ElfRelocation, ElfSection, ElfSymbol};
 use crate::description::{Linkage, Module, Name};
@@ -356,9 +356,6 @@ impl<'a> Writer<'a> {
 
     /// The header of a section that comes after `end`.
     fn header(&mut self, section: &Section, end: u64) -> Result<ElfSection, Error> {
-        /// More is for the memory, not for the file.
-        const FILE_ALIGN: u64 = 4096;
-
         let name = self.strings.add(&section.name)?;
         let (kind, mut flags) = match section.content {
             Content::Code => (SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR),
@@ -389,7 +386,7 @@ impl<'a> Writer<'a> {
         }
         let offset = match section.content {
             Content::Zeros => end,
-            _ => next_multiple(end, section.align.min(FILE_ALIGN))?,
+            _ => next_multiple(end, section.file_align())?,
         };
         Ok(ElfSection {
             name: name.into(),
@@ -449,15 +446,4 @@ fn next_multiple(end: u64, align: u64) -> Result<u64, Error> {
 
 fn advance(end: u64, size: u64) -> Result<u64, Error> {
     end.checked_add(size).ok_or(Error::OutputTooLarge)
-}
-
-/// Adds zeros up to an offset.
-fn pad(layout: &mut Layout, to: u64) -> Result<(), Error> {
-    let count = to.saturating_sub(layout.total_size());
-    // Fewer than an alignment: kept with the bytes around them.
-    let zeros = [0; 8];
-    match usize::try_from(count).ok().and_then(|count| zeros.get(..count)) {
-        Some(zeros) => layout.push_bytes(zeros),
-        None => layout.push_zeros(count),
-    }
 }

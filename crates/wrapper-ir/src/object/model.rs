@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::description::{Blob, Linkage, Name};
 use crate::error::Error;
+use crate::layout::Layout;
 use crate::to_u64;
 
 /// An object file, before it has a format.
@@ -134,6 +135,18 @@ impl Object {
 }
 
 impl Section {
+    /// Where in the file it may start: at a multiple of this. Large images start where the kernel
+    /// copies in large units, which is a quarter faster than at any page.
+    pub(super) fn file_align(&self) -> u64 {
+        const LARGE: u64 = 1 << 20;
+        const UNIT: u64 = 1 << 16;
+        /// More is for the memory, not for the file.
+        const PAGE: u64 = 4096;
+
+        let is_large = |part: &Part| matches!(part, Part::Image(blob) if blob.size >= LARGE);
+        if self.parts.iter().any(is_large) { UNIT } else { self.align.min(PAGE) }
+    }
+
     /// Adds bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.grow(to_u64(bytes.len()))?;
@@ -176,5 +189,16 @@ impl Section {
     fn grow(&mut self, size: u64) -> Result<(), Error> {
         self.size = self.size.checked_add(size).ok_or(Error::OutputTooLarge)?;
         Ok(())
+    }
+}
+
+/// Adds zeros to a file up to an offset.
+pub(super) fn pad(layout: &mut Layout, to: u64) -> Result<(), Error> {
+    let count = to.saturating_sub(layout.total_size());
+    // Fewer than an alignment: kept with the bytes around them.
+    let zeros = [0; 8];
+    match usize::try_from(count).ok().and_then(|count| zeros.get(..count)) {
+        Some(zeros) => layout.push_bytes(zeros),
+        None => layout.push_zeros(count),
     }
 }
