@@ -17,6 +17,7 @@ mod output;
 mod pack;
 pub mod packager;
 mod payload;
+mod positioned;
 mod progress;
 mod report;
 mod rewrite;

@@ -72,7 +72,7 @@ impl Entry<'_, '_, '_> {
         each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.is_placeholder() {
-            return each(&self.read()?);
+            return each(&self.host_object()?);
         }
         let mut left = self.image.size();
         let mut buffer = vec![0; usize::try_from(left.min(1 << 18)).unwrap_or(0)];
@@ -87,19 +87,41 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// All bytes: of a placeholder the host object without what was bundled into it.
-    pub(crate) fn read(&mut self) -> Result<Vec<u8>, Error> {
-        if !self.is_placeholder() {
-            let size = self.image.size();
-            return read_all(self.image.reader(), size);
+    /// All bytes, in `data`: of a placeholder the host object without what was bundled into it.
+    pub(crate) fn read_into<'d>(&mut self, data: &'d mut Vec<u8>) -> Result<&'d [u8], Error> {
+        if self.is_placeholder() {
+            *data = self.host_object()?;
+            return Ok(data);
         }
-        match self.image.enclosing_object() {
-            Some(object) => {
-                let object = read_all(object, 0)?;
-                Ok(fat_object::remove_bundle_sections(&object)?.into_owned())
-            }
-            None => Ok(Vec::new()),
+        let out_of_memory = || Error::Read(io::ErrorKind::OutOfMemory.into());
+        let size = usize::try_from(self.image.size()).map_err(|_| out_of_memory())?;
+        let more = size.saturating_sub(data.len());
+        data.try_reserve_exact(more).map_err(|_| out_of_memory())?;
+        if more > 0 {
+            data.resize(size, 0);
         }
+        // Longer from an earlier entry, it is not filled with zeros again.
+        let data = data.get_mut(..size).unwrap_or_default();
+        self.image.reader().read_exact(data).map_err(Error::Read)?;
+        Ok(data)
+    }
+
+    /// The object for which a placeholder stands.
+    fn host_object(&mut self) -> Result<Vec<u8>, Error> {
+        let mut object = Vec::new();
+        let Some(mut reader) = self.image.enclosing_object() else {
+            return Ok(object);
+        };
+        reader.read_to_end(&mut object).map_err(Error::Read)?;
+        Ok(fat_object::remove_bundle_sections(&object)?.into_owned())
+    }
+
+    /// Where the bytes lie in the input, if they do.
+    pub(crate) fn offset(&self) -> Option<u64> {
+        if self.is_placeholder() {
+            return None;
+        }
+        self.image.location().file_offset()
     }
 }
 
@@ -111,15 +133,6 @@ impl fmt::Debug for Entry<'_, '_, '_> {
             .field("id", &self.id())
             .finish_non_exhaustive()
     }
-}
-
-fn read_all(mut reader: impl Read, size: u64) -> Result<Vec<u8>, Error> {
-    let out_of_memory = || Error::Read(io::ErrorKind::OutOfMemory.into());
-    let mut bytes = Vec::new();
-    let size = usize::try_from(size).map_err(|_| out_of_memory())?;
-    bytes.try_reserve_exact(size).map_err(|_| out_of_memory())?;
-    reader.read_to_end(&mut bytes).map_err(Error::Read)?;
-    Ok(bytes)
 }
 
 /// Shows every entry of every bundle in an archive to `each`, in the order of the file.

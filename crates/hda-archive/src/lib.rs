@@ -65,8 +65,10 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod check;
+mod copy;
 mod entries;
 mod error;
+mod fingerprint;
 mod layout;
 mod name;
 mod symbols;
@@ -75,6 +77,7 @@ mod wire;
 mod write;
 
 pub use check::{Conflict, conflicts};
+pub use copy::ArchiveCopy;
 pub use entries::{Entry, OpenThin, entries, no_thin_members};
 pub use error::Error;
 pub use fat_object::Options;

@@ -1,16 +1,16 @@
 //! From an archive of bundles to one archive for each target.
 
 use std::collections::HashMap;
-use std::hash::Hasher;
 use std::io::{BufWriter, Write};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use bundle_format::{EntryId, Request};
 use fat_object::{ImageFormat, Options, ReadSeek};
-use twox_hash::XxHash3_64;
 
+use crate::copy::ArchiveCopy;
 use crate::entries::{Entry, OpenThin, entries, entries_of};
 use crate::error::Error;
+use crate::fingerprint::{Fingerprint, fingerprint_of};
 use crate::layout::{Layout, LayoutBuilder};
 use crate::name::device_member_name;
 use crate::symbols::Symbols;
@@ -42,7 +42,7 @@ pub enum Warning {
 #[derive(Debug)]
 pub struct DeviceArchive {
     target: Request,
-    names: Vec<Rc<[u8]>>,
+    names: Vec<Arc<[u8]>>,
     layout: Layout,
 }
 
@@ -73,11 +73,15 @@ impl DeviceArchive {
 
 /// An entry that becomes a member of one archive or several.
 #[derive(Debug)]
-struct Planned {
-    size: u64,
-    fingerprint: u64,
+pub(crate) struct Planned {
+    pub(crate) size: u64,
+    /// Of its bytes.
+    pub(crate) fingerprint: u64,
+    /// Where it lies in the input; `None` when it has to be made: decompressed, restored, read from elsewhere.
+    pub(crate) offset: Option<u64>,
+    name: Arc<[u8]>,
     /// Which archives get it.
-    archives: Rc<[usize]>,
+    pub(crate) archives: Arc<[usize]>,
 }
 
 /// Device archives, laid out and ready to be written.
@@ -113,6 +117,7 @@ impl Unbundling {
             archives: Vec::new(),
             planned: Vec::new(),
             warnings: Vec::new(),
+            data: Vec::new(),
         };
         plan.archives.resize_with(plan.matcher.targets.len(), Default::default);
         entries(input, options, open_thin, &mut |entry| plan.entry(entry))?;
@@ -141,7 +146,20 @@ impl Unbundling {
         &self.warnings
     }
 
+    /// A way to write each archive by itself, in the order of the targets: at any time, on any thread. There is one
+    /// when all entries lie in the input as they are, not compressed, and no host object has to be restored.
+    #[must_use]
+    pub fn copies(&self) -> Option<Vec<ArchiveCopy<'_>>> {
+        if self.planned.iter().any(|planned| planned.offset.is_none()) {
+            return None;
+        }
+        let layouts = self.archives.iter().map(|archive| &archive.layout).enumerate();
+        Some(layouts.map(|(index, layout)| ArchiveCopy::new(index, layout, &self.planned)).collect())
+    }
+
     /// Writes all archives at once; `writers` has one for each, in the order of the targets.
+    ///
+    /// The input is walked a second time. [`copies`](Self::copies) do without, where there are any.
     ///
     /// After an error what was written is of no use. So it is when the input is not the one that the plan was
     /// made from, which is only known in the end.
@@ -173,11 +191,13 @@ impl Unbundling {
         let mut position = 0;
         // Every entry's own bytes are compared with the plan.
         entries_of(input, &self.options, false, open_thin, &mut |entry| {
-            let Some(Match { archives, .. }) = matcher.match_id(entry.id()) else {
+            let Some(Match { archives, target_id }) = matcher.match_id(entry.id()) else {
                 return Ok(());
             };
             let changed = Error::Changed { entry: position };
-            let planned = self.planned.get(position).filter(|p| p.archives == archives);
+            let name = device_member_name(entry.member_bytes(), entry.id(), &target_id);
+            let planned = self.planned.get(position);
+            let planned = planned.filter(|p| p.archives == archives && *p.name == *name);
             position += 1;
             match planned {
                 Some(planned) => write_member(entry, planned, &mut outs, changed),
@@ -206,7 +226,7 @@ fn write_member<W: Write>(
     for out in &mut outs {
         out.begin()?;
     }
-    let mut fingerprint = Fingerprint::of(entry);
+    let mut fingerprint = Fingerprint::default();
     entry.pieces(&mut |piece| {
         fingerprint.bytes(piece);
         outs.iter_mut().try_for_each(|out| out.write(piece))
@@ -220,9 +240,11 @@ fn write_member<W: Write>(
 /// What is found while planning.
 struct Plan {
     matcher: Matcher,
-    archives: Vec<(Vec<Rc<[u8]>>, LayoutBuilder)>,
+    archives: Vec<(Vec<Arc<[u8]>>, LayoutBuilder)>,
     planned: Vec<Planned>,
     warnings: Vec<Warning>,
+    /// The entry that is looked at.
+    data: Vec<u8>,
 }
 
 impl Plan {
@@ -234,40 +256,42 @@ impl Plan {
         let Some(Match { archives, target_id }) = self.matcher.match_id(entry.id()) else {
             return Ok(());
         };
-        let name: Rc<[u8]> =
+        let name: Arc<[u8]> =
             device_member_name(entry.member_bytes(), entry.id(), &target_id).into();
-        let mut fingerprint = Fingerprint::of(entry);
-        let symbols = match may_have_symbols(entry.format()) {
+        let offset = entry.offset();
+        let (size, fingerprint, symbols) = match may_have_symbols(entry.format()) {
             true => {
-                let data = entry.read().map_err(|error| error.in_member(entry.member_bytes()))?;
-                fingerprint.bytes(&data);
-                match Symbols::read(&data) {
+                let data = entry.read_into(&mut self.data);
+                let data = data.map_err(|error| error.in_member(entry.member_bytes()))?;
+                let symbols = match Symbols::read(data) {
                     Err(Error::Bitcode(error)) => {
                         let member = String::from_utf8_lossy(&name).into_owned();
                         self.warnings.push(Warning::NotIndexed { member, error });
                         None
                     }
                     symbols => symbols.map_err(|error| error.in_member(&name))?,
-                }
+                };
+                (data.len() as u64, fingerprint_of(data), symbols)
             }
             false => {
+                let mut fingerprint = Fingerprint::default();
                 entry.pieces(&mut |piece| {
                     fingerprint.bytes(piece);
                     Ok(())
                 })?;
-                None
+                let (size, fingerprint) = fingerprint.finish();
+                (size, fingerprint, None)
             }
         };
-        let (size, fingerprint) = fingerprint.finish();
         for &index in archives.iter() {
             if let Some((names, builder)) = self.archives.get_mut(index) {
                 builder
                     .push(&name, size, symbols.as_ref())
                     .map_err(|error| error.in_member(&name))?;
-                names.push(Rc::clone(&name));
+                names.push(Arc::clone(&name));
             }
         }
-        self.planned.push(Planned { size, fingerprint, archives });
+        self.planned.push(Planned { size, fingerprint, offset, name, archives });
         Ok(())
     }
 }
@@ -288,9 +312,9 @@ fn may_have_symbols(format: ImageFormat) -> bool {
 /// Where an entry goes.
 #[derive(Clone)]
 struct Match {
-    archives: Rc<[usize]>,
+    archives: Arc<[usize]>,
     /// The target ID in its ID.
-    target_id: Rc<str>,
+    target_id: Arc<str>,
 }
 
 /// Tells which archives an entry goes to. The same few IDs come again and again.
@@ -312,7 +336,7 @@ impl Matcher {
         let found = EntryId::parse(id).ok().and_then(|id| {
             let code_object = id.target();
             let fits = |target: &Request| target.verdict(&code_object).is_strict();
-            let archives: Rc<[usize]> = (self.targets.iter().enumerate())
+            let archives: Arc<[usize]> = (self.targets.iter().enumerate())
                 .filter(|(_, target)| fits(target))
                 .map(|(index, _)| index)
                 .collect();
@@ -320,32 +344,6 @@ impl Matcher {
         });
         self.known.insert(id.to_owned(), found.clone());
         found
-    }
-}
-
-/// By which an entry is known again: its member, ID, size and bytes.
-struct Fingerprint {
-    hasher: XxHash3_64,
-    size: u64,
-}
-
-impl Fingerprint {
-    fn of(entry: &Entry<'_, '_, '_>) -> Self {
-        let mut hasher = XxHash3_64::new();
-        for text in [entry.member_bytes(), entry.id().as_bytes()] {
-            hasher.write(text);
-            hasher.write_u8(0);
-        }
-        Fingerprint { hasher, size: 0 }
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.hasher.write(bytes);
-        self.size += bytes.len() as u64;
-    }
-
-    fn finish(self) -> (u64, u64) {
-        (self.size, self.hasher.finish())
     }
 }
 

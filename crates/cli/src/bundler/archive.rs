@@ -3,14 +3,17 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use bundle_format::EntryId;
-use hda_archive::{Error, Unbundling};
+use hda_archive::{ArchiveCopy, Error, Unbundling};
 
 use super::job::{Failure, Notes, UnbundleJob};
 use super::unbundle::check_outputs;
 use crate::input;
 use crate::output::Outputs;
+use crate::positioned::Positioned;
 use crate::report::reason;
 
 /// Takes the entries of all members out of an archive. Nothing is written unless all is well.
@@ -20,7 +23,7 @@ pub(super) fn unbundle(
     notes: &mut Notes,
 ) -> Result<(), Failure> {
     check_outputs(job)?;
-    let mut archive = Archive::open(job)?;
+    let archive = Archive::open(job)?;
     if job.check_input_archive {
         archive.check()?;
     }
@@ -59,10 +62,10 @@ impl<'j> Archive<'j> {
     }
 
     /// Finds entries that must not be in one bundle.
-    fn check(&mut self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), Failure> {
         let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-        let conflicts = hda_archive::conflicts(file, &job.limits, &mut open_thin)
+        let conflicts = hda_archive::conflicts(&mut Positioned::new(file), &job.limits, &mut open_thin)
             .map_err(|error| failure(job, &error))?;
         if conflicts.is_empty() {
             return Ok(());
@@ -72,10 +75,10 @@ impl<'j> Archive<'j> {
     }
 
     /// Notes how every entry compares with every target.
-    fn compare(&mut self, notes: &mut Notes) -> Result<(), Failure> {
+    fn compare(&self, notes: &mut Notes) -> Result<(), Failure> {
         let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-        hda_archive::entries(file, &job.limits, &mut open_thin, &mut |entry| {
+        hda_archive::entries(&mut Positioned::new(file), &job.limits, &mut open_thin, &mut |entry| {
             // What is wrong with an ID is among the warnings.
             let Ok(id) = EntryId::parse(entry.id()) else {
                 return Ok(());
@@ -93,24 +96,54 @@ impl<'j> Archive<'j> {
         .map_err(|error| failure(job, &error))
     }
 
-    fn plan(&mut self) -> Result<Unbundling, Failure> {
+    fn plan(&self) -> Result<Unbundling, Failure> {
         let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         let targets = job.targets.iter().map(|(request, _)| request.clone());
-        Unbundling::plan(file, targets, &job.limits, &mut open_thin)
+        Unbundling::plan(&mut Positioned::new(file), targets, &job.limits, &mut open_thin)
             .map_err(|error| failure(job, &error))
     }
 
-    fn write(&mut self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
+    fn write(&self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
         let Archive { job, file } = self;
-        let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         let mut files = Vec::new();
         for (_, path) in &job.targets {
             // All of them are written at once, and appear together.
             files.push(outputs.write_or_print(path, |file| file.try_clone())?);
         }
-        plan.write(file, files, &mut open_thin).map_err(|error| failure(job, &error))
+        let done = match plan.copies() {
+            Some(copies) => copy(file, &copies, files),
+            None => {
+                let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
+                plan.write(&mut Positioned::new(file), files, &mut open_thin)
+            }
+        };
+        done.map_err(|error| failure(job, &error))
     }
+}
+
+/// Writes every archive, several at the same time.
+fn copy(file: &File, copies: &[ArchiveCopy<'_>], outputs: Vec<File>) -> Result<(), Error> {
+    let work = Mutex::new(copies.iter().zip(outputs));
+    let run = || {
+        // The lock is not held while an archive is written.
+        let next = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
+        while let Some((copy, out)) = next() {
+            copy.write(&mut Positioned::new(file), out)?;
+        }
+        Ok(())
+    };
+    let threads = Positioned::threads().min(copies.len());
+    thread::scope(|scope| {
+        // What the system refuses, the others do.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
+        let helpers: Vec<_> = (1..threads).filter_map(spawn).collect();
+        let done = run();
+        helpers.into_iter().fold(done, |done, helper| match helper.join() {
+            Ok(helped) => done.and(helped),
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
 }
 
 fn at(path: &Path, error: &io::Error) -> String {

@@ -1,0 +1,92 @@
+//! Reading a file from several places at the same time.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::num::NonZero;
+use std::thread;
+
+/// A position of its own in a file that others read, too. Moving it costs nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Positioned<'f> {
+    file: &'f File,
+    position: u64,
+}
+
+impl<'f> Positioned<'f> {
+    /// The start of a file.
+    pub(crate) fn new(file: &'f File) -> Self {
+        Positioned { file, position: 0 }
+    }
+
+    /// How many threads are of use: one where reading moves the position of the file itself.
+    pub(crate) fn threads() -> usize {
+        match cfg!(any(unix, windows)) {
+            true => thread::available_parallelism().map_or(1, NonZero::get),
+            false => 1,
+        }
+    }
+}
+
+impl Read for Positioned<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = read_at(self.file, buf, self.position)?;
+        self.position = self.position.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for Positioned<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buf, position)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buf, position)
+}
+
+#[cfg(not(any(unix, windows)))]
+fn read_at(mut file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> {
+    file.seek(SeekFrom::Start(position))?;
+    file.read(buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn positions_are_apart() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let (mut one, mut two) = (Positioned::new(&file), Positioned::new(&file));
+        let mut next = |reader: &mut Positioned<'_>| {
+            let mut bytes = [0; 2];
+            reader.read_exact(&mut bytes).map(|()| bytes)
+        };
+        assert_eq!(next(&mut one).unwrap(), *b"01");
+        assert_eq!(one.seek(SeekFrom::End(-4)).unwrap(), 6);
+        assert_eq!(next(&mut two).unwrap(), *b"01");
+        assert_eq!(next(&mut one).unwrap(), *b"67");
+        assert_eq!(one.seek(SeekFrom::Current(-3)).unwrap(), 5);
+        assert_eq!(next(&mut one).unwrap(), *b"56");
+        assert_eq!(two.seek(SeekFrom::Start(20)).unwrap(), 20);
+        assert_eq!(next(&mut two).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(one.seek(SeekFrom::Current(-8)).is_err());
+        assert!(one.seek(SeekFrom::End(-11)).is_err());
+    }
+}

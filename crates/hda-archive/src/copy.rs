@@ -1,0 +1,145 @@
+//! Archives whose members all lie in the input as they are.
+
+use std::fmt;
+use std::io::{self, SeekFrom, Write};
+
+use fat_object::ReadSeek;
+
+use crate::error::Error;
+use crate::fingerprint::{Fingerprint, fingerprint_of};
+use crate::layout::Layout;
+use crate::unbundle::Planned;
+
+/// As much is written at one time, when there is as much.
+const CHUNK: usize = 1 << 18;
+
+/// One of the archives of an [`Unbundling`](crate::Unbundling), written by copying from known places.
+///
+/// Nothing else of the input is read again, and copies of several archives can be written at the same time, each
+/// with a reader of its own.
+#[derive(Clone, Copy)]
+pub struct ArchiveCopy<'p> {
+    archive: usize,
+    layout: &'p Layout,
+    /// Of all archives.
+    planned: &'p [Planned],
+}
+
+impl<'p> ArchiveCopy<'p> {
+    pub(crate) fn new(archive: usize, layout: &'p Layout, planned: &'p [Planned]) -> Self {
+        ArchiveCopy { archive, layout, planned }
+    }
+
+    /// Writes the archive.
+    ///
+    /// Every entry must have the bytes that it had when the plan was made. If not, what was written is of no use.
+    /// What else became of the input is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`], [`Error::Read`], [`Error::Write`].
+    pub fn write(&self, input: &mut dyn ReadSeek, out: impl Write) -> Result<(), Error> {
+        let mut copier = Copier {
+            archive: self.archive,
+            input,
+            out,
+            chunk: vec![0; CHUNK],
+            filled: 0,
+        };
+        copier.put(self.layout.head())?;
+        let mut next = 0;
+        for (entry, planned) in self.planned.iter().enumerate() {
+            if !planned.archives.contains(&self.archive) {
+                continue;
+            }
+            let (header, padding) = self.layout.member(next).unwrap_or_default();
+            next += 1;
+            copier.put(header)?;
+            if !copier.copy(planned)? {
+                return Err(Error::Changed { entry });
+            }
+            copier.put(padding)?;
+        }
+        copier.flush()?;
+        copier.out.flush().map_err(|source| Error::Write { archive: self.archive, source })
+    }
+}
+
+impl fmt::Debug for ArchiveCopy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchiveCopy")
+            .field("archive", &self.archive)
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads into the very buffer that is written.
+struct Copier<'i, W> {
+    archive: usize,
+    input: &'i mut dyn ReadSeek,
+    out: W,
+    chunk: Vec<u8>,
+    filled: usize,
+}
+
+impl<W: Write> Copier<'_, W> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        for piece in bytes.chunks(CHUNK) {
+            self.room(piece.len())?.copy_from_slice(piece);
+            self.filled += piece.len();
+        }
+        Ok(())
+    }
+
+    /// Copies an entry. Returns whether it was as planned.
+    fn copy(&mut self, planned: &Planned) -> Result<bool, Error> {
+        let Some(offset) = planned.offset else {
+            return Ok(false);
+        };
+        self.input.seek(SeekFrom::Start(offset)).map_err(Error::Read)?;
+        let mut fingerprint = Fingerprint::default();
+        let mut left = planned.size;
+        while left > 0 {
+            let size = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
+            let Some(bytes) = self.read(size)? else {
+                return Ok(false);
+            };
+            if planned.size == size as u64 {
+                return Ok(fingerprint_of(bytes) == planned.fingerprint);
+            }
+            fingerprint.bytes(bytes);
+            left -= size as u64;
+        }
+        Ok(fingerprint.finish() == (planned.size, planned.fingerprint))
+    }
+
+    /// Reads bytes, [`CHUNK`] at most; `None` when the input ends before.
+    fn read(&mut self, size: usize) -> Result<Option<&[u8]>, Error> {
+        self.room(size)?;
+        let room = self.chunk.get_mut(self.filled..self.filled + size).unwrap_or_default();
+        match self.input.read_exact(room) {
+            Ok(()) => {
+                self.filled += size;
+                Ok(Some(room))
+            }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(Error::Read(error)),
+        }
+    }
+
+    /// So much of the buffer that is free, [`CHUNK`] at most. What is in it is written if need be.
+    fn room(&mut self, size: usize) -> Result<&mut [u8], Error> {
+        if self.chunk.len() - self.filled < size {
+            self.flush()?;
+        }
+        Ok(self.chunk.get_mut(self.filled..self.filled + size).unwrap_or_default())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let archive = self.archive;
+        let filled = self.chunk.get(..self.filled).unwrap_or_default();
+        self.filled = 0;
+        self.out.write_all(filled).map_err(|source| Error::Write { archive, source })
+    }
+}
