@@ -2,6 +2,7 @@
 
 use std::io::{self, Cursor};
 use std::ops::Range;
+use std::rc::Rc;
 
 use bundle_format::text::{EndMarkedBundle, Entry, TAIL_LEN, TextBundle, ends_in_marker};
 use bundle_format::{EntryId, binary::Bundle};
@@ -15,6 +16,9 @@ use crate::model::{BundleForm, Compression, ContainerKind, Description, PackageE
 use crate::nv_fatbin::{self, EntryKind};
 use crate::source::{Origin, Source};
 use crate::walker::{Walker, read_prefix};
+
+/// Longer IDs are not kept for the next bundle: memory is for what is walked.
+const REMEMBERED: usize = 4096;
 
 /// Each method walks the container at the start of its window and returns where it ends; `None` after a fault
 /// that hides the end.
@@ -41,7 +45,7 @@ impl Walker<'_> {
             for (entry, id) in bundle.entries().zip(ids) {
                 let offset = start + entry.offset();
                 let form = object.map_or(BundleForm::Binary, |_| BundleForm::Section);
-                let mut description = described_by_id(container, form, id, entry.offset());
+                let mut description = walker.described_by_id(container, form, id, entry.offset());
                 let window = offset..offset + entry.size();
                 if let Some(object) = object {
                     walker.object_form_entry(source, object, &window, &mut description)?;
@@ -111,7 +115,7 @@ impl Walker<'_> {
             for (entry, id) in entries.zip(ids) {
                 let offset = window.start + entry.offset();
                 let range = offset..offset + entry.content().len() as u64;
-                let description = described_by_id(container, form, id, entry.offset());
+                let description = walker.described_by_id(container, form, id, entry.offset());
                 walker.image(source, &range, &description)?;
             }
             Ok(())
@@ -132,10 +136,54 @@ impl Walker<'_> {
         start: u64,
         ids: &[String],
     ) -> io::Result<()> {
+        // The bundles of a library are all of a kind.
+        if self.sound_ids == ids {
+            return Ok(());
+        }
+        let before = self.findings;
         for finding in bundle_format::composition(ids.iter().map(String::as_str)) {
             self.finding(source, start, Error::Composition(finding))?;
         }
+        if self.findings == before && ids.iter().map(String::len).sum::<usize>() < REMEMBERED {
+            ids.clone_into(&mut self.sound_ids);
+        }
         Ok(())
+    }
+
+    /// The description of an image that a bundle entry ID names.
+    pub(crate) fn described_by_id(
+        &mut self,
+        container: ContainerKind,
+        form: BundleForm,
+        id: String,
+        offset_in_container: u64,
+    ) -> Description {
+        Description {
+            container,
+            target: self.target_of(&id),
+            id: Some(id),
+            offset_in_container,
+            package: None,
+            format: None,
+            compression: None,
+            form: Some(form),
+            object: None,
+        }
+    }
+
+    /// What an ID says. The same few come again and again.
+    fn target_of(&mut self, id: &str) -> Rc<Target> {
+        if let Some(target) = self.targets.get(id) {
+            return Rc::clone(target);
+        }
+        let target = Rc::new(match EntryId::parse(id) {
+            Ok(id) => id.target(),
+            Err(_) => Target::new(None, None, id),
+        });
+        if self.targets.len() < 64 && id.len() < REMEMBERED {
+            self.targets.insert(id.to_owned(), Rc::clone(&target));
+        }
+        target
     }
 
     pub(crate) fn compressed_bundle(
@@ -239,7 +287,7 @@ impl Walker<'_> {
                     Some(text("triple")).filter(|t| !t.is_empty()).map(|t| Triple::parse(&t));
                 let description = Description {
                     container: ContainerKind::OffloadBinary,
-                    target: Target::new(kind, triple, &text("arch")),
+                    target: Target::new(kind, triple, &text("arch")).into(),
                     id: None,
                     offset_in_container: entry.image_offset(),
                     package: Some(PackageEntry {
@@ -294,7 +342,8 @@ impl Walker<'_> {
                         Some(OffloadKind::Cuda),
                         Some(Triple::parse("nvptx64-nvidia-cuda")),
                         &format!("sm_{}", entry.sm),
-                    ),
+                    )
+                    .into(),
                     id: None,
                     offset_in_container: entry.offset,
                     package: None,
@@ -433,30 +482,6 @@ pub(crate) fn is_text_ending_in_marker(
     }
     let start = window.end.saturating_sub(TAIL_LEN as u64).max(window.start);
     Ok(ends_in_marker(&source.read_range(&(start..window.end))?))
-}
-
-/// The description of an image that a bundle entry ID names.
-pub(crate) fn described_by_id(
-    container: ContainerKind,
-    form: BundleForm,
-    id: String,
-    offset_in_container: u64,
-) -> Description {
-    let target = match EntryId::parse(&id) {
-        Ok(id) => id.target(),
-        Err(_) => Target::new(None, None, &id),
-    };
-    Description {
-        container,
-        target,
-        id: Some(id),
-        offset_in_container,
-        package: None,
-        format: None,
-        compression: None,
-        form: Some(form),
-        object: None,
-    }
 }
 
 pub(crate) fn lossy(bytes: &[u8]) -> String {

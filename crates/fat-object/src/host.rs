@@ -10,7 +10,7 @@ use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf};
 
 use crate::budget::Budget;
-use crate::containers::{Start, described_by_id, lossy, starts_with};
+use crate::containers::{Start, lossy, starts_with};
 use crate::embed::{MACH_O_BUNDLE_SECTION, MACH_O_SEGMENT};
 use crate::error::Error;
 use crate::image_format::ImageFormat;
@@ -130,7 +130,7 @@ impl Walker<'_> {
     ) -> io::Result<()> {
         self.composition(source, window.start, std::slice::from_ref(&id))?;
         let form = BundleForm::Section;
-        let mut description = described_by_id(ContainerKind::Section, form, id, 0);
+        let mut description = self.described_by_id(ContainerKind::Section, form, id, 0);
         self.object_form_entry(source, object, window, &mut description)?;
         self.image(source, window, &description)
     }

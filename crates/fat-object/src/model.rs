@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Read};
 use std::ops::Range;
+use std::rc::Rc;
 
 use target_id::Target;
 
@@ -280,7 +281,7 @@ impl PackageEntry {
 /// What a container says about an image, gathered before the walker makes an [`Image`] of it.
 pub(crate) struct Description {
     pub(crate) container: ContainerKind,
-    pub(crate) target: Target,
+    pub(crate) target: Rc<Target>,
     pub(crate) id: Option<String>,
     pub(crate) offset_in_container: u64,
     pub(crate) package: Option<PackageEntry>,

@@ -23,22 +23,26 @@ pub(crate) enum Origin {
     Bitcode,
 }
 
-const BLOCK: usize = 16 * 1024;
+/// The cached block behind a jump: a few headers. It doubles as long as reading goes on where the block ends.
+const FIRST_BLOCK: usize = 4 * 1024;
+const LARGEST_BLOCK: usize = 128 * 1024;
 
-/// A reader with its length and one cached block, so that the many small neighbouring reads of header
-/// tables cost one system call a block.
+/// A reader with its length and one cached block, so that many small neighbouring reads cost one system call, and
+/// one read far from all others costs little.
 pub(crate) struct Source<'r> {
     reader: &'r mut dyn ReadSeek,
     len: u64,
     origin: Origin,
     block_start: u64,
     block: Vec<u8>,
+    /// The size that the block was to have.
+    block_size: usize,
 }
 
 impl<'r> Source<'r> {
     pub(crate) fn new(reader: &'r mut dyn ReadSeek, origin: Origin) -> io::Result<Self> {
         let len = reader.seek(SeekFrom::End(0))?;
-        Ok(Source { reader, len, origin, block_start: 0, block: Vec::new() })
+        Ok(Source { reader, len, origin, block_start: 0, block: Vec::new(), block_size: 0 })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -54,13 +58,26 @@ impl<'r> Source<'r> {
         if offset >= self.len || buf.is_empty() {
             return Ok(0);
         }
-        if buf.len() >= BLOCK {
+        let end = self.block_start.saturating_add(self.block.len() as u64);
+        if !(self.block_start..end).contains(&offset) {
+            let goes_on = (end..=end.saturating_add(self.block_size as u64)).contains(&offset);
+            self.block_size = match goes_on {
+                true => self.block_size.saturating_mul(2).clamp(FIRST_BLOCK, LARGEST_BLOCK),
+                false => FIRST_BLOCK,
+            };
             self.reader.seek(SeekFrom::Start(offset))?;
-            return self.reader.read(buf);
-        }
-        let cached = self.block_start..self.block_start.saturating_add(self.block.len() as u64);
-        if !cached.contains(&offset) {
-            self.fill_block(offset)?;
+            if buf.len() >= self.block_size {
+                self.block.clear();
+                self.block_start = offset;
+                let n = self.reader.read(buf)?;
+                self.block_start = offset.saturating_add(n as u64);
+                return Ok(n);
+            }
+            // The next read may start a little before this one.
+            let kept = if offset == end { self.block.len().min(FIRST_BLOCK) } else { 0 };
+            self.block.drain(..self.block.len() - kept);
+            self.block_start = offset - kept as u64;
+            self.fill_block()?;
         }
         let skip = usize::try_from(offset - self.block_start).unwrap_or(usize::MAX);
         let available = self.block.get(skip..).unwrap_or_default();
@@ -71,12 +88,19 @@ impl<'r> Source<'r> {
         Ok(n)
     }
 
-    fn fill_block(&mut self, offset: u64) -> io::Result<()> {
-        self.block.clear();
-        self.block_start = offset;
-        self.reader.seek(SeekFrom::Start(offset))?;
-        Read::take(&mut *self.reader, BLOCK as u64).read_to_end(&mut self.block)?;
-        Ok(())
+    /// Reads on from where the reader stands.
+    fn fill_block(&mut self) -> io::Result<()> {
+        let kept = self.block.len();
+        self.block.resize(kept + self.block_size, 0);
+        let read = loop {
+            let room = self.block.get_mut(kept..).unwrap_or_default();
+            match self.reader.read(room) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        self.block.truncate(kept + *read.as_ref().unwrap_or(&0));
+        read.map(drop)
     }
 
     pub(crate) fn read_exact_at(&mut self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
@@ -110,7 +134,7 @@ impl<'r> Source<'r> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        if len < BLOCK {
+        if len < LARGEST_BLOCK {
             bytes.resize(len, 0);
             self.read_exact_at(range.start, &mut bytes)?;
             return Ok(bytes);

@@ -1,9 +1,11 @@
 //! The walk: from a file to its images, through any nesting of containers.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 
-use target_id::OffloadKind;
+use target_id::{OffloadKind, Target};
 
 use crate::budget::Budget;
 use crate::containers::is_text_ending_in_marker;
@@ -100,6 +102,8 @@ pub fn walk(
         in_thin_member: false,
         images: 0,
         findings: 0,
+        sound_ids: Vec::new(),
+        targets: HashMap::new(),
     };
     walker.add_file(&source);
     let format = walker.contents(&mut source, &(0..size))?;
@@ -122,7 +126,11 @@ pub(crate) struct Walker<'v> {
     /// Whether the walk is in such a file, at any depth.
     pub(crate) in_thin_member: bool,
     images: usize,
-    findings: usize,
+    pub(crate) findings: usize,
+    /// The IDs of a bundle without fault that came before.
+    pub(crate) sound_ids: Vec<String>,
+    /// What IDs say that came before.
+    pub(crate) targets: HashMap<String, Rc<Target>>,
 }
 
 impl Walker<'_> {
