@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod archives;
 pub mod bitcode;
 pub mod bundles;
 pub mod compressed;
@@ -64,6 +65,11 @@ mod tests {
 
     fn over_samples(check: impl Fn(&[u8])) {
         samples().iter().for_each(|sample| check(sample));
+    }
+
+    #[test]
+    fn archive_samples() {
+        over_samples(archives::check);
     }
 
     #[test]

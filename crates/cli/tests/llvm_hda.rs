@@ -377,6 +377,50 @@ fn complaints_are_those_of_llvm() {
     assert_eq!(theirs, ours);
 }
 
+/// Line by line, but for the time it took.
+#[test]
+fn verbose_tells_how_members_are_stored() {
+    let place = Place::new();
+    place.put("tiny", b"1234567");
+    place.put("small", b"12345678");
+    for format in ["--format=gnu", "--format=bsd", "--thin"] {
+        library(&place, format, "library.a");
+        place.ok("llvm-ar", &["q", "library.a", "tiny", "small"]);
+        let lines = |tool: &Path, flags: &[&str], verbose: &str| {
+            let output = Command::new(tool)
+                .args(["-type=a", "-unbundle", "-input=library.a", "-output=out.a"])
+                .arg(format!("-targets={GFX906}"))
+                .args(flags)
+                .env("OFFLOAD_BUNDLER_VERBOSE", verbose)
+                .current_dir(&place.0)
+                .output()
+                .unwrap();
+            assert!(output.status.success());
+            let text = String::from_utf8(output.stderr).unwrap();
+            let lines = text.lines().map(|line| match line.split_once("speed: ") {
+                Some((start, rest)) => {
+                    assert!(rest.ends_with(" MB/s"), "{line}");
+                    start.to_owned()
+                }
+                None => line.to_owned(),
+            });
+            lines.collect::<Vec<_>>()
+        };
+        for (flags, verbose) in [
+            (&["-verbose"][..], "0"),
+            (&["-verbose", "-check-input-archive"], "0"),
+            (&[], "1"),
+            (&["-verbose=0"], "1"),
+            (&[], "0"),
+        ] {
+            let theirs = lines(&llvm("clang-offload-bundler"), flags, verbose);
+            assert_eq!(lines(OURS.as_ref(), flags, verbose), theirs, "{format} {flags:?}");
+            let told = verbose == "1" && flags.is_empty() || flags.contains(&"-verbose");
+            assert_eq!(theirs.len() > 40, told, "{theirs:?}");
+        }
+    }
+}
+
 #[test]
 fn archives_are_those_of_llvm_ar() {
     let place = Place::new();

@@ -7,6 +7,7 @@ use fat_object::{Options, ReadSeek};
 
 use crate::entries::{OpenThin, entries};
 use crate::error::Error;
+use crate::unbundle::is_text;
 
 /// Two entries of one bundle that must not be in it together: of two for one processor, only one has a setting for
 /// some feature.
@@ -70,7 +71,10 @@ pub fn conflicts(
             };
             std::mem::replace(&mut bundle, next).check(&mut found);
         }
-        bundle.ids.push(entry.id().to_owned());
+        // Two that are not text may only look like each other.
+        if is_text(entry.id()) {
+            bundle.ids.push(entry.id().to_owned());
+        }
         Ok(())
     })?;
     bundle.check(&mut found);

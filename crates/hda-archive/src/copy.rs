@@ -39,13 +39,8 @@ impl<'p> ArchiveCopy<'p> {
     ///
     /// [`Error::Changed`], [`Error::Read`], [`Error::Write`].
     pub fn write(&self, input: &mut dyn ReadSeek, out: impl Write) -> Result<(), Error> {
-        let mut copier = Copier {
-            archive: self.archive,
-            input,
-            out,
-            chunk: vec![0; CHUNK],
-            filled: 0,
-        };
+        let mut copier =
+            Copier { archive: self.archive, input, out, chunk: vec![0; CHUNK], filled: 0 };
         copier.put(self.layout.head())?;
         let mut next = 0;
         for (entry, planned) in self.planned.iter().enumerate() {

@@ -49,7 +49,7 @@ impl Entry<'_, '_, '_> {
         self.bundle
     }
 
-    /// The bundle entry ID as stored.
+    /// The bundle entry ID as stored; bytes that are not UTF-8 are replaced by U+FFFD.
     #[must_use]
     pub fn id(&self) -> &str {
         self.image.id().unwrap_or_default()

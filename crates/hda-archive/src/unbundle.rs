@@ -27,6 +27,17 @@ pub enum Warning {
         /// What is wrong with the entry's ID.
         error: bundle_format::Error,
     },
+    /// An entry that cannot be for any target: its ID is not text. Others could look the same.
+    #[error(
+        "archive member \"{}\": bundle entry ID \"{}\" has bytes that are not UTF-8",
+        member.escape_debug(), id.escape_debug()
+    )]
+    NotText {
+        /// The member that holds the bundle.
+        member: String,
+        /// The ID; U+FFFD stands for what is not UTF-8.
+        id: String,
+    },
     /// Bitcode whose symbols cannot be read, as that of a newer LLVM. It is archived, but the index does not have
     /// it: linkers that look for it there do not find it.
     #[error("archive member \"{}\" is not in the index of symbols: {error}", member.escape_debug())]
@@ -154,7 +165,9 @@ impl Unbundling {
             return None;
         }
         let layouts = self.archives.iter().map(|archive| &archive.layout).enumerate();
-        Some(layouts.map(|(index, layout)| ArchiveCopy::new(index, layout, &self.planned)).collect())
+        Some(
+            layouts.map(|(index, layout)| ArchiveCopy::new(index, layout, &self.planned)).collect(),
+        )
     }
 
     /// Writes all archives at once; `writers` has one for each, in the order of the targets.
@@ -249,6 +262,11 @@ struct Plan {
 
 impl Plan {
     fn entry(&mut self, entry: &mut Entry<'_, '_, '_>) -> Result<(), Error> {
+        if !is_text(entry.id()) {
+            let (member, id) = (entry.member().to_owned(), entry.id().to_owned());
+            self.warnings.push(Warning::NotText { member, id });
+            return Ok(());
+        }
         if let Err(error) = EntryId::parse(entry.id()) {
             self.warnings.push(Warning::InvalidId { member: entry.member().to_owned(), error });
             return Ok(());
@@ -309,6 +327,11 @@ fn may_have_symbols(format: ImageFormat) -> bool {
     )
 }
 
+/// Whether an ID is what is stored: what is not UTF-8 was replaced. Nobody asks for U+FFFD itself.
+pub(crate) fn is_text(id: &str) -> bool {
+    !id.contains(char::REPLACEMENT_CHARACTER)
+}
+
 /// Where an entry goes.
 #[derive(Clone)]
 struct Match {
@@ -333,7 +356,7 @@ impl Matcher {
         if let Some(known) = self.known.get(id) {
             return known.clone();
         }
-        let found = EntryId::parse(id).ok().and_then(|id| {
+        let found = EntryId::parse(id).ok().filter(|_| is_text(id)).and_then(|id| {
             let code_object = id.target();
             let fits = |target: &Request| target.verdict(&code_object).is_strict();
             let archives: Arc<[usize]> = (self.targets.iter().enumerate())

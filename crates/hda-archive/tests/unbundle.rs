@@ -251,6 +251,64 @@ fn an_input_that_changes_is_an_error() {
 }
 
 #[test]
+fn archives_are_copied_from_what_lies_in_the_input() {
+    let plan = |library: &[u8], ids: &[&str]| {
+        let options = Options::default();
+        Unbundling::plan(&mut Cursor::new(library), requests(ids), &options, &mut no_thin_members)
+            .unwrap()
+    };
+    // Longer than what is read at one time, and of an odd length.
+    let long: Vec<u8> = (0..700_001u32).map(|n| (n % 251) as u8).collect();
+    let plain = bundle(&[(HOST, b"h"), (GFX906, &long), (GFX908, b"")]);
+    let fat = fat_object(&[(HOST, &[0]), (GFX906, b"in a section")]);
+    let library = archive(&[("plain.o", &plain), ("fat.o", &fat)]);
+    let whole = unbundle(&library, &[GFX906, GFX908]).unwrap();
+    let made = plan(&library, &[GFX906, GFX908]);
+    let copies = made.copies().unwrap();
+    assert_eq!(copies.len(), 2);
+    for (copy, archive) in copies.iter().zip(&whole.archives) {
+        let mut copied = Vec::new();
+        copy.write(&mut Cursor::new(&library), &mut copied).unwrap();
+        assert!(copied == *archive);
+    }
+    // A changed byte of the entries, and an end before theirs.
+    let place = library.windows(12).position(|bytes| bytes == b"in a section").unwrap();
+    for (at, expected) in [(600_000, 0), (place, 2)] {
+        let mut changed = library.clone();
+        changed[at] ^= 1;
+        let error = copies[0].write(&mut Cursor::new(&changed), io::sink()).unwrap_err();
+        assert!(matches!(error, Error::Changed { entry } if entry == expected), "{error}");
+        copies[1].write(&mut Cursor::new(&changed), io::sink()).unwrap();
+    }
+    for len in [place + 11, place, 1000, 0] {
+        let error = copies[0].write(&mut Cursor::new(&library[..len]), io::sink()).unwrap_err();
+        assert!(matches!(error, Error::Changed { .. }), "{len}: {error}");
+    }
+    // What is not there as it is to be written.
+    let packed = compressed(&bundle(&[(GFX906, b"packed"), (HOST, b"host")]));
+    assert!(plan(&archive(&[("packed.o", &packed)]), &[GFX906]).copies().is_none());
+    assert!(plan(&library, &[HOST]).copies().is_none());
+    assert!(plan(&archive(&[("packed.o", &packed)]), &[GFX908]).copies().is_some());
+}
+
+#[test]
+fn ids_that_are_not_text_are_for_nothing() {
+    let mut made = bundle(&[("hip-amdgcn-amd-amdhsa--gfx90X", b"odd"), (GFX906, b"code")]);
+    let place = made.iter().position(|&byte| byte == b'X').unwrap();
+    made[place] = 0xff;
+    let library = archive(&[("a.o", &made)]);
+    let found = unbundle(&library, &[GFX906, "hip-amdgcn-amd-amdhsa--gfx90\u{fffd}"]).unwrap();
+    assert_eq!((found.names[0].len(), found.names[1].len()), (1, 0));
+    assert_eq!(
+        found.warnings,
+        [
+            "archive member \"a.o\": bundle entry ID \"hip-amdgcn-amd-amdhsa--gfx90\u{fffd}\" has bytes \
+          that are not UTF-8"
+        ]
+    );
+}
+
+#[test]
 fn there_is_a_writer_for_each_archive() {
     let mut input = Cursor::new(sample());
     let options = Options::default();

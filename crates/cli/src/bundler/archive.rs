@@ -10,6 +10,7 @@ use bundle_format::EntryId;
 use hda_archive::{ArchiveCopy, Error, Unbundling};
 
 use super::job::{Failure, Notes, UnbundleJob};
+use super::members;
 use super::unbundle::check_outputs;
 use crate::input;
 use crate::output::Outputs;
@@ -29,6 +30,9 @@ pub(super) fn unbundle(
     }
     if job.debug {
         archive.compare(notes)?;
+    }
+    if job.verbose {
+        archive.tell(notes)?;
     }
     let plan = archive.plan()?;
     let name = input::display(&job.input);
@@ -65,8 +69,9 @@ impl<'j> Archive<'j> {
     fn check(&self) -> Result<(), Failure> {
         let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-        let conflicts = hda_archive::conflicts(&mut Positioned::new(file), &job.limits, &mut open_thin)
-            .map_err(|error| failure(job, &error))?;
+        let conflicts =
+            hda_archive::conflicts(&mut Positioned::new(file), &job.limits, &mut open_thin)
+                .map_err(|error| failure(job, &error))?;
         if conflicts.is_empty() {
             return Ok(());
         }
@@ -74,25 +79,37 @@ impl<'j> Archive<'j> {
         Err(Failure(conflicts.iter().map(|conflict| format!("{conflict} of {name}")).collect()))
     }
 
+    /// Notes how every member is stored.
+    fn tell(&self, notes: &mut Notes) -> Result<(), Failure> {
+        let Archive { job, file } = self;
+        members::tell(&job.input, file, &job.limits, &mut notes.verbose)
+            .map_err(|error| at(&job.input, &error).into())
+    }
+
     /// Notes how every entry compares with every target.
     fn compare(&self, notes: &mut Notes) -> Result<(), Failure> {
         let Archive { job, file } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-        hda_archive::entries(&mut Positioned::new(file), &job.limits, &mut open_thin, &mut |entry| {
-            // What is wrong with an ID is among the warnings.
-            let Ok(id) = EntryId::parse(entry.id()) else {
-                return Ok(());
-            };
-            let (code_object, target) = (id.standardized(), id.target());
-            for (request, _) in &job.targets {
-                let text = request.verdict(&target).debug_text();
-                let wanted = request.id();
-                notes
-                    .debug
-                    .push(format!("{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"));
-            }
-            Ok(())
-        })
+        hda_archive::entries(
+            &mut Positioned::new(file),
+            &job.limits,
+            &mut open_thin,
+            &mut |entry| {
+                // What is wrong with an ID is among the warnings.
+                let Ok(id) = EntryId::parse(entry.id()) else {
+                    return Ok(());
+                };
+                let (code_object, target) = (id.standardized(), id.target());
+                for (request, _) in &job.targets {
+                    let text = request.verdict(&target).debug_text();
+                    let wanted = request.id();
+                    notes.debug.push(format!(
+                        "{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"
+                    ));
+                }
+                Ok(())
+            },
+        )
         .map_err(|error| failure(job, &error))
     }
 

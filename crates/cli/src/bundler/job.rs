@@ -64,6 +64,8 @@ pub(crate) struct UnbundleJob {
     pub(crate) check_input_archive: bool,
     /// How much may be decompressed, and so on.
     pub(crate) limits: fat_object::Options,
+    /// Archives only: it is noted how each member is stored. Other files are always told of.
+    pub(crate) verbose: bool,
     /// Every comparison of an entry with a target is noted.
     pub(crate) debug: bool,
     /// Nothing is written, [`Notes::commands`] says what would be.

@@ -10,6 +10,7 @@ mod entries;
 mod environment;
 mod job;
 mod list;
+mod members;
 mod options;
 mod unbundle;
 mod verbose;
@@ -154,6 +155,7 @@ impl Tool<'_> {
             allow_missing: options.allow_missing_bundles,
             check_input_archive: options.check_input_archive,
             limits: fat_object::Options::default(),
+            verbose: self.verbose(),
             debug: options.debug,
             dry_run: options.dry_run,
         };
@@ -172,9 +174,12 @@ impl Tool<'_> {
         Ok(outputs.commit()?)
     }
 
+    fn verbose(&self) -> bool {
+        self.options.verbose.unwrap_or(self.environment.verbose)
+    }
+
     fn print(&self, notes: &Notes) {
-        let verbose = self.options.verbose.unwrap_or(self.environment.verbose);
-        let verbose = notes.verbose.iter().filter(|_| verbose);
+        let verbose = notes.verbose.iter().filter(|_| self.verbose());
         verbose.for_each(|line| anstream::eprintln!("{}", style::printable(line)));
         // With tabs, hence made printable before.
         notes.debug.iter().for_each(|line| anstream::eprintln!("{line}"));

@@ -74,6 +74,12 @@ pub fn unbundle_thin(input: &[u8], ids: &[&str], open: OpenThin<'_>) -> Result<U
     for (archive, planned) in archives.iter().zip(plan.archives()) {
         assert_eq!(archive.len() as u64, planned.total_size());
     }
+    // Copied, they are the same.
+    for (copy, archive) in plan.copies().unwrap_or_default().iter().zip(&archives) {
+        let mut copied = Vec::new();
+        copy.write(&mut input, &mut copied)?;
+        assert!(copied == *archive);
+    }
     let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
     let names = plan.archives().iter();
     Ok(Unbundled {
