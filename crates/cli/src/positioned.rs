@@ -74,7 +74,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"0123456789").unwrap();
         let (mut one, mut two) = (Positioned::new(&file), Positioned::new(&file));
-        let mut next = |reader: &mut Positioned<'_>| {
+        let next = |reader: &mut Positioned<'_>| {
             let mut bytes = [0; 2];
             reader.read_exact(&mut bytes).map(|()| bytes)
         };

@@ -314,6 +314,47 @@ mod tests {
         assert_eq!(all, data[7..70_000]);
     }
 
+    /// A reader that counts.
+    struct Counted<'d>(Cursor<&'d [u8]>, usize, u64);
+
+    impl Read for Counted<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.read(buf)?;
+            (self.1, self.2) = (self.1 + 1, self.2 + n as u64);
+            Ok(n)
+        }
+    }
+
+    impl Seek for Counted<'_> {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    #[test]
+    fn blocks_grow_while_reading_goes_on() {
+        let data: Vec<u8> = (0..4_000_000u32).map(|i| (i % 251) as u8).collect();
+        let read = |ranges: &mut dyn Iterator<Item = Range<usize>>| {
+            let mut reader = Counted(Cursor::new(&data), 0, 0);
+            let mut source = Source::new(&mut reader, Origin::File).unwrap();
+            for range in ranges {
+                let bytes = source.read_range(&(range.start as u64..range.end as u64)).unwrap();
+                assert_eq!(bytes, data[range]);
+            }
+            (reader.1, reader.2)
+        };
+        // On and on, with small gaps, and each read starting in the one before.
+        let (reads, bytes) = read(&mut (0..4_000_000).step_by(100).map(|at| at..at + 100));
+        assert!(reads < 40 && bytes == 4_000_000, "{reads} {bytes}");
+        let (reads, bytes) = read(&mut (0..3_990_000).step_by(1000).map(|at| at..at + 500));
+        assert!(reads < 40 && bytes <= 4_000_000, "{reads} {bytes}");
+        let (reads, bytes) = read(&mut (0..3_990_000).step_by(100).map(|at| at..at + 2000));
+        assert!(reads < 40 && bytes <= 4_000_000, "{reads} {bytes}");
+        // Far apart.
+        let (reads, bytes) = read(&mut (0..3_990_000).step_by(40_000).map(|at| at..at + 60));
+        assert_eq!((reads, bytes), (100, 100 * FIRST_BLOCK as u64));
+    }
+
     #[test]
     fn skips_zeros_to_the_next_byte_or_the_end() {
         let mut data = vec![0; 20_000];
