@@ -1,0 +1,346 @@
+//! Writing the container of LLVM bitcode: blocks and records of values of any number of bits.
+//!
+//! From "LLVM Bitcode File Format" (the LLVM documentation): a bitstream is made of 32-bit
+//! little-endian words filled from the least significant bit. Everything in it starts with an
+//! abbreviation ID, as many bits wide as the block it is in says:
+//!
+//! ```text
+//! 0  end of the block                   -> next word
+//! 1  a block    vbr8 ID, vbr4 width of abbreviation IDs in it -> next word, words in it
+//! 2  an abbreviation, which gets the next free ID from 4 on
+//! 3  a record   vbr6 code, vbr6 count, count x vbr6
+//! 4+ a record as the abbreviation says; for a blob
+//!               vbr6 size -> next word, the bytes as they are -> next word
+//! ```
+//!
+//! Blobs are what makes large payloads cheap: in the file they are nothing but their bytes. The
+//! bytes need not be there when the stream is written, a [`Hole`] is left for them.
+
+use crate::bitcode::{MAX_BLOB, MAX_BLOCK};
+use crate::error::Error;
+use crate::to_u64;
+
+/// Width of abbreviation IDs outside of any block.
+const OUTER_WIDTH: u32 = 2;
+
+/// Writes a bitstream into memory, but for the bytes of its large blobs.
+#[derive(Debug)]
+pub(crate) struct Bitstream {
+    bytes: Vec<u8>,
+    /// Bits that do not make a byte yet, in its low `partial_bits`.
+    partial: u64,
+    partial_bits: u32,
+    /// Width of abbreviation IDs here.
+    width: u32,
+    open: Vec<OpenBlock>,
+    holes: Vec<Hole>,
+    /// Bytes of all holes.
+    hole_bytes: u64,
+}
+
+/// Bytes that go into the stream later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hole {
+    /// How many bytes of [`Finished::bytes`] come before it.
+    pub(crate) at: usize,
+    /// How many bytes it is.
+    pub(crate) size: u64,
+}
+
+/// A stream that is complete but for its holes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub(crate) bytes: Vec<u8>,
+    /// In ascending order.
+    pub(crate) holes: Vec<Hole>,
+}
+
+#[derive(Debug)]
+struct OpenBlock {
+    /// Where its length goes in the bytes.
+    length_at: usize,
+    /// Position of its contents in the stream.
+    start: u64,
+    /// Width of abbreviation IDs around it.
+    outer_width: u32,
+}
+
+/// An abbreviation of the block it was defined in: a record of a certain code with one blob.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlobAbbreviation(u64);
+
+impl Bitstream {
+    /// A stream that starts with these four bytes.
+    pub(crate) fn new(magic: [u8; 4]) -> Self {
+        Self {
+            bytes: magic.to_vec(),
+            partial: 0,
+            partial_bits: 0,
+            width: OUTER_WIDTH,
+            open: Vec::new(),
+            holes: Vec::new(),
+            hole_bytes: 0,
+        }
+    }
+
+    /// Starts a block in which abbreviation IDs are `width` bits wide.
+    pub(crate) fn enter_block(&mut self, id: u64, width: u32) {
+        self.fixed(1, self.width);
+        self.vbr(id, 8);
+        self.vbr(width.into(), 4);
+        self.align();
+        let length_at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.open.push(OpenBlock { length_at, start: self.position(), outer_width: self.width });
+        self.width = width;
+    }
+
+    /// Ends the block entered last that has not ended.
+    pub(crate) fn end_block(&mut self) -> Result<(), Error> {
+        self.fixed(0, self.width);
+        self.align();
+        let Some(block) = self.open.pop() else { return Ok(()) };
+        self.width = block.outer_width;
+        let size = self.position().saturating_sub(block.start);
+        let words = u32::try_from(size / 4)
+            .map_err(|_| Error::BitcodeBlockTooLarge { size, limit: MAX_BLOCK })?;
+        let length = block.length_at..block.length_at.saturating_add(4);
+        if let Some(bytes) = self.bytes.get_mut(length) {
+            bytes.copy_from_slice(&words.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Writes a record.
+    pub(crate) fn record(&mut self, code: u64, operands: &[u64]) {
+        self.fixed(3, self.width);
+        self.vbr(code, 6);
+        self.vbr(to_u64(operands.len()), 6);
+        for operand in operands {
+            self.vbr(*operand, 6);
+        }
+    }
+
+    /// Writes a record of one operand for each byte of a text, after others.
+    pub(crate) fn text_record(&mut self, code: u64, before: &[u64], text: &[u8]) {
+        let operands: Vec<u64> =
+            before.iter().copied().chain(text.iter().map(|byte| u64::from(*byte))).collect();
+        self.record(code, &operands);
+    }
+
+    /// Defines the first abbreviation of this block: a literal `code`, then a blob.
+    pub(crate) fn define_first_blob(&mut self, code: u64) -> BlobAbbreviation {
+        self.fixed(2, self.width);
+        self.vbr(2, 5);
+        self.fixed(1, 1);
+        self.vbr(code, 8);
+        self.fixed(0, 1);
+        self.fixed(5, 3);
+        BlobAbbreviation(4)
+    }
+
+    /// Writes a record whose blob is `bytes`.
+    pub(crate) fn blob(&mut self, abbreviation: BlobAbbreviation, bytes: &[u8]) {
+        self.start_blob(abbreviation, to_u64(bytes.len()));
+        self.bytes.extend_from_slice(bytes);
+        self.align();
+    }
+
+    /// Writes a record whose blob is a hole of `size` bytes, at most [`MAX_BLOB`].
+    pub(crate) fn hole(&mut self, abbreviation: BlobAbbreviation, size: u64) {
+        self.start_blob(abbreviation, size);
+        self.holes.push(Hole { at: self.bytes.len(), size });
+        self.hole_bytes = self.hole_bytes.saturating_add(size);
+        self.align();
+    }
+
+    /// The whole stream. All blocks have ended.
+    pub(crate) fn finish(mut self) -> Finished {
+        self.align();
+        Finished { bytes: self.bytes, holes: self.holes }
+    }
+
+    fn start_blob(&mut self, abbreviation: BlobAbbreviation, size: u64) {
+        debug_assert!(size <= MAX_BLOB);
+        self.fixed(abbreviation.0, self.width);
+        self.vbr(size, 6);
+        self.align();
+    }
+
+    /// Position in the finished stream, in whole bytes.
+    fn position(&self) -> u64 {
+        to_u64(self.bytes.len()).saturating_add(self.hole_bytes)
+    }
+
+    /// Writes the low `bits` bits of a value, at most 32; the others are zero.
+    fn fixed(&mut self, value: u64, bits: u32) {
+        self.partial |= value << self.partial_bits;
+        self.partial_bits += bits;
+        while self.partial_bits >= 8 {
+            let [byte, ..] = self.partial.to_le_bytes();
+            self.bytes.push(byte);
+            self.partial >>= 8;
+            self.partial_bits -= 8;
+        }
+    }
+
+    /// Writes a value in chunks of `bits` bits, low ones first, the highest bit of each saying
+    /// whether another follows.
+    fn vbr(&mut self, value: u64, bits: u32) {
+        let more = 1_u64 << (bits - 1);
+        let mut rest = value;
+        while rest >= more {
+            self.fixed(rest & (more - 1) | more, bits);
+            rest >>= bits - 1;
+        }
+        self.fixed(rest, bits);
+    }
+
+    /// Fills the word with zeros.
+    fn align(&mut self) {
+        if self.partial_bits != 0 {
+            self.fixed(0, 8 - self.partial_bits);
+        }
+        while !self.position().is_multiple_of(4) {
+            self.bytes.push(0);
+        }
+    }
+}
+
+/// A signed value as records have it: the magnitude, then the sign in the lowest bit.
+pub(crate) fn signed(value: i64) -> u64 {
+    let magnitude = value.unsigned_abs() << 1;
+    magnitude | u64::from(value.is_negative())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream of the bits that `write` writes, without magic.
+    fn bits(write: impl FnOnce(&mut Bitstream)) -> Vec<u8> {
+        let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+        write(&mut stream);
+        let bytes = stream.finish().bytes;
+        assert_eq!(bytes[..4], *b"BC\xC0\xDE");
+        bytes[4..].to_vec()
+    }
+
+    #[test]
+    fn nothing() {
+        assert_eq!(bits(|_| ()), []);
+    }
+
+    #[test]
+    fn fixed_fields_fill_bytes_from_the_low_bit() {
+        let bytes = bits(|stream| {
+            stream.fixed(0b1, 1);
+            stream.fixed(0b010, 3);
+            stream.fixed(0xAB, 8);
+            stream.fixed(0xDEAD_BEEF, 32);
+        });
+        assert_eq!(bytes, [0xB5, 0xFA, 0xEE, 0xDB, 0xEA, 0x0D, 0, 0]);
+    }
+
+    #[test]
+    fn vbr_chunks() {
+        // 31 fits the five bits of a vbr6, 32 does not.
+        assert_eq!(bits(|stream| stream.vbr(31, 6)), [31, 0, 0, 0]);
+        assert_eq!(bits(|stream| stream.vbr(32, 6)), [0b0110_0000, 0, 0, 0]);
+        // The largest value takes thirteen chunks, the last with four bits of it.
+        let bytes = bits(|stream| stream.vbr(u64::MAX, 6));
+        assert_eq!(bytes, [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x3C >> 2, 0, 0]);
+    }
+
+    #[test]
+    fn records() {
+        let bytes = bits(|stream| {
+            stream.width = 4;
+            stream.record(1, &[2, 33]);
+        });
+        // 0011 | 000001 | 000010 | 000010 | 100001 000001, each from its low bit on
+        let value = 3_u64 | 1 << 4 | 2 << 10 | 2 << 16 | 0b10_0001 << 22 | 1 << 28;
+        assert_eq!(bytes, [value.to_le_bytes().to_vec()].concat());
+    }
+
+    #[test]
+    fn blocks_know_their_length() {
+        let bytes = bits(|stream| {
+            stream.enter_block(8, 3);
+            stream.enter_block(17, 4);
+            stream.end_block().unwrap();
+            stream.end_block().unwrap();
+        });
+        let words: Vec<u32> = bytes
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        let enter = |outer: u32, id: u32, width: u32| 1 | id << outer | width << (outer + 8);
+        assert_eq!(words, [enter(2, 8, 3), 4, enter(3, 17, 4), 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_block_longer_than_its_length_can_say() {
+        let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+        stream.enter_block(8, 4);
+        let abbreviation = stream.define_first_blob(8);
+        for _ in 0..3 {
+            stream.hole(abbreviation, MAX_BLOB);
+        }
+        stream.enter_block(9, 4);
+        stream.hole(abbreviation, MAX_BLOB - 3);
+        assert_eq!(stream.end_block(), Ok(()));
+        assert_eq!(
+            stream.end_block(),
+            Err(Error::BitcodeBlockTooLarge { size: 0x4_0000_003C, limit: MAX_BLOCK })
+        );
+    }
+
+    #[test]
+    fn blobs_start_and_end_at_words() {
+        let bytes = bits(|stream| {
+            stream.width = 3;
+            let abbreviation = stream.define_first_blob(1);
+            stream.blob(abbreviation, b"abcde");
+            stream.fixed(1, 1);
+        });
+        let define = 2_u64 | 2 << 3 | 1 << 8 | 1 << 9 | 5 << 18;
+        let head = define | 4 << 21 | 5 << 24;
+        assert_eq!(bytes[..4], head.to_le_bytes()[..4]);
+        assert_eq!(bytes[4..], *b"abcde\0\0\0\x01\0\0\0");
+    }
+
+    #[test]
+    fn a_hole_is_a_blob_without_its_bytes() {
+        let stream = |hole: bool| {
+            let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+            stream.enter_block(8, 4);
+            let abbreviation = stream.define_first_blob(8);
+            if hole {
+                stream.hole(abbreviation, 6);
+            } else {
+                stream.blob(abbreviation, b"abcdef");
+            }
+            stream.record(1, &[7]);
+            stream.end_block().unwrap();
+            stream.finish()
+        };
+        let (whole, holey) = (stream(false), stream(true));
+        let [hole] = holey.holes[..] else { panic!("one hole") };
+        assert_eq!(hole.size, 6);
+        let (before, after) = holey.bytes.split_at(hole.at);
+        assert_eq!([before, b"abcdef", after].concat(), whole.bytes);
+        assert_eq!(hole.at % 4, 0);
+        assert_eq!(whole.holes, []);
+    }
+
+    #[test]
+    fn signed_values() {
+        assert_eq!(signed(0), 0);
+        assert_eq!(signed(5), 10);
+        assert_eq!(signed(-1), 3);
+        assert_eq!(signed(i64::MAX), u64::MAX - 1);
+        // There is no room for this magnitude; LLVM has the sign of zero for it.
+        assert_eq!(signed(i64::MIN), 1);
+    }
+}

@@ -1,0 +1,158 @@
+//! The constants of a module, by number, and the numbers of its symbols.
+
+use std::collections::BTreeMap;
+
+use crate::bitcode::MAX_BLOB;
+use crate::bitcode::bitstream::{Bitstream, signed};
+use crate::bitcode::codes;
+use crate::bitcode::types::Types;
+use crate::description::{Blob, Constant, Module, Type};
+use crate::error::Error;
+use crate::to_u64;
+
+/// Gives the values that a module has outside of functions their numbers: variables, functions,
+/// then constants. What functions use as constants is among them: LLVM's own files have those
+/// with each function, which is the same to readers.
+#[derive(Debug)]
+pub(crate) struct Constants<'m> {
+    symbols: BTreeMap<&'m str, u64>,
+    blobs: &'m [Blob],
+    /// The types of the images, the first constants.
+    image_types: Vec<u64>,
+    numbers: BTreeMap<Record, u64>,
+    /// The constants after the images, in the order of their numbers: operands first.
+    records: Vec<Record>,
+}
+
+/// A constant other than an image: type, code, operands.
+type Record = (u64, u64, Vec<u64>);
+
+impl<'m> Constants<'m> {
+    /// The symbols and images of a module; other constants are added as they are met.
+    pub(crate) fn new(module: &'m Module, types: &mut Types<'m>) -> Result<Self, Error> {
+        let variables = module.globals.iter().map(|global| global.name.as_ref());
+        let functions = module.functions.iter().map(|function| function.name.as_ref());
+        let symbols = variables.chain(functions).zip(0..).collect();
+        let mut image_types = Vec::new();
+        for blob in &module.blobs {
+            if blob.size > MAX_BLOB {
+                let (image, size) = (blob.input, blob.size);
+                return Err(Error::ImageTooLarge { image, size, limit: MAX_BLOB });
+            }
+            image_types.push(types.number(&Type::bytes(blob.size))?);
+        }
+        let (numbers, records) = (BTreeMap::new(), Vec::new());
+        Ok(Self { symbols, blobs: &module.blobs, image_types, numbers, records })
+    }
+
+    /// The number of a variable or function.
+    pub(crate) fn symbol(&self, name: &str) -> Result<u64, Error> {
+        let number = self.symbols.get(name).copied();
+        number.ok_or_else(|| Error::UnknownName { name: name.into() })
+    }
+
+    /// The number of a constant.
+    pub(crate) fn number(
+        &mut self,
+        constant: &Constant,
+        types: &mut Types<'m>,
+    ) -> Result<u64, Error> {
+        let (code, operands) = match constant {
+            Constant::Symbol(name) => return self.symbol(name),
+            Constant::Image { blob, .. } if *blob < self.image_types.len() => {
+                return Ok(self.first().saturating_add(to_u64(*blob)));
+            }
+            Constant::Image { blob, .. } => return Err(Error::UnknownBlob { blob: *blob }),
+            Constant::Int { value: 0, .. } | Constant::Null | Constant::Zero(_) => {
+                (codes::CONSTANT_NULL, Vec::new())
+            }
+            Constant::Int { bits, value } => {
+                (codes::CONSTANT_INTEGER, vec![signed(sign_extend(*bits, *value))])
+            }
+            // A string without a character is an error to readers.
+            Constant::Bytes(bytes) if bytes.is_empty() => (codes::CONSTANT_NULL, Vec::new()),
+            Constant::Bytes(bytes) => {
+                (codes::CONSTANT_STRING, bytes.iter().map(|byte| u64::from(*byte)).collect())
+            }
+            Constant::Inside { global, source, indices, .. } => {
+                let mut operands = vec![types.number(source)?];
+                operands.push(types.number(&Type::Pointer)?);
+                operands.push(self.symbol(global)?);
+                for index in indices {
+                    operands.push(types.number(&Type::Int(64))?);
+                    operands.push(self.number(&Constant::Int { bits: 64, value: *index }, types)?);
+                }
+                (codes::CONSTANT_GEP, operands)
+            }
+            Constant::Array(elements) if elements.is_empty() => (codes::CONSTANT_NULL, Vec::new()),
+            Constant::Array(parts) | Constant::Aggregate(_, parts) => {
+                let numbers = parts.iter().map(|part| self.number(part, types));
+                (codes::CONSTANT_AGGREGATE, numbers.collect::<Result<_, _>>()?)
+            }
+        };
+        let record = (types.number(&constant.ty())?, code, operands);
+        let next = self.end();
+        Ok(*self.numbers.entry(record).or_insert_with_key(|record| {
+            self.records.push(record.clone());
+            next
+        }))
+    }
+
+    /// The number of the first value of a function.
+    pub(crate) fn end(&self) -> u64 {
+        let images = self.first().saturating_add(to_u64(self.image_types.len()));
+        images.saturating_add(to_u64(self.records.len()))
+    }
+
+    /// Writes the constants, to which nothing can be added any more. Images become holes, in
+    /// their order.
+    pub(crate) fn write(&self, stream: &mut Bitstream) -> Result<(), Error> {
+        stream.enter_block(codes::CONSTANTS_BLOCK, 4);
+        let string = stream.define_first_blob(codes::CONSTANT_STRING);
+        let mut current = None;
+        let mut set_type = |stream: &mut Bitstream, ty: u64| {
+            if current.replace(ty) != Some(ty) {
+                stream.record(codes::CONSTANT_SETTYPE, &[ty]);
+            }
+        };
+        for (blob, ty) in self.blobs.iter().zip(&self.image_types) {
+            set_type(stream, *ty);
+            // Each blob has its number, even one of no bytes.
+            match blob.size {
+                0 => stream.record(codes::CONSTANT_NULL, &[]),
+                size => stream.hole(string, size),
+            }
+        }
+        for (ty, code, operands) in &self.records {
+            set_type(stream, *ty);
+            stream.record(*code, operands);
+        }
+        stream.end_block()
+    }
+
+    /// The number of the first constant.
+    fn first(&self) -> u64 {
+        to_u64(self.symbols.len())
+    }
+}
+
+/// An integer of `bits` bits, from 1 to 64, as LLVM writes it: with its highest bit as the sign.
+fn sign_extend(bits: u16, value: u64) -> i64 {
+    let unused = 64_u32.saturating_sub(bits.into()).min(63);
+    (value << unused).cast_signed() >> unused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs() {
+        assert_eq!(sign_extend(32, 0xFFFF_FFFF), -1);
+        assert_eq!(sign_extend(32, 0x7FFF_FFFF), 0x7FFF_FFFF);
+        assert_eq!(sign_extend(64, 0xFFFF_FFFF), 0xFFFF_FFFF);
+        assert_eq!(sign_extend(16, 0x8000), -0x8000);
+        assert_eq!(sign_extend(1, 1), -1);
+        assert_eq!(sign_extend(64, u64::MAX), -1);
+    }
+}

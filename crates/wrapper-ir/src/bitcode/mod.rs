@@ -1,0 +1,280 @@
+//! The description as LLVM bitcode.
+//!
+//! What "LLVM Bitcode File Format" (the LLVM documentation) describes, as LLVM 15 and later read
+//! it. Everything that readers can do without is left out, and numbers are as long as they are;
+//! the only abbreviations are those of blobs.
+//!
+//! ```text
+//! 42 43 C0 DE
+//! identification   who wrote it, and that it is of today's kind
+//! module
+//!   types
+//!   triple, data layout, names of sections, name of the source
+//!   variables, functions         names are ranges of the string table
+//!   constants                    the images first, from 32-bit boundaries on
+//!   bodies of functions          with the names of their values
+//! string table
+//! ```
+
+mod bitstream;
+mod codes;
+mod constants;
+mod functions;
+mod types;
+
+use std::collections::BTreeMap;
+
+use crate::description::{Function, Global, Linkage, Module};
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::to_u64;
+use bitstream::Bitstream;
+use constants::Constants;
+use functions::{Bodies, log_align};
+use types::Types;
+
+/// The most bytes there can be in one blob, whose length readers keep in 32 bits.
+pub(crate) const MAX_BLOB: u64 = 0xFFFF_FFFF;
+
+/// The most bytes there can be in one block, whose length is a 32-bit number of words.
+pub(crate) const MAX_BLOCK: u64 = 0xFFFF_FFFF * 4;
+
+/// The first bytes of bitcode.
+const MAGIC: [u8; 4] = *b"BC\xC0\xDE";
+
+impl Module {
+    /// Lays the module out as LLVM bitcode, which LLVM 15 and later read. The bytes of the images
+    /// are in it as they are, each image from a multiple of four bytes on.
+    ///
+    /// LLVM's readers take eight to twelve times the size of the images in memory. From about a
+    /// gigabyte on a native object serves better.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::ImageTooLarge`] for an image of 4 GiB or more,
+    ///   [`Error::BitcodeBlockTooLarge`] when all images together have about 16 GiB: bitcode has no
+    ///   room for the sizes.
+    /// - [`Error::UnknownName`], [`Error::UnknownLocal`] and [`Error::UnknownBlob`] for a
+    ///   description that was changed and refers to what it does not have.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+    ///
+    /// # fn main() -> Result<(), wrapper_ir::Error> {
+    /// let image = b"a device image";
+    /// let target = Target::new("x86_64-unknown-linux-gnu")?;
+    /// let module = Wrapper::new(Kind::OpenMp, Abi::Current, target)
+    ///     .image(Image::from_bytes(image))
+    ///     .module()?;
+    /// let bitcode = module.bitcode()?.to_vec(&[image])?;
+    /// assert_eq!(bitcode[..4], *b"BC\xC0\xDE");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bitcode(&self) -> Result<Layout, Error> {
+        let mut types = Types::new(self)?;
+        let mut constants = Constants::new(self, &mut types)?;
+        for function in &self.functions {
+            types.function(function)?;
+        }
+        for global in &self.globals {
+            types.number(&global.ty)?;
+            if let Some(init) = &global.init {
+                constants.number(init, &mut types)?;
+            }
+        }
+        // Bodies are written into the void first, for the types and constants they have.
+        let (types, constants) = (&mut types, &mut constants);
+        Bodies { module: self, types, constants }.write(&mut Bitstream::new(MAGIC))?;
+
+        let mut stream = Bitstream::new(MAGIC);
+        write_identification(&mut stream)?;
+        stream.enter_block(codes::MODULE_BLOCK, 3);
+        // Version 2: names are in the string table, operands of instructions are relative.
+        stream.record(codes::MODULE_VERSION, &[2]);
+        types.write(&mut stream)?;
+        let text = |stream: &mut Bitstream, code, text: &str| {
+            stream.text_record(code, &[], text.as_bytes());
+        };
+        text(&mut stream, codes::MODULE_TRIPLE, self.target.triple());
+        text(&mut stream, codes::MODULE_DATALAYOUT, self.target.data_layout());
+        text(&mut stream, codes::MODULE_SOURCE_FILENAME, self.source_name);
+        let sections = Sections::new(self);
+        for name in &sections.names {
+            text(&mut stream, codes::MODULE_SECTIONNAME, name);
+        }
+        let mut names = Names::default();
+        for global in &self.globals {
+            let init = global.init.as_ref().map(|init| constants.number(init, types));
+            let record = variable(
+                names.add(&global.name),
+                types.number(&global.ty)?,
+                init.transpose()?,
+                sections.number(global.section.as_deref()),
+                global,
+            );
+            stream.record(codes::MODULE_GLOBALVAR, &record);
+        }
+        for function in &self.functions {
+            let record = function_record(
+                names.add(&function.name),
+                types.function(function)?,
+                sections.number(function.section.as_deref()),
+                function,
+            );
+            stream.record(codes::MODULE_FUNCTION, &record);
+        }
+        constants.write(&mut stream)?;
+        Bodies { module: self, types, constants }.write(&mut stream)?;
+        stream.end_block()?;
+        stream.enter_block(codes::STRTAB_BLOCK, 3);
+        let blob = stream.define_first_blob(codes::STRTAB_BLOB);
+        stream.blob(blob, names.0.as_bytes());
+        stream.end_block()?;
+        self.fill(&stream.finish())
+    }
+
+    /// The images in the holes that they have in the stream.
+    fn fill(&self, stream: &bitstream::Finished) -> Result<Layout, Error> {
+        let mut layout = Layout::new(&self.inputs);
+        let mut rest = stream.bytes.as_slice();
+        let mut written = 0;
+        let blobs = self.blobs.iter().filter(|blob| blob.size != 0);
+        for (blob, hole) in blobs.zip(&stream.holes) {
+            let (before, after) =
+                rest.split_at_checked(hole.at.saturating_sub(written)).unwrap_or((rest, &[]));
+            layout.push_bytes(before)?;
+            layout.push_image(blob)?;
+            (rest, written) = (after, hole.at);
+        }
+        layout.push_bytes(rest)?;
+        Ok(layout)
+    }
+}
+
+fn write_identification(stream: &mut Bitstream) -> Result<(), Error> {
+    stream.enter_block(codes::IDENTIFICATION_BLOCK, 5);
+    let producer = concat!("wrapper-ir ", env!("CARGO_PKG_VERSION"));
+    stream.text_record(codes::IDENTIFICATION_STRING, &[], producer.as_bytes());
+    stream.record(codes::IDENTIFICATION_EPOCH, &[0]);
+    stream.end_block()
+}
+
+/// The string table: the names of variables and functions, one after the other.
+#[derive(Default)]
+struct Names(String);
+
+impl Names {
+    /// Offset and size of a name that is put at the end.
+    fn add(&mut self, name: &str) -> [u64; 2] {
+        let range = [to_u64(self.0.len()), to_u64(name.len())];
+        self.0.push_str(name);
+        range
+    }
+}
+
+/// The names of sections, once each.
+struct Sections<'m> {
+    names: Vec<&'m str>,
+    /// Numbers from 1.
+    numbers: BTreeMap<&'m str, u64>,
+}
+
+impl<'m> Sections<'m> {
+    fn new(module: &'m Module) -> Self {
+        let mut sections = Self { names: Vec::new(), numbers: BTreeMap::new() };
+        let globals = module.globals.iter().filter_map(|global| global.section.as_deref());
+        let functions = module.functions.iter().filter_map(|function| function.section.as_deref());
+        for name in globals.chain(functions) {
+            sections.numbers.entry(name).or_insert_with(|| {
+                sections.names.push(name);
+                to_u64(sections.names.len())
+            });
+        }
+        sections
+    }
+
+    /// The number of a section, 0 for none.
+    fn number(&self, name: Option<&str>) -> u64 {
+        name.and_then(|name| self.numbers.get(name)).copied().unwrap_or(0)
+    }
+}
+
+fn variable(
+    [name, name_size]: [u64; 2],
+    ty: u64,
+    init: Option<u64>,
+    section: u64,
+    global: &Global,
+) -> Vec<u64> {
+    // The second bit: the type is that of the variable, not of the pointer to it.
+    let flags = u64::from(global.constant) | 2;
+    let mut record = vec![
+        name,
+        name_size,
+        ty,
+        flags,
+        init.map_or(0, |init| init.saturating_add(1)),
+        linkage(global.linkage),
+        log_align(global.align),
+        section,
+        u64::from(global.hidden),
+        0, // thread-local
+        u64::from(global.unnamed_addr),
+        0, // initialised elsewhere
+        0, // DLL storage
+        0, // comdat
+        0, // attributes
+        u64::from(is_dso_local(global.linkage, global.hidden)),
+    ];
+    if global.no_sanitize {
+        // Offset and size of the partition's name, then a bit each for address and hwaddress.
+        record.extend([0, 0, 3]);
+    }
+    record
+}
+
+fn function_record(
+    [name, name_size]: [u64; 2],
+    ty: u64,
+    section: u64,
+    function: &Function,
+) -> Vec<u64> {
+    vec![
+        name,
+        name_size,
+        ty,
+        0, // calling convention
+        u64::from(function.is_declaration()),
+        linkage(function.linkage),
+        0, // attributes
+        0, // alignment
+        section,
+        0, // visibility
+        0, // garbage collector
+        0, // unnamed_addr
+        0, // prologue
+        0, // DLL storage
+        0, // comdat
+        0, // prefix
+        0, // personality
+        u64::from(is_dso_local(function.linkage, false)),
+    ]
+}
+
+/// Whether the symbol can only be that of the program or library it is linked into.
+fn is_dso_local(linkage: Linkage, hidden: bool) -> bool {
+    linkage == Linkage::Internal || hidden && linkage != Linkage::ExternWeak
+}
+
+fn linkage(linkage: Linkage) -> u64 {
+    match linkage {
+        Linkage::External => 0,
+        Linkage::Appending => 2,
+        Linkage::Internal => 3,
+        Linkage::ExternWeak => 7,
+        Linkage::WeakOdr => 17,
+    }
+}

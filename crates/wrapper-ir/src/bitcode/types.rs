@@ -1,0 +1,104 @@
+//! The table of types: every type that a module mentions, by number.
+
+use std::collections::BTreeMap;
+
+use crate::bitcode::bitstream::Bitstream;
+use crate::bitcode::codes;
+use crate::description::{Function, Module, Struct, Type};
+use crate::error::Error;
+use crate::to_u64;
+
+/// Gives types their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Types<'m> {
+    /// The numbers of named structures, which come first.
+    structs: BTreeMap<&'m str, u64>,
+    /// The numbers of the others, by their records.
+    numbers: BTreeMap<Record, u64>,
+    /// The fields of each named structure.
+    fields: Vec<(&'m Struct, Vec<u64>)>,
+    /// The others, in the order of their numbers.
+    records: Vec<Record>,
+}
+
+/// A code and its operands.
+type Record = (u64, Vec<u64>);
+
+impl<'m> Types<'m> {
+    /// The table of the named structures of a module; further types are added as they are met.
+    pub(crate) fn new(module: &'m Module) -> Result<Self, Error> {
+        let mut types = Self::default();
+        for (number, structure) in (0..).zip(&module.structs) {
+            types.structs.insert(&structure.name, number);
+        }
+        for structure in &module.structs {
+            types.fields.push((structure, Vec::new()));
+        }
+        for (index, structure) in module.structs.iter().enumerate() {
+            let fields = types.numbers(&structure.fields)?;
+            if let Some((_, known)) = types.fields.get_mut(index) {
+                *known = fields;
+            }
+        }
+        Ok(types)
+    }
+
+    /// The number of a type.
+    pub(crate) fn number(&mut self, ty: &Type) -> Result<u64, Error> {
+        let record = match ty {
+            Type::Void => (codes::TYPE_VOID, Vec::new()),
+            Type::Int(bits) => (codes::TYPE_INTEGER, vec![u64::from(*bits)]),
+            Type::Pointer => (codes::TYPE_OPAQUE_POINTER, vec![0]),
+            Type::Array(count, element) => {
+                (codes::TYPE_ARRAY, vec![*count, self.number(element)?])
+            }
+            Type::Struct(name) => {
+                let number = self.structs.get(name.as_ref()).copied();
+                return number.ok_or_else(|| Error::UnknownName { name: name.as_ref().into() });
+            }
+            Type::Tuple(fields) => {
+                let mut operands = vec![0];
+                operands.extend(self.numbers(fields)?);
+                (codes::TYPE_STRUCT_ANON, operands)
+            }
+        };
+        Ok(self.record(record))
+    }
+
+    /// The number of the type of a function.
+    pub(crate) fn function(&mut self, function: &Function) -> Result<u64, Error> {
+        let mut operands = vec![0, self.number(&function.result)?];
+        for parameter in function.parameter_types() {
+            operands.push(self.number(parameter)?);
+        }
+        Ok(self.record((codes::TYPE_FUNCTION, operands)))
+    }
+
+    /// Writes the table, to which nothing can be added any more.
+    pub(crate) fn write(&self, stream: &mut Bitstream) -> Result<(), Error> {
+        stream.enter_block(codes::TYPE_BLOCK, 4);
+        let count = to_u64(self.fields.len()).saturating_add(to_u64(self.records.len()));
+        stream.record(codes::TYPE_NUMENTRY, &[count]);
+        for (structure, fields) in &self.fields {
+            stream.text_record(codes::TYPE_STRUCT_NAME, &[], structure.name.as_bytes());
+            let operands: Vec<u64> = std::iter::once(0).chain(fields.iter().copied()).collect();
+            stream.record(codes::TYPE_STRUCT_NAMED, &operands);
+        }
+        for (code, operands) in &self.records {
+            stream.record(*code, operands);
+        }
+        stream.end_block()
+    }
+
+    fn numbers(&mut self, types: &[Type]) -> Result<Vec<u64>, Error> {
+        types.iter().map(|ty| self.number(ty)).collect()
+    }
+
+    fn record(&mut self, record: Record) -> u64 {
+        let next = to_u64(self.fields.len()).saturating_add(to_u64(self.records.len()));
+        *self.numbers.entry(record).or_insert_with_key(|record| {
+            self.records.push(record.clone());
+            next
+        })
+    }
+}
