@@ -237,6 +237,40 @@ pub enum Error {
         found: u64,
     },
 
+    /// A block of bitcode, which has all images in it, is larger than its length can say.
+    #[error("bitcode block has {size:#x} bytes, but there is room for {limit:#x} only")]
+    BitcodeBlockTooLarge {
+        /// Its size.
+        size: u64,
+        /// The largest size there can be.
+        limit: u64,
+    },
+
+    /// A changed description refers to a variable, function or structure that it does not have.
+    /// Structures come in front of those that contain them.
+    #[error("module refers to \"{}\", which it neither declares nor defines", name.escape_debug())]
+    UnknownName {
+        /// The name.
+        name: Box<str>,
+    },
+
+    /// A changed description refers to a part of an input that it does not have.
+    #[error("module refers to blob {blob}, which it does not have")]
+    UnknownBlob {
+        /// Which blob.
+        blob: usize,
+    },
+
+    /// A changed description refers to a value that is not defined by then, or defines values in
+    /// another order than that of their numbers.
+    #[error("function \"{}\" refers to local {local} where it is not defined", function.escape_debug())]
+    UnknownLocal {
+        /// The function.
+        function: Box<str>,
+        /// Which local.
+        local: usize,
+    },
+
     /// The output does not fit into memory.
     #[error("output of {size:#x} bytes does not fit into memory")]
     OutOfMemory {

@@ -132,6 +132,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
+mod bitcode;
 mod build;
 mod data_layouts;
 pub mod description;

@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(stream.end_block(), Ok(()));
         assert_eq!(
             stream.end_block(),
-            Err(Error::BitcodeBlockTooLarge { size: 0x4_0000_003C, limit: MAX_BLOCK })
+            Err(Error::BitcodeBlockTooLarge { size: 0x4_0000_0030, limit: MAX_BLOCK })
         );
     }
 

@@ -103,9 +103,10 @@ impl Body<'_, '_, '_> {
             Operation::Call { function, arguments } => {
                 return self.call(stream, function, arguments);
             }
-            Operation::Load { ty, pointer, align } => {
-                (codes::INST_LOAD, vec![self.relative(pointer)?, self.ty(ty)?, log_align(*align), 0])
-            }
+            Operation::Load { ty, pointer, align } => (
+                codes::INST_LOAD,
+                vec![self.relative(pointer)?, self.ty(ty)?, log_align(*align), 0],
+            ),
             Operation::Store { value, pointer, align } => {
                 let (pointer, value) = (self.relative(pointer)?, self.relative(value)?);
                 (codes::INST_STORE, vec![pointer, value, log_align(*align), 0])

@@ -4,41 +4,39 @@ use std::collections::BTreeMap;
 
 use crate::bitcode::bitstream::Bitstream;
 use crate::bitcode::codes;
-use crate::description::{Function, Module, Struct, Type};
+use crate::description::{Function, Module, Type};
 use crate::error::Error;
 use crate::to_u64;
 
 /// Gives types their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Types<'m> {
-    /// The numbers of named structures, which come first.
+    /// The numbers of named structures.
     structs: BTreeMap<&'m str, u64>,
     /// The numbers of the others, by their records.
     numbers: BTreeMap<Record, u64>,
-    /// The fields of each named structure.
-    fields: Vec<(&'m Struct, Vec<u64>)>,
-    /// The others, in the order of their numbers.
-    records: Vec<Record>,
+    /// All, in the order of their numbers: parts first, readers want them so.
+    entries: Vec<Entry<'m>>,
 }
 
 /// A code and its operands.
 type Record = (u64, Vec<u64>);
 
+#[derive(Debug)]
+enum Entry<'m> {
+    /// A structure of this name and the types of its fields.
+    Struct(&'m str, Vec<u64>),
+    Other(Record),
+}
+
 impl<'m> Types<'m> {
     /// The table of the named structures of a module; further types are added as they are met.
     pub(crate) fn new(module: &'m Module) -> Result<Self, Error> {
         let mut types = Self::default();
-        for (number, structure) in (0..).zip(&module.structs) {
-            types.structs.insert(&structure.name, number);
-        }
         for structure in &module.structs {
-            types.fields.push((structure, Vec::new()));
-        }
-        for (index, structure) in module.structs.iter().enumerate() {
             let fields = types.numbers(&structure.fields)?;
-            if let Some((_, known)) = types.fields.get_mut(index) {
-                *known = fields;
-            }
+            types.structs.insert(&structure.name, types.next());
+            types.entries.push(Entry::Struct(&structure.name, fields));
         }
         Ok(types)
     }
@@ -49,9 +47,7 @@ impl<'m> Types<'m> {
             Type::Void => (codes::TYPE_VOID, Vec::new()),
             Type::Int(bits) => (codes::TYPE_INTEGER, vec![u64::from(*bits)]),
             Type::Pointer => (codes::TYPE_OPAQUE_POINTER, vec![0]),
-            Type::Array(count, element) => {
-                (codes::TYPE_ARRAY, vec![*count, self.number(element)?])
-            }
+            Type::Array(count, element) => (codes::TYPE_ARRAY, vec![*count, self.number(element)?]),
             Type::Struct(name) => {
                 let number = self.structs.get(name.as_ref()).copied();
                 return number.ok_or_else(|| Error::UnknownName { name: name.as_ref().into() });
@@ -77,15 +73,18 @@ impl<'m> Types<'m> {
     /// Writes the table, to which nothing can be added any more.
     pub(crate) fn write(&self, stream: &mut Bitstream) -> Result<(), Error> {
         stream.enter_block(codes::TYPE_BLOCK, 4);
-        let count = to_u64(self.fields.len()).saturating_add(to_u64(self.records.len()));
-        stream.record(codes::TYPE_NUMENTRY, &[count]);
-        for (structure, fields) in &self.fields {
-            stream.text_record(codes::TYPE_STRUCT_NAME, &[], structure.name.as_bytes());
-            let operands: Vec<u64> = std::iter::once(0).chain(fields.iter().copied()).collect();
-            stream.record(codes::TYPE_STRUCT_NAMED, &operands);
-        }
-        for (code, operands) in &self.records {
-            stream.record(*code, operands);
+        stream.record(codes::TYPE_NUMENTRY, &[self.next()]);
+        for entry in &self.entries {
+            match entry {
+                Entry::Struct(name, fields) => {
+                    stream.text_record(codes::TYPE_STRUCT_NAME, &[], name.as_bytes());
+                    // Not packed.
+                    let operands: Vec<u64> =
+                        std::iter::once(0).chain(fields.iter().copied()).collect();
+                    stream.record(codes::TYPE_STRUCT_NAMED, &operands);
+                }
+                Entry::Other((code, operands)) => stream.record(*code, operands),
+            }
         }
         stream.end_block()
     }
@@ -95,10 +94,15 @@ impl<'m> Types<'m> {
     }
 
     fn record(&mut self, record: Record) -> u64 {
-        let next = to_u64(self.fields.len()).saturating_add(to_u64(self.records.len()));
+        let next = self.next();
         *self.numbers.entry(record).or_insert_with_key(|record| {
-            self.records.push(record.clone());
+            self.entries.push(Entry::Other(record.clone()));
             next
         })
+    }
+
+    /// How many types there are: the number of the next.
+    fn next(&self) -> u64 {
+        to_u64(self.entries.len())
     }
 }
