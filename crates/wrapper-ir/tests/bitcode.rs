@@ -1,0 +1,222 @@
+//! Modules as LLVM bitcode, without LLVM. What LLVM makes of them is tested in `offload-cli`, where
+//! its tools are called.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "a panic is how a test says no; images of tests are small"
+)]
+
+use std::io;
+
+use wrapper_ir::description::{Constant, Function, Operation, Value};
+use wrapper_ir::{Abi, Error, Image, Kind, Module, Piece, Target, Wrapper};
+
+const LINUX: &str = "x86_64-unknown-linux-gnu";
+
+fn wrapper(kind: Kind, abi: Abi) -> Wrapper<'static> {
+    Wrapper::new(kind, abi, Target::new(LINUX).unwrap())
+}
+
+/// A module of images of these sizes, none of which is looked at.
+fn module_of(sizes: &[u64]) -> Module {
+    let head = |size| if size < 4 { &b"\x7fELF"[..size as usize] } else { b"\x7fELF" };
+    let images = sizes.iter().map(|&size| Image::new(size, head(size)));
+    wrapper(Kind::OpenMp, Abi::Current).images(images).module().unwrap()
+}
+
+/// Every module that there is of one image.
+fn every_module(image: &'static [u8]) -> impl Iterator<Item = Module> {
+    let pairs = Kind::ALL.into_iter().flat_map(|kind| Abi::ALL.map(|abi| (kind, abi)));
+    pairs.filter_map(move |(kind, abi)| {
+        let image = Image::from_bytes(image);
+        let image = if abi == Abi::Aomp { image.target_id("gfx90a") } else { image };
+        match wrapper(kind, abi).image(image).module() {
+            Ok(module) => Some(module),
+            Err(Error::Unsupported { .. }) => None,
+            Err(error) => panic!("{kind} {abi}: {error}"),
+        }
+    })
+}
+
+#[test]
+fn images_lie_at_words_as_they_are() {
+    let image = b"\x7fELF and what follows";
+    let mut count = 0;
+    for module in every_module(image) {
+        let layout = module.bitcode().unwrap();
+        let bitcode = layout.to_vec(&[image]).unwrap();
+        let at = layout.image_offset(0).unwrap();
+        assert_eq!(at % 4, 0);
+        assert_eq!(&bitcode[at as usize..][..image.len()], image);
+        assert_eq!(bitcode.len() as u64, layout.total_size());
+        assert_eq!(bitcode.len() % 4, 0);
+        count += 1;
+    }
+    assert_eq!(count, 18);
+}
+
+#[test]
+fn images_of_any_size() {
+    let bytes = [0xA5; 70];
+    for size in 0..bytes.len() {
+        let images = [&bytes[..size], b"", &bytes[size..]];
+        let sizes = images.map(|image| image.len() as u64);
+        let layout = module_of(&sizes).bitcode().unwrap();
+        let bitcode = layout.to_vec(&images).unwrap();
+        assert_eq!(bitcode.len() as u64, layout.total_size());
+        let mut streamed = Vec::new();
+        layout.write_to(&mut streamed, images).unwrap();
+        assert_eq!(streamed, bitcode);
+        for (index, image) in images.iter().enumerate() {
+            let at = layout.image_offset(index).map(|at| at as usize);
+            assert_eq!(at.is_some(), !image.is_empty());
+            assert!(at.is_none_or(|at| at.is_multiple_of(4) && bitcode[at..].starts_with(image)));
+        }
+    }
+}
+
+#[test]
+fn only_sizes_matter_until_it_is_written() {
+    let layouts = [b"\x7fELF1", b"\x7fELF2"].map(|image| {
+        let module = wrapper(Kind::Hip, Abi::Current).image(Image::from_bytes(image)).module();
+        module.unwrap().bitcode().unwrap()
+    });
+    let pieces = layouts.each_ref().map(|layout| layout.pieces().collect::<Vec<_>>());
+    assert_eq!(pieces[0], pieces[1]);
+    let image = Piece::Image { image: 0, offset: 0, size: 5 };
+    assert!(matches!(pieces[0][..], [Piece::Bytes(_), found, Piece::Bytes(_)] if found == image));
+}
+
+/// The largest image that readers take, and others.
+#[test]
+fn gigabytes_take_no_memory_to_lay_out() {
+    let sizes = [0xFFFF_FFFF, 0xFFFF_FFFE, 0xFFFF_FFFD];
+    let layout = module_of(&sizes).bitcode().unwrap();
+    let rest = layout.total_size() - sizes.iter().sum::<u64>();
+    assert!(rest < 4096, "{rest}");
+    assert_eq!(layout.total_size() % 4, 0);
+}
+
+#[test]
+fn an_image_whose_length_has_no_room() {
+    let error = module_of(&[4, 0x1_0000_0000]).bitcode().unwrap_err();
+    assert_eq!(error, Error::ImageTooLarge { image: 1, size: 0x1_0000_0000, limit: 0xFFFF_FFFF });
+    assert_eq!(
+        error.to_string(),
+        "device image 1 has 0x100000000 bytes, but there is room for 0xffffffff only"
+    );
+}
+
+#[test]
+fn images_that_are_too_large_together() {
+    let error = module_of(&[0xFFFF_FFFF; 4]).bitcode().unwrap_err();
+    assert!(
+        matches!(error, Error::BitcodeBlockTooLarge { size, limit }
+            if size > limit && limit == 0x3_FFFF_FFFC),
+        "{error}"
+    );
+}
+
+#[test]
+fn too_few_and_other_images_than_laid_out() {
+    let layout = module_of(&[5, 6]).bitcode().unwrap();
+    let invalid = |images: &[&[u8]]| {
+        let error = layout.write_to(io::sink(), images.iter().copied()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        *error.into_inner().unwrap().downcast::<Error>().unwrap()
+    };
+    assert_eq!(invalid(&[b"12345"]), Error::InputCount { expected: 2, found: 1 });
+    assert_eq!(
+        invalid(&[b"12345", b"12345"]),
+        Error::InputSize { image: 1, expected: 6, found: 5 }
+    );
+}
+
+/// What a description that was changed may say wrong.
+mod changed {
+    use super::*;
+
+    fn changed(kind: Kind, change: impl FnOnce(&mut Module)) -> Error {
+        let image = Image::from_bytes(b"an image");
+        let mut module = wrapper(kind, Abi::Current).image(image).module().unwrap();
+        change(&mut module);
+        module.bitcode().unwrap_err()
+    }
+
+    fn unknown(name: &str) -> Error {
+        Error::UnknownName { name: name.into() }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_there() {
+        let name = ".omp_offloading.device_images";
+        let error = changed(Kind::OpenMp, |module| {
+            module.globals.retain(|global| global.name != name);
+        });
+        assert_eq!(error, unknown(name));
+        assert_eq!(
+            error.to_string(),
+            "module refers to \".omp_offloading.device_images\", which it neither declares nor \
+             defines"
+        );
+    }
+
+    #[test]
+    fn a_function_that_is_not_there() {
+        let error = changed(Kind::Hip, |module| {
+            module.functions.retain(|function| function.name != "atexit");
+        });
+        assert_eq!(error, unknown("atexit"));
+    }
+
+    #[test]
+    fn a_structure_that_is_not_there() {
+        let error = changed(Kind::Cuda, |module| {
+            module.structs.retain(|structure| structure.name != "fatbin_wrapper");
+        });
+        assert_eq!(error, unknown("fatbin_wrapper"));
+    }
+
+    #[test]
+    fn a_blob_that_is_not_there() {
+        let error = changed(Kind::OpenMp, |module| {
+            for global in &mut module.globals {
+                if let Some(Constant::Image { blob, .. }) = &mut global.init {
+                    *blob = 1;
+                }
+            }
+        });
+        assert_eq!(error, Error::UnknownBlob { blob: 1 });
+    }
+
+    fn register_of(module: &mut Module) -> &mut Function {
+        module.functions.iter_mut().find(|found| found.name == ".hip.fatbin_reg").unwrap()
+    }
+
+    #[test]
+    fn a_local_before_its_definition() {
+        let error = changed(Kind::Hip, |module| {
+            let instructions = &mut register_of(module).blocks[0].instructions;
+            let Operation::Call { arguments, .. } = &mut instructions[0].operation else {
+                panic!("a call comes first")
+            };
+            arguments[0] = Value::Local(0);
+        });
+        assert_eq!(error, Error::UnknownLocal { function: ".hip.fatbin_reg".into(), local: 0 });
+        assert_eq!(
+            error.to_string(),
+            "function \".hip.fatbin_reg\" refers to local 0 where it is not defined"
+        );
+    }
+
+    #[test]
+    fn a_result_out_of_order() {
+        let error = changed(Kind::Hip, |module| {
+            register_of(module).blocks[0].instructions[0].result = Some(7);
+        });
+        assert_eq!(error, Error::UnknownLocal { function: ".hip.fatbin_reg".into(), local: 7 });
+    }
+}
