@@ -26,6 +26,8 @@ mod style;
 mod table;
 mod unbundle;
 mod verify;
+mod wrap;
+pub mod wrapper;
 
 /// What a command says when it did not fail outright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

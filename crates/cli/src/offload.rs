@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{Outcome, bundle, compress, decompress, extract, ls, pack, report, unbundle, verify};
+use crate::{
+    Outcome, bundle, compress, decompress, extract, ls, pack, report, unbundle, verify, wrap,
+};
 
 /// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
 #[derive(Debug, Parser)]
@@ -18,6 +20,7 @@ use crate::{Outcome, bundle, compress, decompress, extract, ls, pack, report, un
   offload pack -o x.bin kind=hip,...,file=a.o put images into a package for embedding
   offload bundle -o x.hipfb ID=a.o ID=b.o     put code objects into a bundle; unbundle takes them out
   offload compress --in-place *.hipfb         compress bundles; decompress is the way back
+  offload wrap --kind hip -o x.bc a.hipfb     make the code that registers an image at run time
 
 `offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault, 2 wrong usage.")]
 struct Cli {
@@ -35,6 +38,7 @@ enum Command {
     Unbundle(unbundle::Args),
     Compress(compress::Args),
     Decompress(decompress::Args),
+    Wrap(wrap::Args),
 }
 
 /// Runs `offload` with the arguments of this process.
@@ -48,6 +52,7 @@ pub fn main() -> ExitCode {
         Command::Unbundle(args) => unbundle::run(&args),
         Command::Compress(args) => compress::run(&args),
         Command::Decompress(args) => decompress::run(&args),
+        Command::Wrap(args) => wrap::run(&args),
     };
     match result {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,

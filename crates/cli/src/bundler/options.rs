@@ -11,6 +11,7 @@ pub(super) static TOOL: Tool = Tool {
                one. The resulting file can also be unbundled into different files by \n\
                this tool if -unbundle is provided.",
     positionals: "",
+    min_positionals: 0,
     max_positionals: 0,
     heading: "clang-offload-bundler options:",
     options: &[

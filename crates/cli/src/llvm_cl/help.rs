@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{GENERIC, Opt, Tool, Visibility, dashes};
+use super::{GENERIC, Kind, Opt, Tool, Visibility, dashes};
 
 /// What `--help` and `--help-hidden` print: options under headings.
 pub(super) fn help(tool: &Tool, program: &str, hidden: bool) -> String {
@@ -41,6 +41,12 @@ fn rows<'a>(text: &mut String, options: impl Iterator<Item = &'a Opt>, width: us
         let _ = writeln!(text, "  {:width$} - {first}", option.usage());
         for line in lines {
             let _ = writeln!(text, "  {:width$}   {line}", "");
+        }
+        if let Kind::Named(choices) = option.kind {
+            for (name, help) in choices {
+                let name = format!("  ={name}");
+                let _ = writeln!(text, "  {name:width$} -   {help}");
+            }
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Value,
     /// A value that must be one of these.
     Choice(&'static [&'static str]),
+    /// A value that must be one of these, each of which the help text explains.
+    Named(&'static [(&'static str, &'static str)]),
     /// A value each time it is given.
     List,
     /// Values with commas between them, each time it is given. Empty ones count.
@@ -85,6 +87,7 @@ pub(crate) struct Tool {
     pub(crate) overview: &'static str,
     /// What the usage line says of positional arguments.
     pub(crate) positionals: &'static str,
+    pub(crate) min_positionals: usize,
     /// With 0, each of them is an unknown argument.
     pub(crate) max_positionals: usize,
     /// Heading of the tool's own options.
@@ -230,8 +233,13 @@ pub(crate) fn parse(
     invocation: &Invocation,
     args: Vec<Vec<u8>>,
 ) -> Result<Matches, Stop> {
-    let mut parser =
-        Parser { tool, invocation, matches: Matches::default(), errors: String::new() };
+    let mut parser = Parser {
+        tool,
+        invocation,
+        matches: Matches::default(),
+        refused: Vec::new(),
+        errors: String::new(),
+    };
     match response::expand(args) {
         Ok(args) => parser.arguments(args)?,
         Err(error) => parser.complain(&error),
@@ -248,6 +256,8 @@ struct Parser<'a> {
     tool: &'static Tool,
     invocation: &'a Invocation,
     matches: Matches,
+    /// Options that were given values which will not do.
+    refused: Vec<&'static str>,
     errors: String,
 }
 
@@ -274,6 +284,15 @@ impl Parser<'_> {
             self.complain(&format_args!(
                 "Too many positional arguments specified!\n\
                  Can specify at most {most} positional arguments: See: {typed} --help"
+            ));
+        }
+        let least = self.tool.min_positionals;
+        if self.matches.positionals.len() < least {
+            let typed = &self.invocation.typed;
+            let plural = if least == 1 { "" } else { "s" };
+            self.complain(&format_args!(
+                "Not enough positional command line arguments specified!\n\
+                 Must specify at least {least} positional argument{plural}: See: {typed} --help"
             ));
         }
         Ok(())
@@ -317,7 +336,8 @@ impl Parser<'_> {
     /// Complains of required options that were not given.
     fn missing(&mut self) {
         for option in self.tool.options.iter().filter(|option| option.required) {
-            if self.matches.value(option.name).is_none() {
+            let name = option.name;
+            if self.matches.value(name).is_none() && !self.refused.contains(&name) {
                 self.complain_of(option, "must be specified at least once!");
             }
         }
@@ -367,6 +387,7 @@ impl Parser<'_> {
                 };
                 if let Err(complaint) = option.kind.check(&value) {
                     self.complain_of(option, complaint);
+                    self.refused.push(name);
                 } else if option.kind == Kind::CommaList {
                     let parts = value.split(|&byte| byte == b',');
                     self.matches.values.extend(parts.map(|part| (name, part.to_vec())));
@@ -408,6 +429,9 @@ impl Kind {
         let text = String::from_utf8_lossy(value);
         match self {
             Kind::Choice(choices) if !choices.iter().any(|choice| choice.as_bytes() == value) => {
+                Err(format!("Cannot find option named '{text}'!"))
+            }
+            Kind::Named(choices) if !choices.iter().any(|(name, _)| name.as_bytes() == value) => {
                 Err(format!("Cannot find option named '{text}'!"))
             }
             Kind::Unsigned if number::unsigned(value).is_none() => {

@@ -8,6 +8,7 @@ const fn option(name: &'static str, kind: Kind, value_name: &'static str) -> Opt
 static STRICT: Tool = Tool {
     overview: "A strict tool.",
     positionals: "",
+    min_positionals: 0,
     max_positionals: 0,
     heading: "strict options:",
     options: &[
@@ -23,6 +24,7 @@ static STRICT: Tool = Tool {
 static TOOL: Tool = Tool {
     overview: "A tool.",
     positionals: "<file>",
+    min_positionals: 0,
     max_positionals: 1,
     heading: "tool options:",
     options: &[
@@ -199,4 +201,51 @@ fn help_is_indented_and_needs_no_required_option() {
                  \x20                    Such as\n\
                  \x20                      a - the first\n";
     assert!(stop.stdout.contains(names), "{}", stop.stdout);
+}
+
+/// A tool that needs arguments.
+static WRAPPER: Tool = Tool {
+    overview: "A wrapper.",
+    positionals: "Wrap <file>",
+    min_positionals: 1,
+    max_positionals: usize::MAX,
+    heading: "wrapper options:",
+    options: &[
+        Opt {
+            required: true,
+            ..Opt::new(
+                "kind",
+                Kind::Named(&[("a", "The first"), ("bc", "The second")]),
+                "value",
+                "Kind:",
+            )
+        },
+        option("o", Kind::Value, "file"),
+    ],
+    version: "version 3\n",
+};
+
+#[test]
+fn arguments_can_be_needed() {
+    let stderr = run_tool(&WRAPPER, &[]).unwrap_err().stderr;
+    assert_eq!(
+        stderr,
+        "tool: Not enough positional command line arguments specified!\n\
+         Must specify at least 1 positional argument: See: bin/tool --help\n\
+         tool: for the --kind option: must be specified at least once!\n"
+    );
+    assert_eq!(run_tool(&WRAPPER, &["x", "--kind=bc", "y"]).unwrap().positionals.len(), 2);
+}
+
+#[test]
+fn named_values_are_explained() {
+    let stderr = run_tool(&WRAPPER, &["x", "--kind=b"]).unwrap_err().stderr;
+    assert_eq!(stderr, "tool: for the --kind option: Cannot find option named 'b'!\n");
+    let help = run_tool(&WRAPPER, &["--help"]).unwrap_err().stdout;
+    let options = help.split("wrapper options:\n\n").nth(1).unwrap();
+    assert_eq!(
+        options,
+        "  --kind=<value> - Kind:\n    =a           -   The first\n    =bc          -   The second\n  \
+         -o <file>      - Help\n"
+    );
 }

@@ -9,6 +9,7 @@ pub(super) static TOOL: Tool = Tool {
                The output binary can then be embedded into the host section table\n\
                to create a fatbinary containing offloading code.",
     positionals: "Extract from <file>.",
+    min_positionals: 0,
     max_positionals: 1,
     heading: "llvm-offload-binary options:",
     options: &[

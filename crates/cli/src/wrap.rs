@@ -1,0 +1,86 @@
+//! `offload wrap`: device images into the code that registers them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wrapper_ir::{Abi, Kind};
+
+use crate::Outcome;
+use crate::wrapper::{Emit, Request, host_triple};
+
+/// Put device images into a module that registers them when a program is loaded
+///
+/// The module is linked with the host objects of the program. Its generation has to be that of the compiler that made
+/// them: others link, and then no kernel is found at run time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload wrap --kind openmp -o w.bc a.img b.img    then: clang -c -fPIC -x ir w.bc
+  offload wrap --kind hip -o w.ll a.hipfb           as LLVM IR, to read
+  offload wrap --kind openmp --abi aomp --offload-arch gfx906 --offload-arch gfx90a -o w.bc a.img b.img
+
+OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or package.")]
+pub(crate) struct Args {
+    /// The programming model: openmp, cuda, hip or sycl
+    #[arg(long, value_parser = Kind::from_name)]
+    kind: Kind,
+    /// The generation: aomp, legacy (LLVM 13 to 17), 18, 19, current (LLVM 21 to 23) or 24
+    #[arg(long, default_value_t = Abi::Current, value_parser = Abi::from_name)]
+    abi: Abi,
+    /// What to write: LLVM IR (ll) or bitcode (bc) [default: ll for FILE.ll, else bc]
+    #[arg(long, value_name = "FORM", value_parser = ["ll", "bc"])]
+    emit: Option<String>,
+    /// The target triple of the host [default: this machine's]
+    #[arg(long)]
+    triple: Option<String>,
+    /// What an image is for, such as gfx90a:xnack+; once for each image, in their order (abi aomp)
+    #[arg(long, value_name = "TARGET-ID")]
+    offload_arch: Vec<String>,
+    /// Put OpenMP images where no later link takes them for the device again
+    #[arg(long)]
+    relocatable: bool,
+    /// The module to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Device images; - is standard input
+    #[arg(required = true, value_name = "IMAGE")]
+    images: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let request = Request {
+        kind: args.kind,
+        abi: args.abi,
+        triple: args.triple.clone().unwrap_or_else(host_triple),
+        relocatable: args.relocatable,
+        images: args.images.clone(),
+        target_ids: args.offload_arch.clone(),
+    };
+    request.wrap()?.write(emit(args.emit.as_deref(), &args.output), &args.output)?;
+    Ok(Outcome::Clean)
+}
+
+fn emit(named: Option<&str>, output: &Path) -> Emit {
+    let extension = output.extension().and_then(|extension| extension.to_str());
+    match named.or(extension) {
+        Some("ll") => Emit::Text,
+        _ => Emit::Bitcode,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_choose_what_is_not_named() {
+        for (named, output, expected) in [
+            (None, "a.ll", Emit::Text),
+            (None, "a.bc", Emit::Bitcode),
+            (None, "-", Emit::Bitcode),
+            (Some("ll"), "a.bc", Emit::Text),
+            (Some("bc"), "a.ll", Emit::Bitcode),
+        ] {
+            assert_eq!(emit(named, Path::new(output)), expected, "{named:?} {output}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! `llvm-offload-wrapper` and `clang-offload-wrapper`: the code that registers device images, made from the images.
+
+mod clang;
+mod llvm;
+
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
+
+use crate::llvm_cl::{self, Invocation, Matches, Tool};
+use crate::output::{Outputs, of_output};
+use crate::payload::Payload;
+use crate::{input, report};
+pub use clang::main as clang_main;
+pub use llvm::main as llvm_main;
+
+/// Bytes of an image that are read to see what it is. A package that needs more is read again.
+const HEAD: u64 = 4096;
+
+/// The largest part of a package that is held in memory: its tables and strings, which are small.
+const MAX_HEAD: u64 = 16 << 20;
+
+/// What to wrap, and how.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) kind: Kind,
+    pub(crate) abi: Abi,
+    pub(crate) triple: String,
+    pub(crate) relocatable: bool,
+    pub(crate) images: Vec<PathBuf>,
+    /// Either none or one for each image.
+    pub(crate) target_ids: Vec<String>,
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emit {
+    Text,
+    Bitcode,
+}
+
+/// Registration code whose inputs were all found, and that only needs to be written.
+#[derive(Debug)]
+pub(crate) struct Wrapped {
+    module: Module,
+    inputs: Vec<Payload>,
+}
+
+impl Request {
+    /// Looks at every image. Nothing is written yet.
+    pub(crate) fn wrap(&self) -> io::Result<Wrapped> {
+        for id in &self.target_ids {
+            let parsed = target_id::TargetId::parse(id);
+            parsed.map_err(|error| io::Error::other(format!("'{id}': {error}")))?;
+        }
+        let target = Target::new(&self.triple).map_err(|error| explain(error, &[]))?;
+        let (mut inputs, mut heads) = (Vec::new(), Vec::new());
+        for path in &self.images {
+            let again =
+                path.as_os_str() == "-" && self.images.iter().filter(|p| *p == path).count() > 1;
+            if again {
+                return Err(io::Error::other("standard input can be one image only"));
+            }
+            let (input, head) = Payload::open(path, HEAD)?;
+            inputs.push(input);
+            heads.push(head);
+        }
+        loop {
+            match self.module(&target, &inputs, &heads) {
+                Ok(module) => return Ok(Wrapped { module, inputs }),
+                Err(Error::HeadTooShort { image, needed })
+                    if needed <= MAX_HEAD
+                        && let (Some(input), Some(head)) =
+                            (inputs.get_mut(image), heads.get_mut(image))
+                        && needed > u64::try_from(head.len()).unwrap_or(u64::MAX) =>
+                {
+                    head.clear();
+                    input.reader()?.take(needed).read_to_end(head)?;
+                }
+                Err(error) => return Err(explain(error, &inputs)),
+            }
+        }
+    }
+
+    fn module(
+        &self,
+        target: &Target,
+        inputs: &[Payload],
+        heads: &[Vec<u8>],
+    ) -> Result<Module, Error> {
+        let images =
+            inputs.iter().zip(heads).map(|(input, head)| Image::new(input.size(), &head[..]));
+        let mut ids = self.target_ids.iter();
+        let images = images.map(|image| match ids.next() {
+            Some(id) => image.target_id(id),
+            None => image,
+        });
+        Wrapper::new(self.kind, self.abi, target.clone())
+            .images(images)
+            .relocatable(self.relocatable)
+            .module()
+    }
+}
+
+impl Wrapped {
+    /// Writes the module; `-` is standard output. On failure there is no output.
+    pub(crate) fn write(&mut self, emit: Emit, path: &Path) -> io::Result<()> {
+        // Sizes that a format has no room for are found before anything is written.
+        let layout = match emit {
+            Emit::Text => None,
+            Emit::Bitcode => {
+                Some(self.module.bitcode().map_err(|error| explain(error, &self.inputs))?)
+            }
+        };
+        let mut failure = None;
+        let mut outputs = Outputs::default();
+        let result = outputs.write_or_print(path, |file| {
+            let inputs = self.inputs.iter_mut();
+            // What cannot be opened ends the images.
+            let readers = inputs.map_while(|input| match input.reader() {
+                Ok(reader) => Some(reader),
+                Err(error) => {
+                    failure = Some(error);
+                    None
+                }
+            });
+            match &layout {
+                // From file to file the kernel copies.
+                Some(layout) => layout.write_to(file, readers),
+                None => {
+                    let mut file = BufWriter::with_capacity(1 << 16, file);
+                    self.module.write_ir(&mut file, readers)?;
+                    file.flush()
+                }
+            }
+        });
+        match (result, failure) {
+            (Err(_), Some(error)) => Err(error),
+            (Err(error), None) => Err(of_output(path, error)),
+            (Ok(()), _) => outputs.commit(),
+        }
+    }
+}
+
+/// The error in terms of the command line.
+fn explain(error: Error, inputs: &[Payload]) -> io::Error {
+    let image = match &error {
+        Error::UnknownTriple { triple } => {
+            return io::Error::other(format!("'{triple}': unsupported target triple"));
+        }
+        Error::ImageTooLarge { image, .. }
+        | Error::HeadTooShort { image, .. }
+        | Error::Package { image, .. }
+        | Error::EmptyPackage { image }
+        | Error::AfterPackage { image, .. }
+        | Error::PackageKind { image, .. } => inputs.get(*image),
+        _ => None,
+    };
+    match image {
+        Some(input) => io::Error::other(format!("'{}': {error}", input.path().display())),
+        None => io::Error::other(error),
+    }
+}
+
+/// The triple of this machine, as clang calls it.
+pub(crate) fn host_triple() -> String {
+    use std::env::consts::{ARCH, OS};
+    let little = cfg!(target_endian = "little");
+    let arch = match ARCH {
+        "x86" => "i686",
+        "powerpc64" if little => "powerpc64le",
+        "mips64" if little => "mips64el",
+        "mips" if little => "mipsel",
+        arch => arch,
+    };
+    let vendor = if arch == "x86_64" || arch == "i686" { "pc" } else { "unknown" };
+    match OS {
+        "macos" => format!("{arch}-apple-darwin"),
+        "windows" if cfg!(target_env = "gnu") => format!("{arch}-pc-windows-gnu"),
+        "windows" => format!("{arch}-pc-windows-msvc"),
+        "linux" => format!("{arch}-{vendor}-linux-gnu"),
+        os => format!("{arch}-{vendor}-{os}"),
+    }
+}
+
+/// Runs a tool with the arguments of this process.
+fn run(
+    tool: &'static Tool,
+    name: &str,
+    request: impl Fn(&Matches) -> io::Result<Request>,
+) -> ExitCode {
+    let mut args = std::env::args_os().map(input::bytes);
+    let typed = args.next().unwrap_or_else(|| name.as_bytes().to_vec());
+    let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
+    let matches = match llvm_cl::parse(tool, &invocation, args.collect()) {
+        Ok(matches) => matches,
+        Err(stop) => {
+            anstream::eprint!("{}", stop.stderr);
+            anstream::print!("{}", stop.stdout);
+            return if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+    };
+    let output = input::path(matches.value("o").unwrap_or_default());
+    let written = request(&matches)
+        .and_then(|request| request.wrap())
+        .and_then(|mut wrapped| wrapped.write(Emit::Bitcode, &output));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report::error_of(&invocation.typed, &report::reason(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The inputs of a command line.
+fn images(matches: &Matches) -> Vec<PathBuf> {
+    matches.positionals.iter().map(|name| input::path(name)).collect()
+}
+
+/// The text of an argument that names no file.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_can_be_wrapped_for() {
+        let target = Target::new(&host_triple()).unwrap();
+        assert_eq!(u32::from(target.pointer_bits()), usize::BITS);
+    }
+}

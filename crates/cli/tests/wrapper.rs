@@ -1,0 +1,259 @@
+//! `llvm-offload-wrapper`, `clang-offload-wrapper` and `offload wrap` as users run them. What LLVM makes of the
+//! outputs is in `llvm_wrapper_bitcode.rs` and `llvm_wrapper_ir.rs`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use common::{stderr, stdout};
+use tempfile::{TempDir, tempdir};
+use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+
+const LLVM: &str = env!("CARGO_BIN_EXE_llvm-offload-wrapper");
+const CLANG: &str = env!("CARGO_BIN_EXE_clang-offload-wrapper");
+const OFFLOAD: &str = env!("CARGO_BIN_EXE_offload");
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+/// A place with two images.
+fn place() -> TempDir {
+    let place = tempdir().unwrap();
+    fs::write(place.path().join("a"), IMAGES[0]).unwrap();
+    fs::write(place.path().join("b"), IMAGES[1]).unwrap();
+    place
+}
+
+const IMAGES: [&[u8]; 2] = [b"\x7fELF, the first image", b"another"];
+
+fn run_with(tool: &str, place: &TempDir, args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(tool)
+        .args(args)
+        .current_dir(place)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A tool that does not read may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+/// Runs what must succeed and say nothing, and returns what is on standard output.
+fn good(tool: &str, place: &TempDir, args: &[&str]) -> Vec<u8> {
+    let output = run_with(tool, place, args, b"");
+    assert_eq!(stderr(&output), "", "{args:?}");
+    assert_eq!(output.status.code(), Some(0), "{args:?}");
+    output.stdout
+}
+
+/// Runs what must fail and leave nothing behind, and returns the complaints, without the tool's path.
+fn bad(tool: &str, args: &[&str]) -> String {
+    let place = place();
+    let output = run_with(tool, &place, args, b"");
+    assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
+    assert_eq!(stdout(&output), "");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 2, "{args:?}");
+    let name = Path::new(tool).file_name().unwrap().to_str().unwrap();
+    stderr(&output).replace(tool, name)
+}
+
+fn read(place: &TempDir, name: &str) -> Vec<u8> {
+    fs::read(place.path().join(name)).unwrap()
+}
+
+/// What the library makes of these images.
+fn bitcode(kind: Kind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u8> {
+    let mut wrapper = Wrapper::new(kind, abi, Target::new(TRIPLE).unwrap());
+    for (index, image) in images.iter().enumerate() {
+        let image = Image::from_bytes(image);
+        wrapper = wrapper.image(match ids.get(index) {
+            Some(id) => image.target_id(*id),
+            None => image,
+        });
+    }
+    wrapper.module().unwrap().bitcode().unwrap().to_vec(images).unwrap()
+}
+
+#[test]
+fn llvm_wraps_each_kind() {
+    let place = place();
+    for kind in Kind::ALL {
+        // What is wrapped for SYCL is a package, or raw.
+        let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
+        good(LLVM, &place, &[&option, &triple, "-o", "out.bc", "b"]);
+        assert!(read(&place, "out.bc") == bitcode(kind, Abi::Current, &IMAGES[1..], &[]), "{kind}");
+    }
+    let triple = format!("--triple={TRIPLE}");
+    good(LLVM, &place, &["a", "--kind", "openmp", &triple, "b", "-o=out.bc"]);
+    assert!(read(&place, "out.bc") == bitcode(Kind::OpenMp, Abi::Current, &IMAGES, &[]));
+}
+
+#[test]
+fn clang_pairs_target_ids_with_images_in_their_order() {
+    let place = place();
+    let ids = ["gfx906", "gfx90a:xnack+"];
+    let expected = bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES, &ids);
+    for args in [
+        &["--offload-arch=gfx906", "a", "--offload-arch=gfx90a:xnack+", "b"][..],
+        &["a", "b", "-offload-arch", "gfx906", "--offload-arch", "gfx90a:xnack+"],
+    ] {
+        let all: Vec<_> = ["-target", TRIPLE, "-o", "w.bc"].iter().chain(args).copied().collect();
+        good(CLANG, &place, &all);
+        assert!(read(&place, "w.bc") == expected, "{args:?}");
+    }
+    good(CLANG, &place, &["-target", TRIPLE, "-o", "w.bc", "a", "b"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES, &[]));
+}
+
+#[test]
+fn standard_input_and_output() {
+    let place = place();
+    let triple = format!("--triple={TRIPLE}");
+    let expected = bitcode(Kind::Hip, Abi::Current, &[b"from a pipe"], &[]);
+    let output = run_with(LLVM, &place, &["--kind=hip", &triple, "-o", "-", "-"], b"from a pipe");
+    assert!(output.status.success() && output.stdout == expected);
+    let args = ["wrap", "--kind=hip", &triple, "-o", "-", "-"];
+    let output = run_with(OFFLOAD, &place, &args, b"from a pipe");
+    assert!(output.status.success() && output.stdout == expected);
+    assert!(bad(LLVM, &["--kind=openmp", "-o", "out", "-", "-"]).contains("one image only"));
+}
+
+#[test]
+fn packages_of_any_size_are_unwrapped() {
+    let place = place();
+    let long = "x".repeat(10_000);
+    let entry = offload_binary::ImageEntry::new(20_000)
+        .offload_kind(offload_binary::OffloadKind::OPENMP)
+        .string("long", &long);
+    let layout = offload_binary::Layout::new(offload_binary::FormatVersion::V1, &[entry]).unwrap();
+    let package = layout.to_vec(&[&[7; 20_000]]).unwrap();
+    fs::write(place.path().join("p"), &package).unwrap();
+    good(LLVM, &place, &["--kind=openmp", "--triple", TRIPLE, "-o", "out.bc", "p"]);
+    assert!(read(&place, "out.bc") == bitcode(Kind::OpenMp, Abi::Current, &[&package], &[]));
+    fs::write(place.path().join("p"), &package[..package.len() - 1]).unwrap();
+    let output = run_with(LLVM, &place, &["--kind=openmp", "-o", "bad.bc", "p"], b"");
+    assert!(stderr(&output).contains("error: 'p': device image 0: "), "{}", stderr(&output));
+    assert!(!place.path().join("bad.bc").exists());
+}
+
+#[test]
+fn offload_wraps_in_each_form() {
+    let place = place();
+    let wrap = |args: &[&str]| {
+        let all = ["wrap", "--kind", "openmp", "--triple", TRIPLE].iter().chain(args).copied();
+        good(OFFLOAD, &place, &all.collect::<Vec<_>>());
+    };
+    wrap(&["-o", "w.bc", "a", "b"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Current, &IMAGES, &[]));
+    wrap(&["-o", "w.bc", "a", "b", "--abi", "19"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Llvm19, &IMAGES, &[]));
+    wrap(&["-o", "w.bc", "b", "--abi=aomp", "--offload-arch", "gfx90a"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES[1..], &["gfx90a"]));
+    wrap(&["-o", "w.ll", "a", "b", "--relocatable"]);
+    let text = String::from_utf8(read(&place, "w.ll")).unwrap();
+    assert!(text.contains("c\"another\", section \".llvm.offloading.relocatable\", align 8"));
+    wrap(&["-o", "text", "a", "b", "--relocatable", "--emit=ll"]);
+    assert_eq!(read(&place, "text"), text.into_bytes());
+}
+
+#[test]
+fn llvm_says_what_is_wrong() {
+    for (args, message) in [
+        (&["--kind=openmp", "-o", "x", "no"][..], "error: 'no': No such file or directory"),
+        (&["--kind=openmp", "-o", "x", "."], "error: '.': Is a directory"),
+        (&["--kind=openmp", "-o", "no/x", "a"], "error: 'no/x': No such file or directory"),
+        (
+            &["--kind=hip", "-o", "x", "a", "b"],
+            "error: hip registers exactly one device image, but there are 2",
+        ),
+        (
+            &["--kind=openmp", "--triple=foo", "-o", "x", "a"],
+            "error: 'foo': unsupported target triple",
+        ),
+        (
+            &["--kind=openmp", "--triple=x86_64-apple-darwin", "-o", "x", "a"],
+            "error: abi current has no registration code of kind openmp for mach-o objects",
+        ),
+        (
+            &["--kind=bogus", "-o", "x", "a"],
+            "for the --kind option: Cannot find option named 'bogus'!",
+        ),
+        (&["-o", "x", "a"], "for the --kind option: must be specified at least once!"),
+        (&["--kind=hip", "a"], "for the -o option: must be specified at least once!"),
+    ] {
+        assert_eq!(bad(LLVM, args), format!("llvm-offload-wrapper: {message}\n"), "{args:?}");
+    }
+    assert_eq!(
+        bad(LLVM, &["--kind=hip", "-o", "x"]),
+        "llvm-offload-wrapper: Not enough positional command line arguments specified!\n\
+         Must specify at least 1 positional argument: See: llvm-offload-wrapper --help\n"
+    );
+}
+
+#[test]
+fn clang_says_what_is_wrong() {
+    let target = ["-target", TRIPLE, "-o", "x"];
+    for (args, message) in [
+        (
+            &["--offload-arch=gfx906", "a", "b"][..],
+            "2 device images have 1 target ids, expected one each",
+        ),
+        (&["--offload-arch=gfx906:xnack", "a"], "'gfx906:xnack': target ID"),
+        (&["no"], "'no': No such file or directory"),
+    ] {
+        let all: Vec<_> = target.iter().chain(args).copied().collect();
+        let complaint = bad(CLANG, &all);
+        let expected = format!("clang-offload-wrapper: error: {message}");
+        assert!(complaint.starts_with(&expected), "{args:?}: {complaint}");
+    }
+    assert_eq!(
+        bad(CLANG, &["-target=foo-bar", "-o", "x", "a"]),
+        "clang-offload-wrapper: error: 'foo-bar': unsupported target triple\n"
+    );
+    assert_eq!(
+        bad(CLANG, &["a"]),
+        "clang-offload-wrapper: for the -o option: must be specified at least once!\n\
+         clang-offload-wrapper: for the --target option: must be specified at least once!\n"
+    );
+}
+
+/// An image for which bitcode has no room: sparse, so that it costs nothing.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
+    let place = place();
+    let image = fs::File::create(place.path().join("large")).unwrap();
+    image.set_len(1 << 32).unwrap();
+    let output = run_with(LLVM, &place, &["--kind=openmp", "-o", "out.bc", "large"], b"");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        stderr(&output).replace(LLVM, "tool"),
+        "tool: error: 'large': device image 0 has 0x100000000 bytes, but there is room for 0xffffffff only\n"
+    );
+    assert!(!place.path().join("out.bc").exists());
+}
+
+#[test]
+fn help_names_every_option() {
+    let place = place();
+    let help = String::from_utf8(good(LLVM, &place, &["--help"])).unwrap();
+    assert!(help.starts_with(
+        "OVERVIEW: Generate runtime registration code for a device binary image\n\n\
+         USAGE: llvm-offload-wrapper [options] Wrap input from <file>\n"
+    ));
+    assert!(help.contains("    =hip            -   Wrap HIP binaries\n"), "{help}");
+    let help = String::from_utf8(good(CLANG, &place, &["-help"])).unwrap();
+    for option in ["-o <filename>", "--target=<triple>", "--offload-arch=<target ID>"] {
+        assert!(help.contains(option), "{help}");
+    }
+}
