@@ -23,6 +23,16 @@ use crate::to_u64;
 /// Width of abbreviation IDs outside of any block.
 const OUTER_WIDTH: u32 = 2;
 
+/// Where holes of `size` bytes start if not at words. Files are copied in pieces of 64 KiB, which is fast where one does
+/// not straddle two, and file systems that can share blocks between files have blocks of 4 KiB. Up to a 256th of the size
+/// is spent on it.
+fn boundary_of(size: u64) -> Option<u64> {
+    [1 << 16, 1 << 12].into_iter().find(|boundary| size / boundary >= 256)
+}
+
+/// An ID of blocks that means nothing to LLVM, whose readers skip them.
+const PADDING_BLOCK: u64 = 4095;
+
 /// Writes a bitstream into memory, but for the bytes of its large blobs.
 #[derive(Debug)]
 pub(crate) struct Bitstream {
@@ -146,8 +156,12 @@ impl Bitstream {
         self.align();
     }
 
-    /// Writes a record whose blob is a hole of `size` bytes, at most [`MAX_BLOB`].
+    /// Writes a record whose blob is a hole of `size` bytes, at most [`MAX_BLOB`]. A large one starts at a
+    /// boundary.
     pub(crate) fn hole(&mut self, abbreviation: BlobAbbreviation, size: u64) {
+        if let Some(boundary) = boundary_of(size) {
+            self.pad(boundary, size);
+        }
         self.start_blob(abbreviation, size);
         self.holes.push(Hole { at: self.bytes.len(), size });
         self.hole_bytes = self.hole_bytes.saturating_add(size);
@@ -158,6 +172,23 @@ impl Bitstream {
     pub(crate) fn finish(mut self) -> Finished {
         self.align();
         Finished { bytes: self.bytes, holes: self.holes }
+    }
+
+    /// Writes a block without meaning, such that a blob of `size` bytes that follows starts at a `boundary`. The block is
+    /// sound, for readers that do not skip it: abbreviation IDs in it are so wide that a record without operands is
+    /// a word.
+    fn pad(&mut self, boundary: u64, size: u64) {
+        const WIDTH: u32 = 20;
+        let outer_width = self.width;
+        self.enter_block(PADDING_BLOCK, WIDTH);
+        // The word that ends the block comes before the abbreviation ID and length of the blob.
+        let head_bits = u64::from(outer_width).saturating_add(vbr_bits(size, 6));
+        let head = head_bits.div_ceil(32).saturating_add(1).saturating_mul(4);
+        while !self.position().saturating_add(head).is_multiple_of(boundary) {
+            self.record(0, &[]);
+        }
+        // Cannot be too long.
+        let _ = self.end_block();
     }
 
     fn start_blob(&mut self, abbreviation: BlobAbbreviation, size: u64) {
@@ -205,6 +236,12 @@ impl Bitstream {
             self.bytes.push(0);
         }
     }
+}
+
+/// How many bits a value takes in chunks of `bits` bits.
+fn vbr_bits(value: u64, bits: u32) -> u64 {
+    let significant = u64::from(u64::BITS - value.leading_zeros()).max(1);
+    significant.div_ceil(u64::from(bits - 1)).saturating_mul(bits.into())
 }
 
 /// A signed value as records have it: the magnitude, then the sign in the lowest bit.
@@ -290,9 +327,11 @@ mod tests {
         stream.enter_block(9, 4);
         stream.hole(abbreviation, MAX_BLOB - 3);
         assert_eq!(stream.end_block(), Ok(()));
-        assert_eq!(
-            stream.end_block(),
-            Err(Error::BitcodeBlockTooLarge { size: 0x4_0000_0030, limit: MAX_BLOCK })
+        let error = stream.end_block().unwrap_err();
+        assert!(
+            matches!(error, Error::BitcodeBlockTooLarge { size, limit: MAX_BLOCK }
+                if size > MAX_BLOCK && size < MAX_BLOCK + 0x10_0000),
+            "{error}"
         );
     }
 
@@ -332,6 +371,63 @@ mod tests {
         assert_eq!([before, b"abcdef", after].concat(), whole.bytes);
         assert_eq!(hole.at % 4, 0);
         assert_eq!(whole.holes, []);
+    }
+
+    #[test]
+    fn large_holes_start_at_boundaries() {
+        for (size, boundary) in [
+            ((1 << 20) - 1, 4),
+            (1 << 20, 1 << 12),
+            ((1 << 20) + 3, 1 << 12),
+            ((1 << 24) - 1, 1 << 12),
+            (1 << 24, 1 << 16),
+            ((1 << 30) - 1, 1 << 16),
+            (1 << 30, 1 << 16),
+            (MAX_BLOB, 1 << 16),
+        ] {
+            for records in 0..9 {
+                let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+                stream.enter_block(8, 4);
+                let abbreviation = stream.define_first_blob(8);
+                for _ in 0..records {
+                    stream.record(1, &[2]);
+                }
+                stream.hole(abbreviation, size);
+                stream.hole(abbreviation, size);
+                let [first, second] = stream.holes[..] else { panic!("two holes") };
+                for at in [first.at as u64, second.at as u64 + first.size] {
+                    assert!(at.is_multiple_of(boundary), "{size} {records}: {at}");
+                }
+                assert!((second.at as u64) < 2 * boundary + 100);
+            }
+        }
+    }
+
+    #[test]
+    fn padding_is_records_of_a_word_in_a_block() {
+        let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+        stream.enter_block(8, 4);
+        let abbreviation = stream.define_first_blob(8);
+        stream.hole(abbreviation, 1 << 20);
+        let bytes = stream.finish().bytes;
+        assert_eq!(bytes.len(), 4096);
+        let words: Vec<u32> = bytes
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        // Magic; start of the block, its length; the abbreviation and the start of the padding; its length.
+        // Behind it abbreviation ID and length of the blob, 34 bits.
+        let [length, padding @ .., end, _, _] = &words[5..] else { panic!("a block") };
+        assert_eq!(*length as usize, padding.len() + 1);
+        assert!(padding.iter().all(|word| *word == 3));
+        assert_eq!(*end, 0);
+    }
+
+    #[test]
+    fn bits_of_chunks() {
+        for (value, bits) in [(0, 6), (31, 6), (32, 12), (1023, 12), (1024, 18), (u64::MAX, 78)] {
+            assert_eq!(vbr_bits(value, 6), bits, "{value}");
+        }
     }
 
     #[test]
