@@ -5,8 +5,8 @@
 //!
 //! A [`Wrapper`] makes a [`Module`] of the sizes and first bytes of images: a
 //! [`description`] of variables and functions, LLVM IR as data. Emitters walk over it
-//! and stream the images: [`Module::write_ir`] writes LLVM IR text, [`Module::object`] a
-//! relocatable object.
+//! and stream the images: [`Module::write_ir`] writes LLVM IR text, [`Module::bitcode`] lays out LLVM
+//! bitcode, [`Module::object`] a relocatable object.
 //!
 //! ```
 //! use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
@@ -25,6 +25,11 @@
 //!
 //! let object = module.object()?.to_vec(&images)?;
 //! assert!(object.starts_with(b"\x7fELF"));
+//!
+//! let layout = module.bitcode()?;
+//! let mut bitcode = Vec::new();
+//! layout.write_to(&mut bitcode, images)?;
+//! assert_eq!(bitcode.len() as u64, layout.total_size());
 //! # Ok(())
 //! # }
 //! ```
