@@ -16,7 +16,7 @@
 //! Blobs are what makes large payloads cheap: in the file they are nothing but their bytes. The
 //! bytes need not be there when the stream is written, a [`Hole`] is left for them.
 
-use crate::bitcode::{MAX_BLOB, MAX_BLOCK};
+use crate::bitcode::MAX_BLOCK;
 use crate::error::Error;
 use crate::to_u64;
 
@@ -156,7 +156,7 @@ impl Bitstream {
         self.align();
     }
 
-    /// Writes a record whose blob is a hole of `size` bytes, at most [`MAX_BLOB`]. A large one starts at a
+    /// Writes a record whose blob is a hole of `size` bytes, at most 2³² - 1. A large one starts at a
     /// boundary.
     pub(crate) fn hole(&mut self, abbreviation: BlobAbbreviation, size: u64) {
         if let Some(boundary) = boundary_of(size) {
@@ -192,7 +192,6 @@ impl Bitstream {
     }
 
     fn start_blob(&mut self, abbreviation: BlobAbbreviation, size: u64) {
-        debug_assert!(size <= MAX_BLOB);
         self.fixed(abbreviation.0, self.width);
         self.vbr(size, 6);
         self.align();
@@ -253,6 +252,7 @@ pub(crate) fn signed(value: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bitcode::MAX_BLOB;
 
     /// A stream of the bits that `write` writes, without magic.
     fn bits(write: impl FnOnce(&mut Bitstream)) -> Vec<u8> {
