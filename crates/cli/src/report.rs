@@ -51,7 +51,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 
 /// A finding of a walk, as an error or a warning.
 pub(crate) fn finding(file: &str, finding: &fat_object::Finding<'_>) {
-    let message = format_args!("{file}: {finding}");
+    let message = format!("{file}: {finding}");
     match finding.severity() {
         fat_object::Severity::Warning => warning(&message),
         fat_object::Severity::Error => error(&message),

@@ -67,7 +67,7 @@ fn run(tool: &str, options: &Options) -> bool {
         if let Err(kind) = spec.kind() {
             let text = spec.text();
             let message =
-                format_args!("'--image={text}': unknown offload kind '{kind}' is stored as none");
+                format!("'--image={text}': unknown offload kind '{kind}' is stored as none");
             report::warning_of(tool, &message);
         }
         if spec.get("triple").is_none() && spec.get("file").is_some() {
