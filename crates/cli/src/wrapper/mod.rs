@@ -68,18 +68,12 @@ impl Request {
             heads.push(head);
         }
         loop {
-            match self.module(&target, &inputs, &heads) {
+            let error = match self.module(&target, &inputs, &heads) {
                 Ok(module) => return Ok(Wrapped { module, inputs }),
-                Err(Error::HeadTooShort { image, needed })
-                    if needed <= MAX_HEAD
-                        && let (Some(input), Some(head)) =
-                            (inputs.get_mut(image), heads.get_mut(image))
-                        && needed > u64::try_from(head.len()).unwrap_or(u64::MAX) =>
-                {
-                    head.clear();
-                    input.reader()?.take(needed).read_to_end(head)?;
-                }
-                Err(error) => return Err(explain(error, &inputs)),
+                Err(error) => error,
+            };
+            if !read_more(&error, &mut inputs, &mut heads)? {
+                return Err(explain(error, &inputs));
             }
         }
     }
@@ -142,6 +136,21 @@ impl Wrapped {
             (Ok(()), _) => outputs.commit(),
         }
     }
+}
+
+/// Reads as much of an image as the error says is needed; false if that is not what is wrong.
+fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io::Result<bool> {
+    let Error::HeadTooShort { image, needed } = *error else { return Ok(false) };
+    let (Some(input), Some(head)) = (inputs.get_mut(image), heads.get_mut(image)) else {
+        return Ok(false);
+    };
+    let had = u64::try_from(head.len()).unwrap_or(u64::MAX);
+    if needed > MAX_HEAD || needed <= had {
+        return Ok(false);
+    }
+    head.clear();
+    input.reader()?.take(needed).read_to_end(head)?;
+    Ok(true)
 }
 
 /// The error in terms of the command line.
