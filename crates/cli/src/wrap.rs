@@ -14,7 +14,8 @@ use crate::wrapper::{Emit, Request, host_triple};
 /// them: others link, and then no kernel is found at run time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  offload wrap --kind openmp -o w.bc a.img b.img    then: clang -c -fPIC -x ir w.bc
+  offload wrap --kind openmp -o w.o a.img b.img     an object to link, no compiler needed
+  offload wrap --kind openmp -o w.bc a.img b.img    bitcode, for clang -c -fPIC -x ir w.bc, or linked with -flto
   offload wrap --kind hip -o w.ll a.hipfb           as LLVM IR, to read
   offload wrap --kind openmp --abi aomp --offload-arch gfx906 --offload-arch gfx90a -o w.bc a.img b.img
 
@@ -26,8 +27,9 @@ pub(crate) struct Args {
     /// The generation: aomp, legacy (LLVM 13 to 17), 18, 19, current (LLVM 21 to 23) or 24
     #[arg(long, default_value_t = Abi::Current, value_parser = Abi::from_name)]
     abi: Abi,
-    /// What to write: LLVM IR (ll) or bitcode (bc) [default: ll for FILE.ll, else bc]
-    #[arg(long, value_name = "FORM", value_parser = ["ll", "bc"])]
+    /// What to write: LLVM IR (ll), bitcode (bc) or an object (obj) [default: ll for FILE.ll, obj for FILE.o and
+    /// FILE.obj, else bc]
+    #[arg(long, value_name = "FORM", value_parser = ["ll", "bc", "obj"])]
     emit: Option<String>,
     /// The target triple of the host [default: this machine's]
     #[arg(long)]
@@ -63,6 +65,7 @@ fn emit(named: Option<&str>, output: &Path) -> Emit {
     let extension = output.extension().and_then(|extension| extension.to_str());
     match named.or(extension) {
         Some("ll") => Emit::Text,
+        Some("o" | "obj") => Emit::Object,
         _ => Emit::Bitcode,
     }
 }
@@ -76,6 +79,9 @@ mod tests {
         for (named, output, expected) in [
             (None, "a.ll", Emit::Text),
             (None, "a.bc", Emit::Bitcode),
+            (None, "a.o", Emit::Object),
+            (None, "a.obj", Emit::Object),
+            (Some("obj"), "a.bc", Emit::Object),
             (None, "-", Emit::Bitcode),
             (Some("ll"), "a.bc", Emit::Text),
             (Some("bc"), "a.ll", Emit::Bitcode),

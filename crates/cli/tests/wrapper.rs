@@ -159,6 +159,14 @@ fn offload_wraps_in_each_form() {
     assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Llvm19, &IMAGES, &[]));
     wrap(&["-o", "w.bc", "b", "--abi=aomp", "--offload-arch", "gfx90a"]);
     assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES[1..], &["gfx90a"]));
+    wrap(&["-o", "w.o", "a", "b"]);
+    let target = Target::new(TRIPLE).unwrap();
+    let module =
+        Wrapper::new(Kind::OpenMp, Abi::Current, target).images(IMAGES.map(Image::from_bytes));
+    let object = module.module().unwrap().object().unwrap().to_vec(&IMAGES).unwrap();
+    assert!(read(&place, "w.o") == object);
+    wrap(&["-o", "object", "a", "b", "--emit=obj"]);
+    assert!(read(&place, "object") == object);
     wrap(&["-o", "w.ll", "a", "b", "--relocatable"]);
     let text = String::from_utf8(read(&place, "w.ll")).unwrap();
     assert!(text.contains("c\"another\", section \".llvm.offloading.relocatable\", align 8"));

@@ -39,6 +39,7 @@ pub(crate) struct Request {
 pub(crate) enum Emit {
     Text,
     Bitcode,
+    Object,
 }
 
 /// Registration code whose inputs were all found, and that only needs to be written.
@@ -104,10 +105,10 @@ impl Wrapped {
         // Sizes that a format has no room for are found before anything is written.
         let layout = match emit {
             Emit::Text => None,
-            Emit::Bitcode => {
-                Some(self.module.bitcode().map_err(|error| explain(error, &self.inputs))?)
-            }
+            Emit::Bitcode => Some(self.module.bitcode()),
+            Emit::Object => Some(self.module.object()),
         };
+        let layout = layout.transpose().map_err(|error| explain(error, &self.inputs))?;
         let mut failure = None;
         let mut outputs = Outputs::default();
         let result = outputs.write_or_print(path, |file| {
