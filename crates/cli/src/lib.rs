@@ -7,6 +7,7 @@ mod bundle;
 pub mod bundler;
 mod compress;
 mod decompress;
+mod drop_in;
 mod extract;
 mod input;
 mod keep;

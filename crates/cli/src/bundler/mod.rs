@@ -18,9 +18,9 @@ mod verbose;
 use std::process::ExitCode;
 use std::thread;
 
-use crate::llvm_cl::{self, Invocation};
+use crate::llvm_cl;
 use crate::output::Outputs;
-use crate::{input, report, style};
+use crate::{drop_in, report, style};
 pub(crate) use bundle::bundle;
 use bundle_format::EntryId;
 pub(crate) use checks::{Mode, doubts, targets};
@@ -32,19 +32,9 @@ pub(crate) use unbundle::unbundle;
 /// Runs the bundler with the arguments and the environment of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut args = std::env::args_os().map(input::bytes);
-    let typed = args.next().unwrap_or_else(|| b"clang-offload-bundler".to_vec());
-    let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
-    let options = match llvm_cl::parse(&TOOL, &invocation, args.collect()) {
-        Ok(matches) => {
-            style::choose_colors(matches.switch("color"));
-            Options::new(&matches)
-        }
-        Err(stop) => {
-            anstream::eprint!("{}", stop.stderr);
-            anstream::print!("{}", stop.stdout);
-            return if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        }
+    let (invocation, options) = match drop_in::start(&TOOL, "clang-offload-bundler") {
+        Ok((invocation, matches)) => (invocation, Options::new(&matches)),
+        Err(exit) => return exit,
     };
     if options.help {
         anstream::print!("{}", llvm_cl::help_list(&TOOL, &invocation.program, false));

@@ -9,9 +9,9 @@ mod options;
 use std::io;
 use std::process::ExitCode;
 
-use crate::llvm_cl::{self, Invocation};
+use crate::llvm_cl;
 use crate::output::Outputs;
-use crate::{input, report, style};
+use crate::{drop_in, input, report};
 pub(crate) use bundle::Package;
 pub(crate) use options::ImageSpec;
 use options::{Options, TOOL};
@@ -19,19 +19,9 @@ use options::{Options, TOOL};
 /// Runs the packager with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut args = std::env::args_os().map(input::bytes);
-    let typed = args.next().unwrap_or_else(|| b"llvm-offload-binary".to_vec());
-    let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
-    let options = match llvm_cl::parse(&TOOL, &invocation, args.collect()) {
-        Ok(matches) => {
-            style::choose_colors(matches.switch("color"));
-            Options::new(matches)
-        }
-        Err(stop) => {
-            anstream::eprint!("{}", stop.stderr);
-            anstream::print!("{}", stop.stdout);
-            return if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        }
+    let (invocation, options) = match drop_in::start(&TOOL, "llvm-offload-binary") {
+        Ok((invocation, matches)) => (invocation, Options::new(matches)),
+        Err(exit) => return exit,
     };
     // As LLVM decides it: the end of the name without its extension.
     let stem = invocation.program.rsplit_once('.').map_or(&*invocation.program, |(stem, _)| stem);

@@ -9,10 +9,10 @@ use std::process::ExitCode;
 
 use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
 
-use crate::llvm_cl::{self, Invocation, Matches, Tool};
+use crate::llvm_cl::{Matches, Tool};
 use crate::output::{Outputs, of_output};
 use crate::payload::Payload;
-use crate::{input, report};
+use crate::{drop_in, input, report};
 pub use clang::main as clang_main;
 pub use llvm::main as llvm_main;
 
@@ -201,16 +201,9 @@ fn run(
     name: &str,
     request: impl Fn(&Matches) -> io::Result<Request>,
 ) -> ExitCode {
-    let mut args = std::env::args_os().map(input::bytes);
-    let typed = args.next().unwrap_or_else(|| name.as_bytes().to_vec());
-    let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
-    let matches = match llvm_cl::parse(tool, &invocation, args.collect()) {
-        Ok(matches) => matches,
-        Err(stop) => {
-            anstream::eprint!("{}", stop.stderr);
-            anstream::print!("{}", stop.stdout);
-            return if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        }
+    let (invocation, matches) = match drop_in::start(tool, name) {
+        Ok(started) => started,
+        Err(exit) => return exit,
     };
     let output = input::path(matches.value("o").unwrap_or_default());
     let written = request(&matches)

@@ -1,0 +1,25 @@
+//! How the drop-in tools start: the process's arguments read as LLVM reads them.
+
+use std::process::ExitCode;
+
+use crate::llvm_cl::{self, Invocation, Matches, Tool};
+use crate::{input, style};
+
+/// Reads the arguments of this process. What a command line asks to print, or is wrong with it, is printed, and is how
+/// the process ends. `name` is the tool's, for callers who leave out the first argument.
+pub(crate) fn start(tool: &'static Tool, name: &str) -> Result<(Invocation, Matches), ExitCode> {
+    let mut args = std::env::args_os().map(input::bytes);
+    let typed = args.next().unwrap_or_else(|| name.as_bytes().to_vec());
+    let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
+    match llvm_cl::parse(tool, &invocation, args.collect()) {
+        Ok(matches) => {
+            style::choose_colors(matches.switch("color"));
+            Ok((invocation, matches))
+        }
+        Err(stop) => {
+            anstream::eprint!("{}", stop.stderr);
+            anstream::print!("{}", stop.stdout);
+            Err(if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+    }
+}
