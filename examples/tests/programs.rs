@@ -66,3 +66,37 @@ fn compiler() {
     fat_object::walk(&mut Cursor::new(output.stdout), &options, &mut count).unwrap();
     assert_eq!(count.0, 2);
 }
+
+/// A program offloads to a device that this machine plays; nothing but a C compiler takes part.
+#[test]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+))]
+fn pipeline() {
+    let place = tempfile::tempdir().unwrap();
+    let run = |program: &str, args: &[&str]| {
+        let output = Command::new(program).args(args).current_dir(&place).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert!(output.status.success(), "{program} {args:?}: {said}");
+        said
+    };
+    let source = |name: &str| format!("{}/pipeline/{name}", env!("CARGO_MANIFEST_DIR"));
+    run("cc", &["-c", "-fPIE", &source("host.c"), "-o", "host.o"]);
+    run("cc", &["-c", "-fPIE", &source("runtime.c"), "-o", "runtime.o"]);
+    run("cc", &["-shared", "-fPIC", &source("device.c"), "-o", "device.img"]);
+    std::fs::write(place.path().join("gpu.img"), [7; 100]).unwrap();
+    let device = format!("{}-unknown-linux-gnu=device.img", std::env::consts::ARCH);
+    let args = ["program", "host.o", "runtime.o", "amdgcn-amd-amdhsa=gpu.img", &device];
+    assert_eq!(run(env!("CARGO_BIN_EXE_pipeline"), &args), "");
+    let size = std::fs::metadata(place.path().join("device.img")).unwrap().len();
+    assert_eq!(
+        run("./program", &[]),
+        format!(
+            "image 0: 100 bytes, for another device\n\
+             image 1: {size} bytes, loaded\n\
+             launching scale\n2 4 6\nunregistered\n"
+        )
+    );
+}
