@@ -246,9 +246,10 @@ fn cuda_managed_variables_as_in_its_headers() {
     assert!(seen.contains(line), "{seen}");
 }
 
-/// For every kind and generation, the object does what LLVM's compiler makes of the IR text.
+/// For every kind and generation, the object does what LLVM's compiler makes of the IR text and of the bitcode, and its
+/// linker of the latter.
 #[test]
-fn objects_and_text_agree() {
+fn objects_text_and_bitcode_agree() {
     let clang = llvm("clang");
     for (kind, number, name) in [
         (Kind::OpenMp, 1, "omp"),
@@ -272,9 +273,17 @@ fn objects_and_text_agree() {
             place.put("ours.ll", text.as_bytes());
             let llc = ["-filetype=obj", "-relocation-model=pic", "ours.ll", "-o", "text.o"];
             place.run(llvm("llc"), &llc);
-            let [bfd, _] = linkers();
+            place.put("ours.bc", &module.bitcode().unwrap().to_vec(&[FATBIN]).unwrap());
+            place.run(
+                &clang,
+                &["-c", "-fPIC", "-Wno-override-module", "-x", "ir", "ours.bc", "-o", "bitcode.o"],
+            );
+            let [bfd, lld] = linkers();
             let object = log(&place, &bfd, Link::Pie, &["ours.o"], &[]);
-            assert_eq!(object, log(&place, &bfd, Link::Pie, &["text.o"], &[]), "{kind} {abi}");
+            for (linker, other) in [(&bfd, "text.o"), (&bfd, "bitcode.o"), (&lld, "-Wl,ours.bc")] {
+                let other_log = log(&place, linker, Link::Pie, &[other], &[]);
+                assert_eq!(object, other_log, "{kind} {abi} {other}");
+            }
             assert!(object.contains("nregister"), "{object}");
         }
     }
