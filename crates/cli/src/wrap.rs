@@ -13,20 +13,21 @@ use crate::wrapper::{Emit, Request, host_triple};
 /// The module is linked with the host objects of the program. Its generation has to be that of the compiler that made
 /// them: others link, and then no kernel is found at run time.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "offload wrap [OPTIONS] --kind <KIND> --output <FILE> <IMAGE>...")]
 #[command(after_help = "Examples:
-  offload wrap --kind openmp -o w.o a.img b.img     an object to link, no compiler needed
-  offload wrap --kind openmp -o w.bc a.img b.img    bitcode, for clang -c -fPIC -x ir w.bc, or linked with -flto
-  offload wrap --kind hip -o w.ll a.hipfb           as LLVM IR, to read
-  offload wrap --kind openmp --abi aomp --offload-arch gfx906 --offload-arch gfx90a -o w.bc a.img b.img
+  offload wrap --kind openmp -o w.o a.img b.img   an object to link, no compiler needed
+  offload wrap --kind openmp -o w.bc a.img b.img  bitcode, for clang -c -fPIC -x ir, or for -flto
+  offload wrap --kind hip -o w.ll a.hipfb         as LLVM IR, to read
+  offload wrap --kind openmp --abi aomp --offload-arch gfx90a:xnack+ -o w.o a.img
 
 OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or package.")]
 pub(crate) struct Args {
     /// The programming model: openmp, cuda, hip or sycl
-    #[arg(long, value_parser = Kind::from_name)]
-    kind: Kind,
+    #[arg(long)]
+    kind: String,
     /// The generation: aomp, legacy (LLVM 13 to 17), 18, 19, current (LLVM 21 to 23) or 24
-    #[arg(long, default_value_t = Abi::Current, value_parser = Abi::from_name)]
-    abi: Abi,
+    #[arg(long, default_value_t = Abi::Current.to_string())]
+    abi: String,
     /// What to write: LLVM IR (ll), bitcode (bc) or an object (obj) [default: ll for FILE.ll, obj for FILE.o and
     /// FILE.obj, else bc]
     #[arg(long, value_name = "FORM", value_parser = ["ll", "bc", "obj"])]
@@ -44,14 +45,15 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Device images; - is standard input
-    #[arg(required = true, value_name = "IMAGE")]
+    #[arg(value_name = "IMAGE")]
     images: Vec<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let request = Request {
-        kind: args.kind,
-        abi: args.abi,
+        // What cannot be wrapped for is as wrong as what cannot be wrapped, and ends as with the drop-in tools.
+        kind: Kind::from_name(&args.kind).map_err(io::Error::other)?,
+        abi: Abi::from_name(&args.abi).map_err(io::Error::other)?,
         triple: args.triple.clone().unwrap_or_else(host_triple),
         relocatable: args.relocatable,
         images: args.images.clone(),

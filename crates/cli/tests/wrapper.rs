@@ -237,6 +237,69 @@ fn clang_says_what_is_wrong() {
 
 /// An image for which bitcode has no room: sparse, so that it costs nothing.
 #[test]
+fn offload_says_what_is_wrong() {
+    for (args, message) in [
+        (&["-o", "x.o"][..], "no device image to wrap for openmp"),
+        (&["-o", "x.o", "a", "no"], "'no': No such file or directory"),
+        (&["-o", "x.o", "."], "'.': Is a directory"),
+        (&["-o", "x.o", "a", "--triple=foo"], "'foo': unsupported target triple"),
+        (
+            &["-o", "x.o", "a", "--triple=s390x-unknown-linux-gnu"],
+            "no native objects for target triple \"s390x-unknown-linux-gnu\", expected elf for x86-64, aarch64 or \
+             riscv64, or coff for x86-64",
+        ),
+        (
+            &["-o", "x.o", "a", "--kind=HIP"],
+            "unknown offload kind \"HIP\", expected openmp, cuda, hip or sycl",
+        ),
+        (
+            &["-o", "x.o", "a", "--abi=22"],
+            "unknown wrapper abi \"22\", expected aomp, legacy, 18, 19, current or 24",
+        ),
+        (
+            &["-o", "x.o", "a", "--abi=aomp", "--offload-arch=gfx90a:xnack"],
+            "'gfx90a:xnack': target ID feature \"xnack\" at offset 7 lacks its sign, expected \"+\" or \"-\"",
+        ),
+        (
+            &["-o", "x.o", "a", "--offload-arch=gfx90a"],
+            "abi current does not register the target ids of images, only aomp does",
+        ),
+        (
+            &["-o", "x.o", "a", "b", "--abi=aomp", "--offload-arch=gfx90a"],
+            "2 device images have 1 target ids, expected one each",
+        ),
+        (
+            &["-o", "x.o", "a", "--kind=hip", "--abi=aomp"],
+            "abi aomp has no registration code of kind hip for elf objects",
+        ),
+    ] {
+        let kind: &[&str] =
+            if args.iter().any(|arg| arg.starts_with("--kind")) { &[] } else { &["--kind=openmp"] };
+        let all = [&["wrap"], kind, args].concat();
+        assert_eq!(bad(OFFLOAD, &all), format!("offload: error: {message}\n"), "{args:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_image_that_cannot_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = place();
+    let image = place.path().join("a");
+    fs::set_permissions(&image, fs::Permissions::from_mode(0)).unwrap();
+    if fs::File::open(&image).is_ok() {
+        return; // root reads everything
+    }
+    for emit in ["ll", "bc", "obj"] {
+        let args = ["wrap", "--kind=openmp", "-o", "out", "--emit", emit, "a"];
+        let output = run_with(OFFLOAD, &place, &args, b"");
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stderr(&output), "offload: error: 'a': Permission denied\n");
+        assert!(!place.path().join("out").exists());
+    }
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
     let place = place();
@@ -249,6 +312,20 @@ fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
         "tool: error: 'large': device image 0 has 0x100000000 bytes, but there is room for 0xffffffff only\n"
     );
     assert!(!place.path().join("out.bc").exists());
+
+    // Objects have room for more where there are 64 bits, of ELF.
+    let args = ["wrap", "--kind=openmp", "--triple=x86_64-pc-windows-msvc", "-o", "out.o", "large"];
+    let output = run_with(OFFLOAD, &place, &args, b"");
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = stderr(&output);
+    assert!(complaint.contains("coff has room for 0x"), "{complaint}");
+    let args =
+        ["wrap", "--kind=openmp", "--triple=i386-unknown-linux-gnu", "-o", "out.ll", "large"];
+    let output = run_with(OFFLOAD, &place, &args, b"");
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = stderr(&output);
+    assert!(complaint.contains("there is room for 0x7fffffff only"), "{complaint}");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
 }
 
 #[test]
