@@ -14,6 +14,7 @@ pub mod model;
 pub mod objects;
 pub mod packages;
 pub mod walks;
+pub mod wrappers;
 
 /// Parses ever longer prefixes of `data`, as long as `parse` asks for more. `parse` gets the prefix and says
 /// how many bytes it needs, or `None` when it is done. Returns the last prefix and the number of calls.
@@ -112,6 +113,17 @@ mod tests {
     #[test]
     fn walk_samples() {
         over_samples(walks::check);
+    }
+
+    #[test]
+    fn wrapper_samples() {
+        over_samples(|sample| {
+            wrappers::check_image(sample);
+            // Any bytes are images and options.
+            for at in (0..sample.len()).step_by(997) {
+                wrappers::check(&sample[at..]);
+            }
+        });
     }
 
     #[test]

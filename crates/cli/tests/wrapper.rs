@@ -286,7 +286,7 @@ fn an_image_that_cannot_be_read() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
     let image = place.path().join("a");
-    fs::set_permissions(&image, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&image, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&image).is_ok() {
         return; // root reads everything
     }

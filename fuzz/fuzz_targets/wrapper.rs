@@ -1,0 +1,6 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    offload_fuzz::wrappers::check(data);
+    offload_fuzz::wrappers::check_image(data);
+});

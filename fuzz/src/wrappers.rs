@@ -1,0 +1,265 @@
+//! Registration code for device images, of any images and options.
+
+use arbitrary::{Result, Unstructured};
+use offload_binary::{FormatVersion, ImageEntry, Layout as PackageLayout, OffloadKind};
+use wrapper_ir::{
+    Abi, Error, Image, ImageInfo, Kind, Layout, ManagedCall, Module, Piece, Target, Wrapper,
+};
+
+use crate::assert_message;
+
+const TRIPLES: [&str; 12] = [
+    "x86_64-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "riscv64-unknown-linux-gnu",
+    "x86_64-pc-windows-msvc",
+    "x86_64-w64-windows-gnu",
+    "i386-unknown-linux-gnu",
+    "i686-pc-windows-msvc",
+    "armv7-unknown-linux-gnueabihf",
+    "powerpc-unknown-linux-gnu",
+    "s390x-unknown-linux-gnu",
+    "x86_64-unknown-linux-gnux32",
+    "arm64-apple-darwin",
+];
+
+/// Makes images and options from the fuzzer's bytes, and writes what comes of them in every form.
+pub fn check(data: &[u8]) {
+    let u = &mut Unstructured::new(data);
+    let _ = made(u);
+}
+
+/// The data is an image: raw, or a package.
+pub fn check_image(data: &[u8]) {
+    for kind in Kind::ALL {
+        let target = Target::new("x86_64-unknown-linux-gnu").expect("known");
+        let wrapper = Wrapper::new(kind, Abi::Current, target);
+        check_wrapper(&|wrapper| wrapper, &wrapper, &[data.to_vec()], &[]);
+    }
+}
+
+fn made(u: &mut Unstructured<'_>) -> Result<()> {
+    let kind = *u.choose(&Kind::ALL)?;
+    let abi = *u.choose(&Abi::ALL)?;
+    let target = match target(u)? {
+        Ok(target) => target,
+        Err(error) => {
+            assert_message(&error);
+            return Ok(());
+        }
+    };
+    let options = options(u)?;
+    let (mut images, mut ids) = (Vec::new(), Vec::new());
+    let single = kind != Kind::OpenMp && u.ratio(9, 10)?;
+    let has_ids = u.ratio(1, if abi == Abi::Aomp { 2 } else { 20 })?;
+    while images.len() < 5 && (images.is_empty() || (!single && u.arbitrary()?)) {
+        images.push(image(u, kind)?);
+        if has_ids && u.ratio(19, 20)? {
+            ids.push(u.arbitrary::<&str>()?.to_owned());
+        }
+    }
+    check_wrapper(&options, &Wrapper::new(kind, abi, target), &images, &ids);
+    Ok(())
+}
+
+fn target(u: &mut Unstructured<'_>) -> Result<std::result::Result<Target, Error>> {
+    Ok(match u.int_in_range(0..=9)? {
+        0 => Target::new(u.arbitrary()?),
+        1 => Target::with_data_layout(u.arbitrary()?, u.arbitrary()?),
+        2 => Target::with_data_layout(*u.choose(&TRIPLES)?, u.arbitrary()?),
+        _ => Target::new(*u.choose(&TRIPLES)?),
+    })
+}
+
+/// Options of a wrapper.
+type Options = dyn Fn(Wrapper<'static>) -> Wrapper<'static>;
+
+fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
+    let retain: Option<bool> = u.arbitrary()?;
+    let align: Option<u64> = match u.int_in_range(0..=3)? {
+        0 => Some(1 << u.int_in_range(0..=14)?),
+        1 => u.arbitrary()?,
+        _ => None,
+    };
+    let relocatable = u.arbitrary()?;
+    let suffix = match u.int_in_range(0..=7)? {
+        0 => Some(u.arbitrary::<&str>()?.to_owned()),
+        1 => Some("suffix_1".to_owned()),
+        _ => None,
+    };
+    let info = *u.choose(&[ImageInfo::Strong, ImageInfo::Weak, ImageInfo::None])?;
+    let call = *u.choose(&[ManagedCall::Cuda, ManagedCall::Llvm])?;
+    let keep = u.ratio(1, 8)?;
+    Ok(Box::new(move |wrapper| {
+        let mut wrapper = wrapper.relocatable(relocatable).image_info(info);
+        wrapper = wrapper.managed_call(call).keep_packages(keep);
+        if let Some(retain) = retain {
+            wrapper = wrapper.retain(retain);
+        }
+        if let Some(align) = align {
+            wrapper = wrapper.image_align(align);
+        }
+        if let Some(suffix) = &suffix {
+            wrapper = wrapper.private_entries(suffix.clone());
+        }
+        wrapper
+    }))
+}
+
+/// Any bytes, or a package, damaged if the fuzzer likes.
+fn image(u: &mut Unstructured<'_>, kind: Kind) -> Result<Vec<u8>> {
+    if u.arbitrary()? {
+        let size = match u.ratio(1, 16)? {
+            // Where bitcode starts to align images.
+            true => u.int_in_range(0..=200_000)?,
+            false => u.int_in_range(0..=300)?,
+        };
+        let mut image = vec![u.arbitrary()?; size];
+        let head = u.bytes(u.len().min(size).min(64))?;
+        image[..head.len()].copy_from_slice(head);
+        return Ok(image);
+    }
+    let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2])?;
+    let of_kind = match kind {
+        Kind::OpenMp => OffloadKind::OPENMP,
+        Kind::Cuda => OffloadKind::CUDA,
+        Kind::Hip => OffloadKind::HIP,
+        _ => OffloadKind::SYCL,
+    };
+    let most = if version == FormatVersion::V1 { 1 } else { 4 };
+    let (mut entries, mut inner) = (Vec::new(), Vec::new());
+    for _ in 0..u.int_in_range(u8::from(most == 1)..=most)? {
+        let size = u.int_in_range(0..=40)?.min(u.len());
+        let bytes = u.bytes(size)?;
+        let found = if u.ratio(1, 12)? { OffloadKind(u.arbitrary()?) } else { of_kind };
+        let entry = ImageEntry::new(bytes.len() as u64).offload_kind(found);
+        let arch = u.arbitrary::<&str>()?.replace('\0', "");
+        entries.push(entry.string("arch", &arch).into_owned());
+        inner.push(bytes);
+    }
+    let layout = PackageLayout::new(version, &entries).expect("few small entries");
+    let mut package = layout.to_vec(&inner).expect("as laid out");
+    for _ in 0..u.int_in_range(0..=7_u8)?.saturating_sub(4) {
+        match u.arbitrary()? {
+            true => {
+                let at = u.choose_index(package.len())?;
+                package[at] = u.arbitrary()?;
+            }
+            false => package.truncate(u.int_in_range(0..=package.len())?.max(1)),
+        }
+    }
+    if u.ratio(1, 16)? {
+        package.push(0);
+    }
+    Ok(package)
+}
+
+/// The module of these images is the same from growing heads of them, and every form of it keeps its promises.
+fn check_wrapper(
+    options: &Options,
+    wrapper: &Wrapper<'static>,
+    images: &[Vec<u8>],
+    ids: &[String],
+) {
+    let images: Vec<&[u8]> = images.iter().map(|image| &image[..]).collect();
+    let module = |heads: &[usize]| {
+        let mut wrapper = wrapper.clone();
+        for (index, (image, head)) in images.iter().zip(heads).enumerate() {
+            let image = Image::new(image.len() as u64, image[..*head].to_vec());
+            wrapper = wrapper.image(match ids.get(index) {
+                Some(id) => image.target_id(id.clone()),
+                None => image,
+            });
+        }
+        options(wrapper).module()
+    };
+    let lens: Vec<usize> = images.iter().map(|image| image.len()).collect();
+    let whole = module(&lens);
+    let mut heads = vec![0; images.len()];
+    let grown = loop {
+        match module(&heads) {
+            Err(Error::HeadTooShort { image, needed }) => {
+                let needed = usize::try_from(needed).expect("asks for no more than there is");
+                assert!(heads[image] < needed && needed <= lens[image]);
+                heads[image] = needed;
+            }
+            result => break result,
+        }
+    };
+    match (whole, grown) {
+        (Ok(module), Ok(grown)) => check_module(&module, &grown, &images),
+        (whole, grown) => {
+            // Of several faults, another may be found first.
+            for result in [whole, grown] {
+                let error = result.err().expect("both or none can be wrapped");
+                assert!(!matches!(error, Error::HeadTooShort { .. }));
+                assert_message(&error);
+            }
+        }
+    }
+}
+
+fn check_module(module: &Module, grown: &Module, images: &[&[u8]]) {
+    let text = check_text(module, images);
+    assert!(check_text(grown, images) == text);
+    check_layout(&module.bitcode().expect("small"), images, 4, b"BC\xc0\xde");
+    match module.object() {
+        Ok(layout) => {
+            let start: &[u8] = if text.contains("windows") { b"\x64\x86" } else { b"\x7fELF" };
+            let bytes = check_layout(&layout, images, 1, b"");
+            // Targets with data layouts of their own can be either.
+            assert!(
+                bytes.starts_with(start)
+                    || bytes.starts_with(b"\x64\x86")
+                    || bytes.starts_with(b"\x7fELF")
+            );
+        }
+        Err(error) => assert_message(&error),
+    }
+}
+
+/// Text is lines of printable ASCII, with one end for each beginning of a function.
+fn check_text(module: &Module, images: &[&[u8]]) -> String {
+    let text = module.ir_to_string(images).expect("the images are these");
+    let mut written = Vec::new();
+    module.write_ir(&mut written, images.iter().copied()).expect("memory can be written");
+    assert!(written == text.as_bytes());
+    assert!(
+        text.ends_with('\n')
+            && text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
+    );
+    let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    assert!(count("define ") > 0 && count("define ") == count("}"));
+    assert_eq!((count("target datalayout = \""), count("target triple = \"")), (1, 1));
+    for line in text.lines() {
+        assert!(line.bytes().filter(|byte| *byte == b'"').count() % 2 == 0, "{line}");
+    }
+    text
+}
+
+/// As many bytes as promised, the images in them as they are, at multiples of `align`.
+fn check_layout(layout: &Layout, images: &[&[u8]], align: u64, magic: &[u8]) -> Vec<u8> {
+    let bytes = layout.to_vec(images).expect("the images are these");
+    assert_eq!(bytes.len() as u64, layout.total_size());
+    assert!(bytes.starts_with(magic));
+    let mut written = Vec::new();
+    layout.write_to(&mut written, images.iter().copied()).expect("memory can be written");
+    assert!(written == bytes);
+    let mut at = 0;
+    for piece in layout.pieces() {
+        let expected = match piece {
+            Piece::Bytes(bytes) => bytes.to_vec(),
+            Piece::Zeros(count) => vec![0; count as usize],
+            Piece::Image { image, offset, size } => {
+                assert!(size == 0 || at as u64 % align == 0);
+                assert!(layout.image_offset(image).is_some());
+                images[image][offset as usize..][..size as usize].to_vec()
+            }
+            _ => unreachable!("no other pieces"),
+        };
+        assert!(bytes[at..].starts_with(&expected));
+        at += expected.len();
+    }
+    assert_eq!(at, bytes.len());
+    bytes
+}
