@@ -202,7 +202,10 @@ fn check_wrapper(
 fn check_module(module: &Module, grown: &Module, images: &[&[u8]]) {
     let text = check_text(module, images);
     assert!(check_text(grown, images) == text);
-    check_layout(&module.bitcode().expect("small"), images, 4, b"BC\xc0\xde");
+    let bitcode = check_layout(&module.bitcode().expect("small"), images, 4, b"BC\xc0\xde");
+    let symbols = fat_object::bitcode_symbols(&bitcode);
+    let symbols = symbols.expect("can be read").expect("is bitcode");
+    assert_eq!(symbols.len(), text.lines().filter(|line| is_symbol(line)).count(), "{text}");
     match module.object() {
         Ok(layout) => {
             let start: &[u8] = if text.contains("windows") { b"\x64\x86" } else { b"\x7fELF" };
@@ -216,6 +219,13 @@ fn check_module(module: &Module, grown: &Module, images: &[&[u8]]) {
         }
         Err(error) => assert_message(&error),
     }
+}
+
+/// Whether a line of text defines a variable that other modules see.
+fn is_symbol(line: &str) -> bool {
+    let elsewhere = ["external", "extern_weak", "internal", "private", "appending"];
+    let is_variable = line.starts_with('@') && line.contains(" = ");
+    is_variable && !line.split(' ').skip(2).take(4).any(|word| elsewhere.contains(&word))
 }
 
 /// Text is lines of printable ASCII, with one end for each beginning of a function.
