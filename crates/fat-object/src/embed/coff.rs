@@ -391,11 +391,5 @@ pub(super) fn too_large(value: u64) -> EmbedError {
 }
 
 pub(super) fn outside(object: &[u8], part: ObjectPart, range: &Range<u64>) -> EmbedError {
-    EmbedError::BeyondEnd {
-        format: FORMAT,
-        part,
-        start: range.start,
-        end: range.end,
-        available: object.len() as u64,
-    }
+    EmbedError::beyond_end(FORMAT, object, part, range)
 }

@@ -89,11 +89,7 @@ pub(super) fn lay_out<H: ElfHeader>(
 
     let mut table = sections.table.to_vec();
     let mut change = |index: usize, change: &dyn Fn(&mut ElfSection), value: u64| {
-        let Some(header) = table.get_mut(index) else { return Ok(()) };
-        let mut fields = header.fields();
-        change(&mut fields);
-        *header = H::Section::new(&fields).ok_or_else(|| too_large(value))?;
-        Ok(())
+        change_header(&mut table, index, change).ok_or_else(|| too_large(value))
     };
     if extended {
         change(0, &|null| null.size = count, count)?;
@@ -238,12 +234,19 @@ pub(super) fn part(
     slice(object, range.clone()).ok_or_else(|| outside(object, part, &range))
 }
 
+/// Changes a section header, if there is one of this number; `None` when it has no room for what it becomes.
+pub(super) fn change_header<S: ElfSectionHeader>(
+    table: &mut [S],
+    index: usize,
+    change: &dyn Fn(&mut ElfSection),
+) -> Option<()> {
+    let Some(header) = table.get_mut(index) else { return Some(()) };
+    let mut fields = header.fields();
+    change(&mut fields);
+    *header = S::new(&fields)?;
+    Some(())
+}
+
 pub(super) fn outside(object: &[u8], part: ObjectPart, range: &Range<u64>) -> EmbedError {
-    EmbedError::BeyondEnd {
-        format: FORMAT,
-        part,
-        start: range.start,
-        end: range.end,
-        available: object.len() as u64,
-    }
+    EmbedError::beyond_end(FORMAT, object, part, range)
 }

@@ -1,6 +1,7 @@
 //! Why sections cannot be added to an object file or removed from it.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::image_format::ImageFormat;
 
@@ -202,6 +203,19 @@ pub enum EmbedError {
         /// Size of the result in bytes.
         size: u64,
     },
+}
+
+impl EmbedError {
+    /// For a part that should lie in `range` of the object.
+    pub(super) fn beyond_end(
+        format: &'static str,
+        object: &[u8],
+        part: ObjectPart,
+        range: &Range<u64>,
+    ) -> Self {
+        let available = object.len() as u64;
+        EmbedError::BeyondEnd { format, part, start: range.start, end: range.end, available }
+    }
 }
 
 /// A part of an object file that an [`EmbedError`] is about.

@@ -14,7 +14,8 @@
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::super::elf::{
-    ET_DYN, ET_EXEC, ET_REL, FORMAT, SHF_EXCLUDE, SHN_LORESERVE, kept, outside, sections,
+    ET_DYN, ET_EXEC, ET_REL, FORMAT, SHF_EXCLUDE, SHN_LORESERVE, change_header, kept, outside,
+    sections,
 };
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
@@ -85,11 +86,7 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     let mut header = old_header;
     header.set_table(table_at, shnum).ok_or_else(|| too_large(table_at))?;
     let mut change = |index: usize, change: &dyn Fn(&mut ElfSection), value: u64| {
-        let Some(header) = table.get_mut(index) else { return Ok(()) };
-        let mut fields = header.fields();
-        change(&mut fields);
-        *header = H::Section::new(&fields).ok_or_else(|| too_large(value))?;
-        Ok(())
+        change_header(&mut table, index, change).ok_or_else(|| too_large(value))
     };
     if extended {
         change(0, &|null| null.size = count, count)?;

@@ -283,13 +283,7 @@ fn field(field: &'static str, offset: u64, found: u64, expected: &'static str) -
 }
 
 fn outside(object: &[u8], part: ObjectPart, range: Range<u64>) -> EmbedError {
-    EmbedError::BeyondEnd {
-        format: FORMAT,
-        part,
-        start: range.start,
-        end: range.end,
-        available: object.len() as u64,
-    }
+    EmbedError::beyond_end(FORMAT, object, part, &range)
 }
 
 fn misplaced(part: ObjectPart, range: Range<u64>, expected: &'static str) -> EmbedError {

@@ -12,8 +12,6 @@
 //! Nothing in the module changes, and what is taken off again is just these sections. Where others follow, as
 //! after `wasm-ld -r`, an empty section takes the place of each: relocations and symbols refer to sections by number.
 
-use std::ops::Range;
-
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::{Pieces, slice};
 use super::{Entry, ObjectBundle, PREFIX, with_capacity};
@@ -115,13 +113,8 @@ fn sections<'a>(
     let (mut at, mut number) = (HEADER.len() as u64, 0_u64);
     let end = object.len() as u64;
     while at < end {
-        let beyond_end = |range: Range<u64>| EmbedError::BeyondEnd {
-            format: FORMAT,
-            part: ObjectPart::Section(number),
-            start: range.start,
-            end: range.end,
-            available: end,
-        };
+        let part = ObjectPart::Section(number);
+        let beyond_end = |range| EmbedError::beyond_end(FORMAT, object, part, &range);
         let rest = slice(object, at..end).unwrap_or_default();
         let expected = "a number in at most five bytes, of 32 bits";
         let Head { id, head_len, len } =
