@@ -1,5 +1,6 @@
 //! Output files: written beside their place and renamed, so that no failure leaves half a file or loses an old one.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -116,6 +117,25 @@ impl Drop for Outputs {
             let _ = fs::remove_dir(directory);
         }
     }
+}
+
+/// The first path that names the same file as one before it, however it is spelled. Standard output and devices take
+/// anything any number of times.
+pub(crate) fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
+    let mut seen = BTreeSet::new();
+    paths.into_iter().find(|path| Outputs::appears_late(path) && !seen.insert(place(path)))
+}
+
+/// The path, as far as it exists without links.
+fn place(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")));
+        match (parent, path.file_name()) {
+            (Ok(parent), Some(name)) => parent.join(name),
+            _ => path.to_owned(),
+        }
+    })
 }
 
 /// An error of filling a file, with its name, unless the error has another: one of the system is one of writing, as

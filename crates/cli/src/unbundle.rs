@@ -1,5 +1,6 @@
 //! `offload unbundle`: entries of bundles into files.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use target_id::Target;
 
 use crate::bundle::{split, usage};
 use crate::keep::{Keeper, Kept};
-use crate::output::Outputs;
+use crate::output::{self, Outputs};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style};
@@ -60,10 +61,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if to_stdout > 1 || (to_stdout == 1 && args.json) {
         usage("standard output can be one output only");
     }
-    for (n, one) in wanted.iter().enumerate() {
-        if wanted.iter().take(n).any(|before| before.output == one.output) {
-            usage(&format!("'{}' is the output of two IDs", one.output.display()));
-        }
+    // The same words are a slip even where they name a device, which takes several outputs.
+    let outputs: Vec<_> = wanted.iter().map(|one| &*one.output).collect();
+    let mut words = BTreeSet::new();
+    let repeated = outputs.iter().copied().find(|path| !words.insert(*path));
+    if let Some(path) = repeated.or_else(|| output::named_twice(outputs)) {
+        usage(&format!("'{}' is the output of two IDs", path.display()));
     }
 
     let name = input::display(&args.file);

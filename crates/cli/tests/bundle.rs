@@ -237,3 +237,18 @@ fn faults_are_named_and_nothing_is_written() {
         assert_eq!(run(args).status.code(), Some(2), "{args:?}");
     }
 }
+
+#[test]
+fn one_file_is_no_output_of_two_ids_however_it_is_spelled() {
+    let place = Place::new();
+    let input = data("hip.hipfb");
+    let (plain, dotted) = (place.path("a"), place.path(".").join("a"));
+    let twin = place.path("../").join(place.0.path().file_name().unwrap()).join("a");
+    for second in [&plain, &dotted, &twin] {
+        let input = input.display().to_string();
+        let output = run(&["unbundle", &input, &entry(GFX1100, &plain), &entry(HOST, second)]);
+        assert_eq!(output.status.code(), Some(2), "{}", second.display());
+        assert!(stderr(&output).contains("is the output of two IDs"), "{}", stderr(&output));
+        assert_eq!(place.names(), 0);
+    }
+}

@@ -1,9 +1,8 @@
 //! From a bundle to files.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bundle_format::EntryId;
 use target_id::{OffloadKind, Target};
@@ -13,7 +12,7 @@ use super::job::{Failure, FileType, Notes, UnbundleJob};
 use super::{archive, commands};
 use crate::input;
 use crate::keep::{Keeper, Kept};
-use crate::output::Outputs;
+use crate::output::{self, Outputs};
 use crate::style::printable;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
@@ -72,32 +71,15 @@ pub(crate) fn unbundle(
     Ok(())
 }
 
-/// A file can be written once only. Standard output and devices take anything.
+/// A file can be written once only.
 pub(super) fn check_outputs(job: &UnbundleJob) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    for (_, path) in &job.targets {
-        let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-        if path.as_os_str() == "-" || special {
-            continue;
-        }
-        if !seen.insert(place(path)) {
+    match output::named_twice(job.targets.iter().map(|(_, path)| &**path)) {
+        None => Ok(()),
+        Some(path) => {
             let path = path.display();
-            return Err(format!("'{path}': is the output for more than one target").into());
+            Err(format!("'{path}': is the output for more than one target").into())
         }
     }
-    Ok(())
-}
-
-/// The path, as far as it exists without links.
-fn place(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")));
-        match (parent, path.file_name()) {
-            (Ok(parent), Some(name)) => parent.join(name),
-            _ => path.to_owned(),
-        }
-    })
 }
 
 /// `A`, `A and B`, `A, B, and C`.
