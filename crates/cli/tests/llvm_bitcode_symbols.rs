@@ -9,16 +9,15 @@
     reason = "a panic is how a test says no"
 )]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fat_object::bitcode_symbols;
 
 fn llvm(tool: &str) -> Command {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22 and llvm-22", path.display());
-    Command::new(path)
+    Command::new(common::llvm(tool))
 }
 
 /// Runs a tool that must succeed.

@@ -27,14 +27,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use common::{data, extract, ls, object_facts};
-
-fn llvm(tool: &str) -> PathBuf {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
-    path
-}
+use common::{data, extract, llvm, ls, object_facts};
 
 fn theirs() -> PathBuf {
     llvm("clang-offload-bundler")

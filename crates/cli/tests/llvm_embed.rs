@@ -9,19 +9,14 @@
     reason = "a panic is how a test says no"
 )]
 
+mod common;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn llvm(tool: &str) -> Command {
-    Command::new(llvm_path(tool))
-}
-
-fn llvm_path(tool: &str) -> PathBuf {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
-    path
+    Command::new(common::llvm(tool))
 }
 
 /// Runs a tool that must succeed, and returns what it prints.
@@ -301,7 +296,7 @@ fn linkers_take_embedded_elf() {
         let other = other(o.place.path(), target);
         let twice = o.place.path().join("twice.o");
         embed(&other, &twice);
-        let mut linkers = vec![llvm_path("ld.lld")];
+        let mut linkers = vec![common::llvm("ld.lld")];
         if target.starts_with("x86_64") {
             linkers.push("ld".into());
         }
@@ -315,7 +310,7 @@ fn linkers_take_embedded_elf() {
     }
 
     let o = objects("x86_64-linux-gnu", &[]);
-    for linker in [llvm_path("ld.lld"), "ld".into()] {
+    for linker in [common::llvm("ld.lld"), "ld".into()] {
         let linked = |object: &Path| {
             let output = o.place.path().join("linked");
             run(Command::new(&linker).args(["-e", "main", "-o"]).arg(&output).arg(object));
@@ -329,7 +324,7 @@ fn linkers_take_embedded_elf() {
 #[test]
 fn the_linker_wrapper_finds_the_images() {
     let o = objects("x86_64-linux-gnu", &[]);
-    let linker = format!("--linker-path={}", llvm_path("ld.lld").display());
+    let linker = format!("--linker-path={}", common::llvm("ld.lld").display());
     let planned = |object: &Path| {
         let mut command = llvm("clang-linker-wrapper");
         command.args(["--dry-run", "--host-triple=x86_64-unknown-linux-gnu", &linker, "--"]);
@@ -369,8 +364,8 @@ fn coff_linkers_drop_the_section() {
 fn binutils_and_objcopy_take_embedded_objects() {
     let o = objects("x86_64-linux-gnu", &["-g"]);
     let contents = std::fs::read(package()).unwrap();
-    let llvm_objcopy = llvm_path("llvm-objcopy");
-    let llvm_strip = llvm_path("llvm-strip");
+    let llvm_objcopy = common::llvm("llvm-objcopy");
+    let llvm_strip = common::llvm("llvm-strip");
     for (tool, args, stays) in [
         (Path::new("objcopy"), &[][..], true),
         (Path::new("objcopy"), &["--strip-debug"], true),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use bundle_format::{EntryId, Request};
-use common::Random;
+use common::{Random, llvm};
 use fat_object::ReadSeek;
 use hda_archive::{Error, Member, Options, Unbundling, conflicts, create, write_archive};
 
@@ -28,13 +28,6 @@ const GFX908: &str = "openmp-amdgcn-amd-amdhsa--gfx908:xnack+";
 const SM70: &str = "openmp-nvptx64-nvidia-cuda--sm_70";
 
 const OURS: &str = env!("CARGO_BIN_EXE_clang-offload-bundler");
-
-fn llvm(tool: &str) -> PathBuf {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22 and llvm-22", path.display());
-    path
-}
 
 /// A directory with code for the host and for devices.
 struct Place(tempfile::TempDir);

@@ -24,10 +24,8 @@ fn run(tool: &str, directory: &Path, args: &[&str]) {
 
 /// What the tool prints.
 fn output(tool: &str, directory: &Path, args: &[&str]) -> String {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22 and llvm-22", path.display());
-    let output = Command::new(path).args(args).current_dir(directory).output().unwrap();
+    let output =
+        Command::new(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

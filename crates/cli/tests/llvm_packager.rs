@@ -17,14 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{Random, all_data, data, stderr};
-
-fn llvm(tool: &str) -> PathBuf {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22 and llvm-22", path.display());
-    path
-}
+use common::{Random, all_data, data, llvm, stderr};
 
 fn theirs() -> PathBuf {
     llvm("llvm-offload-binary")

@@ -19,10 +19,7 @@ use std::process::Command;
 use common::{Row, data, extract, ls};
 
 fn llvm(tool: &str) -> Command {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
-    let mut command = Command::new(path);
+    let mut command = Command::new(common::llvm(tool));
     command.env_remove("COMPRESSED_BUNDLE_FORMAT_VERSION");
     command
 }

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -28,10 +30,8 @@ const LARGE: u32 = 0x10_0001;
 
 /// What a tool of LLVM 22 writes to standard output.
 fn run(tool: &str, directory: &Path, args: &[&str]) -> String {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
-    let output = Command::new(path).args(args).current_dir(directory).output().unwrap();
+    let output =
+        Command::new(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{tool} {args:?}: {stderr}");
     String::from_utf8(output.stdout).unwrap()

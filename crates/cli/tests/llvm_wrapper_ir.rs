@@ -9,7 +9,9 @@
     reason = "a panic is how a test says no"
 )]
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use std::path::PathBuf;
 use std::process::Command;
 use std::slice;
 
@@ -23,10 +25,7 @@ const WINDOWS: &str = "x86_64-pc-windows-msvc";
 const IMAGE: &[u8] = b"ABC\"\\\n\x00\xff\x7f~ hello";
 
 fn llvm(tool: &str) -> Command {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
-    Command::new(path)
+    Command::new(common::llvm(tool))
 }
 
 /// Runs a tool that must succeed, and returns what it prints.

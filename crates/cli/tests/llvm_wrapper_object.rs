@@ -12,23 +12,19 @@
     reason = "a panic is how a test says no"
 )]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::llvm;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 use tempfile::TempDir;
 use wrapper_ir::{Abi, Image, ImageInfo, Kind, ManagedCall, Target, Wrapper};
 
 const X86_64: &str = "x86_64-unknown-linux-gnu";
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
-
-fn llvm(tool: &str) -> PathBuf {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
-    path
-}
 
 /// Where one test works.
 struct Place(TempDir);

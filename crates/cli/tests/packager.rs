@@ -10,9 +10,8 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use common::{stderr, stdout};
 use tempfile::{TempDir, tempdir};
@@ -20,17 +19,7 @@ use tempfile::{TempDir, tempdir};
 const TOOL: &str = env!("CARGO_BIN_EXE_llvm-offload-binary");
 
 fn run_with(place: &TempDir, args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(TOOL)
-        .args(args)
-        .current_dir(place)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A tool that does not read may be gone already.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+    common::run_with(TOOL, place.path(), args, input)
 }
 
 fn run(place: &TempDir, args: &[&str]) -> Output {

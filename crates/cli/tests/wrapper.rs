@@ -11,9 +11,8 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use common::{stderr, stdout};
 use tempfile::{TempDir, tempdir};
@@ -35,17 +34,7 @@ fn place() -> TempDir {
 const IMAGES: [&[u8]; 2] = [b"\x7fELF, the first image", b"another"];
 
 fn run_with(tool: &str, place: &TempDir, args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(tool)
-        .args(args)
-        .current_dir(place)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A tool that does not read may be gone already.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+    common::run_with(tool, place.path(), args, input)
 }
 
 /// Runs what must succeed and say nothing, and returns what is on standard output.

@@ -7,8 +7,9 @@
     reason = "included by tests; a panic is how a test says no"
 )]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde::Deserialize;
 
@@ -37,6 +38,29 @@ pub struct Compression {
     pub method: String,
     pub stored_size: u64,
     pub uncompressed_size: u64,
+}
+
+/// A tool of LLVM 22, which must be installed: `/usr/lib/llvm-22`, or where `LLVM` points.
+pub fn llvm(tool: &str) -> PathBuf {
+    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
+    let path = Path::new(&prefix).join("bin").join(tool);
+    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
+    path
+}
+
+/// Runs a tool in a directory, with something on standard input.
+pub fn run_with(tool: &str, place: &Path, args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(tool)
+        .args(args)
+        .current_dir(place)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A tool that does not read may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
 }
 
 /// A shipped example file.

@@ -10,15 +10,9 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub use crate::common::llvm;
 use crate::common::{is_object_form, object_facts};
 use crate::files::inputs;
-
-pub fn llvm(tool: &str) -> PathBuf {
-    let prefix = std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into());
-    let path = Path::new(&prefix).join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: install clang-22 and llvm-22", path.display());
-    path
-}
 
 pub fn theirs() -> PathBuf {
     llvm("clang-offload-bundler")
