@@ -74,7 +74,7 @@ impl Walker<'_> {
         let mut reader = match self.visitor.open_thin_member(name) {
             Ok(reader) => reader,
             Err(error) => {
-                let error = Error::ThinMember { name: text, source: error };
+                let error = Error::ThinMember { name: text, source: error.into() };
                 return self.finding(source, start, error).map(ControlFlow::Continue);
             }
         };

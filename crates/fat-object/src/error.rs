@@ -1,6 +1,7 @@
 //! What can be wrong with a walked file.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::bitcode;
 use crate::model::{Severity, printable};
@@ -8,7 +9,7 @@ use crate::nv_fatbin;
 
 /// Something wrong in a walked file. Offsets count from the start of the container that the
 /// [`Finding`](crate::Finding) names.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A binary or text bundle is malformed.
@@ -61,7 +62,7 @@ pub enum Error {
         /// The name stored in the archive.
         name: String,
         /// What opening or reading it gave.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// A thin archive lies in the file that a thin archive names, which could be itself. Its members are not opened.
     #[error("a thin archive in the file that a thin archive names: its members are not opened")]

@@ -95,6 +95,7 @@ mod archive;
 mod bitcode;
 mod budget;
 mod containers;
+mod edit;
 mod embed;
 mod error;
 mod host;
@@ -105,8 +106,13 @@ mod rewrite;
 mod source;
 mod walker;
 mod wasm;
+mod wire;
 
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
+pub use edit::{
+    ContainerChange, Contents, Edit, EditError, EditNote, EditOptions, EditPart, EditPlan,
+    EditableContainer, EditableImage, SurveyOptions, survey,
+};
 pub use embed::{
     EmbedError, Embedding, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, ObjectPart,
     embed, remove_bundle_sections,

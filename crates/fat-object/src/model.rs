@@ -479,24 +479,39 @@ impl Finding<'_> {
 /// `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`, one line; control characters of names are escaped.
 impl fmt::Display for Finding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, segment) in self.path.iter().enumerate() {
-            let separator = if i == 0 { "" } else { "/" };
-            write!(f, "{separator}{segment}")?;
+        write_finding(f, self.path, self.location, &self.error)
+    }
+}
+
+pub(crate) fn write_finding(
+    f: &mut fmt::Formatter<'_>,
+    path: &[Segment],
+    location: Location,
+    error: &Error,
+) -> fmt::Result {
+    write_path(f, path)?;
+    let space = if path.is_empty() { "" } else { " " };
+    match location {
+        Location::File(at) => write!(f, "{space}at byte {at:#x}: {error}"),
+        Location::Decompressed(at) => {
+            write!(f, "{space}at byte {at:#x} of the decompressed data: {error}")
         }
-        let space = if self.path.is_empty() { "" } else { " " };
-        match self.location {
-            Location::File(at) => write!(f, "{space}at byte {at:#x}: {}", self.error),
-            Location::Decompressed(at) => {
-                write!(f, "{space}at byte {at:#x} of the decompressed data: {}", self.error)
-            }
-            Location::ThinMember(at) => {
-                write!(f, "{space}at byte {at:#x} of the member's file: {}", self.error)
-            }
-            Location::Bitcode(at) => {
-                write!(f, "{space}at byte {at:#x} of the embedded data: {}", self.error)
-            }
+        Location::ThinMember(at) => {
+            write!(f, "{space}at byte {at:#x} of the member's file: {error}")
+        }
+        Location::Bitcode(at) => {
+            write!(f, "{space}at byte {at:#x} of the embedded data: {error}")
         }
     }
+}
+
+/// `section:.hip_fatbin/ccob:1`
+pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[Segment]) -> fmt::Result {
+    for (i, segment) in path.iter().enumerate() {
+        let separator = if i == 0 { "" } else { "/" };
+        write!(f, "{separator}{segment}")?;
+    }
+    Ok(())
 }
 
 /// Receives what a [`walk`](crate::walk) finds, in file order.

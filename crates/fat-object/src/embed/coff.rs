@@ -17,8 +17,8 @@ use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::error::{EmbedError, ObjectPart};
-use super::wire::{BigCoffHeader, CoffHeader, CoffSection};
 use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
+use crate::wire::{BigCoffHeader, CoffHeader, CoffSection};
 
 pub(super) const FORMAT: &str = "COFF";
 

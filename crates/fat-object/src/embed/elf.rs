@@ -17,8 +17,8 @@ use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::error::{EmbedError, ObjectPart};
-use super::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
+use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 
 pub(super) const FORMAT: &str = "ELF";
 

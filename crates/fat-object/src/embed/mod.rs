@@ -4,7 +4,6 @@ mod coff;
 mod elf;
 mod error;
 mod object_form;
-mod wire;
 mod wire_mach;
 
 use std::borrow::Cow;
@@ -15,12 +14,12 @@ use std::ops::Range;
 use zerocopy::{BigEndian, LittleEndian};
 
 use crate::image_format::ImageFormat;
+use crate::wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
 pub use error::{EmbedError, ObjectPart};
 pub(crate) use object_form::MACH_O_SEGMENT;
 pub use object_form::{
     HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
 };
-use wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
 const SECTION_NAME: &[u8] = b".llvm.offloading";

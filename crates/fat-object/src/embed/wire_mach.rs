@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use zerocopy::byteorder::{ByteOrder, U32, U64};
 use zerocopy::{BigEndian, FromBytes, Immutable, IntoBytes, KnownLayout, LittleEndian, Unaligned};
 
-use super::wire::Wire;
+use crate::wire::Wire;
 
 /// `mach_header`; that of 64-bit files has four bytes more.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -18,9 +18,9 @@ use super::super::coff::{
     outside, tables, too_large,
 };
 use super::super::error::{EmbedError, ObjectPart};
-use super::super::wire::CoffSection;
 use super::super::{Pieces, slice};
 use super::{Entry, ObjectBundle, PREFIX, string_at};
+use crate::wire::CoffSection;
 
 const IMAGE_SCN_LNK_REMOVE: u32 = 0x0000_0800;
 const IMAGE_SCN_MEM_READ: u32 = 0x4000_0000;

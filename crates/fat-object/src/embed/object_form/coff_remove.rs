@@ -10,10 +10,10 @@ use super::super::coff::{
 };
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::slice;
-use super::super::wire::CoffSection;
 use super::coff::{Coff, name_offset};
 use super::strings::Strings;
 use super::{MAX_SHARED, PREFIX, string_at, with_capacity};
+use crate::wire::CoffSection;
 
 const IMAGE_SCN_CNT_UNINITIALIZED_DATA: u32 = 0x0000_0080;
 const IMAGE_SYM_CLASS_STATIC: u8 = 3;

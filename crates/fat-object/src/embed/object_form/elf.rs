@@ -18,9 +18,9 @@ use super::super::elf::{
     sections,
 };
 use super::super::error::{EmbedError, ObjectPart};
-use super::super::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 use super::super::{Pieces, SECTION_ALIGNMENT, slice};
 use super::{Entry, ObjectBundle, PREFIX, string_at};
+use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 
 const SHT_PROGBITS: u32 = 1;
 

@@ -12,12 +12,10 @@ use super::super::elf::{
 };
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::slice;
-use super::super::wire::{
-    ElfFields, ElfHeader, ElfSection, ElfSectionHeader, ElfSegment, ElfSymbol,
-};
 use super::elf::check_type;
 use super::strings::{Strings, Table};
 use super::{MAX_SHARED, PREFIX, string_at, with_capacity};
+use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader, ElfSegment, ElfSymbol};
 
 const EM_MIPS: u16 = 8;
 const SHT_SYMTAB: u32 = 2;

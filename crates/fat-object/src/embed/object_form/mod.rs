@@ -17,9 +17,9 @@ use std::ops::Range;
 
 use zerocopy::{BigEndian, LittleEndian};
 
-use super::wire::{ElfHeader32, ElfHeader64};
 use super::wire_mach::{Mach32, Mach64};
 use super::{EmbedError, Kind, Pieces};
+use crate::wire::{ElfHeader32, ElfHeader64};
 pub use macho::MACH_O_BUNDLE_SECTION;
 pub(crate) use macho::SEGMENT_NAME as MACH_O_SEGMENT;
 

@@ -7,45 +7,45 @@ use zerocopy::little_endian::{U16 as Le16, U32 as Le32};
 use zerocopy::{BigEndian, FromBytes, Immutable, IntoBytes, KnownLayout, LittleEndian, Unaligned};
 
 /// `e_ident[EI_DATA]` of a big-endian file.
-pub(super) const ELFDATA2MSB: u8 = 2;
+pub(crate) const ELFDATA2MSB: u8 = 2;
 /// `e_ident[EI_DATA]` of a little-endian file.
-pub(super) const ELFDATA2LSB: u8 = 1;
+pub(crate) const ELFDATA2LSB: u8 = 1;
 
 /// What a header type must be able to do to be read from and written to bytes.
-pub(super) trait Wire:
+pub(crate) trait Wire:
     FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Copy
 {
 }
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Copy> Wire for T {}
 
 /// The fields of an ELF header that matter here.
-pub(super) struct ElfFields {
-    pub(super) e_type: u16,
-    pub(super) phoff: u64,
-    pub(super) shoff: u64,
-    pub(super) phentsize: u16,
-    pub(super) phnum: u16,
-    pub(super) shentsize: u16,
-    pub(super) shnum: u16,
-    pub(super) shstrndx: u16,
+pub(crate) struct ElfFields {
+    pub(crate) e_type: u16,
+    pub(crate) phoff: u64,
+    pub(crate) shoff: u64,
+    pub(crate) phentsize: u16,
+    pub(crate) phnum: u16,
+    pub(crate) shentsize: u16,
+    pub(crate) shnum: u16,
+    pub(crate) shstrndx: u16,
 }
 
 /// An ELF section header of either class.
-pub(super) struct ElfSection {
-    pub(super) name: u32,
-    pub(super) kind: u32,
-    pub(super) flags: u64,
-    pub(super) addr: u64,
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) link: u32,
-    pub(super) info: u32,
-    pub(super) align: u64,
-    pub(super) entsize: u64,
+pub(crate) struct ElfSection {
+    pub(crate) name: u32,
+    pub(crate) kind: u32,
+    pub(crate) flags: u64,
+    pub(crate) addr: u64,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) link: u32,
+    pub(crate) info: u32,
+    pub(crate) align: u64,
+    pub(crate) entsize: u64,
 }
 
 /// An ELF header of one class.
-pub(super) trait ElfHeader: Wire {
+pub(crate) trait ElfHeader: Wire {
     type Section: ElfSectionHeader;
     type Segment: ElfSegment;
     type Symbol: ElfSymbol;
@@ -60,7 +60,7 @@ pub(super) trait ElfHeader: Wire {
 }
 
 /// An ELF section header of one class.
-pub(super) trait ElfSectionHeader: Wire {
+pub(crate) trait ElfSectionHeader: Wire {
     fn fields(&self) -> ElfSection;
     /// `None` when a number does not fit.
     fn new(fields: &ElfSection) -> Option<Self>;
@@ -69,7 +69,7 @@ pub(super) trait ElfSectionHeader: Wire {
 /// `Elf32_Ehdr`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfHeader32<O: ByteOrder> {
+pub(crate) struct ElfHeader32<O: ByteOrder> {
     ident: [u8; 16],
     e_type: U16<O>,
     machine: U16<O>,
@@ -89,27 +89,27 @@ pub(super) struct ElfHeader32<O: ByteOrder> {
 /// `Elf64_Ehdr`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfHeader64<O: ByteOrder> {
-    ident: [u8; 16],
-    e_type: U16<O>,
-    machine: U16<O>,
-    version: U32<O>,
-    entry: U64<O>,
-    phoff: U64<O>,
-    shoff: U64<O>,
-    flags: U32<O>,
-    ehsize: U16<O>,
-    phentsize: U16<O>,
-    phnum: U16<O>,
-    shentsize: U16<O>,
-    shnum: U16<O>,
-    shstrndx: U16<O>,
+pub(crate) struct ElfHeader64<O: ByteOrder> {
+    pub(crate) ident: [u8; 16],
+    pub(crate) e_type: U16<O>,
+    pub(crate) machine: U16<O>,
+    pub(crate) version: U32<O>,
+    pub(crate) entry: U64<O>,
+    pub(crate) phoff: U64<O>,
+    pub(crate) shoff: U64<O>,
+    pub(crate) flags: U32<O>,
+    pub(crate) ehsize: U16<O>,
+    pub(crate) phentsize: U16<O>,
+    pub(crate) phnum: U16<O>,
+    pub(crate) shentsize: U16<O>,
+    pub(crate) shnum: U16<O>,
+    pub(crate) shstrndx: U16<O>,
 }
 
 /// `Elf32_Shdr`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfSection32<O: ByteOrder> {
+pub(crate) struct ElfSection32<O: ByteOrder> {
     name: U32<O>,
     kind: U32<O>,
     flags: U32<O>,
@@ -125,21 +125,21 @@ pub(super) struct ElfSection32<O: ByteOrder> {
 /// `Elf64_Shdr`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfSection64<O: ByteOrder> {
-    name: U32<O>,
-    kind: U32<O>,
-    flags: U64<O>,
-    addr: U64<O>,
-    offset: U64<O>,
-    size: U64<O>,
-    link: U32<O>,
-    info: U32<O>,
-    align: U64<O>,
-    entsize: U64<O>,
+pub(crate) struct ElfSection64<O: ByteOrder> {
+    pub(crate) name: U32<O>,
+    pub(crate) kind: U32<O>,
+    pub(crate) flags: U64<O>,
+    pub(crate) addr: U64<O>,
+    pub(crate) offset: U64<O>,
+    pub(crate) size: U64<O>,
+    pub(crate) link: U32<O>,
+    pub(crate) info: U32<O>,
+    pub(crate) align: U64<O>,
+    pub(crate) entsize: U64<O>,
 }
 
 /// An ELF program header of one class.
-pub(super) trait ElfSegment: Wire {
+pub(crate) trait ElfSegment: Wire {
     /// `p_offset` and `p_filesz`.
     fn file_range(&self) -> (u64, u64);
 }
@@ -147,7 +147,7 @@ pub(super) trait ElfSegment: Wire {
 /// `Elf32_Phdr`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfSegment32<O: ByteOrder> {
+pub(crate) struct ElfSegment32<O: ByteOrder> {
     kind: U32<O>,
     offset: U32<O>,
     vaddr: U32<O>,
@@ -161,15 +161,15 @@ pub(super) struct ElfSegment32<O: ByteOrder> {
 /// `Elf64_Phdr`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfSegment64<O: ByteOrder> {
-    kind: U32<O>,
-    flags: U32<O>,
-    offset: U64<O>,
-    vaddr: U64<O>,
-    paddr: U64<O>,
-    filesz: U64<O>,
-    memsz: U64<O>,
-    align: U64<O>,
+pub(crate) struct ElfSegment64<O: ByteOrder> {
+    pub(crate) kind: U32<O>,
+    pub(crate) flags: U32<O>,
+    pub(crate) offset: U64<O>,
+    pub(crate) vaddr: U64<O>,
+    pub(crate) paddr: U64<O>,
+    pub(crate) filesz: U64<O>,
+    pub(crate) memsz: U64<O>,
+    pub(crate) align: U64<O>,
 }
 
 impl<O: ByteOrder> ElfSegment for ElfSegment32<O> {
@@ -185,7 +185,7 @@ impl<O: ByteOrder> ElfSegment for ElfSegment64<O> {
 }
 
 /// An ELF symbol of one class.
-pub(super) trait ElfSymbol: Wire {
+pub(crate) trait ElfSymbol: Wire {
     fn name(&self) -> u32;
     fn set_name(&mut self, name: u32);
     /// Binding in the upper half, type in the lower.
@@ -197,7 +197,7 @@ pub(super) trait ElfSymbol: Wire {
 /// `Elf32_Sym`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfSymbol32<O: ByteOrder> {
+pub(crate) struct ElfSymbol32<O: ByteOrder> {
     name: U32<O>,
     value: U32<O>,
     size: U32<O>,
@@ -209,57 +209,57 @@ pub(super) struct ElfSymbol32<O: ByteOrder> {
 /// `Elf64_Sym`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct ElfSymbol64<O: ByteOrder> {
-    name: U32<O>,
-    info: u8,
-    other: u8,
-    section: U16<O>,
-    value: U64<O>,
-    size: U64<O>,
+pub(crate) struct ElfSymbol64<O: ByteOrder> {
+    pub(crate) name: U32<O>,
+    pub(crate) info: u8,
+    pub(crate) other: u8,
+    pub(crate) section: U16<O>,
+    pub(crate) value: U64<O>,
+    pub(crate) size: U64<O>,
 }
 
 /// `IMAGE_FILE_HEADER`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct CoffHeader {
-    pub(super) machine: Le16,
-    pub(super) sections: Le16,
-    pub(super) timestamp: Le32,
-    pub(super) symbols_at: Le32,
-    pub(super) symbols: Le32,
-    pub(super) optional_header_size: Le16,
-    pub(super) characteristics: Le16,
+pub(crate) struct CoffHeader {
+    pub(crate) machine: Le16,
+    pub(crate) sections: Le16,
+    pub(crate) timestamp: Le32,
+    pub(crate) symbols_at: Le32,
+    pub(crate) symbols: Le32,
+    pub(crate) optional_header_size: Le16,
+    pub(crate) characteristics: Le16,
 }
 
 /// `ANON_OBJECT_HEADER_BIGOBJ`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct BigCoffHeader {
-    pub(super) signature: [u8; 4],
-    pub(super) version: Le16,
-    pub(super) machine: Le16,
-    pub(super) timestamp: Le32,
-    pub(super) class_id: [u8; 16],
-    pub(super) unused: [u8; 16],
-    pub(super) sections: Le32,
-    pub(super) symbols_at: Le32,
-    pub(super) symbols: Le32,
+pub(crate) struct BigCoffHeader {
+    pub(crate) signature: [u8; 4],
+    pub(crate) version: Le16,
+    pub(crate) machine: Le16,
+    pub(crate) timestamp: Le32,
+    pub(crate) class_id: [u8; 16],
+    pub(crate) unused: [u8; 16],
+    pub(crate) sections: Le32,
+    pub(crate) symbols_at: Le32,
+    pub(crate) symbols: Le32,
 }
 
 /// `IMAGE_SECTION_HEADER`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct CoffSection {
-    pub(super) name: [u8; 8],
-    pub(super) virtual_size: Le32,
-    pub(super) virtual_address: Le32,
-    pub(super) raw_size: Le32,
-    pub(super) raw_at: Le32,
-    pub(super) relocations_at: Le32,
-    pub(super) lines_at: Le32,
-    pub(super) relocations: Le16,
-    pub(super) lines: Le16,
-    pub(super) characteristics: Le32,
+pub(crate) struct CoffSection {
+    pub(crate) name: [u8; 8],
+    pub(crate) virtual_size: Le32,
+    pub(crate) virtual_address: Le32,
+    pub(crate) raw_size: Le32,
+    pub(crate) raw_at: Le32,
+    pub(crate) relocations_at: Le32,
+    pub(crate) lines_at: Le32,
+    pub(crate) relocations: Le16,
+    pub(crate) lines: Le16,
+    pub(crate) characteristics: Le32,
 }
 
 const _: () = assert!(size_of::<ElfHeader32<LittleEndian>>() == 52);

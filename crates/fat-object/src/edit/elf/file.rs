@@ -1,0 +1,152 @@
+//! A linked ELF file: 64 bits, little-endian.
+
+use std::io;
+use std::ops::Range;
+
+use zerocopy::{FromBytes, LittleEndian};
+
+use crate::source::Source;
+use crate::wire::{ElfHeader64, ElfSection64, ElfSegment64, ElfSymbol64};
+
+pub(super) type Header = ElfHeader64<LittleEndian>;
+pub(super) type ProgramHeader = ElfSegment64<LittleEndian>;
+pub(super) type SectionHeader = ElfSection64<LittleEndian>;
+pub(super) type Symbol = ElfSymbol64<LittleEndian>;
+
+pub(super) const PT_LOAD: u32 = 1;
+pub(super) const SHT_NOBITS: u32 = 8;
+pub(super) const SHF_ALLOC: u64 = 2;
+
+/// The headers of the file. Offsets in them count from the start of the window.
+pub(super) struct File {
+    /// Where the ELF file lies in the walked file.
+    pub(super) window: Range<u64>,
+    pub(super) header: Header,
+    pub(super) segments: Vec<ProgramHeader>,
+    pub(super) sections: Vec<SectionHeader>,
+    /// The section name string table.
+    names: Vec<u8>,
+}
+
+impl File {
+    /// Reads the headers.
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, ReadError> {
+        let len = window.end - window.start;
+        let header = table::<Header>(source, window, 0, 1)?.pop().ok_or(ReadError::Header)?;
+        if header.ident.get(..7) != Some(b"\x7fELF\x02\x01\x01") {
+            return Err(ReadError::Unsupported("not 64-bit little-endian"));
+        }
+        if header.phnum.get() == u16::MAX
+            || (header.shoff.get() != 0 && header.shnum.get() == 0)
+            || header.shstrndx.get() == u16::MAX
+        {
+            return Err(ReadError::Unsupported("more headers than 65,279"));
+        }
+        if header.phnum.get() > 0
+            && usize::from(header.phentsize.get()) != size_of::<ProgramHeader>()
+            || header.shnum.get() > 0
+                && usize::from(header.shentsize.get()) != size_of::<SectionHeader>()
+        {
+            return Err(ReadError::Unsupported("headers of another size"));
+        }
+        let segments = table(source, window, header.phoff.get(), header.phnum.get().into())?;
+        let sections: Vec<SectionHeader> =
+            table(source, window, header.shoff.get(), header.shnum.get().into())?;
+        let names = match sections.get(usize::from(header.shstrndx.get())) {
+            Some(names) if names.kind.get() != SHT_NOBITS => {
+                let end = names.offset.get().saturating_add(names.size.get());
+                if end > len {
+                    return Err(ReadError::Table {
+                        start: names.offset.get(),
+                        end,
+                        available: len,
+                    });
+                }
+                let start = window.start + names.offset.get();
+                source.read_range(&(start..start + names.size.get())).map_err(ReadError::Read)?
+            }
+            _ => Vec::new(),
+        };
+        Ok(File { window: window.clone(), header, segments, sections, names })
+    }
+
+    /// The name of a section; empty where it has none.
+    pub(super) fn name(&self, section: &SectionHeader) -> &[u8] {
+        let start = usize::try_from(section.name.get()).unwrap_or(usize::MAX);
+        let name = self.names.get(start..).unwrap_or_default();
+        name.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
+
+    /// The loadable segment whose memory holds this address.
+    pub(super) fn load_at(&self, address: u64) -> Option<&ProgramHeader> {
+        self.loads().find(|load| {
+            let start = load.vaddr.get();
+            (start..start.saturating_add(load.memsz.get())).contains(&address)
+        })
+    }
+
+    /// The loadable segments.
+    pub(super) fn loads(&self) -> impl Iterator<Item = &ProgramHeader> {
+        self.segments.iter().filter(|segment| segment.kind.get() == PT_LOAD)
+    }
+
+    /// The offset in the ELF file of what is loaded to this address; none where no byte of the file is.
+    pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
+        let load = self.load_at(address)?;
+        let into = address - load.vaddr.get();
+        (into < load.filesz.get()).then(|| load.offset.get().saturating_add(into))
+    }
+
+    /// The address to which this offset of the ELF file is loaded.
+    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+        let load = self.loads().find(|load| {
+            let start = load.offset.get();
+            (start..start.saturating_add(load.filesz.get())).contains(&offset)
+        })?;
+        Some(load.vaddr.get().saturating_add(offset - load.offset.get()))
+    }
+
+    /// The bytes of a section in the file; none for NOBITS.
+    pub(super) fn contents(
+        &self,
+        source: &mut Source<'_>,
+        section: &SectionHeader,
+    ) -> io::Result<Vec<u8>> {
+        if section.kind.get() == SHT_NOBITS {
+            return Ok(Vec::new());
+        }
+        let start = self.window.start.saturating_add(section.offset.get());
+        source.read_range(&(start..start.saturating_add(section.size.get())))
+    }
+}
+
+/// Why the headers cannot be read.
+pub(super) enum ReadError {
+    Read(io::Error),
+    Header,
+    Unsupported(&'static str),
+    /// A table lies beyond the end of the file.
+    Table {
+        start: u64,
+        end: u64,
+        available: u64,
+    },
+}
+
+/// A table of wire structs at an offset of the window.
+fn table<T: FromBytes + Copy>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    offset: u64,
+    count: u64,
+) -> Result<Vec<T>, ReadError> {
+    let available = window.end - window.start;
+    let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
+    if end > available {
+        return Err(ReadError::Table { start: offset, end, available });
+    }
+    let start = window.start + offset;
+    let bytes = source.read_range(&(start..window.start + end)).map_err(ReadError::Read)?;
+    let entries = bytes.chunks_exact(size_of::<T>());
+    Ok(entries.filter_map(|entry| T::read_from_bytes(entry).ok()).collect())
+}

@@ -1,0 +1,147 @@
+//! Why device code in a file cannot be edited.
+
+use std::{fmt, io};
+
+use crate::error::Error;
+use crate::model::{Location, Segment, write_finding, write_path};
+
+/// Why an edit is refused. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// An input cannot be read.
+    #[error("cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// The file holds no device code.
+    #[error("no device code found")]
+    NoDeviceCode,
+    /// A part of the file is damaged. Files that do not verify are not edited.
+    #[error("{}", Found(path, *location, error))]
+    Damaged {
+        /// The containers around it, from outside in.
+        path: Vec<Segment>,
+        /// Where the container that the error speaks of starts.
+        location: Location,
+        /// What is wrong.
+        error: Error,
+    },
+    /// What holds the device code cannot be edited by this crate.
+    #[error("{}: {kind} cannot be edited", Place(path))]
+    Unsupported {
+        /// The containers around it, from outside in.
+        path: Vec<Segment>,
+        /// What it is, in the plural.
+        kind: &'static str,
+    },
+    /// The edit would leave nothing in a container.
+    #[error("{}: no image would be left", Place(path))]
+    NothingLeft {
+        /// The container, from outside in.
+        path: Vec<Segment>,
+    },
+    /// The device code is elsewhere: the section is `NOBITS`, or the wrappers say so by their magic `HIPK`.
+    #[error("device code was moved out of this file ({how})")]
+    MovedOut {
+        /// By what it is seen.
+        how: &'static str,
+    },
+    /// A linked ELF file without section headers.
+    #[error("no section headers: cannot tell what follows the device code")]
+    NoSectionHeaders,
+    /// An ELF file of a kind that is not edited.
+    #[error("unsupported ELF: {what}")]
+    UnsupportedElf {
+        /// What about it.
+        what: &'static str,
+    },
+    /// The program headers of an ELF file contradict each other or the section headers.
+    #[error("inconsistent program headers: {what}")]
+    InconsistentSegments {
+        /// How.
+        what: &'static str,
+    },
+    /// A table of the file's headers lies beyond its end.
+    #[error("{what} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}")]
+    BeyondEnd {
+        /// The table.
+        what: &'static str,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+        /// Length of the file.
+        available: u64,
+    },
+    /// The pointer of a wrapper leads to something that is no bundle.
+    #[error("wrapper {wrapper} at {address:#x}: points to {target:#x}, where no bundle starts")]
+    WrapperTarget {
+        /// Its position in its section, from 0.
+        wrapper: usize,
+        /// Its address.
+        address: u64,
+        /// The address it holds.
+        target: u64,
+    },
+    /// A bundle has to move, and a pointer to it is of a form that is not understood.
+    #[error(
+        "bundle {bundle} must move, but the relocation at {address:#x} (type {kind}) is not understood"
+    )]
+    PointerForm {
+        /// Its position in the file, from 0.
+        bundle: usize,
+        /// Where the pointer lies: an address.
+        address: u64,
+        /// The type of the relocation.
+        kind: u32,
+    },
+    /// A bundle has to move, and something that is no wrapper may refer to it.
+    #[error("bundle {bundle} must move, but {address:#x} may refer to it")]
+    ForeignReference {
+        /// Its position in the file, from 0.
+        bundle: usize,
+        /// Where the reference lies: an address.
+        address: u64,
+    },
+    /// The new device code is larger than its place.
+    #[error(
+        "needs {needed:#x} bytes, {available:#x} available; it can get a new place if the file may grow"
+    )]
+    NoRoom {
+        /// Bytes of the new device code.
+        needed: u64,
+        /// Bytes of its place.
+        available: u64,
+    },
+    /// A signature would become invalid.
+    #[error("file is signed; the signature would become invalid")]
+    Signed,
+    /// A PE file needs a further section, and there is no room for its header.
+    #[error("no room for another section header")]
+    NoRoomForSectionHeader,
+    /// The new file, read again, is not what it was to be: a fault of this crate.
+    #[error("self-check failed at address {address:#x}: {what}")]
+    SelfCheck {
+        /// Where the first difference lies.
+        address: u64,
+        /// What differs.
+        what: &'static str,
+    },
+}
+
+/// The place of something, as messages start with it.
+struct Place<'a>(&'a [Segment]);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_path(f, self.0)
+    }
+}
+
+/// A finding of the walk.
+struct Found<'a>(&'a [Segment], Location, &'a Error);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_finding(f, self.0, self.1, self.2)
+    }
+}

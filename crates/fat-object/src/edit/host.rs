@@ -1,0 +1,57 @@
+//! What the editors of host files are told, and what they answer.
+
+use std::ops::Range;
+
+use super::splices::Splices;
+use super::{EditNote, EditOptions};
+
+/// What becomes of one section (or of all of a file that has none).
+#[derive(Debug)]
+pub(crate) struct SectionEdit {
+    /// Where its contents lie in the file.
+    pub(crate) range: Range<u64>,
+    pub(crate) name: String,
+    pub(crate) change: SectionChange,
+}
+
+/// How the contents of a section change.
+#[derive(Debug)]
+pub(crate) enum SectionChange {
+    /// It holds containers, one after the other with zeros between them. All of them are here, in order, changed or
+    /// not; those whose [`new`](Item::new) is empty go.
+    Containers(Vec<Item>),
+    /// Its contents are these.
+    Contents(Splices),
+    /// It goes.
+    Removed,
+}
+
+/// A container in a section.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// Where it lies in the file.
+    pub(crate) old: Range<u64>,
+    /// What takes its place.
+    pub(crate) new: Splices,
+}
+
+impl Item {
+    pub(crate) fn is_changed(&self) -> bool {
+        !self.new.is_copy_of(&self.old)
+    }
+}
+
+/// A host file that has been edited.
+#[derive(Debug)]
+pub(crate) struct Edited {
+    pub(crate) splices: Splices,
+    pub(crate) notes: Vec<EditNote>,
+}
+
+/// What the editors need to know beside the sections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostContext<'a> {
+    /// Where the host file lies in the walked file: all of it, or a member of an archive.
+    pub(crate) window: &'a Range<u64>,
+    pub(crate) options: &'a EditOptions,
+}

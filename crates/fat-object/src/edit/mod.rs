@@ -1,0 +1,232 @@
+//! Changes of the device code inside finished files: images removed, replaced, added; bundles compressed or not.
+//!
+//! It goes in three steps. [`survey`] walks the file and lists its images. An [`Edit`] says what is to become of them.
+//! [`Contents::plan`] works out the new file from sizes and headers, as parts of the old one and new bytes, checks it,
+//! and [`EditPlan::parts`] are written by whoever has files.
+
+mod archive;
+mod coff;
+mod contents;
+mod elf;
+mod error;
+mod host;
+mod object;
+mod pe;
+mod splices;
+mod survey;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use crate::rewrite::CompressOptions;
+use crate::source::ReadSeek;
+use splices::{Splice, Splices};
+
+pub use error::EditError;
+pub use survey::{Contents, EditableContainer, EditableImage, SurveyOptions, survey};
+
+/// What is to become of the images of a file. Without any wish nothing changes.
+#[derive(Clone, Debug, Default)]
+pub struct Edit {
+    /// By [`EditableImage::index`].
+    pub(crate) images: BTreeMap<usize, ImageEdit>,
+    pub(crate) added: Vec<Added>,
+    pub(crate) bundles: BundleEdit,
+    pub(crate) options: EditOptions,
+}
+
+/// What is to become of one image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ImageEdit {
+    Remove,
+    /// With the new image of this number.
+    Replace(usize),
+}
+
+/// A new entry at the end of a bundle or package.
+#[derive(Clone, Debug)]
+pub(crate) struct Added {
+    /// Index among [`Contents::containers`].
+    pub(crate) container: usize,
+    pub(crate) id: String,
+    /// The number of the new image.
+    pub(crate) image: usize,
+}
+
+/// What is to become of all bundles.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum BundleEdit {
+    /// Compressed ones stay compressed, others stay plain.
+    #[default]
+    Keep,
+    Compress(CompressOptions),
+    Decompress,
+}
+
+/// What an edit may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EditOptions {
+    /// Whether device code that is larger than its place in a linked file may get a new place at the end of the
+    /// program's memory. Default: no.
+    pub grow: bool,
+    /// Whether a signature that the edit makes invalid is removed. Otherwise signed files are refused. Default: no.
+    pub drop_signature: bool,
+    /// Whether a bundle may lose its last device image, and a package its last image. Default: no.
+    pub allow_empty: bool,
+}
+
+impl Edit {
+    /// An edit that changes nothing yet.
+    #[must_use]
+    pub fn new(options: EditOptions) -> Self {
+        Edit { options, ..Edit::default() }
+    }
+
+    /// Removes the image with this [index](EditableImage::index).
+    pub fn remove(&mut self, index: usize) {
+        self.images.insert(index, ImageEdit::Remove);
+    }
+
+    /// Puts the new image with the number `image` in the place of the image with this
+    /// [index](EditableImage::index).
+    pub fn replace(&mut self, index: usize, image: usize) {
+        self.images.insert(index, ImageEdit::Replace(image));
+    }
+
+    /// Adds the new image with the number `image` to the container with this index among [`Contents::containers`],
+    /// behind its other entries. `id` is a bundle entry ID, also for packages.
+    pub fn add(&mut self, container: usize, id: impl Into<String>, image: usize) {
+        self.added.push(Added { container, id: id.into(), image });
+    }
+
+    /// Compresses every plain bundle.
+    pub fn compress(&mut self, options: CompressOptions) {
+        self.bundles = BundleEdit::Compress(options);
+    }
+
+    /// Decompresses every compressed bundle.
+    pub fn decompress(&mut self) {
+        self.bundles = BundleEdit::Decompress;
+    }
+}
+
+/// A new file, laid out and checked, but not written.
+#[derive(Debug)]
+pub struct EditPlan {
+    pub(crate) splices: Splices,
+    pub(crate) input_size: u64,
+    pub(crate) containers: Vec<ContainerChange>,
+    pub(crate) notes: Vec<EditNote>,
+}
+
+/// A container before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContainerChange {
+    /// Index among [`Contents::containers`].
+    pub container: usize,
+    /// Bytes it took, as stored.
+    pub size_before: u64,
+    /// Bytes it takes, as stored; 0 when it is gone.
+    pub size_after: u64,
+}
+
+/// What is worth knowing about an edit that worked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EditNote {
+    /// Bytes that are not needed any more could not leave the file, and are zeros now.
+    Zeroed {
+        /// How many.
+        bytes: u64,
+    },
+    /// The signature of the file was removed.
+    SignatureDropped,
+}
+
+/// A part of a new file, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditPart<'a> {
+    /// This range of the edited file.
+    Copy(Range<u64>),
+    /// This range of the new image with this number.
+    Image(usize, Range<u64>),
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// So many zeros.
+    Zeros(u64),
+}
+
+impl EditPlan {
+    /// Whether the new file is the old one.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.splices.is_copy_of(&(0..self.input_size))
+    }
+
+    /// Bytes of the new file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.splices.len()
+    }
+
+    /// Bytes of the edited file.
+    #[must_use]
+    pub fn input_size(&self) -> u64 {
+        self.input_size
+    }
+
+    /// What became of the containers, those that are as they were included.
+    #[must_use]
+    pub fn containers(&self) -> &[ContainerChange] {
+        &self.containers
+    }
+
+    /// What else there is to know.
+    #[must_use]
+    pub fn notes(&self) -> &[EditNote] {
+        &self.notes
+    }
+
+    /// The new file, part by part.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = EditPart<'_>> {
+        self.splices.parts().iter().map(|part| match part {
+            Splice::Copy(range) => EditPart::Copy(range.clone()),
+            Splice::Image(number, range) => EditPart::Image(*number, range.clone()),
+            Splice::Bytes(bytes) => EditPart::Bytes(bytes),
+            Splice::Zeros(n) => EditPart::Zeros(*n),
+        })
+    }
+
+    /// Writes the new file. `images` are the new images, by number.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and writing.
+    pub fn write(
+        &self,
+        input: &mut dyn ReadSeek,
+        images: &mut [&mut dyn ReadSeek],
+        out: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        io::copy(&mut self.splices.reader(input, images), out).map(drop)
+    }
+}
+
+impl Contents {
+    /// Works out the new file. `images` are the new images, by number.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`]
+    pub fn plan(
+        &self,
+        input: &mut dyn ReadSeek,
+        images: &mut [&mut dyn ReadSeek],
+        edit: &Edit,
+    ) -> Result<EditPlan, EditError> {
+        contents::plan(self, input, images, edit)
+    }
+}

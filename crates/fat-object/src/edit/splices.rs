@@ -1,0 +1,284 @@
+//! An output that is mostly made of parts of its inputs.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use crate::source::ReadSeek;
+
+/// A part of an output. Ranges are byte offsets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Splice {
+    /// This part of the edited file.
+    Copy(Range<u64>),
+    /// This part of the new image with this number.
+    Image(usize, Range<u64>),
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// So many zeros.
+    Zeros(u64),
+}
+
+impl Splice {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Splice::Copy(range) | Splice::Image(_, range) => range.end - range.start,
+            Splice::Bytes(bytes) => bytes.len() as u64,
+            Splice::Zeros(n) => *n,
+        }
+    }
+
+    /// The part of it in `range`, which lies inside.
+    fn part(&self, range: &Range<u64>) -> Splice {
+        let of = |all: &Range<u64>| all.start + range.start..all.start + range.end;
+        match self {
+            Splice::Copy(all) => Splice::Copy(of(all)),
+            Splice::Image(number, all) => Splice::Image(*number, of(all)),
+            Splice::Bytes(bytes) => {
+                let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+                let part = bytes.get(index(range.start)..index(range.end));
+                Splice::Bytes(part.unwrap_or_default().to_vec())
+            }
+            Splice::Zeros(_) => Splice::Zeros(range.end - range.start),
+        }
+    }
+}
+
+/// Parts one after the other. Neighbours that are one part are kept as one, and empty ones not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Splices {
+    parts: Vec<Splice>,
+    /// Where each part ends.
+    ends: Vec<u64>,
+}
+
+impl Splices {
+    pub(crate) fn new() -> Self {
+        Splices::default()
+    }
+
+    /// This part of the edited file as it is.
+    pub(crate) fn copy_of(range: &Range<u64>) -> Self {
+        let mut splices = Splices::new();
+        splices.push(Splice::Copy(range.clone()));
+        splices
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn parts(&self) -> &[Splice] {
+        &self.parts
+    }
+
+    pub(crate) fn push(&mut self, part: Splice) {
+        let len = part.len();
+        if len == 0 {
+            return;
+        }
+        let end = self.len().saturating_add(len);
+        let merged = match (self.parts.last_mut(), &part) {
+            (Some(Splice::Copy(last)), Splice::Copy(next)) if last.end == next.start => {
+                last.end = next.end;
+                true
+            }
+            (Some(Splice::Image(a, last)), Splice::Image(b, next))
+                if a == b && last.end == next.start =>
+            {
+                last.end = next.end;
+                true
+            }
+            (Some(Splice::Zeros(n)), Splice::Zeros(more)) => {
+                *n = n.saturating_add(*more);
+                true
+            }
+            _ => false,
+        };
+        match (merged, self.ends.last_mut()) {
+            (true, Some(last)) => *last = end,
+            _ => {
+                self.parts.push(part);
+                self.ends.push(end);
+            }
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: Splices) {
+        for part in other.parts {
+            self.push(part);
+        }
+    }
+
+    /// Zeros up to this offset, if it is not reached yet.
+    pub(crate) fn zeros_to(&mut self, offset: u64) {
+        self.push(Splice::Zeros(offset.saturating_sub(self.len())));
+    }
+
+    /// The part of the output in `range`; less where it ends before.
+    pub(crate) fn slice(&self, range: &Range<u64>) -> Splices {
+        let mut slice = Splices::new();
+        let first = self.ends.partition_point(|&end| end <= range.start);
+        for (part, &end) in self.parts.iter().zip(&self.ends).skip(first) {
+            let start = end - part.len();
+            if start >= range.end {
+                break;
+            }
+            let from = range.start.max(start) - start;
+            let to = range.end.min(end) - start;
+            slice.push(part.part(&(from..to)));
+        }
+        slice
+    }
+
+    /// Replaces as many bytes at `offset`, which must be there, by others.
+    pub(crate) fn overwrite(&mut self, offset: u64, bytes: Vec<u8>) {
+        let end = offset.saturating_add(bytes.len() as u64);
+        let tail = self.slice(&(end..u64::MAX));
+        let mut new = self.slice(&(0..offset));
+        new.push(Splice::Bytes(bytes));
+        new.append(tail);
+        *self = new;
+    }
+
+    /// Whether it is this part of the edited file, unchanged.
+    pub(crate) fn is_copy_of(&self, range: &Range<u64>) -> bool {
+        match &self.parts[..] {
+            [] => range.is_empty(),
+            [Splice::Copy(all)] => all == range,
+            _ => false,
+        }
+    }
+
+    /// Reads the output as if it were written. `images` are the new images, by number.
+    pub(crate) fn reader<'a, 'i>(
+        &'a self,
+        input: &'a mut (dyn ReadSeek + 'a),
+        images: &'a mut [&'i mut (dyn ReadSeek + 'i)],
+    ) -> SplicesReader<'a, 'i> {
+        SplicesReader { splices: self, input, images, position: 0 }
+    }
+}
+
+/// [`Read`] and [`Seek`] over an output that is not written yet.
+pub(crate) struct SplicesReader<'a, 'i> {
+    splices: &'a Splices,
+    input: &'a mut (dyn ReadSeek + 'a),
+    images: &'a mut [&'i mut (dyn ReadSeek + 'i)],
+    position: u64,
+}
+
+impl Read for SplicesReader<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let index = self.splices.ends.partition_point(|&end| end <= self.position);
+        let (Some(part), Some(&end)) =
+            (self.splices.parts.get(index), self.splices.ends.get(index))
+        else {
+            return Ok(0);
+        };
+        let from = self.position - (end - part.len());
+        let left = usize::try_from(end - self.position).unwrap_or(usize::MAX);
+        let want = left.min(buf.len());
+        let buf = buf.get_mut(..want).unwrap_or_default();
+        let n = match part {
+            Splice::Copy(range) => {
+                self.input.seek(SeekFrom::Start(range.start + from))?;
+                self.input.read(buf)?
+            }
+            Splice::Image(number, range) => {
+                let image = self.images.get_mut(*number).ok_or(io::ErrorKind::NotFound)?;
+                image.seek(SeekFrom::Start(range.start + from))?;
+                image.read(buf)?
+            }
+            Splice::Bytes(bytes) => {
+                let from = usize::try_from(from).unwrap_or(usize::MAX);
+                let bytes = bytes.get(from..).unwrap_or_default().get(..want).unwrap_or_default();
+                buf.copy_from_slice(bytes);
+                bytes.len()
+            }
+            Splice::Zeros(_) => {
+                buf.fill(0);
+                want
+            }
+        };
+        self.position += n as u64;
+        if n == 0 && want > 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(n) }
+    }
+}
+
+impl Seek for SplicesReader<'_, '_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.splices.len().checked_add_signed(by),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+        }
+        .ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn text(splices: &Splices) -> String {
+        let (mut input, mut image) = (Cursor::new(b"0123456789"), Cursor::new(b"abcdef"));
+        let mut images: [&mut dyn ReadSeek; 1] = [&mut image];
+        let mut out = String::new();
+        splices.reader(&mut input, &mut images).read_to_string(&mut out).unwrap();
+        assert_eq!(out.len() as u64, splices.len());
+        out.replace('\0', ".")
+    }
+
+    fn sample() -> Splices {
+        let mut splices = Splices::copy_of(&(1..3));
+        splices.push(Splice::Copy(3..5));
+        splices.push(Splice::Zeros(0));
+        splices.push(Splice::Zeros(1));
+        splices.zeros_to(7);
+        splices.push(Splice::Image(0, 0..2));
+        splices.push(Splice::Image(0, 2..3));
+        splices.push(Splice::Bytes(b"xyz".to_vec()));
+        splices
+    }
+
+    #[test]
+    fn parts_follow_each_other() {
+        let splices = sample();
+        assert_eq!(text(&splices), "1234...abcxyz");
+        assert_eq!(splices.parts().len(), 4);
+    }
+
+    #[test]
+    fn every_slice_is_that_part() {
+        let splices = sample();
+        let all = text(&splices);
+        for start in 0..=all.len() {
+            for end in start..=all.len() {
+                let slice = splices.slice(&(start as u64..end as u64));
+                assert_eq!(text(&slice), all[start..end]);
+            }
+        }
+    }
+
+    #[test]
+    fn overwriting_keeps_the_rest() {
+        let all = text(&sample());
+        for at in 0..=all.len() - 3 {
+            let mut splices = sample();
+            splices.overwrite(at as u64, b"???".to_vec());
+            let mut expected = all.clone();
+            expected.replace_range(at..at + 3, "???");
+            assert_eq!(text(&splices), expected);
+        }
+    }
+
+    #[test]
+    fn knows_what_is_unchanged() {
+        assert!(Splices::copy_of(&(3..9)).is_copy_of(&(3..9)));
+        assert!(Splices::new().is_copy_of(&(3..3)));
+        assert!(!Splices::copy_of(&(3..9)).is_copy_of(&(3..10)));
+        assert!(!sample().is_copy_of(&(1..14)));
+    }
+}
