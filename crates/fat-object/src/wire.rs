@@ -218,6 +218,44 @@ pub(crate) struct ElfSymbol64<O: ByteOrder> {
     pub(crate) size: U64<O>,
 }
 
+/// `Elf64_Dyn`
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ElfDynamic64<O: ByteOrder> {
+    pub(crate) tag: U64<O>,
+    pub(crate) value: U64<O>,
+}
+
+/// `Elf64_Rela`
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ElfRela64<O: ByteOrder> {
+    pub(crate) offset: U64<O>,
+    /// Symbol index in the upper half, type in the lower.
+    pub(crate) info: U64<O>,
+    pub(crate) addend: U64<O>,
+}
+
+/// `Elf64_Rel`
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct ElfRel64<O: ByteOrder> {
+    pub(crate) offset: U64<O>,
+    /// Symbol index in the upper half, type in the lower.
+    pub(crate) info: U64<O>,
+}
+
+/// What clang registers with the HIP runtime, one per bundle or, of `-fgpu-rdc`, per translation unit.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(crate) struct HipWrapper64<O: ByteOrder> {
+    pub(crate) magic: U32<O>,
+    pub(crate) version: U32<O>,
+    /// Address of the bundle.
+    pub(crate) bundle: U64<O>,
+    pub(crate) reserved: U64<O>,
+}
+
 /// `IMAGE_FILE_HEADER`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -270,6 +308,10 @@ const _: () = assert!(size_of::<ElfSegment32<BigEndian>>() == 32);
 const _: () = assert!(size_of::<ElfSegment64<LittleEndian>>() == 56);
 const _: () = assert!(size_of::<ElfSymbol32<LittleEndian>>() == 16);
 const _: () = assert!(size_of::<ElfSymbol64<BigEndian>>() == 24);
+const _: () = assert!(size_of::<ElfDynamic64<LittleEndian>>() == 16);
+const _: () = assert!(size_of::<ElfRela64<LittleEndian>>() == 24);
+const _: () = assert!(size_of::<ElfRel64<LittleEndian>>() == 16);
+const _: () = assert!(size_of::<HipWrapper64<LittleEndian>>() == 24);
 const _: () = assert!(size_of::<CoffHeader>() == 20);
 const _: () = assert!(size_of::<BigCoffHeader>() == 56);
 const _: () = assert!(size_of::<CoffSection>() == 40);

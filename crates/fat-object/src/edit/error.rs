@@ -126,6 +126,28 @@ pub enum EditError {
         /// What differs.
         what: &'static str,
     },
+    /// A section of wrappers does not hold whole ones.
+    #[error("wrappers at {address:#x}: {size} bytes, not a multiple of the 24 bytes of a wrapper")]
+    WrapperSection {
+        /// The address of the section.
+        address: u64,
+        /// Its bytes in the file.
+        size: u64,
+    },
+    /// A wrapper is no such one as is known.
+    #[error(
+        "wrapper {wrapper} at {address:#x}: magic {magic:#010x} and version {version}, expected 0x48495046 and 1"
+    )]
+    WrapperForm {
+        /// Its position among all, from 0.
+        wrapper: usize,
+        /// Its address.
+        address: u64,
+        /// What it starts with.
+        magic: u32,
+        /// The version it names.
+        version: u32,
+    },
 }
 
 /// The place of something, as messages start with it.

@@ -2,6 +2,8 @@
 
 mod check;
 mod file;
+mod relocations;
+mod symbols;
 mod wrappers;
 
 use crate::edit::EditError;
@@ -16,3 +18,4 @@ pub(crate) fn edit(
 ) -> Result<Edited, EditError> {
     Err(EditError::Unsupported { path: Vec::new(), kind: "linked ELF files" })
 }
+#[cfg(test)]
