@@ -1,7 +1,9 @@
 //! Linked ELF files: pages of device code leave the file, and an address gap stays.
 
 mod check;
+mod code;
 mod file;
+mod references;
 mod relocations;
 mod symbols;
 mod wrappers;

@@ -92,8 +92,8 @@ pub(super) struct Relocations {
     rela: Vec<Range<u64>>,
     rel: Vec<Range<u64>>,
     relr: Vec<Range<u64>>,
-    /// Whether there are tables of other forms.
-    pub(super) other: bool,
+    /// The address of a table of another form.
+    pub(super) other: Option<u64>,
     /// The symbols that relocations name.
     pub(super) symbols: Option<Range<u64>>,
 }
@@ -115,7 +115,8 @@ impl Relocations {
         all.rela.extend(allocated(&[SHT_RELA]).map(range));
         all.rel.extend(allocated(&[SHT_REL]).map(range));
         all.relr.extend(allocated(&[SHT_RELR, SHT_ANDROID_RELR]).map(range));
-        all.other |= allocated(&[SHT_CREL, SHT_ANDROID_REL, SHT_ANDROID_RELA]).next().is_some();
+        let other = allocated(&[SHT_CREL, SHT_ANDROID_REL, SHT_ANDROID_RELA]).next();
+        all.other = all.other.or(other.map(|section| section.addr.get()));
         let at = all.symbols.take().map(|symbols| symbols.start);
         all.symbols =
             allocated(&[SHT_DYNSYM]).map(range).find(|table| at.is_none_or(|at| at == table.start));
@@ -186,7 +187,7 @@ impl Relocations {
             _ => &mut self.rela,
         };
         plt.extend(table(DT_JMPREL, DT_PLTRELSZ)?);
-        self.other = [DT_ANDROID_REL, DT_ANDROID_RELA].iter().any(|tag| tags.contains_key(tag));
+        self.other = [DT_ANDROID_REL, DT_ANDROID_RELA].iter().find_map(|tag| tags.get(tag).copied());
         let symbols = tags.get(&DT_SYMTAB).and_then(|&at| file.offset_of(at));
         self.symbols = symbols.map(|start| start..start);
         Ok(())

@@ -20,7 +20,7 @@ const SECTION: &[u8] = b".hipFatBinSegment";
 const MAGIC: u32 = 0x4849_5046;
 /// `HIPK`: the device code was moved to a file of its own.
 const MAGIC_MOVED: u32 = 0x4849_504b;
-const ET_EXEC: u16 = 2;
+pub(super) const ET_EXEC: u16 = 2;
 /// Where the pointer lies in a wrapper.
 const POINTER: u64 = 8;
 
@@ -90,7 +90,7 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
     }
     let machine = Machine::of(file)?;
     let relocations = Relocations::read(source, file)?;
-    if file.header.e_type.get() == ET_EXEC && !relocations.other {
+    if file.header.e_type.get() == ET_EXEC && relocations.other.is_none() {
         wrappers.iter_mut().for_each(|wrapper| wrapper.form = PointerForm::Plain);
     }
     let mut found = vec![false; wrappers.len()];
