@@ -26,7 +26,7 @@ pub enum EditError {
         error: Error,
     },
     /// What holds the device code cannot be edited by this crate.
-    #[error("{}: {kind} cannot be edited", Place(path))]
+    #[error("{}{kind} cannot be edited", Prefix(path))]
     Unsupported {
         /// The containers around it, from outside in.
         path: Vec<Segment>,
@@ -148,6 +148,51 @@ pub enum EditError {
         /// The version it names.
         version: u32,
     },
+    /// The edit speaks of an image that the file does not have.
+    #[error("no image {index}: the file has {available}")]
+    NoSuchImage {
+        /// The index.
+        index: usize,
+        /// How many there are.
+        available: usize,
+    },
+    /// The edit speaks of a container that the file does not have.
+    #[error("no container {container}: the file has {available}")]
+    NoSuchContainer {
+        /// The index.
+        container: usize,
+        /// How many there are.
+        available: usize,
+    },
+    /// The edit speaks of a new image that was not given.
+    #[error("no new image {number}: {available} given")]
+    NoSuchNewImage {
+        /// Its number.
+        number: usize,
+        /// How many were given.
+        available: usize,
+    },
+    /// The file is not what it was when it was surveyed.
+    #[error("the file was changed meanwhile")]
+    InputChanged,
+    /// A file in the edited one cannot be edited: a member of an archive.
+    #[error("{}: {error}", Place(path))]
+    Within {
+        /// Where it lies, from outside in.
+        path: Vec<Segment>,
+        /// Why.
+        error: Box<EditError>,
+    },
+}
+
+impl EditError {
+    /// The error, of the file in this place.
+    pub(crate) fn within(self, path: &[Segment]) -> Self {
+        match path {
+            [] => self,
+            _ => EditError::Within { path: path.to_vec(), error: Box::new(self) },
+        }
+    }
 }
 
 /// The place of something, as messages start with it.
@@ -156,6 +201,16 @@ struct Place<'a>(&'a [Segment]);
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_path(f, self.0)
+    }
+}
+
+/// The same where there may be none: the file itself.
+struct Prefix<'a>(&'a [Segment]);
+
+impl fmt::Display for Prefix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_path(f, self.0)?;
+        f.write_str(if self.0.is_empty() { "" } else { ": " })
     }
 }
 

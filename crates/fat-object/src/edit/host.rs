@@ -14,6 +14,16 @@ pub(crate) struct SectionEdit {
     pub(crate) change: SectionChange,
 }
 
+impl SectionEdit {
+    pub(crate) fn is_changed(&self) -> bool {
+        match &self.change {
+            SectionChange::Containers(items) => items.iter().any(Item::is_changed),
+            SectionChange::Contents(new) => !new.is_copy_of(&self.range),
+            SectionChange::Removed => true,
+        }
+    }
+}
+
 /// How the contents of a section change.
 #[derive(Debug)]
 pub(crate) enum SectionChange {

@@ -5,15 +5,19 @@
 //! and [`EditPlan::parts`] are written by whoever has files.
 
 mod archive;
+mod bundle;
 mod coff;
 mod contents;
+mod dispatch;
 mod elf;
 mod error;
 mod host;
 mod object;
 mod pe;
+mod sequence;
 mod splices;
 mod survey;
+mod wishes;
 
 use std::collections::BTreeMap;
 use std::io;

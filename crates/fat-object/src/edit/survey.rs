@@ -67,8 +67,8 @@ impl Contents {
         &self.images
     }
 
-    /// All containers that images lie in directly: bundles, packages, fatbinaries, and sections that are an entry of a
-    /// bundle each. In the order of the walk. A compressed bundle counts as one with the bundle in it.
+    /// All containers that images lie in directly, or could: bundles, packages, fatbinaries, and sections that are an
+    /// entry of a bundle each. In the order of the walk. A compressed bundle counts as one with the bundle in it.
     #[must_use]
     pub fn containers(&self) -> &[EditableContainer] {
         &self.containers
@@ -179,14 +179,19 @@ impl EditableImage {
 /// A container and what lies in it.
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) kind: ContainerKind,
-    pub(crate) name: String,
+    pub(crate) segment: Segment,
     /// In the file, or in the decompressed data of the compressed bundle around it.
     pub(crate) range: Range<u64>,
     pub(crate) location: Location,
     /// Index among the containers, of one that images lie in directly; of a compressed bundle that of the bundle in it.
     pub(crate) container: Option<usize>,
     pub(crate) children: Vec<Node>,
+}
+
+impl Node {
+    pub(crate) fn kind(&self) -> ContainerKind {
+        self.segment.kind()
+    }
 }
 
 /// Walks a file and keeps what it finds.
@@ -224,7 +229,7 @@ impl Surveyor {
     /// The container that images now lie in directly.
     fn container(&mut self, next_image: usize) -> usize {
         // The bundle in a compressed bundle is not told apart from it.
-        let is_ccob = |(node, _): &(Node, _)| node.kind == ContainerKind::Ccob;
+        let is_ccob = |(node, _): &(Node, _)| node.kind() == ContainerKind::Ccob;
         let place = match self.open.len().checked_sub(2).and_then(|around| self.open.get(around)) {
             Some(around) if is_ccob(around) => Some(around),
             _ => self.open.last(),
@@ -243,9 +248,10 @@ impl Surveyor {
 impl Visitor for Surveyor {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
         let start = start(container.location());
+        let segment = container.path().last().cloned();
+        let segment = segment.unwrap_or_else(|| Segment::new(container.kind(), ""));
         let node = Node {
-            kind: container.kind(),
-            name: container.path().last().map(|s| s.name().to_owned()).unwrap_or_default(),
+            segment,
             range: start..start.saturating_add(container.size()),
             location: container.location(),
             container: None,
@@ -264,8 +270,22 @@ impl Visitor for Surveyor {
     }
 
     fn leave(&mut self) -> io::Result<()> {
+        let kind = self.open.last().map(|(node, _)| node.kind());
+        let is_passed_over = self.open.last().is_some_and(|(node, _)| node.children.is_empty());
+        match kind {
+            // One without images is a container of images, too.
+            Some(
+                ContainerKind::Bundle | ContainerKind::OffloadBinary | ContainerKind::NvFatbin,
+            ) => {
+                self.container(self.images.len());
+            }
+            Some(ContainerKind::Ccob) if is_passed_over => {
+                self.container(self.images.len());
+            }
+            _ => {}
+        }
         let Some((mut node, _)) = self.open.pop() else { return Ok(()) };
-        if node.kind == ContainerKind::Ccob {
+        if node.kind() == ContainerKind::Ccob && !is_passed_over {
             node.container = node.children.first().and_then(|bundle| bundle.container);
         }
         match self.open.last_mut() {

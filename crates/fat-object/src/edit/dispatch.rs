@@ -1,0 +1,158 @@
+//! From new containers to the files that hold them: each goes to the editor of its format.
+
+use std::ops::Range;
+
+use super::archive::MemberEdit;
+use super::contents::{NewContainers, Planner};
+use super::host::{HostContext, Item, SectionChange, SectionEdit};
+use super::splices::{Splice, Splices};
+use super::survey::Node;
+use super::wishes::Wish;
+use super::{EditError, archive, coff, elf, object, pe, sequence};
+use crate::image_format::{ImageFormat, SNIFF_LEN};
+use crate::model::{ContainerKind, Location, Segment};
+use crate::source::Source;
+
+/// A file of the source, or a member: what it becomes.
+pub(super) fn file(
+    planner: &mut Planner<'_, '_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    nodes: &[Node],
+    path: &[Segment],
+    new: &NewContainers,
+) -> Result<Splices, EditError> {
+    if !nodes.iter().any(|node| planner.touches(node)) {
+        return Ok(Splices::copy_of(window));
+    }
+    let host = Host::of(source, window)?;
+    if let Host::Unsupported(kind) = host {
+        return Err(EditError::Unsupported { path: path.to_vec(), kind });
+    }
+    let context = HostContext { window, options: &planner.edit.options };
+    let edited = match host {
+        Host::Raw => {
+            let items = items(nodes, new);
+            return Ok(sequence::lay_out(source, window, items)?);
+        }
+        Host::Archive => {
+            let members = members(planner, source, nodes, path, new)?;
+            if members.is_empty() {
+                return Ok(Splices::copy_of(window));
+            }
+            archive::edit(source, context, members)
+        }
+        _ => {
+            let sections: Vec<SectionEdit> =
+                nodes.iter().map(|node| section(planner, node, new)).collect();
+            if !sections.iter().any(SectionEdit::is_changed) {
+                return Ok(Splices::copy_of(window));
+            }
+            match host {
+                Host::LinkedElf => elf::edit(source, context, sections),
+                Host::ElfObject => object::edit(source, context, sections),
+                Host::Pe => pe::edit(source, context, sections),
+                _ => coff::edit(source, context, sections),
+            }
+        }
+    };
+    let edited = edited.map_err(|error| error.within(path))?;
+    planner.notes.extend(edited.notes);
+    Ok(edited.splices)
+}
+
+/// What kind of file holds containers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Host {
+    /// None: they follow each other.
+    Raw,
+    Archive,
+    LinkedElf,
+    ElfObject,
+    Coff,
+    Pe,
+    /// One that is not edited.
+    Unsupported(&'static str),
+}
+
+impl Host {
+    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
+        let head = source.peek(window, SNIFF_LEN)?;
+        Ok(match ImageFormat::sniff(&head) {
+            ImageFormat::Archive if head.starts_with(b"!<thin>") => {
+                Host::Unsupported("thin archives")
+            }
+            ImageFormat::Archive => Host::Archive,
+            ImageFormat::Elf { .. } | ImageFormat::Cubin => match elf_type(&head) {
+                1 => Host::ElfObject,
+                2 | 3 => Host::LinkedElf,
+                _ => Host::Unsupported("ELF files that are neither objects nor linked"),
+            },
+            ImageFormat::Coff if head.starts_with(b"MZ") => Host::Pe,
+            ImageFormat::Coff => Host::Coff,
+            ImageFormat::MachO => Host::Unsupported("Mach-O files"),
+            ImageFormat::Wasm => Host::Unsupported("WebAssembly modules"),
+            ImageFormat::Bitcode => Host::Unsupported("LLVM bitcode files"),
+            _ => Host::Raw,
+        })
+    }
+}
+
+/// `e_type`, in the byte order that byte 5 names.
+fn elf_type(head: &[u8]) -> u16 {
+    match (head.get(5), head.get(16..18)) {
+        (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
+        (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
+        _ => 0,
+    }
+}
+
+fn items(nodes: &[Node], new: &NewContainers) -> Vec<Item> {
+    let new = |node: &Node| new.get(&node.range.start).cloned();
+    nodes
+        .iter()
+        .map(|node| Item {
+            old: node.range.clone(),
+            new: new(node).unwrap_or_else(|| Splices::copy_of(&node.range)),
+        })
+        .collect()
+}
+
+fn section(planner: &Planner<'_, '_>, node: &Node, new: &NewContainers) -> SectionEdit {
+    let change = match node.container {
+        // It is an image itself.
+        Some(_) => match planner.wishes(node).and_then(|wishes| wishes.entries.first().copied()) {
+            None | Some(Wish::Keep) => SectionChange::Contents(Splices::copy_of(&node.range)),
+            Some(Wish::Remove) => SectionChange::Removed,
+            Some(Wish::Replace(image)) => {
+                let mut contents = Splices::new();
+                contents.push(Splice::Image(image.number, 0..image.size));
+                SectionChange::Contents(contents)
+            }
+        },
+        None => SectionChange::Containers(items(&node.children, new)),
+    };
+    SectionEdit { range: node.range.clone(), name: node.segment.name().to_owned(), change }
+}
+
+/// The members that change.
+fn members(
+    planner: &mut Planner<'_, '_>,
+    source: &mut Source<'_>,
+    nodes: &[Node],
+    path: &[Segment],
+    new: &NewContainers,
+) -> Result<Vec<MemberEdit>, EditError> {
+    let mut members = Vec::new();
+    for node in nodes {
+        if node.kind() != ContainerKind::Member || !matches!(node.location, Location::File(_)) {
+            continue;
+        }
+        let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();
+        let splices = file(planner, source, &node.range, &node.children, &path, new)?;
+        if !splices.is_copy_of(&node.range) {
+            members.push(MemberEdit { range: node.range.clone(), new: splices });
+        }
+    }
+    Ok(members)
+}

@@ -1,0 +1,60 @@
+//! Containers one after the other, with zeros between them: a file of them, or a section.
+
+use std::io;
+use std::ops::Range;
+
+use super::host::Item;
+use super::splices::{Splice, Splices};
+use crate::source::Source;
+
+/// The HIP runtime maps bundles by the page: where linkers put one after another, each starts at a multiple of this.
+const PAGE: u64 = 4096;
+
+/// The window with other containers in it.
+///
+/// A container that starts at a multiple of 4096, counted from the start of the window, starts at one again, with no
+/// more zeros in front of it than that takes and whole pages of zeros beyond; elsewhere as many zeros are in front of
+/// it as were there.
+pub(crate) fn lay_out(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    items: Vec<Item>,
+) -> io::Result<Splices> {
+    let mut out = Splices::new();
+    let mut at = window.start;
+    for item in items {
+        gap(&mut out, window, &(at..item.old.start));
+        out.append(item.new);
+        at = item.old.end;
+    }
+    let tail = at..window.end;
+    let is_short = (1..8).contains(&(tail.end - tail.start));
+    if is_short && source.peek(&tail, 8)?.iter().all(|&byte| byte == b'\n') {
+        // Members for Apple's linker are filled up to a multiple of 8, and the padding counts as part of them.
+        let padding = usize::try_from(out.len().wrapping_neg() % 8).unwrap_or(0);
+        match padding as u64 == tail.end - tail.start {
+            true => out.push(Splice::Copy(tail)),
+            false => out.push(Splice::Bytes(vec![b'\n'; padding])),
+        }
+    } else {
+        out.push(Splice::Copy(tail));
+    }
+    Ok(out)
+}
+
+/// The zeros for those in `gap`, behind which a container follows.
+fn gap(out: &mut Splices, window: &Range<u64>, gap: &Range<u64>) {
+    let (from, to) = (gap.start - window.start, gap.end - window.start);
+    let old = to - from;
+    let zeros = if to % PAGE == 0 {
+        // What aligning took is taken anew; pages beyond that stay.
+        let padding = |at: u64| at.wrapping_neg() % PAGE;
+        old.saturating_sub(padding(from)).saturating_add(padding(out.len()))
+    } else {
+        old
+    };
+    match zeros == old {
+        true => out.push(Splice::Copy(gap.clone())),
+        false => out.push(Splice::Zeros(zeros)),
+    }
+}
