@@ -200,10 +200,24 @@ impl Walker<'_> {
         };
         // Version 1 records no size: its end is known only when its stream was decoded.
         let recorded_end = header.total_size().map(|size| start + size);
-        if !self.options.decompress {
-            return Ok(recorded_end);
-        }
         let uncompressed_size = header.uncompressed_size();
+        let segment = Segment::new(ContainerKind::Ccob, ordinal.to_string());
+        let compression = |stored_size, uncompressed_size| Compression {
+            method: header.method().name().unwrap_or("unknown"),
+            stored_size,
+            uncompressed_size,
+        };
+        let (opens, tells) = (self.options.decompress, self.options.tell_unopened);
+        match recorded_end {
+            Some(end) if !opens && tells => {
+                let compression = compression(end - start, uncompressed_size);
+                let nothing = |_: &mut Self, _: &mut Source<'_>| Ok(());
+                self.within(source, segment, &(start..end), Some(compression), nothing)?;
+                return Ok(Some(end));
+            }
+            _ if !opens && !tells => return Ok(recorded_end),
+            _ => {}
+        }
         let (room, left) = (self.room(), self.decompressed.left());
         if uncompressed_size <= room && uncompressed_size > left {
             let limit = self.decompressed.limit();
@@ -230,15 +244,13 @@ impl Walker<'_> {
             }
         };
         self.decompressed.spend(decompressed.data.len() as u64);
-        let compression = Compression {
-            method: header.method().name().unwrap_or("unknown"),
-            stored_size: decompressed.consumed,
-            uncompressed_size: decompressed.data.len() as u64,
-        };
+        let compression = compression(decompressed.consumed, decompressed.data.len() as u64);
         let end = start + decompressed.consumed;
         let mut data = Cursor::new(decompressed.data);
-        let segment = Segment::new(ContainerKind::Ccob, ordinal.to_string());
         self.within(source, segment, &(start..end), Some(compression), |walker, _| {
+            if !opens {
+                return Ok(());
+            }
             let mut inner = Source::new(&mut data, Origin::Decompressed)?;
             walker.add_source(&inner);
             let all = 0..inner.len();
@@ -420,7 +432,7 @@ pub(crate) fn bundle_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io:
     })
 }
 
-fn package_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
+pub(crate) fn package_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
     read_prefix(source, window, |prefix, available| {
         OffloadBinary::parse_prefix(prefix, available).err().and_then(|e| e.needed())
     })

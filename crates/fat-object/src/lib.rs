@@ -110,8 +110,8 @@ mod wire;
 
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use edit::{
-    ContainerChange, Contents, Edit, EditError, EditNote, EditOptions, EditPart, EditPlan,
-    EditableContainer, EditableImage, SurveyOptions, survey,
+    Change, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions, EditPart, EditPlan,
+    EditableContainer, EditableImage, ImageChange, SurveyOptions, survey,
 };
 pub use embed::{
     EmbedError, Embedding, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, ObjectPart,
@@ -125,8 +125,7 @@ pub use model::{
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use rewrite::{
-    Change, CompressOptions, RewriteError, Rewritten, RewrittenBundle, compress_bundles,
-    decompress_bundles,
+    CompressOptions, RewriteError, Rewritten, RewrittenBundle, compress_bundles, decompress_bundles,
 };
 pub use source::ReadSeek;
 pub use walker::{Options, Summary, walk};

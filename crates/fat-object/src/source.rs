@@ -53,6 +53,11 @@ impl<'r> Source<'r> {
         self.origin
     }
 
+    /// What is read from, which may be moved to any position.
+    pub(crate) fn reader(&mut self) -> &mut dyn ReadSeek {
+        &mut *self.reader
+    }
+
     /// Reads some bytes at `offset`; 0 at the end of the source.
     pub(crate) fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         if offset >= self.len || buf.is_empty() {
@@ -126,26 +131,32 @@ impl<'r> Source<'r> {
 
     /// All bytes of `range`, which must lie inside the source.
     pub(crate) fn read_range(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.append_range(range, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Appends all bytes of `range`, which must lie inside the source.
+    pub(crate) fn append_range(&mut self, range: &Range<u64>, to: &mut Vec<u8>) -> io::Result<()> {
         let len = range.end.saturating_sub(range.start);
         // A range beyond the end is a fault of the caller's bounds checks or of a file that shrank; never allocate for it.
         if range.end > self.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        to.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let before = to.len();
         if len < LARGEST_BLOCK {
-            bytes.resize(len, 0);
-            self.read_exact_at(range.start, &mut bytes)?;
-            return Ok(bytes);
+            to.resize(before + len, 0);
+            return self.read_exact_at(range.start, to.get_mut(before..).unwrap_or_default());
         }
         // Much at once goes into memory that nobody filled with zeros first.
         self.reader.seek(SeekFrom::Start(range.start))?;
-        Read::take(&mut *self.reader, len as u64).read_to_end(&mut bytes)?;
-        if bytes.len() < len {
+        Read::take(&mut *self.reader, len as u64).read_to_end(to)?;
+        if to.len() < before + len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(bytes)
+        Ok(())
     }
 
     /// The first position in `window` that holds a byte other than zero; `window.end` when all are zero.

@@ -40,6 +40,9 @@ pub struct Options {
     pub verify_hash: bool,
     /// Whether images that can hold further images are looked into: host objects, bundles in bundles. Default: yes.
     pub enter_images: bool,
+    /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
+    /// these are decompressed nevertheless.
+    pub(crate) tell_unopened: bool,
 }
 
 impl Default for Options {
@@ -52,6 +55,7 @@ impl Default for Options {
             decompress: true,
             verify_hash: true,
             enter_images: true,
+            tell_unopened: false,
         }
     }
 }

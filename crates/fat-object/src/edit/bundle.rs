@@ -1,38 +1,18 @@
 //! Plain binary bundles: laid out anew from the entries they keep and get.
 
-use std::io;
 use std::ops::Range;
 
 use bundle_format::Layout;
 use bundle_format::binary::Bundle;
 
+use super::rebuild::{RebuildError, malformed};
 use super::splices::{Splice, Splices};
 use super::wishes::{Wish, Wishes};
 use crate::containers::bundle_prefix;
-use crate::error::Error;
 use crate::source::Source;
 
 /// What HIP's fat binaries align code objects to: the runtime maps them by the page.
 const PAGE: u64 = 4096;
-
-/// Why a container cannot be laid out.
-#[derive(Debug)]
-pub(super) enum RebuildError {
-    Read(io::Error),
-    Format(Error),
-    /// It has other entries than it had when the file was surveyed.
-    Changed,
-}
-
-impl From<io::Error> for RebuildError {
-    fn from(error: io::Error) -> Self {
-        RebuildError::Read(error)
-    }
-}
-
-pub(super) fn malformed(error: impl Into<Error>) -> RebuildError {
-    RebuildError::Format(error.into())
-}
 
 /// The bundle at `range` with its entries as wished. `empty` says that no device image is left.
 ///

@@ -1,18 +1,19 @@
 //! From the wishes for images to new containers, and on to the files that hold them.
 
 use std::collections::BTreeMap;
-use std::io::{self, SeekFrom};
-use std::ops::Range;
+use std::num::NonZeroU32;
 
 use target_id::OffloadKind;
 
-use super::bundle::{self, RebuildError};
+use super::container::Step;
 use super::survey::Node;
-use super::wishes::{NewImage, Wish, Wishes};
+use super::wishes::{NewImages, Wish, Wishes};
 use super::{
-    BundleEdit, ContainerChange, Contents, Edit, EditError, EditNote, EditPlan, ImageEdit, dispatch,
+    BundleEdit, Change, ContainerChange, Contents, Edit, EditError, EditNote, EditPlan,
+    ImageChange, ImageEdit, compress, dispatch,
 };
-use crate::model::{ContainerKind, Location, Segment};
+use crate::error::Error;
+use crate::model::{BundleForm, ContainerKind, Location, Segment};
 use crate::source::{Origin, ReadSeek, Source};
 
 use super::splices::Splices;
@@ -27,12 +28,17 @@ pub(super) fn plan(
         return Err(EditError::NoDeviceCode);
     }
     let mut source = Source::new(input, Origin::File)?;
+    if source.len() != contents.size {
+        return Err(EditError::InputChanged);
+    }
     let mut planner = Planner::new(contents, edit, images)?;
     let window = 0..contents.size;
-    let new = planner.containers(&mut source, &contents.root)?;
+    dispatch::check(&planner, &mut source, &window, &contents.root, &[])?;
+    let new = planner.containers(&mut source, &contents.root, &[])?;
     let splices = dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?;
+    let images = planner.image_changes();
     let Planner { changes, notes, .. } = planner;
-    Ok(EditPlan { splices, input_size: contents.size, containers: changes, notes })
+    Ok(EditPlan { splices, input_size: contents.size, containers: changes, images, notes })
 }
 
 /// New containers, by where the old ones start in the source.
@@ -42,12 +48,19 @@ pub(super) type NewContainers = BTreeMap<u64, Splices>;
 pub(super) struct Planner<'a, 'i> {
     pub(super) contents: &'a Contents,
     pub(super) edit: &'a Edit,
-    pub(super) images: &'a mut [&'i mut dyn ReadSeek],
-    image_sizes: Vec<u64>,
+    pub(super) images: NewImages<'a, 'i>,
     /// Wishes for containers that have any.
     wishes: BTreeMap<usize, Wishes<'a>>,
     changes: Vec<ContainerChange>,
     pub(super) notes: Vec<EditNote>,
+}
+
+/// A container, and where it is.
+struct Place<'n> {
+    node: &'n Node,
+    path: Vec<Segment>,
+    /// Whether it lies in no section and has no neighbours.
+    alone: bool,
 }
 
 impl<'a, 'i> Planner<'a, 'i> {
@@ -56,21 +69,22 @@ impl<'a, 'i> Planner<'a, 'i> {
         edit: &'a Edit,
         images: &'a mut [&'i mut dyn ReadSeek],
     ) -> Result<Self, EditError> {
-        let image_sizes = images
-            .iter_mut()
-            .map(|image| image.seek(SeekFrom::End(0)))
-            .collect::<io::Result<Vec<u64>>>()?;
         let changes = contents.containers.iter().enumerate();
-        let changes = changes.map(|(container, old)| ContainerChange {
-            container,
-            size_before: old.size,
-            size_after: old.size,
+        let changes = changes.map(|(container, old)| {
+            let plain = old.compression.map_or(old.size, |c| c.uncompressed_size());
+            ContainerChange {
+                container,
+                change: Change::Kept,
+                size_before: old.size,
+                size_after: old.size,
+                plain_before: plain,
+                plain_after: plain,
+            }
         });
         let mut planner = Planner {
             contents,
             edit,
-            images,
-            image_sizes,
+            images: NewImages::new(images)?,
             wishes: BTreeMap::new(),
             changes: changes.collect(),
             notes: Vec::new(),
@@ -83,32 +97,24 @@ impl<'a, 'i> Planner<'a, 'i> {
     fn sort_wishes(&mut self) -> Result<(), EditError> {
         let edit = self.edit;
         for (&index, image) in &edit.images {
-            let old = self.contents.images.get(index).ok_or_else(|| EditError::NoSuchImage {
-                index,
-                available: self.contents.images.len(),
-            })?;
+            let available = self.contents.images.len();
+            let old = self.contents.images.get(index);
+            let old = old.ok_or(EditError::NoSuchImage { index, available })?;
             let wish = match *image {
                 ImageEdit::Remove => Wish::Remove,
-                ImageEdit::Replace(number) => Wish::Replace(self.new_image(number)?),
+                ImageEdit::Replace(number) => Wish::Replace(self.images.get(number)?),
             };
             let first = self.contents.containers.get(old.container).map_or(0, |c| c.images.start);
             let entries = &mut self.wishes_for(old.container)?.entries;
-            if let Some(entry) = entries.get_mut(index - first) {
+            if let Some(entry) = entries.get_mut(index.saturating_sub(first)) {
                 *entry = wish;
             }
         }
         for added in &edit.added {
-            let image = self.new_image(added.image)?;
+            let image = self.images.get(added.image)?;
             self.wishes_for(added.container)?.added.push((&added.id, image));
         }
         Ok(())
-    }
-
-    fn new_image(&self, number: usize) -> Result<NewImage, EditError> {
-        let size = self.image_sizes.get(number).copied();
-        let size =
-            size.ok_or(EditError::NoSuchNewImage { number, available: self.image_sizes.len() })?;
-        Ok(NewImage { number, size })
     }
 
     fn wishes_for(&mut self, container: usize) -> Result<&mut Wishes<'a>, EditError> {
@@ -121,116 +127,208 @@ impl<'a, 'i> Planner<'a, 'i> {
         }))
     }
 
-    /// The wishes for a container; none for one that nothing is wished of.
-    pub(super) fn wishes(&self, node: &Node) -> Option<Wishes<'a>> {
-        node.container.and_then(|container| self.wishes.get(&container)).cloned()
+    /// The wishes for a container that images lie in directly.
+    pub(super) fn wishes(&self, node: &Node) -> Wishes<'a> {
+        let wishes = node.container.and_then(|container| self.wishes.get(&container));
+        wishes.cloned().unwrap_or_default()
+    }
+
+    /// Whether anything is wished of images in or under the node.
+    pub(super) fn is_wished(&self, node: &Node) -> bool {
+        let wished = |c| self.wishes.get(&c).is_some_and(|wishes| !wishes.are_none());
+        node.container.is_some_and(wished) || node.children.iter().any(|c| self.is_wished(c))
+    }
+
+    /// What is to become of a bundle as such.
+    pub(super) fn bundle_edit(&self, node: &Node) -> &'a BundleEdit {
+        let in_compressed = matches!(node.location, Location::Decompressed(_));
+        match &self.edit.bundles {
+            // It is compressed with what is around it.
+            _ if in_compressed => &BundleEdit::Keep,
+            // This form nobody reads out of a compressed bundle.
+            _ if matches!(self.form(node), Some(BundleForm::EndMarkers(_))) => &BundleEdit::Keep,
+            edit => edit,
+        }
+    }
+
+    /// The form of a bundle, as far as there are images that tell it.
+    pub(super) fn form(&self, node: &Node) -> Option<BundleForm> {
+        let container = self.contents.containers.get(node.container?)?;
+        self.contents.images.get(container.images.start)?.form
     }
 
     /// Whether something in or under the node may change.
     pub(super) fn touches(&self, node: &Node) -> bool {
-        let is_plain = node.kind() == ContainerKind::Bundle;
-        let is_compressed = node.kind() == ContainerKind::Ccob;
-        let by_itself = match &self.edit.bundles {
-            BundleEdit::Keep => false,
-            BundleEdit::Compress(options) => is_plain || (is_compressed && options.recompress),
-            BundleEdit::Decompress => is_compressed,
-        };
-        let wished = |c| self.wishes.get(&c).is_some_and(|wishes| !wishes.are_none());
-        by_itself
-            || node.container.is_some_and(wished)
+        self.changes_form(node)
+            || self.is_wished(node)
             || node.children.iter().any(|child| self.touches(child))
     }
 
-    /// Works out all containers under the nodes that lie in the source.
+    /// Whether it is a bundle that is to be compressed or decompressed.
+    fn changes_form(&self, node: &Node) -> bool {
+        match self.bundle_edit(node) {
+            BundleEdit::Keep => false,
+            BundleEdit::Compress(options) => match node.kind() {
+                ContainerKind::Bundle => true,
+                kind => kind == ContainerKind::Ccob && options.recompress,
+            },
+            BundleEdit::Decompress => node.kind() == ContainerKind::Ccob,
+        }
+    }
+
+    /// How many bundles may have to be compressed.
+    fn to_compress(&self, places: &[Place<'_>]) -> usize {
+        let compressed = |node: &Node| match node.kind() {
+            ContainerKind::Bundle => matches!(self.bundle_edit(node), BundleEdit::Compress(_)),
+            kind => kind == ContainerKind::Ccob && self.touches(node),
+        };
+        places.iter().filter(|place| compressed(place.node)).count()
+    }
+
+    fn threads(&self) -> NonZeroU32 {
+        let threads = match &self.edit.bundles {
+            BundleEdit::Compress(options) => options.write.threads,
+            _ => self.edit.options.threads,
+        };
+        NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Works out all containers under the nodes that lie in the source. `path` leads to the nodes.
     pub(super) fn containers(
         &mut self,
         source: &mut Source<'_>,
         nodes: &[Node],
+        path: &[Segment],
     ) -> Result<NewContainers, EditError> {
+        let mut places = Vec::new();
+        gather(nodes, &mut path.to_vec(), false, &mut places);
         let mut new = NewContainers::new();
-        self.containers_in(source, nodes, &mut Vec::new(), &mut new)?;
+        let mut pending = Vec::new();
+        let mut left = places.iter();
+        let (threads, count) = (self.threads(), self.to_compress(&places));
+        let compressed = compress::run(threads, count, || {
+            for place in left.by_ref() {
+                match self.container(source, place.node, &place.path, place.alone)? {
+                    Step::Done(change, splices) => {
+                        let plain = match change {
+                            Change::Kept => None,
+                            _ => Some(splices.len()),
+                        };
+                        self.record(place.node, change, &splices, plain);
+                        new.insert(place.node.range.start, splices);
+                    }
+                    Step::Compress(job, otherwise) => {
+                        pending.push((place, job.data.len() as u64, otherwise));
+                        return Ok(Some(job));
+                    }
+                }
+            }
+            Ok::<_, EditError>(None)
+        })?;
+        for ((place, plain, otherwise), compressed) in pending.into_iter().zip(compressed) {
+            let compressed = compressed.map_err(|error| EditError::Damaged {
+                path: place.path.clone(),
+                location: place.node.location,
+                error: Error::Ccob(error),
+            })?;
+            let (change, splices) = otherwise.unless_better(compressed);
+            self.record(place.node, change, &splices, Some(plain));
+            new.insert(place.node.range.start, splices);
+        }
         Ok(new)
     }
 
-    fn containers_in(
-        &mut self,
-        source: &mut Source<'_>,
-        nodes: &[Node],
-        path: &mut Vec<Segment>,
-        new: &mut NewContainers,
-    ) -> Result<(), EditError> {
-        for node in nodes {
-            if !matches!(node.location, Location::File(_) | Location::Decompressed(_)) {
-                continue;
-            }
-            path.push(node.segment.clone());
-            match node.kind() {
-                ContainerKind::Member | ContainerKind::Slice | ContainerKind::Section => {
-                    self.containers_in(source, &node.children, path, new)?;
-                }
-                _ => {
-                    let splices = self.container(source, node, path)?;
-                    if let Some(change) = node.container.and_then(|c| self.changes.get_mut(c)) {
-                        change.size_after = splices.len();
-                    }
-                    new.insert(node.range.start, splices);
-                }
-            }
-            path.pop();
+    fn record(&mut self, node: &Node, change: Change, splices: &Splices, plain: Option<u64>) {
+        let Some(record) = node.container.and_then(|c| self.changes.get_mut(c)) else { return };
+        record.change = change;
+        record.size_after = splices.len();
+        if let Some(plain) = plain {
+            record.plain_after = plain;
         }
-        Ok(())
-    }
-
-    fn container(
-        &mut self,
-        source: &mut Source<'_>,
-        node: &Node,
-        path: &[Segment],
-    ) -> Result<Splices, EditError> {
-        let unsupported = |kind| Err(EditError::Unsupported { path: path.to_vec(), kind });
-        if !self.touches(node) {
-            return Ok(Splices::copy_of(&node.range));
-        }
-        let wishes = self.wishes(node).unwrap_or_default();
-        match node.kind() {
-            ContainerKind::Bundle => {
-                let empty = self.is_emptied(node, &wishes, path)?;
-                bundle::rebuild(source, &node.range, &wishes, empty)
-                    .map_err(|error| rebuild_error(error, node, path))
-            }
-            ContainerKind::Ccob => unsupported("compressed bundles"),
-            ContainerKind::OffloadBinary => unsupported("packages"),
-            _ => unsupported("NVIDIA fatbinaries"),
+        if splices.len() == 0 {
+            record.change = Change::Removed;
         }
     }
 
     /// Whether the wishes leave no device image, which has to be allowed.
-    fn is_emptied(
+    pub(super) fn is_emptied(
         &self,
         node: &Node,
         wishes: &Wishes<'_>,
         path: &[Segment],
     ) -> Result<bool, EditError> {
-        let first = node.container.and_then(|c| self.contents.containers.get(c));
-        let images = first.and_then(|container| self.contents.images.get(container.images.clone()));
-        let mut left =
-            images.unwrap_or_default().iter().zip(&wishes.entries).filter(|(image, wish)| {
-                image.target.kind() != Some(&OffloadKind::Host) && **wish != Wish::Remove
-            });
-        let empty = wishes.remove_any() && wishes.added.is_empty() && left.next().is_none();
-        if empty && !self.edit.options.allow_empty {
-            return Err(EditError::NothingLeft { path: path.to_vec() });
+        let container = node.container.and_then(|c| self.contents.containers.get(c));
+        let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
+        let is_device = |image: &super::EditableImage| {
+            let is_metadata = image
+                .package
+                .as_ref()
+                .is_some_and(|entry| entry.flags().contains(offload_binary::Flags::METADATA));
+            image.target.kind() != Some(&OffloadKind::Host) && !is_metadata
+        };
+        let mut left = images.unwrap_or_default().iter().zip(&wishes.entries);
+        let is_left = left.any(|(image, wish)| is_device(image) && *wish != Wish::Remove);
+        let empty = wishes.remove_any() && wishes.added.is_empty() && !is_left;
+        match empty && !self.edit.options.allow_empty {
+            true => Err(EditError::NothingLeft { path: path.to_vec() }),
+            false => Ok(empty),
         }
-        Ok(empty)
+    }
+
+    /// What becomes of each image, those that are added last.
+    fn image_changes(&self) -> Vec<ImageChange> {
+        let old = self.contents.images.iter().map(|image| {
+            let container = self.contents.containers.get(image.container);
+            let first = container.map_or(0, |container| container.images.start);
+            let wishes = self.wishes.get(&image.container);
+            let wish = wishes.and_then(|w| w.entries.get(image.index.saturating_sub(first)));
+            ImageChange {
+                index: Some(image.index),
+                container: image.container,
+                target: image.target.clone(),
+                size_before: image.size(),
+                size_after: match wish {
+                    None | Some(Wish::Keep) => Some(image.size()),
+                    Some(Wish::Remove) => None,
+                    Some(Wish::Replace(new)) => Some(new.size),
+                },
+            }
+        });
+        let added = self.wishes.iter().flat_map(|(&container, wishes)| {
+            wishes.added.iter().map(move |(id, new)| ImageChange {
+                index: None,
+                container,
+                target: super::target_of(id),
+                size_before: 0,
+                size_after: Some(new.size),
+            })
+        });
+        old.chain(added).collect()
     }
 }
 
-fn rebuild_error(error: RebuildError, node: &Node, path: &[Segment]) -> EditError {
-    match error {
-        RebuildError::Read(error) => EditError::Read(error),
-        RebuildError::Format(error) => {
-            EditError::Damaged { path: path.to_vec(), location: node.location, error }
+/// All containers in the source, in order.
+fn gather<'n>(
+    nodes: &'n [Node],
+    path: &mut Vec<Segment>,
+    in_section: bool,
+    places: &mut Vec<Place<'n>>,
+) {
+    for node in nodes {
+        if !matches!(node.location, Location::File(_) | Location::Decompressed(_)) {
+            continue;
         }
-        RebuildError::Changed => EditError::InputChanged,
+        path.push(node.segment.clone());
+        match node.kind() {
+            ContainerKind::Member | ContainerKind::Slice => {
+                gather(&node.children, path, false, places);
+            }
+            ContainerKind::Section => gather(&node.children, path, true, places),
+            _ => {
+                let alone = nodes.len() == 1 && !in_section;
+                places.push(Place { node, path: path.clone(), alone });
+            }
+        }
+        path.pop();
     }
 }

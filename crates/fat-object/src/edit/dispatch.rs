@@ -26,13 +26,14 @@ pub(super) fn file(
         return Ok(Splices::copy_of(window));
     }
     let host = Host::of(source, window)?;
-    if let Host::Unsupported(kind) = host {
-        return Err(EditError::Unsupported { path: path.to_vec(), kind });
-    }
     let context = HostContext { window, options: &planner.edit.options };
     let edited = match host {
+        Host::Unsupported(kind) => {
+            return Err(EditError::Unsupported { path: path.to_vec(), kind });
+        }
         Host::Raw => {
             let items = items(nodes, new);
+            planner.check_left(&items, path)?;
             return Ok(sequence::lay_out(source, window, items)?);
         }
         Host::Archive => {
@@ -43,8 +44,8 @@ pub(super) fn file(
             archive::edit(source, context, members)
         }
         _ => {
-            let sections: Vec<SectionEdit> =
-                nodes.iter().map(|node| section(planner, node, new)).collect();
+            let sections = nodes.iter().map(|node| section(planner, node, path, new));
+            let sections = sections.collect::<Result<Vec<SectionEdit>, EditError>>()?;
             if !sections.iter().any(SectionEdit::is_changed) {
                 return Ok(Splices::copy_of(window));
             }
@@ -59,6 +60,27 @@ pub(super) fn file(
     let edited = edited.map_err(|error| error.within(path))?;
     planner.notes.extend(edited.notes);
     Ok(edited.splices)
+}
+
+/// Refuses, before any work is done, files that are not edited and may have to be.
+pub(super) fn check(
+    planner: &Planner<'_, '_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    nodes: &[Node],
+    path: &[Segment],
+) -> Result<(), EditError> {
+    if !nodes.iter().any(|node| planner.touches(node)) {
+        return Ok(());
+    }
+    match Host::of(source, window)? {
+        Host::Unsupported(kind) => Err(EditError::Unsupported { path: path.to_vec(), kind }),
+        Host::Archive => nodes.iter().try_for_each(|member| {
+            let path: Vec<Segment> = path.iter().chain([&member.segment]).cloned().collect();
+            check(planner, source, &member.range, &member.children, &path)
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// What kind of file holds containers.
@@ -80,7 +102,7 @@ impl Host {
         let head = source.peek(window, SNIFF_LEN)?;
         Ok(match ImageFormat::sniff(&head) {
             ImageFormat::Archive if head.starts_with(b"!<thin>") => {
-                Host::Unsupported("thin archives")
+                Host::Unsupported("members of thin archives")
             }
             ImageFormat::Archive => Host::Archive,
             ImageFormat::Elf { .. } | ImageFormat::Cubin => match elf_type(&head) {
@@ -90,9 +112,9 @@ impl Host {
             },
             ImageFormat::Coff if head.starts_with(b"MZ") => Host::Pe,
             ImageFormat::Coff => Host::Coff,
-            ImageFormat::MachO => Host::Unsupported("Mach-O files"),
-            ImageFormat::Wasm => Host::Unsupported("WebAssembly modules"),
-            ImageFormat::Bitcode => Host::Unsupported("LLVM bitcode files"),
+            ImageFormat::MachO => Host::Unsupported("device code in Mach-O files"),
+            ImageFormat::Wasm => Host::Unsupported("device code in WebAssembly modules"),
+            ImageFormat::Bitcode => Host::Unsupported("device code in LLVM bitcode files"),
             _ => Host::Raw,
         })
     }
@@ -118,10 +140,15 @@ fn items(nodes: &[Node], new: &NewContainers) -> Vec<Item> {
         .collect()
 }
 
-fn section(planner: &Planner<'_, '_>, node: &Node, new: &NewContainers) -> SectionEdit {
-    let change = match node.container {
+fn section(
+    planner: &Planner<'_, '_>,
+    node: &Node,
+    path: &[Segment],
+    new: &NewContainers,
+) -> Result<SectionEdit, EditError> {
+    let change = if node.container.is_some() {
         // It is an image itself.
-        Some(_) => match planner.wishes(node).and_then(|wishes| wishes.entries.first().copied()) {
+        match planner.wishes(node).entries.first() {
             None | Some(Wish::Keep) => SectionChange::Contents(Splices::copy_of(&node.range)),
             Some(Wish::Remove) => SectionChange::Removed,
             Some(Wish::Replace(image)) => {
@@ -129,10 +156,27 @@ fn section(planner: &Planner<'_, '_>, node: &Node, new: &NewContainers) -> Secti
                 contents.push(Splice::Image(image.number, 0..image.size));
                 SectionChange::Contents(contents)
             }
-        },
-        None => SectionChange::Containers(items(&node.children, new)),
+        }
+    } else {
+        let items = items(&node.children, new);
+        let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();
+        match planner.check_left(&items, &path)? {
+            true => SectionChange::Containers(items),
+            false => SectionChange::Removed,
+        }
     };
-    SectionEdit { range: node.range.clone(), name: node.segment.name().to_owned(), change }
+    Ok(SectionEdit { range: node.range.clone(), name: node.segment.name().to_owned(), change })
+}
+
+impl Planner<'_, '_> {
+    /// Whether a sequence of containers keeps any, as it has to if that is not allowed otherwise.
+    fn check_left(&self, items: &[Item], path: &[Segment]) -> Result<bool, EditError> {
+        let is_left = items.is_empty() || items.iter().any(|item| item.new.len() > 0);
+        match is_left || self.edit.options.allow_empty {
+            true => Ok(is_left),
+            false => Err(EditError::NothingLeft { path: path.to_vec() }),
+        }
+    }
 }
 
 /// The members that change.

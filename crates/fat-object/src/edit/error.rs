@@ -3,6 +3,7 @@
 use std::{fmt, io};
 
 use crate::error::Error;
+use crate::image_format::ImageFormat;
 use crate::model::{Location, Segment, write_finding, write_path};
 
 /// Why an edit is refused. Nothing was written.
@@ -12,6 +13,9 @@ pub enum EditError {
     /// An input cannot be read.
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
+    /// The new file cannot be written.
+    #[error("cannot write: {0}")]
+    Write(io::Error),
     /// The file holds no device code.
     #[error("no device code found")]
     NoDeviceCode,
@@ -175,6 +179,21 @@ pub enum EditError {
     /// The file is not what it was when it was surveyed.
     #[error("the file was changed meanwhile")]
     InputChanged,
+    /// A compressed bundle holds something that is no bundle, and cannot be replaced by it.
+    #[error("{}: the compressed bundle holds no bundle, but {format}", Place(path))]
+    HoldsNoBundle {
+        /// The compressed bundle, from outside in.
+        path: Vec<Segment>,
+        /// What it holds, by its first bytes.
+        format: ImageFormat,
+    },
+    /// A compressed text bundle cannot be decompressed in its place: a text bundle ends with its file, so that
+    /// nothing can follow.
+    #[error("{}: a text bundle can only stand alone", Place(path))]
+    TextNotAlone {
+        /// The compressed bundle, from outside in.
+        path: Vec<Segment>,
+    },
     /// A file in the edited one cannot be edited: a member of an archive.
     #[error("{}: {error}", Place(path))]
     Within {

@@ -7,21 +7,31 @@
 mod archive;
 mod bundle;
 mod coff;
+mod compress;
+mod container;
 mod contents;
+mod decompress;
 mod dispatch;
 mod elf;
 mod error;
 mod host;
 mod object;
+mod package;
 mod pe;
+mod rebuild;
 mod sequence;
 mod splices;
 mod survey;
+mod text;
 mod wishes;
+mod write;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
+
+use bundle_format::EntryId;
+use target_id::Target;
 
 use crate::rewrite::CompressOptions;
 use crate::source::ReadSeek;
@@ -79,6 +89,11 @@ pub struct EditOptions {
     pub drop_signature: bool,
     /// Whether a bundle may lose its last device image, and a package its last image. Default: no.
     pub allow_empty: bool,
+    /// Whether a new image may be for another target than its ID says, as far as its own headers tell. Default: no.
+    pub any_image: bool,
+    /// How many threads may compress at the same time bundles that were compressed before; 0 is one. Bundles that
+    /// [`Edit::compress`] compresses are compressed by the threads of its options.
+    pub threads: u32,
 }
 
 impl Edit {
@@ -122,6 +137,7 @@ pub struct EditPlan {
     pub(crate) splices: Splices,
     pub(crate) input_size: u64,
     pub(crate) containers: Vec<ContainerChange>,
+    pub(crate) images: Vec<ImageChange>,
     pub(crate) notes: Vec<EditNote>,
 }
 
@@ -131,10 +147,65 @@ pub struct EditPlan {
 pub struct ContainerChange {
     /// Index among [`Contents::containers`].
     pub container: usize,
+    /// What was done.
+    pub change: Change,
     /// Bytes it took, as stored.
     pub size_before: u64,
     /// Bytes it takes, as stored; 0 when it is gone.
     pub size_after: u64,
+    /// Bytes it held without compression.
+    pub plain_before: u64,
+    /// Bytes it holds without compression.
+    pub plain_after: u64,
+}
+
+/// What was done to a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Change {
+    /// Nothing: it was copied.
+    Kept,
+    /// Images were removed, replaced or added.
+    Edited,
+    /// It was plain and is compressed.
+    Compressed,
+    /// It was compressed and is plain.
+    Decompressed,
+    /// It was compressed and is compressed anew.
+    Recompressed,
+    /// It is gone.
+    Removed,
+}
+
+impl Change {
+    /// The name used in machine-readable output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Change::Kept => "kept",
+            Change::Edited => "edited",
+            Change::Compressed => "compressed",
+            Change::Decompressed => "decompressed",
+            Change::Recompressed => "recompressed",
+            Change::Removed => "removed",
+        }
+    }
+}
+
+/// An image before and after. Sizes are without compression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageChange {
+    /// Its [index](EditableImage::index); `None` for one that is added.
+    pub index: Option<usize>,
+    /// The index of its container among [`Contents::containers`].
+    pub container: usize,
+    /// Offload kind, triple and target ID.
+    pub target: Target,
+    /// Bytes of the image that was there; 0 for one that is added.
+    pub size_before: u64,
+    /// Bytes of the image that is there; `None` for one that is removed.
+    pub size_after: Option<u64>,
 }
 
 /// What is worth knowing about an edit that worked.
@@ -157,6 +228,13 @@ pub enum EditPart<'a> {
     Copy(Range<u64>),
     /// This range of the new image with this number.
     Image(usize, Range<u64>),
+    /// A range of what a compressed bundle of the edited file holds.
+    Decompressed {
+        /// Where the compressed bundle lies in the edited file.
+        stored: Range<u64>,
+        /// The range of the decompressed data.
+        range: Range<u64>,
+    },
     /// These bytes.
     Bytes(&'a [u8]),
     /// So many zeros.
@@ -188,6 +266,12 @@ impl EditPlan {
         &self.containers
     }
 
+    /// What became of the images, those that are as they were included; added ones last.
+    #[must_use]
+    pub fn images(&self) -> &[ImageChange] {
+        &self.images
+    }
+
     /// What else there is to know.
     #[must_use]
     pub fn notes(&self) -> &[EditNote] {
@@ -199,6 +283,9 @@ impl EditPlan {
         self.splices.parts().iter().map(|part| match part {
             Splice::Copy(range) => EditPart::Copy(range.clone()),
             Splice::Image(number, range) => EditPart::Image(*number, range.clone()),
+            Splice::Decompressed(bundle, range) => {
+                EditPart::Decompressed { stored: bundle.stored.clone(), range: range.clone() }
+            }
             Splice::Bytes(bytes) => EditPart::Bytes(bytes),
             Splice::Zeros(n) => EditPart::Zeros(*n),
         })
@@ -206,16 +293,33 @@ impl EditPlan {
 
     /// Writes the new file. `images` are the new images, by number.
     ///
+    /// From file to file the kernel copies, where the platform can ([`io::copy`]). Memory: nothing but one bundle at a
+    /// time where bundles are decompressed; what they hold is verified only now.
+    ///
     /// # Errors
     ///
-    /// Those of reading and writing.
-    pub fn write(
+    /// [`EditError::Read`] and [`EditError::Write`]; [`EditError::Damaged`], [`EditError::HoldsNoBundle`] and
+    /// [`EditError::TextNotAlone`] for what is decompressed. A part of the new file may be written by then.
+    pub fn write<R, I, W>(
         &self,
-        input: &mut dyn ReadSeek,
-        images: &mut [&mut dyn ReadSeek],
-        out: &mut dyn io::Write,
-    ) -> io::Result<()> {
-        io::copy(&mut self.splices.reader(input, images), out).map(drop)
+        input: &mut R,
+        images: &mut [I],
+        out: &mut W,
+    ) -> Result<(), EditError>
+    where
+        R: ReadSeek + ?Sized,
+        I: ReadSeek,
+        W: io::Write + ?Sized,
+    {
+        write::write(&self.splices, input, images, out)
+    }
+}
+
+/// What a bundle entry ID says.
+fn target_of(id: &str) -> Target {
+    match EntryId::parse(id) {
+        Ok(id) => id.target(),
+        Err(_) => Target::new(None, None, id),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::decompress::Decompress;
 use crate::source::ReadSeek;
 
 /// A part of an output. Ranges are byte offsets.
@@ -12,6 +14,8 @@ pub(crate) enum Splice {
     Copy(Range<u64>),
     /// This part of the new image with this number.
     Image(usize, Range<u64>),
+    /// This part of what a compressed bundle of the edited file holds, which is decompressed only to be written.
+    Decompressed(Arc<Decompress>, Range<u64>),
     /// These bytes.
     Bytes(Vec<u8>),
     /// So many zeros.
@@ -21,7 +25,9 @@ pub(crate) enum Splice {
 impl Splice {
     pub(crate) fn len(&self) -> u64 {
         match self {
-            Splice::Copy(range) | Splice::Image(_, range) => range.end - range.start,
+            Splice::Copy(range) | Splice::Image(_, range) | Splice::Decompressed(_, range) => {
+                range.end - range.start
+            }
             Splice::Bytes(bytes) => bytes.len() as u64,
             Splice::Zeros(n) => *n,
         }
@@ -33,6 +39,7 @@ impl Splice {
         match self {
             Splice::Copy(all) => Splice::Copy(of(all)),
             Splice::Image(number, all) => Splice::Image(*number, of(all)),
+            Splice::Decompressed(bundle, all) => Splice::Decompressed(Arc::clone(bundle), of(all)),
             Splice::Bytes(bytes) => {
                 let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
                 let part = bytes.get(index(range.start)..index(range.end));
@@ -88,6 +95,12 @@ impl Splices {
                 last.end = next.end;
                 true
             }
+            (Some(Splice::Decompressed(a, last)), Splice::Decompressed(b, next))
+                if a == b && last.end == next.start =>
+            {
+                last.end = next.end;
+                true
+            }
             (Some(Splice::Zeros(n)), Splice::Zeros(more)) => {
                 *n = n.saturating_add(*more);
                 true
@@ -101,6 +114,10 @@ impl Splices {
                 self.ends.push(end);
             }
         }
+    }
+
+    pub(crate) fn into_parts(self) -> Vec<Splice> {
+        self.parts
     }
 
     pub(crate) fn append(&mut self, other: Splices) {
@@ -155,7 +172,7 @@ impl Splices {
         input: &'a mut (dyn ReadSeek + 'a),
         images: &'a mut [&'i mut (dyn ReadSeek + 'i)],
     ) -> SplicesReader<'a, 'i> {
-        SplicesReader { splices: self, input, images, position: 0 }
+        SplicesReader { splices: self, input, images, position: 0, decompressed: None }
     }
 }
 
@@ -165,14 +182,26 @@ pub(crate) struct SplicesReader<'a, 'i> {
     input: &'a mut (dyn ReadSeek + 'a),
     images: &'a mut [&'i mut (dyn ReadSeek + 'i)],
     position: u64,
+    /// What was decompressed last.
+    decompressed: Option<(Arc<Decompress>, Vec<u8>)>,
+}
+
+impl SplicesReader<'_, '_> {
+    fn decompress(&mut self, bundle: &Arc<Decompress>) -> io::Result<&[u8]> {
+        let data = match self.decompressed.take() {
+            Some((last, data)) if last == *bundle => data,
+            _ => bundle.read(&mut *self.input)?,
+        };
+        let (_, data) = self.decompressed.insert((Arc::clone(bundle), data));
+        Ok(data)
+    }
 }
 
 impl Read for SplicesReader<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let index = self.splices.ends.partition_point(|&end| end <= self.position);
-        let (Some(part), Some(&end)) =
-            (self.splices.parts.get(index), self.splices.ends.get(index))
-        else {
+        let splices = self.splices;
+        let index = splices.ends.partition_point(|&end| end <= self.position);
+        let (Some(part), Some(&end)) = (splices.parts.get(index), splices.ends.get(index)) else {
             return Ok(0);
         };
         let from = self.position - (end - part.len());
@@ -189,11 +218,9 @@ impl Read for SplicesReader<'_, '_> {
                 image.seek(SeekFrom::Start(range.start + from))?;
                 image.read(buf)?
             }
-            Splice::Bytes(bytes) => {
-                let from = usize::try_from(from).unwrap_or(usize::MAX);
-                let bytes = bytes.get(from..).unwrap_or_default().get(..want).unwrap_or_default();
-                buf.copy_from_slice(bytes);
-                bytes.len()
+            Splice::Bytes(bytes) => copy_from(buf, bytes, from),
+            Splice::Decompressed(bundle, range) => {
+                copy_from(buf, self.decompress(bundle)?, range.start + from)
             }
             Splice::Zeros(_) => {
                 buf.fill(0);
@@ -203,6 +230,16 @@ impl Read for SplicesReader<'_, '_> {
         self.position += n as u64;
         if n == 0 && want > 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(n) }
     }
+}
+
+/// Fills the buffer with bytes from this position on; returns how many there were.
+fn copy_from(buf: &mut [u8], bytes: &[u8], from: u64) -> usize {
+    let bytes = usize::try_from(from).ok().and_then(|from| bytes.get(from..)).unwrap_or_default();
+    let n = bytes.len().min(buf.len());
+    if let (Some(to), Some(from)) = (buf.get_mut(..n), bytes.get(..n)) {
+        to.copy_from_slice(from);
+    }
+    n
 }
 
 impl Seek for SplicesReader<'_, '_> {

@@ -20,12 +20,15 @@ use super::EditError;
 #[non_exhaustive]
 pub struct SurveyOptions {
     /// Limits of the walk. Whether images are [entered](Options::enter_images) is not asked: they are edited as a whole.
+    ///
+    /// To compress or decompress bundles nobody needs to know their images: without [`Options::decompress`] compressed
+    /// ones are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then.
     pub walk: Options,
 }
 
 impl Default for SurveyOptions {
     fn default() -> Self {
-        SurveyOptions { walk: Options { enter_images: false, ..Options::default() } }
+        SurveyOptions::new(Options::default())
     }
 }
 
@@ -33,7 +36,7 @@ impl SurveyOptions {
     /// Those of a walk with other limits.
     #[must_use]
     pub fn new(walk: Options) -> Self {
-        SurveyOptions { walk: Options { enter_images: false, ..walk } }
+        SurveyOptions { walk }
     }
 }
 
@@ -46,6 +49,10 @@ pub struct Contents {
     pub(crate) containers: Vec<EditableContainer>,
     /// What lies directly in the file.
     pub(crate) root: Vec<Node>,
+    /// Whether what compressed bundles hold was compared with their hashes.
+    pub(crate) verified: bool,
+    /// Bytes that a compressed bundle may expand to.
+    pub(crate) max_decompressed: u64,
 }
 
 impl Contents {
@@ -201,7 +208,8 @@ impl Node {
 /// [`EditError::Damaged`] for the first finding that is an error, [`EditError::Read`].
 pub fn survey(input: &mut dyn ReadSeek, options: &SurveyOptions) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
-    let summary = walk(input, &options.walk, &mut surveyor);
+    let walked = Options { enter_images: false, tell_unopened: true, ..options.walk.clone() };
+    let summary = walk(input, &walked, &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
     }
@@ -212,6 +220,8 @@ pub fn survey(input: &mut dyn ReadSeek, options: &SurveyOptions) -> Result<Conte
         images: surveyor.images,
         containers: surveyor.containers,
         root: surveyor.root,
+        verified: options.walk.decompress && options.walk.verify_hash,
+        max_decompressed: options.walk.max_decompressed,
     })
 }
 

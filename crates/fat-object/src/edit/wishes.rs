@@ -1,5 +1,11 @@
 //! What is wished of one container.
 
+use std::io::{self, Read as _, SeekFrom};
+
+use super::EditError;
+use crate::image_format::{ImageFormat, SNIFF_LEN};
+use crate::source::ReadSeek;
+
 /// A new image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewImage {
@@ -7,6 +13,8 @@ pub(super) struct NewImage {
     pub(super) number: usize,
     /// Bytes.
     pub(super) size: u64,
+    /// What it is, by its first bytes.
+    pub(super) format: ImageFormat,
 }
 
 /// What is to become of an entry.
@@ -34,5 +42,52 @@ impl Wishes<'_> {
 
     pub(super) fn remove_any(&self) -> bool {
         self.entries.contains(&Wish::Remove)
+    }
+}
+
+/// The new images.
+pub(super) struct NewImages<'a, 'i> {
+    pub(super) readers: &'a mut [&'i mut dyn ReadSeek],
+    images: Vec<NewImage>,
+    /// Their first bytes.
+    heads: Vec<Vec<u8>>,
+}
+
+impl<'a, 'i> NewImages<'a, 'i> {
+    pub(super) fn new(readers: &'a mut [&'i mut dyn ReadSeek]) -> io::Result<Self> {
+        let mut images = Vec::new();
+        let mut heads = Vec::new();
+        for (number, reader) in readers.iter_mut().enumerate() {
+            let size = reader.seek(SeekFrom::End(0))?;
+            reader.seek(SeekFrom::Start(0))?;
+            let mut head = Vec::new();
+            reader.take(SNIFF_LEN as u64).read_to_end(&mut head)?;
+            images.push(NewImage { number, size, format: ImageFormat::sniff(&head) });
+            heads.push(head);
+        }
+        Ok(NewImages { readers, images, heads })
+    }
+
+    pub(super) fn get(&self, number: usize) -> Result<NewImage, EditError> {
+        let available = self.images.len();
+        self.images.get(number).copied().ok_or(EditError::NoSuchNewImage { number, available })
+    }
+
+    /// The first bytes of an image.
+    pub(super) fn head(&self, image: &NewImage) -> &[u8] {
+        self.heads.get(image.number).map_or(&[], |head| head)
+    }
+
+    /// All bytes of an image.
+    pub(super) fn read(&mut self, image: &NewImage) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(reader) = self.readers.get_mut(image.number) {
+            reader.seek(SeekFrom::Start(0))?;
+            reader.take(image.size).read_to_end(&mut bytes)?;
+        }
+        match bytes.len() as u64 == image.size {
+            true => Ok(bytes),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 }

@@ -10,6 +10,7 @@ use bundle_format::text::{TextBundle, is_text_bundle};
 use ccob::{Decompressed, Limits, WriteOptions};
 
 use crate::containers::{bundle_prefix, read_and};
+use crate::edit::Change;
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::source::{Origin, ReadSeek, Source};
 
@@ -86,33 +87,6 @@ pub struct RewrittenBundle {
     pub output: Range<u64>,
     /// Its size without compression. For a compressed one that was kept this is what its header says.
     pub uncompressed_size: u64,
-}
-
-/// What was done to a bundle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Change {
-    /// Nothing: it was copied.
-    Kept,
-    /// It was plain and is compressed.
-    Compressed,
-    /// It was compressed and is plain.
-    Decompressed,
-    /// It was compressed and is compressed anew.
-    Recompressed,
-}
-
-impl Change {
-    /// The name used in machine-readable output.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Change::Kept => "kept",
-            Change::Compressed => "compressed",
-            Change::Decompressed => "decompressed",
-            Change::Recompressed => "recompressed",
-        }
-    }
 }
 
 /// Compresses every plain bundle of `input`: a file that is one bundle, binary or text, or binary and compressed

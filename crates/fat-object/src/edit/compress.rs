@@ -1,0 +1,133 @@
+//! Bundles compressed, several at a time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZeroU32;
+use std::sync::{Mutex, mpsc};
+use std::thread;
+
+use ccob::{Codec, Method, WriteOptions};
+
+/// Bytes that wait to be compressed, or are being compressed, at one time; more where one bundle is larger.
+const IN_FLIGHT: usize = 256 << 20;
+
+/// Bytes to compress.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) data: Vec<u8>,
+    pub(super) write: WriteOptions,
+    /// Above so many bytes higher levels are tried.
+    pub(super) enough: Option<u64>,
+}
+
+type Compressed = Result<Vec<u8>, ccob::Error>;
+
+impl Job {
+    fn run(self, threads: u32) -> Compressed {
+        let Job { data, write, enough } = self;
+        let write = write.with_threads(threads);
+        let mut best = ccob::compress(&data, &write)?;
+        for &level in higher_levels(write.method) {
+            if enough.is_none_or(|enough| best.len() as u64 <= enough) {
+                break;
+            }
+            let next = ccob::compress(&data, &write.clone().with_level(level))?;
+            if next.len() < best.len() {
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+}
+
+fn higher_levels(method: Method) -> &'static [i32] {
+    match method.codec() {
+        Some(Codec::Libzstd) => &[9, 19],
+        Some(Codec::MinizOxide) => &[9, 10],
+        // There is one.
+        _ => &[],
+    }
+}
+
+/// Runs at most `count` jobs that `next` gives, on at most `threads` threads. Returns what came of each, in their
+/// order, which does not depend on the number of threads.
+///
+/// `next` is called on this thread, while others compress.
+pub(super) fn run<E>(
+    threads: NonZeroU32,
+    count: usize,
+    mut next: impl FnMut() -> Result<Option<Job>, E>,
+) -> Result<Vec<Compressed>, E> {
+    let at_once = threads.get().min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
+    // What is left helps with each one: libzstd has workers of its own at high levels.
+    let of_each = threads.get() / at_once;
+    if at_once == 1 {
+        return alone(of_each, next);
+    }
+
+    let (jobs, waiting) = mpsc::channel::<(usize, Job)>();
+    let (done, finished) = mpsc::channel::<(usize, usize, Compressed)>();
+    let waiting = Mutex::new(waiting);
+    thread::scope(|scope| {
+        let mut workers = 0;
+        for _ in 0..at_once {
+            let (waiting, done) = (&waiting, done.clone());
+            let work = move || {
+                while let Some((number, job)) = take(waiting) {
+                    let size = job.data.len();
+                    if done.send((number, size, job.run(of_each))).is_err() {
+                        break;
+                    }
+                }
+            };
+            let worker: io::Result<_> = thread::Builder::new().spawn_scoped(scope, work);
+            workers += usize::from(worker.is_ok());
+        }
+        drop(done);
+        if workers == 0 {
+            // No thread to be had is no reason to fail.
+            return alone(of_each, next);
+        }
+        let mut sent = 0;
+        let mut in_flight = 0_usize;
+        let mut out = BTreeMap::new();
+        let mut receive = |in_flight: &mut usize| {
+            let Ok((number, size, result)) = finished.recv() else { return false };
+            *in_flight -= size;
+            out.insert(number, result);
+            true
+        };
+        while let Some(job) = next()? {
+            while in_flight > 0 && in_flight.saturating_add(job.data.len()) > IN_FLIGHT {
+                if !receive(&mut in_flight) {
+                    break;
+                }
+            }
+            in_flight += job.data.len();
+            if jobs.send((sent, job)).is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        drop(jobs);
+        while receive(&mut in_flight) {}
+        Ok(out.into_values().collect())
+    })
+}
+
+/// Runs the jobs on this thread, one after the other.
+fn alone<E>(
+    threads: u32,
+    mut next: impl FnMut() -> Result<Option<Job>, E>,
+) -> Result<Vec<Compressed>, E> {
+    let mut results = Vec::new();
+    while let Some(job) = next()? {
+        results.push(job.run(threads));
+    }
+    Ok(results)
+}
+
+/// The next job that waits, for a worker.
+fn take(waiting: &Mutex<mpsc::Receiver<(usize, Job)>>) -> Option<(usize, Job)> {
+    waiting.lock().ok()?.recv().ok()
+}

@@ -1,0 +1,234 @@
+//! What becomes of one container.
+
+use std::io::{Cursor, Read as _};
+use std::sync::Arc;
+
+use ccob::{Header, Limits, Version, WriteOptions};
+
+use super::compress::Job;
+use super::contents::Planner;
+use super::decompress::Decompress;
+use super::splices::{Splice, Splices};
+use super::survey::Node;
+use super::{BundleEdit, Change, EditError, bundle, dispatch, package, text};
+use crate::containers::read_and;
+use crate::error::Error;
+use crate::model::{BundleForm, ContainerKind, Segment};
+use crate::source::{Origin, Source};
+
+/// The next thing to do for a container.
+pub(super) enum Step {
+    /// Nothing more: this takes its place.
+    Done(Change, Splices),
+    /// The plain bundle is there, and is to be compressed.
+    Compress(Job, Otherwise),
+}
+
+/// What to do with the compressed bundle.
+pub(super) enum Otherwise {
+    /// Take it if it is smaller than this one, to which that has been done.
+    Smaller(Change, Splices),
+    /// Take it.
+    Always(Change),
+}
+
+impl Otherwise {
+    pub(super) fn unless_better(self, compressed: Vec<u8>) -> (Change, Splices) {
+        let change = match self {
+            Otherwise::Smaller(change, plain) if compressed.len() as u64 >= plain.len() => {
+                return (change, plain);
+            }
+            Otherwise::Smaller(..) => Change::Compressed,
+            Otherwise::Always(change) => change,
+        };
+        let mut splices = Splices::new();
+        splices.push(Splice::Bytes(compressed));
+        (change, splices)
+    }
+}
+
+impl Planner<'_, '_> {
+    /// Works out a container. `alone` says that it lies in no section and has no neighbours.
+    pub(super) fn container(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+        alone: bool,
+    ) -> Result<Step, EditError> {
+        if !self.touches(node) {
+            return Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range)));
+        }
+        let unsupported = |kind| Err(EditError::Unsupported { path: path.to_vec(), kind });
+        match node.kind() {
+            ContainerKind::Bundle => self.bundle(source, node, path),
+            ContainerKind::Ccob => self.compressed_bundle(source, node, path, alone),
+            ContainerKind::OffloadBinary => {
+                let wishes = self.wishes(node);
+                let new = package::rebuild(source, &node.range, &wishes);
+                let new = new.map_err(|error| error.of(node, path))?;
+                // One of version 1 goes with its image.
+                if new.len() > 0 {
+                    self.is_emptied(node, &wishes, path)?;
+                }
+                Ok(Step::Done(changed(&new, node), new))
+            }
+            ContainerKind::NvFatbin => unsupported("NVIDIA fatbinaries"),
+            _ => unsupported("device code in containers of this kind"),
+        }
+    }
+
+    fn bundle(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+    ) -> Result<Step, EditError> {
+        let wishes = self.wishes(node);
+        let empty = self.is_emptied(node, &wishes, path)?;
+        let new = match self.form(node) {
+            Some(BundleForm::Text(_)) => {
+                text::rebuild(source, &node.range, &wishes, &mut self.images)
+            }
+            Some(BundleForm::EndMarkers(_)) if !wishes.are_none() => {
+                return Err(EditError::Unsupported {
+                    path: path.to_vec(),
+                    kind: "text bundles with markers behind their entries only",
+                });
+            }
+            _ => bundle::rebuild(source, &node.range, &wishes, empty),
+        };
+        let new = new.map_err(|error| error.of(node, path))?;
+        let change = changed(&new, node);
+        let BundleEdit::Compress(options) = self.bundle_edit(node) else {
+            return Ok(Step::Done(change, new));
+        };
+        let data = self.bytes(source, &new)?;
+        let job = Job { data, write: written(options.write.clone()), enough: None };
+        Ok(Step::Compress(job, Otherwise::Smaller(change, new)))
+    }
+
+    fn compressed_bundle(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+        alone: bool,
+    ) -> Result<Step, EditError> {
+        let damaged = |error: ccob::Error| EditError::Damaged {
+            path: path.to_vec(),
+            location: node.location,
+            error: Error::Ccob(error),
+        };
+        let available = node.range.end - node.range.start;
+        let header = Header::parse(&source.peek(&node.range, 32)?, available).map_err(damaged)?;
+        let size = header.uncompressed_size();
+        let edit = self.bundle_edit(node);
+        let max = match edit {
+            BundleEdit::Compress(options) => options.limits.max_uncompressed,
+            _ => self.contents.max_decompressed,
+        };
+        if size > max {
+            return Err(damaged(ccob::Error::TooLarge { uncompressed_size: size, max }));
+        }
+        let later =
+            Arc::new(Decompress { stored: node.range.clone(), size, alone, path: path.to_vec() });
+        let is_wished = self.is_wished(node);
+        if let (BundleEdit::Decompress, false) = (edit, is_wished) {
+            let mut splices = Splices::new();
+            splices.push(Splice::Decompressed(later, 0..size));
+            return Ok(Step::Done(Change::Decompressed, splices));
+        }
+        if is_wished && node.children.is_empty() {
+            let kind = "images of compressed bundles that the survey passed over";
+            return Err(EditError::Unsupported { path: path.to_vec(), kind });
+        }
+
+        let limits = Limits::default().with_max_uncompressed(max);
+        let decompress = match self.contents.verified {
+            true => ccob::decompress_unverified,
+            false => ccob::decompress,
+        };
+        let total_size = Some(available);
+        let decompressed = read_and(decompress, source, &node.range, total_size, &limits)?;
+        let mut data = Cursor::new(decompressed.map_err(damaged)?.data);
+        let mut inner = Source::new(&mut data, Origin::Decompressed)?;
+        let window = 0..inner.len();
+        let new = self.containers(&mut inner, &node.children, path)?;
+        let new = dispatch::file(self, &mut inner, &window, &node.children, path, &new)?;
+        let is_unchanged = new.is_copy_of(&window);
+
+        match edit {
+            BundleEdit::Decompress => {
+                later.check_contents(&self.head(&mut inner, &new)?)?;
+                let splices = decompressed_later(&later, new);
+                Ok(Step::Done(Change::Decompressed, splices))
+            }
+            BundleEdit::Compress(options) if options.recompress => {
+                let data = match is_unchanged {
+                    true => data.into_inner(),
+                    false => self.bytes(&mut inner, &new)?,
+                };
+                let job = Job { data, write: written(options.write.clone()), enough: None };
+                Ok(Step::Compress(job, Otherwise::Always(Change::Recompressed)))
+            }
+            _ if is_unchanged => Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range))),
+            _ => {
+                let data = self.bytes(&mut inner, &new)?;
+                let is_smaller = new.len() < window.end;
+                let options = WriteOptions::default()
+                    .with_version(header.version())
+                    .with_method(header.method());
+                let enough = is_smaller.then_some(available);
+                let job = Job { data, write: written(options), enough };
+                Ok(Step::Compress(job, Otherwise::Always(Change::Edited)))
+            }
+        }
+    }
+
+    /// The new bytes in memory.
+    fn bytes(&mut self, source: &mut Source<'_>, new: &Splices) -> Result<Vec<u8>, EditError> {
+        let len = usize::try_from(new.len()).map_err(|_| out_of_memory())?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|_| out_of_memory())?;
+        new.reader(source.reader(), self.images.readers).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The first of the new bytes.
+    fn head(&mut self, source: &mut Source<'_>, new: &Splices) -> Result<Vec<u8>, EditError> {
+        let head = new.slice(&(0..crate::image_format::SNIFF_LEN as u64));
+        self.bytes(source, &head)
+    }
+}
+
+fn out_of_memory() -> std::io::Error {
+    std::io::ErrorKind::OutOfMemory.into()
+}
+
+fn changed(new: &Splices, node: &Node) -> Change {
+    match new.is_copy_of(&node.range) {
+        true => Change::Kept,
+        false => Change::Edited,
+    }
+}
+
+/// Version 1 does not tell where a compressed bundle ends: runtimes want to know.
+fn written(options: WriteOptions) -> WriteOptions {
+    match options.version {
+        Version::V1 => options.with_version(Version::V2),
+        _ => options,
+    }
+}
+
+/// What was worked out over the decompressed data, with its parts decompressed when they are written.
+fn decompressed_later(bundle: &Arc<Decompress>, new: Splices) -> Splices {
+    let mut splices = Splices::new();
+    for part in new.into_parts() {
+        splices.push(match part {
+            Splice::Copy(range) => Splice::Decompressed(Arc::clone(bundle), range),
+            part => part,
+        });
+    }
+    splices
+}

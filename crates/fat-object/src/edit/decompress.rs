@@ -1,0 +1,74 @@
+//! Compressed bundles that are decompressed only when the new file is written: their headers tell all sizes.
+
+use std::io::{self, Read as _, SeekFrom};
+use std::ops::Range;
+
+use bundle_format::text::is_text_bundle;
+use ccob::{Decompressed, Limits};
+
+use super::EditError;
+use crate::error::Error;
+use crate::image_format::{ImageFormat, SNIFF_LEN};
+use crate::model::{Location, Segment};
+use crate::source::ReadSeek;
+
+/// A compressed bundle of the edited file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decompress {
+    /// Where it lies in the file.
+    pub(crate) stored: Range<u64>,
+    /// Bytes it holds, as its header says.
+    pub(crate) size: u64,
+    /// Whether it lies in a file of its own, with no other.
+    pub(crate) alone: bool,
+    /// The containers around it, itself the last.
+    pub(crate) path: Vec<Segment>,
+}
+
+impl Decompress {
+    /// Everything it holds: a bundle that has the recorded hash.
+    pub(crate) fn read(&self, input: &mut (impl ReadSeek + ?Sized)) -> io::Result<Vec<u8>> {
+        self.read_growing(input, &mut |_| {})
+    }
+
+    /// The same; `grown` sees what there is of it while it grows, which is not verified by then.
+    pub(crate) fn read_growing(
+        &self,
+        input: &mut (impl ReadSeek + ?Sized),
+        grown: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<Vec<u8>> {
+        let len = self.stored.end - self.stored.start;
+        input.seek(SeekFrom::Start(self.stored.start))?;
+        let mut stored = Vec::new();
+        let room = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        stored.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        input.take(len).read_to_end(&mut stored)?;
+        let limits = Limits::default().with_max_uncompressed(self.size);
+        let decompressed = ccob::decompress_growing(&stored, &limits, grown);
+        let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let Decompressed { data, .. } =
+            decompressed.map_err(|error| refused(self.damaged(error.into())))?;
+        if data.len() as u64 != self.size {
+            return Err(refused(EditError::InputChanged));
+        }
+        self.check_contents(&data).map_err(refused)?;
+        Ok(data)
+    }
+
+    fn damaged(&self, error: Error) -> EditError {
+        let location = Location::File(self.stored.start);
+        EditError::Damaged { path: self.path.clone(), location, error }
+    }
+
+    /// Checks that what it holds may take its place.
+    pub(crate) fn check_contents(&self, data: &[u8]) -> Result<(), EditError> {
+        let head = data.get(..SNIFF_LEN).unwrap_or(data);
+        match ImageFormat::sniff(head) {
+            ImageFormat::Bundle if is_text_bundle(head) && !self.alone => {
+                Err(EditError::TextNotAlone { path: self.path.clone() })
+            }
+            ImageFormat::Bundle => Ok(()),
+            format => Err(EditError::HoldsNoBundle { path: self.path.clone(), format }),
+        }
+    }
+}

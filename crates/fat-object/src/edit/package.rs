@@ -1,0 +1,119 @@
+//! Packages: laid out anew from the entries they keep and get.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bundle_format::EntryId;
+use offload_binary::{
+    FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind, Piece,
+};
+
+use super::bundle::patched;
+use super::rebuild::{RebuildError, malformed};
+use super::splices::{Splice, Splices};
+use super::wishes::{NewImage, Wish, Wishes};
+use crate::containers::package_prefix;
+use crate::image_format::ImageFormat;
+use crate::source::Source;
+
+/// The package at `range` with its entries as wished: nothing for one of version 1 without an image.
+///
+/// Entries keep their order, kinds, flags and strings, and the package its version.
+pub(super) fn rebuild(
+    source: &mut Source<'_>,
+    range: &Range<u64>,
+    wishes: &Wishes<'_>,
+) -> Result<Splices, RebuildError> {
+    if wishes.are_none() {
+        return Ok(Splices::copy_of(range));
+    }
+    let prefix = package_prefix(source, range)?;
+    let package =
+        OffloadBinary::parse_prefix(&prefix, range.end - range.start).map_err(malformed)?;
+    if package.entries().len() != wishes.entries.len() {
+        return Err(RebuildError::Changed);
+    }
+    let place = |offset: u64, size: u64| {
+        let start = range.start.saturating_add(offset);
+        start..start.saturating_add(size)
+    };
+    let places: Vec<Range<u64>> =
+        package.entries().map(|e| place(e.image_offset(), e.image_size())).collect();
+    let same_kinds = package.entries().zip(&wishes.entries).all(|(entry, wish)| match wish {
+        Wish::Replace(new) => image_kind(new).is_none_or(|kind| kind == entry.image_kind()),
+        Wish::Keep | Wish::Remove => true,
+    });
+    if same_kinds && let Some(patched) = patched(range, &places, wishes) {
+        return Ok(patched);
+    }
+
+    let mut entries = Vec::new();
+    let mut images = Vec::new();
+    for ((old, place), wish) in package.entries().zip(places).zip(&wishes.entries) {
+        let mut entry = ImageEntry::from(&old);
+        let image = match wish {
+            Wish::Remove => continue,
+            Wish::Keep => Splice::Copy(place),
+            Wish::Replace(new) => {
+                entry.image_kind = image_kind(new).unwrap_or(entry.image_kind);
+                Splice::Image(new.number, 0..new.size)
+            }
+        };
+        entry.size = image.len();
+        entries.push(entry);
+        images.push(image);
+    }
+    for (id, new) in &wishes.added {
+        entries.push(entry(id, new)?);
+        images.push(Splice::Image(new.number, 0..new.size));
+    }
+    let version = match package.version() {
+        1 => FormatVersion::V1,
+        _ => FormatVersion::V2,
+    };
+    let layout = Layout::new(version, &entries).map_err(malformed)?;
+    let mut splices = Splices::new();
+    for piece in layout.pieces() {
+        match piece {
+            Piece::Bytes(bytes) => splices.push(Splice::Bytes(bytes.to_vec())),
+            Piece::Image(index) => images.get(index).into_iter().for_each(|image| {
+                splices.push(image.clone());
+            }),
+            Piece::Zeros(count) => splices.push(Splice::Zeros(count)),
+        }
+    }
+    Ok(splices)
+}
+
+/// An entry for the target that a bundle entry ID names.
+fn entry<'e>(id: &'e str, new: &NewImage) -> Result<ImageEntry<'e>, RebuildError> {
+    let id = EntryId::parse(id).map_err(malformed)?;
+    let kind = match id.kind() {
+        target_id::OffloadKind::HipV4 => OffloadKind::HIP,
+        kind => OffloadKind::from_name(kind.as_str()).unwrap_or(OffloadKind::NONE),
+    };
+    // Packages have triples as the compiler is given them: without an empty environment.
+    let triple = id.triple().strip_suffix('-').unwrap_or(id.triple());
+    let mut entry = ImageEntry::new(new.size)
+        .image_kind(image_kind(new).unwrap_or(ImageKind::NONE))
+        .offload_kind(kind);
+    let mut string = |key: &'static str, value: &'e str| {
+        entry.strings.push((Cow::Borrowed(key.as_bytes()), Cow::Borrowed(value.as_bytes())));
+    };
+    string("arch", id.target_id());
+    string("triple", triple);
+    Ok(entry)
+}
+
+/// The kind of an image, as far as its first bytes tell it.
+fn image_kind(new: &NewImage) -> Option<ImageKind> {
+    Some(match new.format {
+        ImageFormat::Elf { .. } => ImageKind::OBJECT,
+        ImageFormat::Cubin => ImageKind::CUBIN,
+        ImageFormat::Bitcode => ImageKind::BITCODE,
+        ImageFormat::SpirV => ImageKind::SPIRV,
+        ImageFormat::Ptx => ImageKind::PTX,
+        ImageFormat::Fatbinary => ImageKind::FATBINARY,
+        _ => return None,
+    })
+}

@@ -1,0 +1,44 @@
+//! Text bundles, written anew with the entries they keep and get.
+
+use std::ops::Range;
+
+use bundle_format::text::{TextBundle, to_vec};
+
+use super::rebuild::{RebuildError, malformed};
+use super::splices::{Splice, Splices};
+use super::wishes::{NewImages, Wish, Wishes};
+use crate::source::Source;
+
+/// The text bundle that `range` is, with its entries as wished. What is outside of entries goes, as far as there is
+/// something.
+pub(super) fn rebuild(
+    source: &mut Source<'_>,
+    range: &Range<u64>,
+    wishes: &Wishes<'_>,
+    images: &mut NewImages<'_, '_>,
+) -> Result<Splices, RebuildError> {
+    if wishes.are_none() {
+        return Ok(Splices::copy_of(range));
+    }
+    let bytes = source.read_range(range)?;
+    let bundle = TextBundle::parse(&bytes).map_err(malformed)?;
+    if bundle.entries().len() != wishes.entries.len() {
+        return Err(RebuildError::Changed);
+    }
+    let mut new = Vec::new();
+    for (entry, wish) in bundle.entries().zip(&wishes.entries) {
+        let content = match wish {
+            Wish::Remove => continue,
+            Wish::Keep => entry.content().to_vec(),
+            Wish::Replace(image) => images.read(image)?,
+        };
+        new.push((entry.id_str().map_err(malformed)?, content));
+    }
+    for (id, image) in &wishes.added {
+        new.push((id, images.read(image)?));
+    }
+    let new: Vec<(&str, &[u8])> = new.iter().map(|(id, content)| (*id, &content[..])).collect();
+    let mut splices = Splices::new();
+    splices.push(Splice::Bytes(to_vec(bundle.leader(), &new).map_err(malformed)?));
+    Ok(splices)
+}

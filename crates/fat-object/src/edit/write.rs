@@ -1,0 +1,107 @@
+//! The new file, written part by part.
+
+use std::io::{self, Read, SeekFrom, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::EditError;
+use super::decompress::Decompress;
+use super::splices::{Splice, Splices};
+use crate::source::ReadSeek;
+
+pub(super) fn write<R, I, W>(
+    splices: &Splices,
+    input: &mut R,
+    images: &mut [I],
+    out: &mut W,
+) -> Result<(), EditError>
+where
+    R: ReadSeek + ?Sized,
+    I: ReadSeek,
+    W: Write + ?Sized,
+{
+    // What was decompressed last: there may be several parts of it.
+    let mut last: Option<(Arc<Decompress>, Vec<u8>)> = None;
+    for part in splices.parts() {
+        match part {
+            Splice::Copy(range) => copy(input, range, out)?,
+            Splice::Image(number, range) => {
+                let (number, available) = (*number, images.len());
+                let missing = EditError::NoSuchNewImage { number, available };
+                copy(images.get_mut(number).ok_or(missing)?, range, out)?;
+            }
+            Splice::Decompressed(bundle, range) => {
+                let whole = *range == (0..bundle.size);
+                match &last {
+                    Some((open, data)) if open == bundle => write_range(data, range, out)?,
+                    _ if whole => decompress(bundle, input, out)?,
+                    _ => {
+                        // Only one is held at a time.
+                        last = None;
+                        let data = bundle.read(input).map_err(refused)?;
+                        write_range(&data, range, out)?;
+                        last = Some((Arc::clone(bundle), data));
+                    }
+                }
+            }
+            Splice::Bytes(bytes) => out.write_all(bytes).map_err(EditError::Write)?,
+            Splice::Zeros(count) => {
+                io::copy(&mut io::repeat(0).take(*count), out).map_err(EditError::Write)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies a part of a file. Which of the two files is at fault an error does not tell: it tells more often what is
+/// wrong with the one that is written.
+fn copy<R, W>(from: &mut R, range: &Range<u64>, out: &mut W) -> Result<(), EditError>
+where
+    R: ReadSeek + ?Sized,
+    W: Write + ?Sized,
+{
+    let len = range.end - range.start;
+    from.seek(SeekFrom::Start(range.start))?;
+    match io::copy(&mut from.take(len), out) {
+        Ok(copied) if copied == len => Ok(()),
+        Ok(_) => Err(EditError::InputChanged),
+        Err(error) => Err(EditError::Write(error)),
+    }
+}
+
+/// Writes what there is of a bundle while the rest is decompressed and hashed.
+fn decompress<R, W>(bundle: &Decompress, input: &mut R, out: &mut W) -> Result<(), EditError>
+where
+    R: ReadSeek + ?Sized,
+    W: Write + ?Sized,
+{
+    let mut written = 0;
+    let mut result = Ok(());
+    let data = bundle.read_growing(input, &mut |data| {
+        if result.is_ok() {
+            result = out.write_all(data.get(written..).unwrap_or_default());
+            written = written.max(data.len());
+        }
+    });
+    let data = data.map_err(refused)?;
+    result.map_err(EditError::Write)?;
+    out.write_all(data.get(written..).unwrap_or_default()).map_err(EditError::Write)
+}
+
+fn write_range(
+    data: &[u8],
+    range: &Range<u64>,
+    out: &mut (impl Write + ?Sized),
+) -> Result<(), EditError> {
+    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    let part = data.get(index(range.start)..index(range.end)).ok_or(EditError::InputChanged)?;
+    out.write_all(part).map_err(EditError::Write)
+}
+
+/// The error that a compressed bundle was refused with, if that is what this is.
+fn refused(error: io::Error) -> EditError {
+    match error.downcast::<EditError>() {
+        Ok(refused) => refused,
+        Err(error) => EditError::Read(error),
+    }
+}
