@@ -20,4 +20,3 @@ pub(crate) fn edit(
 ) -> Result<Edited, EditError> {
     Err(EditError::Unsupported { path: Vec::new(), kind: "linked ELF files" })
 }
-#[cfg(test)]
