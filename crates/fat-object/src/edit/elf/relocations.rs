@@ -187,7 +187,8 @@ impl Relocations {
             _ => &mut self.rela,
         };
         plt.extend(table(DT_JMPREL, DT_PLTRELSZ)?);
-        self.other = [DT_ANDROID_REL, DT_ANDROID_RELA].iter().find_map(|tag| tags.get(tag).copied());
+        self.other =
+            [DT_ANDROID_REL, DT_ANDROID_RELA].iter().find_map(|tag| tags.get(tag).copied());
         let symbols = tags.get(&DT_SYMTAB).and_then(|&at| file.offset_of(at));
         self.symbols = symbols.map(|start| start..start);
         Ok(())

@@ -1,0 +1,84 @@
+//! Bytes of both files beside each other.
+
+use std::io;
+use std::ops::Range;
+
+use super::Check;
+use crate::edit::EditError;
+use crate::edit::splices::{Splice, Splices};
+use crate::source::Source;
+
+/// Bytes compared at once: whole entries of every table.
+const CHUNK: u64 = 24 * 2048;
+
+impl Check<'_> {
+    /// Shows `len` bytes of both files, in chunks, with the offset of each in the range. Chunks that are the same
+    /// bytes of the input are left out. Offsets count from the starts of the ELF files.
+    pub(super) fn chunks(
+        &self,
+        source: &mut Source<'_>,
+        old: u64,
+        new: u64,
+        len: u64,
+        visit: &mut dyn FnMut(u64, &[u8], &[u8]) -> Result<(), EditError>,
+    ) -> Result<(), EditError> {
+        let old = self.old.window.start.saturating_add(old);
+        if self.copied(&(new..new.saturating_add(len)), old) {
+            return Ok(());
+        }
+        let mut at = 0;
+        while at < len {
+            let n = CHUNK.min(len - at);
+            let (from, start) = (old.saturating_add(at), new.saturating_add(at));
+            if !self.copied(&(start..start.saturating_add(n)), from) {
+                let before = source.read_range(&(from..from.saturating_add(n)))?;
+                let after = read(source, self.splices, &(start..start.saturating_add(n)))?;
+                visit(at, &before, &after)?;
+            }
+            at += n;
+        }
+        Ok(())
+    }
+
+    /// The offset in the range of the first byte that differs, if one does.
+    pub(super) fn difference(
+        &self,
+        source: &mut Source<'_>,
+        old: u64,
+        new: u64,
+        len: u64,
+    ) -> Result<Option<u64>, EditError> {
+        let mut first = None;
+        self.chunks(source, old, new, len, &mut |base, before, after| {
+            let same =
+                before.iter().zip(after).take_while(|(before, after)| before == after).count();
+            if first.is_none() && (same < before.len() || before.len() != after.len()) {
+                first = Some(base.saturating_add(same as u64));
+            }
+            Ok(())
+        })?;
+        Ok(first)
+    }
+
+    /// Whether this range of the new file is that of the input which starts at `from`.
+    fn copied(&self, range: &Range<u64>, from: u64) -> bool {
+        self.splices.slice(range).is_copy_of(&(from..from.saturating_add(range.end - range.start)))
+    }
+}
+
+/// Bytes of the new file; fewer where it ends before, or holds a new image.
+fn read(source: &mut Source<'_>, splices: &Splices, range: &Range<u64>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for part in splices.slice(range).parts() {
+        match part {
+            Splice::Copy(range) => bytes.extend(source.read_range(range)?),
+            Splice::Bytes(part) => bytes.extend_from_slice(part),
+            Splice::Zeros(n) => bytes.extend(std::iter::repeat_n(
+                0,
+                usize::try_from(*n).map_err(|_| io::ErrorKind::OutOfMemory)?,
+            )),
+            Splice::Image(..) => break,
+        }
+    }
+    Ok(bytes)
+}
