@@ -58,6 +58,14 @@ pub(crate) struct Splices {
     ends: Vec<u64>,
 }
 
+impl From<Splice> for Splices {
+    fn from(part: Splice) -> Self {
+        let mut splices = Splices::new();
+        splices.push(part);
+        splices
+    }
+}
+
 impl Splices {
     pub(crate) fn new() -> Self {
         Splices::default()

@@ -14,8 +14,60 @@ pub(super) type SectionHeader = ElfSection64<LittleEndian>;
 pub(super) type Symbol = ElfSymbol64<LittleEndian>;
 
 pub(super) const PT_LOAD: u32 = 1;
+pub(super) const PF_W: u32 = 2;
+pub(super) const SHT_NULL: u32 = 0;
 pub(super) const SHT_NOBITS: u32 = 8;
+pub(super) const SHF_WRITE: u64 = 1;
 pub(super) const SHF_ALLOC: u64 = 2;
+pub(super) const SHF_TLS: u64 = 0x400;
+
+/// The multiple of `align`, a power of two, at or behind a place.
+pub(super) fn up(place: u64, align: u64) -> u64 {
+    down(place.saturating_add(align - 1), align)
+}
+
+/// The multiple of `align`, a power of two, at or before a place.
+pub(super) fn down(place: u64, align: u64) -> u64 {
+    place & !(align - 1)
+}
+
+/// The offsets of a section in the ELF file.
+pub(super) fn file_range(section: &SectionHeader) -> Range<u64> {
+    let start = section.offset.get();
+    start..start.saturating_add(section.size.get())
+}
+
+/// The addresses of a section.
+pub(super) fn addresses(section: &SectionHeader) -> Range<u64> {
+    let start = section.addr.get();
+    start..start.saturating_add(section.size.get())
+}
+
+/// The offsets of the file's part of a segment.
+pub(super) fn segment_file_range(segment: &ProgramHeader) -> Range<u64> {
+    let start = segment.offset.get();
+    start..start.saturating_add(segment.filesz.get())
+}
+
+/// The addresses of a segment.
+pub(super) fn segment_addresses(segment: &ProgramHeader) -> Range<u64> {
+    let start = segment.vaddr.get();
+    start..start.saturating_add(segment.memsz.get())
+}
+
+pub(super) fn is_allocated(section: &SectionHeader) -> bool {
+    section.flags.get() & SHF_ALLOC != 0
+}
+
+/// Whether bytes of the file are its contents.
+pub(super) fn has_bytes(section: &SectionHeader) -> bool {
+    !matches!(section.kind.get(), SHT_NULL | SHT_NOBITS)
+}
+
+/// Whether it only describes what each thread gets: it takes up no addresses.
+pub(super) fn is_thread_nobits(section: &SectionHeader) -> bool {
+    section.kind.get() == SHT_NOBITS && section.flags.get() & SHF_TLS != 0
+}
 
 /// The headers of the file. Offsets in them count from the start of the window.
 pub(super) struct File {
@@ -83,6 +135,17 @@ impl File {
             let start = load.vaddr.get();
             (start..start.saturating_add(load.memsz.get())).contains(&address)
         })
+    }
+
+    /// Bytes of the file.
+    pub(super) fn len(&self) -> u64 {
+        self.window.end - self.window.start
+    }
+
+    /// The indices of the loadable segments among all.
+    pub(super) fn load_indices(&self) -> impl Iterator<Item = usize> {
+        let loads = self.segments.iter().enumerate();
+        loads.filter(|(_, segment)| segment.kind.get() == PT_LOAD).map(|(index, _)| index)
     }
 
     /// The loadable segments.

@@ -1,22 +1,294 @@
 //! Linked ELF files: pages of device code leave the file, and an address gap stays.
+//!
+//! Every address outside the device code stays what it is, so only offsets in the file change. Of the segment with the
+//! device code, whole pages that nothing needs any more are cut out: what is left becomes several segments with gaps
+//! between them, which costs a program header per gap. Linkers leave no room for more of them, and tools like `strip`
+//! do not accept the table in another place. So sections behind it make room: notes move a little, and tables that
+//! only the dynamic section names move to where device code was. (System V ABI, "Program Header", "Dynamic Section".)
 
 mod check;
 mod code;
+mod dynamic;
 mod file;
+mod layout;
+mod movable;
 mod references;
 mod relocations;
+mod renumber;
+mod room;
+mod sections;
+mod segments;
+mod slot;
 mod symbols;
+mod validate;
 mod wrappers;
+mod write;
 
-use crate::edit::EditError;
-use crate::edit::host::{Edited, HostContext, SectionEdit};
+use std::ops::Range;
+
+use crate::edit::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
+use crate::edit::splices::Splices;
+use crate::edit::{EditError, EditNote};
 use crate::source::Source;
+use dynamic::Dynamic;
+use file::{File, SHT_NOBITS, file_range, is_allocated, up};
+use layout::{Bundle, Layout, PAGE, Task, pack, stay};
+use room::Room;
+use sections::Sections;
+use segments::{Loads, Map};
+use slot::Slot;
+use validate::inconsistent;
+use wrappers::{PointerForm, Wrapper};
+use write::{Parts, overwrite};
+
+const SECTION: &str = ".hip_fatbin";
 
 /// Lays out the file in the window with other device code in its sections.
 pub(crate) fn edit(
-    _source: &mut Source<'_>,
-    _context: HostContext<'_>,
-    _sections: Vec<SectionEdit>,
+    source: &mut Source<'_>,
+    context: HostContext<'_>,
+    sections: Vec<SectionEdit>,
 ) -> Result<Edited, EditError> {
-    Err(EditError::Unsupported { path: Vec::new(), kind: "linked ELF files" })
+    let unchanged = Splices::copy_of(context.window);
+    if !sections.iter().any(SectionEdit::is_changed) {
+        return Ok(Edited { splices: unchanged, notes: Vec::new() });
+    }
+    let file = File::read(source, context.window)?;
+    let (indices, items) = device_code(&file, sections)?;
+    validate::validate(&file)?;
+    let start = address(&file, &indices, items.first().ok_or(EditError::NoDeviceCode)?)?.start;
+    let dynamic = Dynamic::read(source, &file)?;
+    let slot = Slot::find(&file, &dynamic, indices, start)?;
+    let mut bundles = Vec::new();
+    let mut contents = Vec::new();
+    for item in items {
+        let old = address(&file, &slot.sections, &item)?;
+        bundles.push(Bundle { old, size: item.new.len(), pinned: false });
+        contents.push(item.new);
+    }
+    let wrappers = wrappers::wrappers(source, &file)?;
+    check_wrappers(&wrappers, &bundles)?;
+    let editor = Editor { file: &file, dynamic: &dynamic, slot: &slot, wrappers: &wrappers };
+    let layout = editor.lay_out(source, context, &mut bundles)?;
+    editor.write(source, &bundles, contents, &layout)
+}
+
+/// The sections with bundles, and the bundles by address.
+fn device_code(
+    file: &File,
+    sections: Vec<SectionEdit>,
+) -> Result<(Vec<usize>, Vec<Item>), EditError> {
+    let unsupported = |kind| Err(EditError::Unsupported { path: Vec::new(), kind });
+    let mut indices = Vec::new();
+    let mut items = Vec::new();
+    let mut edits = std::collections::BTreeMap::new();
+    for section in sections {
+        if section.name == SECTION {
+            edits.insert(section.range.start, section);
+        } else if section.is_changed() {
+            return unsupported(kind_of(&section.name));
+        }
+    }
+    for (index, section) in file.sections.iter().enumerate() {
+        if file.name(section) != SECTION.as_bytes() || section.size.get() == 0 {
+            continue;
+        }
+        if section.kind.get() == SHT_NOBITS {
+            return Err(EditError::MovedOut { how: "section is NOBITS" });
+        }
+        if !is_allocated(section) {
+            return Err(inconsistent("the device code is not loaded"));
+        }
+        let range = file_range(section);
+        let range = file.window.start.saturating_add(range.start)
+            ..file.window.start.saturating_add(range.end);
+        match edits.remove(&range.start).map(|edit| (edit.range == range, edit.change)) {
+            Some((true, SectionChange::Containers(bundles))) => items.extend(bundles),
+            _ => return unsupported("sections .hip_fatbin without bundles"),
+        }
+        indices.push(index);
+    }
+    if !edits.is_empty() {
+        return Err(EditError::InputChanged);
+    }
+    items.sort_by_key(|item| item.old.start);
+    Ok((indices, items))
+}
+
+/// What a section that is not edited in linked files is called.
+fn kind_of(name: &str) -> &'static str {
+    if name.starts_with("__CLANG_OFFLOAD_BUNDLE__") {
+        "linked files with bundle entries as sections"
+    } else if name.starts_with(".llvm.") {
+        "packages in linked ELF files"
+    } else if name.contains("nv_fatbin") || name.contains("nv_relfatbin") {
+        "NVIDIA fatbinaries in linked ELF files"
+    } else {
+        "sections of linked ELF files other than .hip_fatbin"
+    }
+}
+
+/// The addresses of a bundle.
+fn address(file: &File, sections: &[usize], item: &Item) -> Result<Range<u64>, EditError> {
+    let start = item.old.start.checked_sub(file.window.start);
+    let size = item.old.end.saturating_sub(item.old.start);
+    let section = sections.iter().filter_map(|&index| file.sections.get(index)).find_map(|s| {
+        let range = file_range(s);
+        let into = start?.checked_sub(range.start)?;
+        (into.checked_add(size)? <= s.size.get()).then(|| s.addr.get().checked_add(into))?
+    });
+    let start = section.ok_or(inconsistent("a bundle lies in no section"))?;
+    Ok(start..start.saturating_add(size))
+}
+
+/// Every wrapper must point to a bundle, and that may not go altogether.
+fn check_wrappers(wrappers: &[Wrapper], bundles: &[Bundle]) -> Result<(), EditError> {
+    for (number, wrapper) in wrappers.iter().enumerate() {
+        if matches!(wrapper.form, PointerForm::Unknown { .. }) {
+            continue;
+        }
+        match bundles.binary_search_by_key(&wrapper.bundle, |bundle| bundle.old.start) {
+            Ok(n) if bundles.get(n).is_some_and(|bundle| bundle.size > 0) => {}
+            Ok(_) => return Err(EditError::NothingLeft { path: Vec::new() }),
+            Err(_) => {
+                let (address, target) = (wrapper.address, wrapper.bundle);
+                return Err(EditError::WrapperTarget { wrapper: number, address, target });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is known of the file.
+struct Editor<'a> {
+    file: &'a File,
+    dynamic: &'a Dynamic,
+    slot: &'a Slot,
+    wrappers: &'a [Wrapper],
+}
+
+impl Editor<'_> {
+    /// Where everything goes.
+    fn lay_out(
+        &self,
+        source: &mut Source<'_>,
+        context: HostContext<'_>,
+        bundles: &mut [Bundle],
+    ) -> Result<Layout, EditError> {
+        let _ = (source, context);
+        let (align, lowered) = self.alignment();
+        let lower = |starts: Option<Vec<u64>>, bundles: &[Bundle]| {
+            let starts = starts?;
+            let room = Room::find(self.file, self.dynamic, self.slot);
+            let (file, slot) = (self.file, self.slot);
+            let task = Task { file, slot, room: &room, bundles, starts, grown: false };
+            if lowered {
+                let layout = task.lay_out(PAGE, true);
+                if layout.as_ref().is_ok_and(|layout| layout.freed(slot) > 0) {
+                    return Some(layout);
+                }
+            }
+            Some(task.lay_out(align, false))
+        };
+        let end = self.slot.end(align);
+        if let Some(layout) = lower(stay(bundles, end), bundles) {
+            return layout;
+        }
+        let needed = bundles.iter().map(|bundle| up(bundle.size, PAGE)).sum();
+        let _ = pack(bundles, self.slot.start, end);
+        Err(EditError::NoRoom { needed, available: end.saturating_sub(self.slot.start) })
+    }
+
+    /// What segments are aligned to, and whether that may be lowered to a page.
+    fn alignment(&self) -> (u64, bool) {
+        let align = self.file.loads().map(|load| load.align.get()).fold(PAGE, u64::max);
+        let mut sections = self.file.sections.iter().filter(|section| is_allocated(section));
+        let plain = sections.all(|section| section.align.get() <= PAGE);
+        (align, align > PAGE && plain && validate::is_x86_64(self.file))
+    }
+
+    fn write(
+        &self,
+        source: &mut Source<'_>,
+        bundles: &[Bundle],
+        contents: Vec<Splices>,
+        layout: &Layout,
+    ) -> Result<Edited, EditError> {
+        let (file, slot) = (self.file, self.slot);
+        let map = Map::new(file, slot, layout)?;
+        let segments = segments::segments(file, slot, layout, &map)?;
+        let loads = Loads::new(file, &segments);
+        let groups = groups(file, slot, bundles, layout);
+        let sections = Sections::new(file, slot, layout, &map, &loads, groups)?;
+        let moved = |address: u64| moved(bundles, &layout.starts, address);
+        let left: Vec<_> = bundles.iter().map(|bundle| (bundle.old.clone(), bundle.size)).collect();
+
+        let mut old = Splices::copy_of(&file.window);
+        let mut tags = Vec::new();
+        for (&index, &address) in &layout.moved {
+            let section = file.sections.get(index);
+            if let Some(movable::Movable::Far(tag)) =
+                section.and_then(|section| movable::movable(file, self.dynamic, section))
+            {
+                tags.extend(self.dynamic.patch(tag, address));
+            }
+        }
+        tags.sort_by_key(|patch| patch.offset);
+        old = overwrite(&old, tags);
+        old = overwrite(&old, renumber::renumber(source, file, layout, &sections, &moved)?);
+        old = overwrite(&old, symbols::clip(source, file, &left)?);
+        old = overwrite(&old, wrappers::repoint(source, file, self.wrappers, &moved)?);
+
+        let (map, segments, sections) = (&map, &segments, &sections);
+        let parts = Parts { file, slot, layout, map, segments, sections, old, bundles: contents };
+        let what = "parts of the file overlap";
+        let address = slot.start;
+        let splices = parts.write().ok_or(EditError::SelfCheck { address, what })?;
+        let notes = match layout.zeroed {
+            0 => Vec::new(),
+            bytes => vec![EditNote::Zeroed { bytes }],
+        };
+        Ok(Edited { splices, notes })
+    }
+}
+
+/// The new address of what lies at an address.
+fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
+    let n = bundles.partition_point(|bundle| bundle.old.end <= address);
+    match (bundles.get(n), starts.get(n)) {
+        (Some(bundle), Some(&start)) if bundle.old.contains(&address) => {
+            start.saturating_add(address - bundle.old.start)
+        }
+        _ => address,
+    }
+}
+
+/// The sections with bundles: one more behind each hole.
+fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<Range<u64>> {
+    let main = slot.sections.first().and_then(|&index| file.sections.get(index));
+    let mut groups: Vec<Range<u64>> = Vec::new();
+    for (&start, bundle) in layout.starts.iter().zip(bundles) {
+        let end = start.saturating_add(bundle.size);
+        match groups.last_mut() {
+            Some(group) if !layout.holes.iter().any(|h| (group.end..=start).contains(&h.start)) => {
+                group.end = end;
+            }
+            _ => groups.push(start..end),
+        }
+    }
+    let last = slot.sections.last().and_then(|&index| file.sections.get(index));
+    let kept = bundles.last().zip(layout.starts.last()).is_some_and(|(bundle, &start)| {
+        start == bundle.old.start && bundle.size == bundle.old.end - bundle.old.start
+    });
+    let kept = kept && layout.holes.is_empty() && layout.far.is_empty();
+    if let (true, Some(last), Some(group)) = (kept, last, groups.last_mut()) {
+        // Zeros at its end are no bundle's.
+        group.end = group.end.max(file::addresses(last).end);
+    }
+    if let (Some(main), Some(first)) = (main, groups.first_mut()) {
+        if layout.grown.is_none() {
+            first.start = first.start.min(main.addr.get());
+        }
+    }
+    groups
 }

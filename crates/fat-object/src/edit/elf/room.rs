@@ -1,0 +1,267 @@
+//! Room for program headers: what lies right behind their table moves, in the places that an earlier edit left, too.
+
+use std::ops::Range;
+
+use super::dynamic::Dynamic;
+use super::file::{
+    File, file_range, has_bytes, is_allocated, segment_addresses, segment_file_range,
+};
+use super::movable::{Movable, PT_GNU_PROPERTY, PT_NOTE, SHT_NOTE, movable};
+use super::slot::Slot;
+use super::validate::MOST_SEGMENTS;
+
+/// Where the table of the program headers starts: right behind the ELF header. Others look for it nowhere else.
+pub(super) const TABLE: u64 = 64;
+pub(super) const HEADER: u64 = 56;
+/// Those who read the build ID of a file that they have not mapped read its first page.
+const FIRST_PAGE: u64 = 4096;
+
+/// Sections that stay together.
+#[derive(Debug)]
+struct Unit {
+    /// Their indices, by offset.
+    sections: Vec<usize>,
+    /// Where the first lies, or lay before an earlier edit: an offset, and an address of the segment with the headers.
+    place: u64,
+    size: u64,
+    align: u64,
+    /// Whether it has to stay behind the table.
+    near: bool,
+}
+
+impl Unit {
+    fn end(&self) -> u64 {
+        self.place.saturating_add(self.size)
+    }
+
+    /// The next place for it, as well aligned as it is.
+    fn fit(&self, at: u64) -> u64 {
+        at.saturating_add(self.place.wrapping_sub(at) & (self.align - 1))
+    }
+}
+
+/// What lies between the table of the program headers and the first content that cannot move.
+pub(super) struct Room {
+    /// Program headers of the file as its linker made it: without those that pieces of the slot took.
+    pub(super) headers: u64,
+    /// What may move, by place.
+    units: Vec<Unit>,
+    /// Evicted sections that do not fit behind the table any more, by index.
+    homeless: Vec<usize>,
+    /// Where what cannot move starts.
+    barrier: u64,
+    /// Whether the table lies where it is looked for, in memory.
+    usable: bool,
+    /// The address of the file's first byte.
+    pub(super) base: u64,
+}
+
+/// Where the sections behind a table lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Zone {
+    /// Sections and their offsets, those that stay where they are included.
+    pub(super) near: Vec<(usize, u64)>,
+    /// Sections that have to go elsewhere, by index.
+    pub(super) far: Vec<usize>,
+}
+
+impl Room {
+    pub(super) fn find(file: &File, dynamic: &Dynamic, slot: &Slot) -> Self {
+        let count = u64::from(file.header.phnum.get());
+        let headers = count.saturating_sub(slot.pieces.len().saturating_sub(1) as u64);
+        let first = file.loads().find(|load| load.offset.get() == 0 && load.filesz.get() > TABLE);
+        let usable = file.header.phoff.get() == TABLE && first.is_some();
+        let base = first.map_or(0, |load| load.vaddr.get());
+        let mut room =
+            Room { headers, units: Vec::new(), homeless: Vec::new(), barrier: 0, usable, base };
+        let Some(first) = first.filter(|_| usable) else {
+            room.homeless.clone_from(&slot.evicted);
+            return room;
+        };
+        let in_place = |index: usize| {
+            let section = file.sections.get(index)?;
+            let address = section.addr.get();
+            let near = segment_addresses(first).contains(&address)
+                && address - base == section.offset.get();
+            near.then(|| movable(file, dynamic, section)).flatten()
+        };
+        let zone = |index: &usize| in_place(*index).is_some() && !slot.evicted.contains(index);
+        room.barrier = barrier(file, slot, &zone);
+        let barrier = room.barrier;
+        let mut sections: Vec<usize> = (0..file.sections.len()).filter(zone).collect();
+        sections.retain(|&index| offset(file, index) < barrier);
+        sections.sort_by_key(|&index| (offset(file, index), index));
+        room.units = units(file, &sections, &|index| in_place(index) == Some(Movable::Near));
+        // Sections that share bytes do not move.
+        let overlap = room.units.iter().zip(room.units.iter().skip(1));
+        if let Some(n) = overlap.into_iter().position(|(a, b)| a.end() > b.place) {
+            room.barrier = room.units.get(n).map_or(0, |unit| unit.place);
+            room.units.truncate(n);
+        }
+        room.restore(file, &slot.evicted);
+        room
+    }
+
+    /// Offset of the end of a table of so many headers.
+    fn table_end(count: u64) -> u64 {
+        TABLE.saturating_add(HEADER.saturating_mul(count))
+    }
+
+    /// Gives evicted sections, and those in front of them, the places behind the table that a linker gave them.
+    fn restore(&mut self, file: &File, evicted: &[usize]) {
+        let Some(&last) = evicted.iter().max() else { return };
+        let mut back: Vec<Unit> = (evicted.iter())
+            .filter_map(|&index| unit(file, vec![index], false))
+            .map(|unit| Unit { place: 0, ..unit })
+            .collect();
+        let (moved, mut units): (Vec<Unit>, Vec<Unit>) = std::mem::take(&mut self.units)
+            .into_iter()
+            .partition(|unit| unit.sections.iter().all(|&index| index < last));
+        let places: Vec<u64> = moved.iter().map(|unit| unit.place).collect();
+        back.extend(moved);
+        back.sort_by_key(|unit| unit.sections.first().copied());
+        let mut at = Room::table_end(self.headers);
+        for unit in &mut back {
+            unit.place = unit.fit(at);
+            at = unit.end();
+        }
+        let next = units.iter().map(|unit| unit.place).min().unwrap_or(self.barrier);
+        if at <= next {
+            units.extend(back);
+        } else {
+            // Another table fills the place: they stay where they are.
+            self.homeless = evicted.to_vec();
+            let moved = back
+                .into_iter()
+                .filter(|unit| unit.sections.first().is_none_or(|index| !evicted.contains(index)));
+            let moved = moved.zip(places).map(|(unit, place)| Unit { place, ..unit });
+            units.extend(moved);
+        }
+        units.sort_by_key(|unit| (unit.place, unit.sections.first().copied()));
+        self.units = units;
+    }
+
+    /// Where the sections go for a table of so many headers; `None` if it has no place.
+    pub(super) fn plan(&self, file: &File, count: u64) -> Option<Zone> {
+        let table_end = Room::table_end(count);
+        if !self.usable {
+            let fits = count <= u64::from(file.header.phnum.get());
+            return fits.then(|| Zone { near: Vec::new(), far: self.homeless.clone() });
+        }
+        if count > MOST_SEGMENTS as u64 {
+            return None;
+        }
+        let mut displaced = self.units.partition_point(|unit| unit.place < table_end);
+        loop {
+            let (front, rest) = self.units.split_at_checked(displaced)?;
+            let mut near = Vec::new();
+            let mut at = table_end;
+            for unit in front.iter().filter(|unit| unit.near) {
+                let place = unit.fit(at);
+                at = place.saturating_add(unit.size);
+                if at > FIRST_PAGE && at > unit.end() && unit.end() <= FIRST_PAGE {
+                    return None;
+                }
+                near.extend(unit.places(file, place));
+            }
+            let next = rest.first().map_or(self.barrier, |unit| unit.place.min(self.barrier));
+            if at <= next {
+                let far = front.iter().filter(|unit| !unit.near).flat_map(|unit| &unit.sections);
+                let mut far: Vec<usize> = far.chain(&self.homeless).copied().collect();
+                far.sort_unstable();
+                near.extend(rest.iter().flat_map(|unit| unit.places(file, unit.place)));
+                return Some(Zone { near, far });
+            }
+            displaced = displaced.checked_add(1).filter(|&n| n <= self.units.len())?;
+        }
+    }
+}
+
+impl Unit {
+    /// The places of its sections when the first lies at `place`.
+    fn places<'a>(&'a self, file: &'a File, place: u64) -> impl Iterator<Item = (usize, u64)> + 'a {
+        let first = self.sections.first().map_or(0, |&index| offset(file, index));
+        self.sections.iter().map(move |&index| {
+            let into = offset(file, index).saturating_sub(first);
+            (index, place.saturating_add(into))
+        })
+    }
+}
+
+fn offset(file: &File, index: usize) -> u64 {
+    file.sections.get(index).map_or(0, |section| section.offset.get())
+}
+
+/// The sections as one unit, where they lie.
+fn unit(file: &File, sections: Vec<usize>, near: bool) -> Option<Unit> {
+    let members = || sections.iter().filter_map(|&index| file.sections.get(index));
+    let start = members().map(|section| section.offset.get()).min()?;
+    let end = members().map(|section| file_range(section).end).max()?;
+    let align = members().map(|section| section.align.get()).max()?.max(1);
+    let align = members()
+        .flat_map(|section| note_segments(file, &file_range(section)))
+        .map(|index| file.segments.get(index).map_or(1, |segment| segment.align.get()))
+        .filter(|align| align.is_power_of_two() && *align <= FIRST_PAGE)
+        .fold(align, u64::max);
+    Some(Unit { sections, place: start, size: end - start, align, near })
+}
+
+/// The indices of the segments of notes that cover a part of the file.
+fn note_segments<'f>(file: &'f File, range: &Range<u64>) -> impl Iterator<Item = usize> + use<'f> {
+    let range = range.clone();
+    file.segments.iter().enumerate().filter_map(move |(index, segment)| {
+        let covered = segment_file_range(segment);
+        let is_note = matches!(segment.kind.get(), PT_NOTE | PT_GNU_PROPERTY);
+        (is_note && covered.start <= range.start && range.end <= covered.end).then_some(index)
+    })
+}
+
+/// Sections, sorted by offset, as units: all that one segment of notes covers are one.
+fn units(file: &File, sections: &[usize], is_near: &dyn Fn(usize) -> bool) -> Vec<Unit> {
+    let mut groups: Vec<(Vec<usize>, u64)> = Vec::new();
+    for &index in sections {
+        let Some(section) = file.sections.get(index) else { continue };
+        // How far the segments of notes that start no later reach.
+        let reach = match section.kind.get() {
+            SHT_NOTE => note_segments(file, &file_range(section))
+                .filter_map(|n| file.segments.get(n))
+                .map(|segment| segment_file_range(segment).end)
+                .max()
+                .unwrap_or(0),
+            _ => 0,
+        };
+        match groups.last_mut() {
+            Some((group, end)) if file_range(section).end <= *end => {
+                group.push(index);
+                *end = reach.max(*end);
+            }
+            _ => groups.push((vec![index], reach)),
+        }
+    }
+    let unit = |(group, _): (Vec<usize>, u64)| {
+        let near = group.first().is_some_and(|&index| is_near(index));
+        unit(file, group, near)
+    };
+    groups.into_iter().filter_map(unit).collect()
+}
+
+/// The offset of the first content of the file behind its header that is not in the zone.
+fn barrier(file: &File, slot: &Slot, in_zone: &dyn Fn(&usize) -> bool) -> u64 {
+    let sections = file.sections.iter().enumerate().filter(|(index, section)| {
+        let counts = is_allocated(section) || section.size.get() > 0;
+        has_bytes(section) && counts && !in_zone(index) && !slot.evicted.contains(index)
+    });
+    let sections = sections.map(|(_, section)| section.offset.get());
+    let loads = file.loads().filter(|load| load.filesz.get() > 0 && load.offset.get() > 0);
+    let tables = [file.header.shoff.get(), file.len()];
+    let first = sections
+        .chain(loads.map(|load| load.offset.get()))
+        .chain(tables.into_iter().filter(|&at| at > 0))
+        .min();
+    // The segment with the headers can only become longer as far as its last page goes.
+    let page = file
+        .loads()
+        .find(|load| load.offset.get() == 0)
+        .map_or(0, |load| super::file::up(load.filesz.get(), 4096));
+    first.unwrap_or(0).min(page)
+}

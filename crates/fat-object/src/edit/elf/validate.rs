@@ -1,0 +1,106 @@
+//! What a linked ELF file must be like to be edited.
+
+use super::file::{
+    File, ProgramHeader, ReadError, file_range, has_bytes, segment_addresses, segment_file_range,
+};
+use crate::edit::EditError;
+
+const ET_EXEC: u16 = 2;
+const ET_DYN: u16 = 3;
+const EM_X86_64: u16 = 62;
+const EM_AARCH64: u16 = 183;
+/// The kernel loads no program with a larger table than 64 KiB.
+pub(super) const MOST_SEGMENTS: usize = 65_536 / 56;
+
+impl From<ReadError> for EditError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Read(error) => EditError::Read(error),
+            ReadError::Header => EditError::UnsupportedElf { what: "no header" },
+            ReadError::Unsupported(what) => EditError::UnsupportedElf { what },
+            ReadError::Table { start, end, available } => {
+                EditError::BeyondEnd { what: "a table of the headers", start, end, available }
+            }
+        }
+    }
+}
+
+pub(super) fn is_x86_64(file: &File) -> bool {
+    file.header.machine.get() == EM_X86_64
+}
+
+/// Checks headers: that the file is of a supported kind and that what they say of it goes together.
+pub(super) fn validate(file: &File) -> Result<(), EditError> {
+    if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get()) {
+        return Err(EditError::UnsupportedElf { what: "neither executable nor shared object" });
+    }
+    if ![EM_X86_64, EM_AARCH64].contains(&file.header.machine.get()) {
+        return Err(EditError::UnsupportedElf { what: "neither x86-64 nor AArch64" });
+    }
+    if file.segments.len() > MOST_SEGMENTS {
+        return Err(EditError::UnsupportedElf { what: "more than 1,170 program headers" });
+    }
+    if file.sections.is_empty() {
+        return Err(EditError::NoSectionHeaders);
+    }
+    let available = file.len();
+    for section in file.sections.iter().filter(|section| has_bytes(section)) {
+        let range = file_range(section);
+        if range.end > available {
+            let (start, end) = (range.start, range.end);
+            return Err(EditError::BeyondEnd { what: "a section", start, end, available });
+        }
+        let align = section.align.get();
+        if align > 1 && !align.is_power_of_two() {
+            return Err(inconsistent("alignment of a section"));
+        }
+    }
+    for segment in &file.segments {
+        let range = segment_file_range(segment);
+        if range.end > available && segment.filesz.get() > 0 {
+            let (start, end) = (range.start, range.end);
+            return Err(EditError::BeyondEnd { what: "a segment", start, end, available });
+        }
+    }
+    loads(file)
+}
+
+fn loads(file: &File) -> Result<(), EditError> {
+    let mut last: Option<&ProgramHeader> = None;
+    for load in file.loads() {
+        let (filesz, memsz) = (load.filesz.get(), load.memsz.get());
+        if filesz > memsz {
+            return Err(inconsistent("more bytes in the file than in memory"));
+        }
+        if load.vaddr.get().checked_add(memsz).is_none_or(|end| end > u64::MAX >> 1) {
+            return Err(inconsistent("a segment lies beyond the address space"));
+        }
+        let align = load.align.get();
+        if align > 1 {
+            if !align.is_power_of_two() || align > 1 << 40 {
+                return Err(inconsistent("alignment of a segment"));
+            }
+            if load.vaddr.get().wrapping_sub(load.offset.get()) % align != 0 {
+                return Err(inconsistent("offset and address differ by more than whole pages"));
+            }
+        }
+        if last.is_some_and(|last| segment_addresses(last).end > load.vaddr.get()) {
+            return Err(inconsistent("loadable segments overlap or are not in order"));
+        }
+        last = Some(load);
+    }
+    let mut parts: Vec<_> = file.loads().filter(|load| load.filesz.get() > 0).collect();
+    parts.sort_by_key(|load| load.offset.get());
+    let mut end = 0;
+    for part in parts {
+        if part.offset.get() < end {
+            return Err(inconsistent("loadable segments overlap in the file"));
+        }
+        end = segment_file_range(part).end;
+    }
+    Ok(())
+}
+
+pub(super) fn inconsistent(what: &'static str) -> EditError {
+    EditError::InconsistentSegments { what }
+}

@@ -1,0 +1,178 @@
+//! The new file, put together.
+
+use zerocopy::IntoBytes;
+
+use super::file::{File, ProgramHeader, file_range, up};
+use super::layout::Layout;
+use super::room::HEADER;
+use super::sections::Sections;
+use super::segments::Map;
+use super::slot::Slot;
+use super::wrappers::Patch;
+use crate::edit::splices::{Splice, Splices};
+
+/// What the new file is made of.
+pub(super) struct Parts<'a> {
+    pub(super) file: &'a File,
+    pub(super) slot: &'a Slot,
+    pub(super) layout: &'a Layout,
+    pub(super) map: &'a Map,
+    pub(super) segments: &'a [ProgramHeader],
+    pub(super) sections: &'a Sections,
+    /// The old ELF file with other bytes for symbols, relocations, wrappers, tags.
+    pub(super) old: Splices,
+    /// What takes the places of the bundles.
+    pub(super) bundles: Vec<Splices>,
+}
+
+/// Other bytes in some places, sorted and apart.
+pub(super) fn overwrite(splices: &Splices, patches: impl IntoIterator<Item = Patch>) -> Splices {
+    let mut out = Splices::new();
+    for patch in patches {
+        let at = out.len();
+        out.append(splices.slice(&(at..patch.offset)));
+        let covered = out.len().saturating_sub(patch.offset);
+        let skip = usize::try_from(covered).unwrap_or(usize::MAX);
+        out.push(Splice::Bytes(patch.bytes.get(skip..).unwrap_or_default().to_vec()));
+    }
+    let at = out.len();
+    out.append(splices.slice(&(at..u64::MAX)));
+    out
+}
+
+/// Contents at places from `start` on, zeros between them and up to `end`; `None` if they overlap.
+fn lay(start: u64, end: u64, mut contents: Vec<(u64, Splices)>) -> Option<Splices> {
+    contents.sort_by_key(|&(at, _)| at);
+    let mut out = Splices::new();
+    for (at, content) in contents {
+        let at = at.checked_sub(start).filter(|&at| at >= out.len())?;
+        out.zeros_to(at);
+        out.append(content);
+    }
+    out.zeros_to(end.checked_sub(start)?);
+    (out.len() == end - start).then_some(out)
+}
+
+impl Parts<'_> {
+    /// The new file; `None` if parts of it overlap.
+    pub(super) fn write(mut self) -> Option<Splices> {
+        let mut contents: Vec<(u64, Splices)> = Vec::new();
+        let bundles = std::mem::take(&mut self.bundles);
+        contents.extend(self.layout.starts.iter().copied().zip(bundles));
+        for &(index, at) in &self.layout.far {
+            contents.push((at, self.contents(index)?));
+        }
+        let mut out = self.old.slice(&(0..self.map.segment.start));
+        let (inside, behind) = match self.map.grown {
+            Some(_) => (Vec::new(), contents),
+            None => (contents, Vec::new()),
+        };
+        let image = self.segment(inside)?;
+        let base = self.slot.segment().start;
+        for piece in &self.map.pieces {
+            let part = piece.addresses.start - base..piece.addresses.end - base;
+            out.append(image.slice(&part));
+        }
+        let mut copied = self.map.segment.end;
+        out.zeros_to(self.map.rest);
+        if let Some(grown) = &self.map.grown {
+            out.append(self.old.slice(&(copied..grown.before)));
+            copied = grown.before;
+            out.zeros_to(grown.offset);
+            out.append(lay(grown.addresses.start, grown.addresses.end, behind)?);
+            out.zeros_to(grown.rest);
+        }
+        (out.len() == self.map.offset(copied)).then_some(())?;
+        self.finish(out, copied)
+    }
+
+    /// The segment of the device code as one piece, gaps included.
+    fn segment(&self, bundles: Vec<(u64, Splices)>) -> Option<Splices> {
+        let all = self.slot.segment();
+        let start = self.slot.start;
+        let end = match self.slot.content_after {
+            true => self.slot.end(1),
+            false => self.layout.end,
+        };
+        let mut image = self.slot.image(&self.old, &(all.start..start));
+        image.append(lay(start, end, bundles)?);
+        if self.slot.content_after {
+            image.append(self.slot.image(&self.old, &(end..all.end)));
+        }
+        Some(image)
+    }
+
+    /// What comes behind the segments, and the headers.
+    fn finish(&self, mut out: Splices, copied: u64) -> Option<Splices> {
+        let header = &self.file.header;
+        let old_size = size_of_val(self.file.sections.as_slice());
+        let old = header.shoff.get()..header.shoff.get().saturating_add(old_size as u64);
+        let mut bytes = self.sections.headers.as_bytes().to_vec();
+        let place = self.map.offset(old.start);
+        let mut patches = Vec::new();
+        let table = if old.end == self.file.len() && old.start >= copied {
+            out.append(self.old.slice(&(copied..old.start)));
+            out.push(Splice::Bytes(bytes));
+            place
+        } else {
+            out.append(self.old.slice(&(copied..u64::MAX)));
+            if bytes.len() <= old_size {
+                bytes.resize(old_size, 0);
+                patches.push(Patch { offset: place, bytes });
+                place
+            } else {
+                patches.push(Patch { offset: place, bytes: vec![0; old_size] });
+                out.zeros_to(up(out.len(), 8));
+                let end = out.len();
+                out.push(Splice::Bytes(bytes));
+                end
+            }
+        };
+        let out = overwrite(&out, patches);
+        let mut new = *header;
+        new.shoff.set(table);
+        new.shnum.set(u16::try_from(self.sections.headers.len()).ok()?);
+        new.phnum.set(u16::try_from(self.segments.len()).ok()?);
+        new.shstrndx.set(self.sections.index(header.shstrndx.get(), 0));
+        let mut file = Splices::new();
+        file.push(Splice::Bytes(new.as_bytes().to_vec()));
+        let phoff = header.phoff.get();
+        file.append(out.slice(&(file.len()..phoff)));
+        file.append(self.front(phoff)?);
+        file.append(out.slice(&(file.len()..u64::MAX)));
+        (file.len() == out.len()).then_some(file)
+    }
+
+    /// The program headers and the sections behind them.
+    fn front(&self, phoff: u64) -> Option<Splices> {
+        let table = |count: usize| phoff.saturating_add(HEADER.saturating_mul(count as u64));
+        let mut end = table(self.file.segments.len()).max(table(self.segments.len()));
+        let moves = |index: usize| self.layout.moved.contains_key(&index);
+        for &(index, at) in &self.layout.zone.near {
+            let section = self.file.sections.get(index)?;
+            if moves(index) {
+                end = end.max(at.saturating_add(section.size.get()));
+            }
+        }
+        for index in self.layout.moved.keys() {
+            if !self.slot.evicted.contains(index) {
+                end = end.max(file_range(self.file.sections.get(*index)?).end);
+            }
+        }
+        let mut contents = Vec::new();
+        let headers = self.segments.as_bytes().to_vec();
+        contents.push((phoff, Splices::from(Splice::Bytes(headers))));
+        for &(index, at) in &self.layout.zone.near {
+            if at < end {
+                let content = self.contents(index)?;
+                end = end.max(at.saturating_add(content.len()));
+                contents.push((at, content));
+            }
+        }
+        lay(phoff, end, contents)
+    }
+
+    fn contents(&self, index: usize) -> Option<Splices> {
+        Some(self.old.slice(&file_range(self.file.sections.get(index)?)))
+    }
+}
