@@ -194,6 +194,30 @@ pub enum EditError {
         /// The compressed bundle, from outside in.
         path: Vec<Segment>,
     },
+    /// A PE file of a kind that is not edited.
+    #[error("unsupported PE: {what}")]
+    UnsupportedPe {
+        /// What about it.
+        what: &'static str,
+    },
+    /// The section headers of a PE file contradict each other or what else the file says.
+    #[error("inconsistent section headers: {what}")]
+    InconsistentSections {
+        /// How.
+        what: &'static str,
+    },
+    /// Between device code lies something that is neither device code nor zeros.
+    #[error("unknown bytes at {offset:#x}, between device code")]
+    UnknownBytes {
+        /// Offset in the file.
+        offset: u64,
+    },
+    /// A bundle has to move, and nothing is known to refer to it, so that nothing could follow.
+    #[error("bundle {bundle} must move, but no wrapper leads to it")]
+    NoWrapper {
+        /// Its position in the file, from 0.
+        bundle: usize,
+    },
     /// A file in the edited one cannot be edited: a member of an archive.
     #[error("{}: {error}", Place(path))]
     Within {

@@ -66,7 +66,7 @@ impl Check<'_> {
     }
 }
 
-/// Bytes of the new file; fewer where it ends before, or holds a new image.
+/// Bytes of the new file; fewer where it ends before, or holds a new image or decompressed data.
 fn read(source: &mut Source<'_>, splices: &Splices, range: &Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for part in splices.slice(range).parts() {
@@ -77,7 +77,7 @@ fn read(source: &mut Source<'_>, splices: &Splices, range: &Range<u64>) -> io::R
                 0,
                 usize::try_from(*n).map_err(|_| io::ErrorKind::OutOfMemory)?,
             )),
-            Splice::Image(..) => break,
+            Splice::Image(..) | Splice::Decompressed(..) => break,
         }
     }
     Ok(bytes)

@@ -1,0 +1,95 @@
+//! PE executables and libraries: device code cut at the end of its section, bundles moved together.
+//!
+//! Windows wants sections to follow each other without gaps in memory. So a section of device code keeps its place and
+//! size there, and has fewer bytes in the file: a loader fills the rest with zeros. All addresses stay but those of bundles
+//! that move within their section; the pointers of the wrappers follow them. A bundle that something else may refer to
+//! stays; the section is then split there, if there is room for a section header.
+
+mod check;
+mod checksum;
+mod file;
+mod layout;
+mod place;
+mod references;
+mod slot;
+mod wrappers;
+
+use std::ops::Range;
+
+use super::host::{Edited, HostContext, SectionChange, SectionEdit};
+use super::splices::Splices;
+use super::{EditError, EditNote};
+use crate::source::{ReadSeek, Source};
+use check::Check;
+use file::{DIRECTORY_CERTIFICATE, File, file_range};
+use slot::Slot;
+
+/// Lays out the file in the window with other device code in its sections. `images` are the new images, by number.
+pub(crate) fn edit(
+    source: &mut Source<'_>,
+    images: &mut [&mut dyn ReadSeek],
+    context: HostContext<'_>,
+    sections: Vec<SectionEdit>,
+) -> Result<Edited, EditError> {
+    if !sections.iter().any(is_changed) {
+        return Ok(Edited { splices: Splices::copy_of(context.window), notes: Vec::new() });
+    }
+    let file = File::read(source, context.window)?;
+    let mut notes = Vec::new();
+    let certificates = certificates(&file)?;
+    if certificates.is_some() {
+        if !context.options.drop_signature {
+            return Err(EditError::Signed);
+        }
+        notes.push(EditNote::SignatureDropped);
+    }
+    let slots = Slot::gather(source, &file, sections)?;
+    let wrappers = wrappers::read(source, &file)?;
+    wrappers::check(&file, &wrappers, &slots)?;
+    let placements = place::place(source, &file, &slots, &wrappers, context.options.grow)?;
+    let mut layout = layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates)?;
+    if file.optional.checksum.get() != 0 {
+        let len = layout.splices.len();
+        let sum = checksum::checksum(layout.splices.reader(source.reader(), images), len)?;
+        layout.splices.overwrite(layout.checksum_at, sum.to_le_bytes().to_vec());
+    }
+    let splices = layout.splices;
+    let check = Check {
+        file: &file,
+        slots: &slots,
+        placements: &placements,
+        wrappers: &wrappers,
+        splices: &splices,
+    };
+    check.run(source, images)?;
+    let zeroed = slots.iter().zip(&placements).map(|(slot, placement)| placement.zeroed(slot));
+    let bytes = zeroed.sum();
+    if bytes > 0 {
+        notes.push(EditNote::Zeroed { bytes });
+    }
+    Ok(Edited { splices, notes })
+}
+
+fn is_changed(edit: &SectionEdit) -> bool {
+    match &edit.change {
+        SectionChange::Containers(items) => items.iter().any(|item| item.is_changed()),
+        SectionChange::Contents(contents) => !contents.is_copy_of(&edit.range),
+        SectionChange::Removed => true,
+    }
+}
+
+/// Where the certificates lie that the file is signed with: their directory has an offset of the file, not an address.
+fn certificates(file: &File) -> Result<Option<Range<u64>>, EditError> {
+    let Some(range) = file.directory(DIRECTORY_CERTIFICATE) else { return Ok(None) };
+    if range.end > file.len() {
+        let Range { start, end } = range;
+        let what = "the certificate table";
+        return Err(EditError::BeyondEnd { what, start, end, available: file.len() });
+    }
+    let ends = file.sections.iter().map(|section| file_range(section).end);
+    if range.start < ends.max().unwrap_or(0).max(file.table_end()) {
+        let what = "the certificate table lies in a section";
+        return Err(EditError::InconsistentSections { what });
+    }
+    Ok(Some(range))
+}

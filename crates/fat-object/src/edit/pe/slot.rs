@@ -1,0 +1,143 @@
+//! Sections of device code, and what is to be in them.
+
+use std::ops::Range;
+
+use super::file::{File, file_range, memory_size};
+use crate::edit::EditError;
+use crate::edit::host::{Item, SectionChange, SectionEdit};
+use crate::edit::splices::Splices;
+use crate::source::Source;
+
+/// Sections that are edited, by the names that linkers leave them.
+const DEVICE_SECTIONS: [&str; 2] = [".hip_fatbin", ".hip_fat"];
+
+/// A section of device code, or several that an earlier edit made of one. Addresses count from the image base.
+pub(super) struct Slot {
+    /// Indices of its sections.
+    pub(super) sections: Range<usize>,
+    /// Its addresses.
+    pub(super) memory: Range<u64>,
+    /// Where the next section may start.
+    pub(super) limit: u64,
+    pub(super) bundles: Vec<Bundle>,
+}
+
+/// A bundle in a section.
+pub(super) struct Bundle {
+    /// Its position among all of the file.
+    pub(super) number: usize,
+    /// Its addresses.
+    pub(super) old: Range<u64>,
+    pub(super) new: Splices,
+    changed: bool,
+}
+
+impl Slot {
+    /// The sections that change, in the order of addresses.
+    pub(super) fn gather(
+        source: &mut Source<'_>,
+        file: &File,
+        edits: Vec<SectionEdit>,
+    ) -> Result<Vec<Slot>, EditError> {
+        let mut slots = Vec::new();
+        for edit in edits {
+            let items = match edit.change {
+                SectionChange::Containers(items)
+                    if DEVICE_SECTIONS.contains(&edit.name.as_str()) =>
+                {
+                    items
+                }
+                SectionChange::Containers(items) if !items.iter().any(Item::is_changed) => continue,
+                _ => {
+                    let kind = "sections of PE files other than .hip_fatbin and .hip_fat";
+                    return Err(EditError::Unsupported { path: Vec::new(), kind });
+                }
+            };
+            slots.push(Slot::new(source, file, &edit.range, items)?);
+        }
+        slots.sort_by_key(|slot| slot.memory.start);
+        let mut slots = slots.into_iter().fold(Vec::new(), |mut slots: Vec<Slot>, slot| {
+            match slots.last_mut() {
+                Some(last) if last.is_followed_by(file, &slot) => last.take_over(slot),
+                _ => slots.push(slot),
+            }
+            slots
+        });
+        for (number, bundle) in slots.iter_mut().flat_map(|slot| &mut slot.bundles).enumerate() {
+            bundle.number = number;
+        }
+        slots.retain(Slot::is_changed);
+        Ok(slots)
+    }
+
+    fn new(
+        source: &mut Source<'_>,
+        file: &File,
+        range: &Range<u64>,
+        items: Vec<Item>,
+    ) -> Result<Slot, EditError> {
+        let inconsistent = |what| EditError::InconsistentSections { what };
+        let at = |section| file.window.start + file_range(section).start;
+        let index = file.sections.iter().position(|section| {
+            at(section) == range.start && section.raw_size.get() > 0 && !range.is_empty()
+        });
+        let found = index.and_then(|index| Some((index, file.sections.get(index)?)));
+        let (index, section) = found.ok_or(inconsistent("none holds the device code"))?;
+        let in_file = file_range(section);
+        if [in_file.start, in_file.end].iter().any(|at| at % file.file_alignment() != 0) {
+            return Err(inconsistent("device code is not aligned in the file"));
+        }
+        let start = u64::from(section.virtual_address.get());
+        let limit = (start + memory_size(section)).next_multiple_of(file.section_alignment());
+        let mut bundles = Vec::new();
+        // What lies between bundles, and behind the last, must be zeros.
+        let mut end = at(section);
+        for item in items {
+            let in_section = item.old.start >= end && item.old.end <= range.end;
+            if !in_section || item.old.is_empty() {
+                return Err(inconsistent("device code is not in its section"));
+            }
+            zeros(source, end..item.old.start)?;
+            end = item.old.end;
+            let address = |offset: u64| start + (offset - range.start);
+            let old = address(item.old.start)..address(item.old.end);
+            let changed = item.is_changed();
+            bundles.push(Bundle { number: 0, old, new: item.new, changed });
+        }
+        zeros(source, end..range.end)?;
+        let memory = start..start + memory_size(section);
+        Ok(Slot { sections: index..index + 1, memory, limit, bundles })
+    }
+
+    /// Whether the other is a part that an earlier edit split off. Symbols name sections by their numbers: where there
+    /// are any, sections are neither split nor joined.
+    fn is_followed_by(&self, file: &File, other: &Slot) -> bool {
+        let section = |index: Option<usize>| index.and_then(|index| file.sections.get(index));
+        let last = section(self.sections.end.checked_sub(1));
+        let (Some(last), Some(next)) = (last, section(Some(other.sections.start))) else {
+            return false;
+        };
+        self.sections.end == other.sections.start
+            && self.memory.end == other.memory.start
+            && last.name == next.name
+            && last.characteristics == next.characteristics
+            && !file.has_symbols()
+    }
+
+    fn take_over(&mut self, other: Slot) {
+        self.sections.end = other.sections.end;
+        self.memory.end = other.memory.end;
+        self.limit = other.limit;
+        self.bundles.extend(other.bundles);
+    }
+
+    fn is_changed(&self) -> bool {
+        self.bundles.iter().any(|bundle| bundle.changed)
+    }
+}
+
+/// Whether this part of the file is all zeros.
+fn zeros(source: &mut Source<'_>, range: Range<u64>) -> Result<(), EditError> {
+    let offset = source.skip_zeros(&range)?;
+    if offset < range.end { Err(EditError::UnknownBytes { offset }) } else { Ok(()) }
+}
