@@ -165,18 +165,6 @@ impl Splices {
         *self = new;
     }
 
-    /// Replaces bytes at several offsets, each of which must be there, by others. The patches do not overlap.
-    pub(crate) fn overwrite_all(&mut self, mut patches: Vec<(u64, Vec<u8>)>) {
-        patches.sort_unstable_by_key(|(offset, _)| *offset);
-        let mut new = Splices::new();
-        for (offset, bytes) in patches {
-            new.append(self.slice(&(new.len()..offset)));
-            new.push(Splice::Bytes(bytes));
-        }
-        new.append(self.slice(&(new.len()..u64::MAX)));
-        *self = new;
-    }
-
     /// Whether it is this part of the edited file, unchanged.
     pub(crate) fn is_copy_of(&self, range: &Range<u64>) -> bool {
         match &self.parts[..] {
@@ -329,17 +317,6 @@ mod tests {
             expected.replace_range(at..at + 3, "???");
             assert_eq!(text(&splices), expected);
         }
-    }
-
-    #[test]
-    fn overwriting_at_several_places_is_overwriting_at_each() {
-        let patches = [(9, b"!!".to_vec()), (0, b"?".to_vec()), (3, b"--".to_vec())];
-        let (mut one_by_one, mut at_once) = (sample(), sample());
-        for (offset, bytes) in patches.clone() {
-            one_by_one.overwrite(offset, bytes);
-        }
-        at_once.overwrite_all(patches.to_vec());
-        assert_eq!(text(&at_once), text(&one_by_one));
     }
 
     #[test]

@@ -18,8 +18,13 @@ use crate::wire::{CoffSection, CoffSymbol, PeDebugEntry, PeOptionalHeader64};
 
 /// What a section is called whose contents have a new place.
 const OLD_NAME: [u8; 8] = *b".hip_old";
+/// Linkers write less than ten.
+const MOST_DEBUG_ENTRIES: u64 = 4096;
 /// Symbols read at once.
 const SYMBOLS_AT_ONCE: u64 = 4096;
+
+/// Other bytes at an offset.
+type Patch = (u64, Vec<u8>);
 
 /// A part of the file with something else in its place. Offsets count from the start of the window.
 struct Replacement {
@@ -57,17 +62,28 @@ impl Moves {
         }
     }
 
-    /// The file with everything replaced.
-    fn apply(&self, window: &Range<u64>) -> Splices {
+    /// The file with everything replaced, and these bytes of the old file by as many others.
+    fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Splices, EditError> {
+        self.0.extend(patches.into_iter().map(|(offset, bytes)| {
+            let old = offset..offset + bytes.len() as u64;
+            let mut new = Splices::new();
+            new.push(Splice::Bytes(bytes));
+            Replacement { old, new }
+        }));
+        let Moves(replacements) = Moves::new(self.0);
         let mut all = Splices::new();
         let mut at = window.start;
-        for Replacement { old, new } in &self.0 {
-            all.push(Splice::Copy(at..window.start + old.start));
-            all.append(new.clone());
+        for Replacement { old, new } in replacements {
+            let start = window.start + old.start;
+            if start < at {
+                return Err(EditError::InconsistentSections { what: "tables overlap" });
+            }
+            all.push(Splice::Copy(at..start));
+            all.append(new);
             at = window.start + old.end;
         }
         all.push(Splice::Copy(at..window.end));
-        all
+        Ok(all)
     }
 }
 
@@ -167,18 +183,7 @@ pub(super) fn lay_out(
     patches.extend(wrapper_pointers(file, wrappers, &moved));
     patches.extend(symbols(source, file, &moved)?);
     patches.extend(debug_entries(source, file, &moves)?);
-    patches.sort_unstable_by_key(|(offset, _)| *offset);
-    let mut new_patches = Vec::new();
-    let mut end = 0;
-    for (offset, bytes) in patches {
-        if offset < end {
-            return Err(EditError::InconsistentSections { what: "tables overlap" });
-        }
-        end = offset + bytes.len() as u64;
-        new_patches.push((moves.map(offset).ok_or(INSIDE)?, bytes));
-    }
-    let mut splices = moves.apply(&file.window);
-    splices.overwrite_all(new_patches);
+    let splices = moves.apply(&file.window, patches)?;
     Ok(Layout { splices, checksum_at: file.optional_at() + CHECKSUM_AT })
 }
 
@@ -208,9 +213,6 @@ fn part(
         ..*section
     })
 }
-
-/// Bytes at an offset of the old file.
-type Patch = (u64, Vec<u8>);
 
 fn headers(
     source: &mut Source<'_>,
@@ -357,6 +359,9 @@ fn debug_entries(
     let at = file.offset_of(&directory).ok_or(damaged)?;
     let size = size_of::<PeDebugEntry>() as u64;
     let count = (directory.end - directory.start) / size;
+    if count > MOST_DEBUG_ENTRIES {
+        return Err(EditError::InconsistentSections { what: "the debug directory is too large" });
+    }
     let entries: Vec<PeDebugEntry> =
         file::table(source, &file.window, "the debug directory", at, count)?;
     let mut patches = Vec::new();
