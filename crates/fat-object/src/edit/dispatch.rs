@@ -52,7 +52,7 @@ pub(super) fn file(
             match host {
                 Host::LinkedElf => elf::edit(source, context, sections),
                 Host::ElfObject => object::edit(source, context, sections),
-                Host::Pe => pe::edit(source, planner.images, context, sections),
+                Host::Pe => pe::edit(source, planner.images.readers, context, sections),
                 _ => coff::edit(source, context, sections),
             }
         }
