@@ -21,6 +21,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Copy> Wire
 /// The fields of an ELF header that matter here.
 pub(crate) struct ElfFields {
     pub(crate) e_type: u16,
+    pub(crate) machine: u16,
     pub(crate) phoff: u64,
     pub(crate) shoff: u64,
     pub(crate) phentsize: u16,
@@ -192,6 +193,10 @@ pub(crate) trait ElfSymbol: Wire {
     fn info(&self) -> u8;
     fn section(&self) -> u16;
     fn set_section(&mut self, section: u16);
+    fn value(&self) -> u64;
+    fn size(&self) -> u64;
+    /// `None` when one of them does not fit.
+    fn set_place(&mut self, value: u64, size: u64) -> Option<()>;
 }
 
 /// `Elf32_Sym`
@@ -390,6 +395,7 @@ impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
     fn fields(&self) -> ElfFields {
         ElfFields {
             e_type: self.e_type.get(),
+            machine: self.machine.get(),
             phoff: self.phoff.get().into(),
             shoff: self.shoff.get().into(),
             phentsize: self.phentsize.get(),
@@ -421,6 +427,7 @@ impl<O: ByteOrder> ElfHeader for ElfHeader64<O> {
     fn fields(&self) -> ElfFields {
         ElfFields {
             e_type: self.e_type.get(),
+            machine: self.machine.get(),
             phoff: self.phoff.get(),
             shoff: self.shoff.get(),
             phentsize: self.phentsize.get(),
@@ -527,6 +534,20 @@ impl<O: ByteOrder> ElfSymbol for ElfSymbol32<O> {
     fn set_section(&mut self, section: u16) {
         self.section.set(section);
     }
+
+    fn value(&self) -> u64 {
+        self.value.get().into()
+    }
+
+    fn size(&self) -> u64 {
+        self.size.get().into()
+    }
+
+    fn set_place(&mut self, value: u64, size: u64) -> Option<()> {
+        self.value.set(u32::try_from(value).ok()?);
+        self.size.set(u32::try_from(size).ok()?);
+        Some(())
+    }
 }
 
 impl<O: ByteOrder> ElfSymbol for ElfSymbol64<O> {
@@ -548,5 +569,19 @@ impl<O: ByteOrder> ElfSymbol for ElfSymbol64<O> {
 
     fn set_section(&mut self, section: u16) {
         self.section.set(section);
+    }
+
+    fn value(&self) -> u64 {
+        self.value.get()
+    }
+
+    fn size(&self) -> u64 {
+        self.size.get()
+    }
+
+    fn set_place(&mut self, value: u64, size: u64) -> Option<()> {
+        self.value.set(value);
+        self.size.set(size);
+        Some(())
     }
 }

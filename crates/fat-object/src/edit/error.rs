@@ -2,6 +2,7 @@
 
 use std::{fmt, io};
 
+use crate::embed::EmbedError;
 use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::model::{Location, Segment, write_finding, write_path};
@@ -225,6 +226,37 @@ pub enum EditError {
         path: Vec<Segment>,
         /// Why.
         error: Box<EditError>,
+    },
+    /// An object that is damaged, or out of which a section cannot be taken.
+    #[error(transparent)]
+    Object(#[from] EmbedError),
+    /// Parts of an object share bytes, and some of them would change or move.
+    #[error("parts of the object at {start:#x}..{end:#x} share bytes with others")]
+    SharedBytes {
+        /// Offset of the first byte in the object.
+        start: u64,
+        /// Offset of the end.
+        end: u64,
+    },
+    /// A relocation of an object is at a place that its section does not have.
+    #[error("relocation {index} of section {section} applies to {place:#x}, where nothing is")]
+    RelocationPlace {
+        /// The number of the section, from 0 in ELF and from 1 in COFF.
+        section: u64,
+        /// Which of its relocations, from 0.
+        index: u64,
+        /// The offset in the section.
+        place: u64,
+    },
+    /// A field of an archive has too few digits or bits.
+    #[error("{what} would be {value}, and the archive has room for no more than {limit}")]
+    ArchiveField {
+        /// Which field, with what it is for.
+        what: &'static str,
+        /// What it would hold.
+        value: u64,
+        /// The largest value.
+        limit: u64,
     },
 }
 

@@ -45,13 +45,15 @@ const IMAGE_SCN_ALIGN_8BYTES: u32 = 0x0040_0000;
 const IMAGE_SCN_LNK_NRELOC_OVFL: u32 = 0x0100_0000;
 const IMAGE_SCN_MEM_DISCARDABLE: u32 = 0x0200_0000;
 
-pub(super) enum Header {
+/// The header of a COFF object.
+#[derive(Clone, Copy)]
+pub(crate) enum Header {
     Plain(CoffHeader),
     Big(BigCoffHeader),
 }
 
 impl Header {
-    pub(super) fn read(object: &[u8]) -> Result<Self, EmbedError> {
+    pub(crate) fn read(object: &[u8]) -> Result<Self, EmbedError> {
         let beyond_end = |len| outside(object, ObjectPart::FileHeader, &(0..len));
         let field = |field, offset, found, expected| EmbedError::Field {
             format: FORMAT,
@@ -85,14 +87,14 @@ impl Header {
         Ok(Header::Plain(header))
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match self {
             Header::Plain(_) => size_of::<CoffHeader>() as u64,
             Header::Big(_) => size_of::<BigCoffHeader>() as u64,
         }
     }
 
-    pub(super) fn sections(&self) -> u64 {
+    pub(crate) fn sections(&self) -> u64 {
         match self {
             Header::Plain(header) => header.sections.get().into(),
             Header::Big(header) => header.sections.get().into(),
@@ -100,7 +102,7 @@ impl Header {
     }
 
     /// Offset and size of the symbol table.
-    pub(super) fn symbols(&self) -> (u64, u64) {
+    pub(crate) fn symbols(&self) -> (u64, u64) {
         match self {
             Header::Plain(header) => {
                 (header.symbols_at.get().into(), u64::from(header.symbols.get()) * 18)
@@ -112,7 +114,7 @@ impl Header {
     }
 
     /// The header with so many sections and the symbol table elsewhere.
-    pub(super) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, EmbedError> {
+    pub(crate) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, EmbedError> {
         let found = self.sections();
         match *self {
             Header::Plain(mut header) => {

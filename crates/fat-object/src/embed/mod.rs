@@ -15,11 +15,12 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use crate::image_format::ImageFormat;
 use crate::wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
+pub(crate) use coff::Header as CoffFile;
 pub use error::{EmbedError, ObjectPart};
-pub(crate) use object_form::MACH_O_SEGMENT;
 pub use object_form::{
     HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
 };
+pub(crate) use object_form::{MACH_O_SEGMENT, coff_name_offset};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
 const SECTION_NAME: &[u8] = b".llvm.offloading";

@@ -60,7 +60,7 @@ impl<'a> Coff<'a> {
 
 /// Where in the string table the name of a section is, if it is there; no offset when it cannot be read.
 #[allow(clippy::option_option, reason = "elsewhere, or nowhere")]
-pub(super) fn name_offset(section: &CoffSection) -> Option<Option<u64>> {
+pub(crate) fn name_offset(section: &CoffSection) -> Option<Option<u64>> {
     match section.name {
         [b'/', b'/', ref digits @ ..] => {
             Some(digits.iter().try_fold(0_u64, |value, &digit| Some(value * 64 + base64(digit)?)))

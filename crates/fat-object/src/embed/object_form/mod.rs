@@ -20,6 +20,7 @@ use zerocopy::{BigEndian, LittleEndian};
 use super::wire_mach::{Mach32, Mach64};
 use super::{EmbedError, Kind, Pieces};
 use crate::wire::{ElfHeader32, ElfHeader64};
+pub(crate) use coff::name_offset as coff_name_offset;
 pub use macho::MACH_O_BUNDLE_SECTION;
 pub(crate) use macho::SEGMENT_NAME as MACH_O_SEGMENT;
 

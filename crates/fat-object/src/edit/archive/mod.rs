@@ -1,0 +1,268 @@
+//! `ar` archives: members replaced, with everything that depends on where they lie.
+//!
+//! ```text
+//! !<arch>\n
+//! header, symbol index      names of symbols, and for each the offset of the header of its member
+//! header, long names
+//! header, member            60 bytes with name, date, owner, mode and size in ASCII; data; a line feed if it is odd
+//! ...
+//! ```
+//!
+//! The index is `/` or `/SYM64/` in System V's and GNU's form (big-endian), `__.SYMDEF` and its variants in BSD's,
+//! two times `/` in Microsoft's ("PE Format", "Archive (Library) File Format"). Which symbols are in it does not
+//! change with device code, so its length does not, either.
+
+mod index;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::EditError;
+use super::host::{Edited, HostContext};
+use super::relayout::Patches;
+use super::splices::{Splice, Splices};
+use crate::error::Error;
+use crate::model::Location;
+use crate::source::Source;
+
+const MAGIC: &[u8] = b"!<arch>\n";
+const THIN_MAGIC: &[u8] = b"!<thin>\n";
+const HEADER_LEN: u64 = 60;
+const NAME: Range<usize> = 0..16;
+const SIZE: Range<usize> = 48..58;
+/// The largest number that has room in ten digits.
+const MAX_SIZE: u64 = 9_999_999_999;
+/// What data of members is aligned to where LLVM and Apple write archives in BSD's form.
+const BSD_ALIGNMENT: u64 = 8;
+
+/// A member whose data changes.
+#[derive(Debug)]
+pub(crate) struct MemberEdit {
+    /// Where its data lies in the file.
+    pub(crate) range: Range<u64>,
+    pub(crate) new: Splices,
+}
+
+/// A member of the archive. Offsets count from the start of the archive.
+struct Member {
+    header_at: u64,
+    header: Vec<u8>,
+    /// Length of a name in front of the data, as BSD's form has it.
+    name_len: u64,
+    /// The name as the header has it, or that in front of the data; without padding.
+    name: Vec<u8>,
+    data: Range<u64>,
+    /// Where the next header is.
+    end: u64,
+}
+
+/// Lays out the archive in the window with other data for some members.
+pub(crate) fn edit(
+    source: &mut Source<'_>,
+    context: HostContext<'_>,
+    members: Vec<MemberEdit>,
+) -> Result<Edited, EditError> {
+    let window = context.window;
+    let mut edits = BTreeMap::new();
+    for member in members {
+        if !member.new.is_copy_of(&member.range) {
+            edits.insert((member.range.start, member.range.end), member.new);
+        }
+    }
+    let notes = Vec::new();
+    if edits.is_empty() {
+        return Ok(Edited { splices: Splices::copy_of(window), notes });
+    }
+    let all = read(source, window)?;
+    let style = Style::of(&all);
+    let mut splices = Splices::new();
+    splices.push(Splice::Copy(window.start..window.start.saturating_add(MAGIC.len() as u64)));
+    let mut moved = BTreeMap::new();
+    for member in &all {
+        let at = |offset: u64| window.start.saturating_add(offset);
+        let range = at(member.data.start)..at(member.data.end);
+        moved.insert(member.header_at, splices.len());
+        let new = edits.remove(&(range.start, range.end));
+        if new.is_none() && splices.len() == member.header_at {
+            splices.push(Splice::Copy(at(member.header_at)..at(member.end)));
+            continue;
+        }
+        let new = match new {
+            Some(new) if style.padded_data => repadded(source, &range, new)?,
+            Some(new) => new,
+            None => Splices::copy_of(&range),
+        };
+        let is_last = member.end == window.end - window.start;
+        push(&mut splices, member, new, &style, is_last)?;
+    }
+    if let Some((&(start, end), _)) = edits.first_key_value() {
+        let inside = |at: u64| at.saturating_sub(window.start);
+        return Err(EditError::SharedBytes { start: inside(start), end: inside(end) });
+    }
+    let mut patches = Patches::default();
+    index::update(source, window, &all, &moved, &mut patches)?;
+    let splices = patches
+        .apply(splices)
+        .ok_or(EditError::SharedBytes { start: 0, end: window.end.saturating_sub(window.start) })?;
+    Ok(Edited { splices, notes })
+}
+
+/// How the archive is written beyond what all have in common.
+struct Style {
+    /// Names in front of data are followed by as many zeros as align the data.
+    padded_names: bool,
+    /// Data is followed by line feeds that count as a part of it, up to the alignment.
+    padded_data: bool,
+}
+
+impl Style {
+    fn of(members: &[Member]) -> Self {
+        let mut named = members.iter().filter(|member| member.name_len > 0).peekable();
+        let bsd = named.peek().is_some();
+        let aligned = |at: u64| at.is_multiple_of(BSD_ALIGNMENT);
+        Style {
+            padded_names: bsd && named.all(|member| aligned(member.data.start)),
+            padded_data: bsd && members.iter().all(|m| aligned(m.header_at) && aligned(m.data.end)),
+        }
+    }
+}
+
+/// New data for a member of which the padding is a part: without that of the old data, and with its own.
+fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: Splices) -> Result<Splices, EditError> {
+    let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
+    let tail = source.read_range(&(tail_start..old.end))?;
+    let padding = tail.iter().rev().take_while(|&&byte| byte == b'\n').count() as u64;
+    let kept = match new.parts().last() {
+        Some(Splice::Copy(range)) if range.end == old.end => {
+            new.len() - padding.min(range.end - range.start)
+        }
+        _ => new.len(),
+    };
+    let mut new = new.slice(&(0..kept));
+    let missing = kept.next_multiple_of(BSD_ALIGNMENT) - kept;
+    new.push(Splice::Bytes((0..missing).map(|_| b'\n').collect()));
+    Ok(new)
+}
+
+/// Adds a member that has other data, or is elsewhere.
+fn push(
+    splices: &mut Splices,
+    member: &Member,
+    data: Splices,
+    style: &Style,
+    is_last: bool,
+) -> Result<(), EditError> {
+    let mut header = member.header.clone();
+    let mut name = Vec::new();
+    if member.name_len > 0 {
+        name = member.name.clone();
+        let behind = splices.len().saturating_add(HEADER_LEN);
+        let len = match style.padded_names {
+            true => {
+                behind.saturating_add(name.len() as u64).next_multiple_of(BSD_ALIGNMENT) - behind
+            }
+            false => member.name_len,
+        };
+        name.resize(usize::try_from(len).unwrap_or(name.len()), 0);
+        write_field(&mut header, NAME, &format!("#1/{len}"));
+    }
+    let size = data.len().saturating_add(name.len() as u64);
+    if size > MAX_SIZE {
+        let what = "size of a member";
+        return Err(EditError::ArchiveField { what, value: size, limit: MAX_SIZE });
+    }
+    write_field(&mut header, SIZE, &size.to_string());
+    splices.push(Splice::Bytes([header, name].concat()));
+    splices.append(data);
+    // Some writers leave out the last one.
+    let was_left_out = is_last && !member.end.is_multiple_of(2);
+    if !splices.len().is_multiple_of(2) && !was_left_out {
+        splices.push(Splice::Bytes(b"\n".to_vec()));
+    }
+    Ok(())
+}
+
+fn write_field(header: &mut [u8], field: Range<usize>, text: &str) {
+    let text = text.bytes().chain(std::iter::repeat(b' '));
+    for (to, from) in header.get_mut(field).into_iter().flatten().zip(text) {
+        *to = from;
+    }
+}
+
+/// Reads the headers of all members.
+fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, EditError> {
+    let magic = source.peek(window, MAGIC.len())?;
+    if magic == THIN_MAGIC {
+        let kind = "thin archives (edit the files they name)";
+        return Err(EditError::Unsupported { path: Vec::new(), kind });
+    }
+    if magic != MAGIC {
+        let kind = "archives of AIX and z/OS";
+        return Err(EditError::Unsupported { path: Vec::new(), kind });
+    }
+    let damaged = |detail: &str| damaged(window, detail);
+    let len = window.end - window.start;
+    let mut members = Vec::new();
+    let mut at = MAGIC.len() as u64;
+    while at < len {
+        let header_end = at.saturating_add(HEADER_LEN);
+        if header_end > len {
+            return Err(damaged("a member's header is cut short"));
+        }
+        let header = source.read_range(&(window.start + at..window.start + header_end))?;
+        if !header.ends_with(b"`\n") {
+            return Err(damaged("a member's header does not end in its mark"));
+        }
+        let name = header.get(NAME).unwrap_or_default().trim_ascii_end();
+        let size =
+            header.get(SIZE).and_then(decimal).ok_or_else(|| damaged("a member has no size"))?;
+        let data_end = header_end.saturating_add(size);
+        if data_end > len {
+            return Err(damaged("a member ends behind the archive"));
+        }
+        let name_len = match name.strip_prefix(b"#1/") {
+            Some(digits) => decimal(digits).ok_or_else(|| damaged("a name has no length"))?,
+            None => 0,
+        };
+        if name_len > size {
+            return Err(damaged("a name is longer than its member"));
+        }
+        let data_start = header_end + name_len;
+        let name = match name_len {
+            0 => name.to_vec(),
+            _ => {
+                let range = window.start + header_end..window.start + data_start;
+                let mut name = source.read_range(&range)?;
+                let len = name.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                name.truncate(len);
+                name
+            }
+        };
+        // An even offset, or the end.
+        let end = data_end.next_multiple_of(2).min(len);
+        members.push(Member {
+            header_at: at,
+            name_len,
+            name,
+            data: data_start..data_end,
+            end,
+            header,
+        });
+        at = end;
+    }
+    Ok(members)
+}
+
+/// A number in ASCII, with blanks behind it.
+fn decimal(field: &[u8]) -> Option<u64> {
+    std::str::from_utf8(field).ok()?.trim_end_matches(' ').parse().ok()
+}
+
+/// For what the walk did not look at.
+fn damaged(window: &Range<u64>, detail: &str) -> EditError {
+    EditError::Damaged {
+        path: Vec::new(),
+        location: Location::File(window.start),
+        error: Error::Archive { detail: detail.to_owned() },
+    }
+}

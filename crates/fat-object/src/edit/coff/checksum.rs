@@ -1,0 +1,74 @@
+//! Checksums of sections, as Microsoft's and LLVM's compilers put them into symbol tables.
+
+use std::io::{self, Read};
+
+use super::super::splices::{Splice, Splices};
+use crate::source::Source;
+
+/// CRC-32 in its usual bit order, from 0, without inversion at the end. `None` when some of the bytes are of another
+/// file.
+pub(super) fn of(source: &mut Source<'_>, contents: &Splices) -> io::Result<Option<u32>> {
+    if contents.parts().iter().any(|part| matches!(part, Splice::Image(..))) {
+        return Ok(None);
+    }
+    let mut reader = contents.reader(source.reader(), &mut []);
+    let mut buffer = vec![0; 64 * 1024];
+    let mut crc = 0;
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(Some(crc)),
+            Ok(n) => crc = update(crc, buffer.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn update(crc: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(crc, |crc, &byte| {
+        let index = usize::from(crc.to_le_bytes()[0] ^ byte);
+        TABLE.get(index).copied().unwrap_or(0) ^ crc >> 8
+    })
+}
+
+/// What a byte does to the remainder by the polynomial 0x04C11DB7, bits reversed.
+const TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut rest: &mut [u32] = &mut table;
+    let mut byte: u32 = 0;
+    while let [entry, others @ ..] = rest {
+        let mut value = byte;
+        let mut bit = 0;
+        while bit < 8 {
+            value = value >> 1 ^ if value & 1 == 1 { 0xEDB8_8320 } else { 0 };
+            bit += 1;
+        }
+        *entry = value;
+        byte += 1;
+        rest = others;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Origin;
+    use std::io::Cursor;
+
+    #[test]
+    fn of_parts() {
+        // Inverted at both ends it would be the CRC-32 of the digits, 0xcbf43926.
+        assert_eq!(!update(!0, b"123456789"), 0xcbf4_3926);
+        let mut data = Cursor::new(b"..123456");
+        let mut source = Source::new(&mut data, Origin::File).unwrap();
+        let mut contents = Splices::copy_of(&(2..8));
+        contents.push(Splice::Bytes(b"789".to_vec()));
+        contents.push(Splice::Zeros(5000));
+        let mut all = b"123456789".to_vec();
+        all.resize(5009, 0);
+        assert_eq!(of(&mut source, &contents).unwrap(), Some(update(0, &all)));
+        contents.push(Splice::Image(0, 0..1));
+        assert_eq!(of(&mut source, &contents).unwrap(), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Relocatable ELF objects: contents of sections replaced, the others laid out anew.
+//!
+//! Nothing is read but headers, symbols and relocations. What lies before the first change stays; what lies behind it
+//! moves, in its order and with its alignment. When the bundles of a section move, the addends of relocations and the
+//! values of symbols follow them (System V ABI, "Symbol Table" and "Relocation"), so that each wrapper still points to
+//! its bundle.
+
+mod file;
+mod references;
+
+use std::ops::Range;
+
+use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+
+use super::EditError;
+use super::host::{Edited, HostContext, SectionChange, SectionEdit};
+use super::moves::Changed;
+use super::relayout::{Overlap, Patches, Piece, lay_out};
+use super::splices::Splices;
+use crate::embed::EmbedError;
+use crate::source::Source;
+use crate::wire::{
+    ELFDATA2LSB, ELFDATA2MSB, ElfHeader, ElfHeader32, ElfHeader64, ElfSection, ElfSectionHeader,
+};
+use file::{Object, SHT_NOBITS};
+
+/// Lays out the file in the window with other device code in its sections.
+pub(crate) fn edit(
+    source: &mut Source<'_>,
+    context: HostContext<'_>,
+    sections: Vec<SectionEdit>,
+) -> Result<Edited, EditError> {
+    let window = context.window;
+    let ident = source.peek(window, 6)?;
+    let splices = match ident.get(4..) {
+        Some(&[1, ELFDATA2LSB]) => contents::<ElfHeader32<LittleEndian>>(source, window, sections),
+        Some(&[1, ELFDATA2MSB]) => contents::<ElfHeader32<BigEndian>>(source, window, sections),
+        Some(&[2, ELFDATA2LSB]) => contents::<ElfHeader64<LittleEndian>>(source, window, sections),
+        Some(&[2, ELFDATA2MSB]) => contents::<ElfHeader64<BigEndian>>(source, window, sections),
+        _ => return Err(EditError::UnsupportedElf { what: "neither 32-bit nor 64-bit" }),
+    }?;
+    Ok(Edited { splices, notes: Vec::new() })
+}
+
+fn contents<H: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    edits: Vec<SectionEdit>,
+) -> Result<Splices, EditError> {
+    let object = Object::<H>::read(source, window)?;
+    let mut removed = Vec::new();
+    // By the index of the section.
+    let mut changed: Vec<(usize, Changed)> = Vec::new();
+    let mut taken = Vec::new();
+    for edit in edits {
+        let index = object.find(&edit, &taken).ok_or(EditError::SharedBytes {
+            start: edit.range.start.saturating_sub(window.start),
+            end: edit.range.end.saturating_sub(window.start),
+        })?;
+        taken.push(index);
+        let align = object.sections.get(index).map_or(1, |section| section.align);
+        match edit.change {
+            SectionChange::Removed => removed.push(index),
+            change => {
+                let new = Changed::new(&edit.range, power_of_two(align), change);
+                changed.extend(new.map_err(shared)?.map(|new| (index, new)));
+            }
+        }
+    }
+    let splices = if changed.is_empty() {
+        Splices::copy_of(window)
+    } else {
+        let mut patches = Patches::default();
+        references::follow(source, &object, &changed, &mut patches)?;
+        rewrite(&object, changed, patches)?
+    };
+    match removed.is_empty() {
+        true => Ok(splices),
+        false => {
+            Err(EditError::Unsupported { path: Vec::new(), kind: "objects with bundle sections" })
+        }
+    }
+}
+
+/// The object with other contents in some sections.
+fn rewrite<H: ElfHeader>(
+    object: &Object<H>,
+    mut changed: Vec<(usize, Changed)>,
+    mut patches: Patches,
+) -> Result<Splices, EditError> {
+    let mut pieces = Vec::with_capacity(object.sections.len());
+    // Section numbers of the pieces; the first is the null section's, and stands for the header.
+    pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
+    for (index, section) in object.sections.iter().enumerate().skip(1) {
+        let new = changed.iter_mut().find(|(changed, _)| *changed == index);
+        pieces.push(Piece {
+            new: new.map(|(_, changed)| std::mem::take(&mut changed.contents)),
+            ..Piece::kept(object.place(section), power_of_two(section.align))
+        });
+    }
+    let word = if size_of::<H::Section>() == 40 { 4 } else { 8 };
+    pieces.push(Piece::kept(object.table.clone(), word));
+    let layout = lay_out(&object.window, &pieces).map_err(shared)?;
+
+    let too_large = |value| EmbedError::TooLarge { format: "ELF", value, limit: H::LIMIT };
+    let base = object.window.start;
+    for ((index, section), place) in object.sections.iter().enumerate().zip(&layout.places).skip(1)
+    {
+        let mut new = ElfSection { offset: place.start, ..*section };
+        if section.kind != SHT_NOBITS {
+            new.size = place.end - place.start;
+        }
+        if new.offset != section.offset || new.size != section.size {
+            let header = H::Section::new(&new).ok_or_else(|| too_large(place.end))?;
+            let entry = size_of::<H::Section>() as u64;
+            let at = object.table.start.saturating_add(entry.saturating_mul(index as u64));
+            patches.put(base.saturating_add(at), header.as_bytes());
+        }
+    }
+    if let Some(place) = layout.places.last()
+        && *place != object.table
+    {
+        let mut header = object.header;
+        header
+            .set_table(place.start, object.header.fields().shnum)
+            .ok_or_else(|| too_large(place.end))?;
+        patches.put(base, header.as_bytes());
+    }
+    if layout.splices.len() > H::LIMIT {
+        return Err(too_large(layout.splices.len()).into());
+    }
+    let all = EditError::SharedBytes { start: 0, end: object.window.end - base };
+    patches.apply(layout.splices).ok_or(all)
+}
+
+/// An alignment as it is meant: 0 is none.
+fn power_of_two(align: u64) -> u64 {
+    if align.is_power_of_two() { align } else { 1 }
+}
+
+fn shared(Overlap { start, end }: Overlap) -> EditError {
+    EditError::SharedBytes { start, end }
+}

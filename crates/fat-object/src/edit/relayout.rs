@@ -1,0 +1,288 @@
+//! Files of parts that lie one behind the other: some parts become longer or shorter, those behind them move.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::splices::{Splice, Splices};
+
+/// A part of a file, or of a section.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// Where it lies, from the start of the file.
+    pub(super) old: Range<u64>,
+    /// A power of two, at least 1.
+    pub(super) align: u64,
+    /// What takes its place; `None` when it stays what it is.
+    pub(super) new: Option<Splices>,
+    /// Whether nothing takes its place, and the padding in front of it goes, too.
+    pub(super) gone: bool,
+}
+
+impl Piece {
+    pub(super) fn kept(old: Range<u64>, align: u64) -> Self {
+        Piece { old, align, new: None, gone: false }
+    }
+
+    fn changes(&self) -> bool {
+        self.gone || self.new.is_some()
+    }
+}
+
+/// Two parts share bytes, and one of them has to change or to move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Overlap {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// Parts laid out anew.
+#[derive(Debug)]
+pub(super) struct Relayout {
+    /// All of the new file.
+    pub(super) splices: Splices,
+    /// Where each part lies now, in the order in which they were given.
+    pub(super) places: Vec<Range<u64>>,
+}
+
+/// Lays out the parts of what lies in `window` of the edited file.
+///
+/// What lies before the first change stays. From there on each part follows the one that it followed, with the
+/// padding that its alignment asks for and with what else was between them. So a part that gets its old length back
+/// puts all the others where they were.
+pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout, Overlap> {
+    let len = window.end - window.start;
+    let copy = |range: Range<u64>| {
+        Splice::Copy(
+            window.start.saturating_add(range.start)..window.start.saturating_add(range.end),
+        )
+    };
+    let mut places: Vec<_> = pieces.iter().map(|piece| piece.old.clone()).collect();
+    let first = pieces.iter().filter(|piece| piece.changes()).map(|piece| piece.old.start).min();
+    let Some(first) = first else {
+        return Ok(Relayout { splices: Splices::copy_of(window), places });
+    };
+    // Empty parts come before those that start at the same place.
+    let mut order: Vec<_> = pieces.iter().zip(&mut places).collect();
+    order.sort_by_key(|(piece, _)| (piece.old.start, piece.old.end));
+
+    let mut splices = Splices::new();
+    splices.push(copy(0..first));
+    let mut end = first;
+    for (piece, place) in order {
+        let Range { start, end: old_end } = piece.old;
+        if !piece.changes() && (old_end <= first || start == old_end && start > len) {
+            continue;
+        }
+        if start < end {
+            if start == old_end && !piece.changes() {
+                *place = splices.len()..splices.len();
+                continue;
+            }
+            return Err(Overlap { start, end: old_end });
+        }
+        if piece.gone {
+            *place = splices.len()..splices.len();
+            end = old_end;
+            continue;
+        }
+        if splices.len() == end {
+            splices.push(copy(end..start));
+        } else {
+            // No more than the old place had.
+            let align = piece.align.min(1 << start.trailing_zeros().min(63)).max(1);
+            let aligned = |at: u64| at.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+            splices.zeros_to(aligned(splices.len()));
+            splices.push(copy(aligned(end).min(start)..start));
+        }
+        let new_start = splices.len();
+        match &piece.new {
+            Some(new) => splices.append(new.clone()),
+            None => splices.push(copy(start..old_end)),
+        }
+        *place = new_start..splices.len();
+        end = old_end;
+    }
+    splices.push(copy(end.min(len)..len));
+    Ok(Relayout { splices, places })
+}
+
+/// Bytes to be changed in what stays, by their offset in the edited file.
+#[derive(Debug, Default)]
+pub(super) struct Patches(BTreeMap<u64, Vec<u8>>);
+
+impl Patches {
+    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) {
+        self.0.insert(offset, bytes.to_vec());
+    }
+
+    /// Changes them. `None` when some of them are not there any more, or more than once.
+    pub(super) fn apply(&self, splices: Splices) -> Option<Splices> {
+        if self.0.is_empty() {
+            return Some(splices);
+        }
+        let mut out = Splices::new();
+        let mut applied = 0;
+        for part in splices.into_parts() {
+            let Splice::Copy(range) = part else {
+                out.push(part);
+                continue;
+            };
+            let mut at = range.start;
+            for (&offset, bytes) in self.0.range(range.clone()) {
+                let end = offset.checked_add(bytes.len() as u64)?;
+                if offset < at || end > range.end {
+                    return None;
+                }
+                out.push(Splice::Copy(at..offset));
+                out.push(Splice::Bytes(bytes.clone()));
+                at = end;
+                applied += 1;
+            }
+            out.push(Splice::Copy(at..range.end));
+        }
+        (applied == self.0.len()).then_some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::ReadSeek;
+    use std::io::{Cursor, Read};
+
+    fn text(input: &[u8], splices: &Splices) -> String {
+        let mut input = Cursor::new(input);
+        let mut images: [&mut dyn ReadSeek; 0] = [];
+        let mut out = String::new();
+        splices.reader(&mut input, &mut images).read_to_string(&mut out).unwrap();
+        out.replace('\0', ".")
+    }
+
+    fn bytes(text: &str) -> Option<Splices> {
+        let mut splices = Splices::new();
+        splices.push(Splice::Bytes(text.into()));
+        Some(splices)
+    }
+
+    /// Lays out parts of `input`, of which each digit and the same ones behind it are one.
+    fn laid_out(input: &str, align: u64, change: &[(char, Option<&str>)]) -> String {
+        let mut pieces = Vec::new();
+        for digit in '1'..='9' {
+            let Some(start) = input.find(digit) else { continue };
+            let end = input.rfind(digit).unwrap() + 1;
+            let mut piece = Piece::kept(start as u64..end as u64, align);
+            if let Some((_, new)) = change.iter().find(|(c, _)| *c == digit) {
+                piece.new = new.and_then(bytes);
+                piece.gone = new.is_none();
+            }
+            pieces.push(piece);
+        }
+        let all = 0..input.len() as u64;
+        let input = input.replace('.', "\0");
+        let layout = lay_out(&all, &pieces).unwrap();
+        let out = text(input.as_bytes(), &layout.splices);
+        for (piece, place) in pieces.iter().zip(&layout.places) {
+            let expected = match &piece.new {
+                Some(new) => text(b"", new),
+                None if piece.gone => String::new(),
+                None => input[piece.old.start as usize..piece.old.end as usize].to_owned(),
+            };
+            assert_eq!(out[place.start as usize..place.end as usize], expected);
+        }
+        out
+    }
+
+    #[test]
+    fn what_follows_a_change_moves_with_its_alignment() {
+        assert_eq!(laid_out("h.11..2233.tail", 2, &[]), "h.11..2233.tail");
+        // As long as before: only there.
+        assert_eq!(laid_out("h.11..2233.tail", 2, &[('1', Some("ab"))]), "h.ab..2233.tail");
+        // One more: the part behind it goes to the next even place, and keeps the further distance of two.
+        assert_eq!(laid_out("h.11..2233.tail", 2, &[('1', Some("abc"))]), "h.abc...2233.tail");
+        assert_eq!(laid_out("h.11..2233.tail", 2, &[('1', Some("a"))]), "h.a...2233.tail");
+        // What was not aligned is not aligned afterwards.
+        assert_eq!(
+            laid_out("h.1122233.", 2, &[('1', Some("abc"))]),
+            "h.abc.222".to_owned() + "33."
+        );
+        assert_eq!(laid_out("h.11122.", 4, &[('1', Some("a"))]), "h.a22.");
+    }
+
+    #[test]
+    fn there_and_back() {
+        let input = "header..1111..22....33333...4.5.end";
+        let old = ["1111", "22", "33333", "4", "5"];
+        for (index, digit) in ('1'..='5').enumerate() {
+            for new in ["", "x", "xx", "xxxxx", "xxxxxxxxxxxxxxxxxxxxx"] {
+                let mut out = laid_out(input, 4, &[(digit, Some(new))]);
+                if new.is_empty() {
+                    continue;
+                }
+                let digit = digit.to_string();
+                out = out.replacen(new, &digit.repeat(new.len()), 1);
+                let back = laid_out(&out, 4, &[(digit.chars().next().unwrap(), Some(old[index]))]);
+                assert_eq!(back, input, "{digit} {new}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_goes_takes_its_padding_along() {
+        assert_eq!(laid_out("h.1...2...3.t", 4, &[('2', None)]), "h.1.3.t");
+        assert_eq!(laid_out("h...1...2...3.t", 4, &[('1', None)]), "h...2...3.t");
+        assert_eq!(laid_out("h...1...2...3.t", 4, &[('3', None)]), "h...1...2.t");
+    }
+
+    #[test]
+    fn empty_parts_stay_in_order() {
+        let pieces = [
+            Piece::kept(6..6, 2),
+            Piece { new: bytes("abcde"), ..Piece::kept(2..4, 2) },
+            Piece::kept(6..8, 2),
+            // In the middle of another one, before the change, and beyond the end.
+            Piece::kept(7..7, 1),
+            Piece::kept(1..1, 1),
+            Piece::kept(99..99, 1),
+        ];
+        let layout = lay_out(&(0..10), &pieces).unwrap();
+        assert_eq!(text(b"0123456789", &layout.splices), "01abcde.456789".replace("45", ""));
+        let starts: Vec<_> = layout.places.iter().map(|place| place.start).collect();
+        assert_eq!(starts, [8, 2, 8, 10, 1, 99]);
+    }
+
+    #[test]
+    fn parts_that_overlap() {
+        let changed = |range: Range<u64>| Piece { new: bytes("x"), ..Piece::kept(range, 1) };
+        let overlap = |pieces: &[Piece]| lay_out(&(0..10), pieces).map(|l| l.splices.len());
+        assert_eq!(
+            overlap(&[changed(2..4), Piece::kept(3..5, 1)]),
+            Err(Overlap { start: 3, end: 5 })
+        );
+        assert_eq!(
+            overlap(&[changed(2..4), Piece::kept(0..3, 1)]),
+            Err(Overlap { start: 0, end: 3 })
+        );
+        // Before the change nobody minds.
+        assert_eq!(overlap(&[changed(5..6), Piece::kept(0..3, 1), Piece::kept(2..5, 1)]), Ok(10));
+    }
+
+    #[test]
+    fn patches_go_into_what_stays() {
+        let mut splices = Splices::copy_of(&(0..4));
+        splices.push(Splice::Bytes(b"new".to_vec()));
+        splices.push(Splice::Copy(6..10));
+        let mut patches = Patches::default();
+        patches.put(1, b"a");
+        patches.put(2, b"bc");
+        patches.put(9, b"d");
+        let patched = patches.apply(splices.clone()).unwrap();
+        assert_eq!(text(b"0123456789", &patched), "0abcnew678d".replace("abc", "abc"));
+        // Not in what was replaced, nor across.
+        for (offset, bytes) in [(4, &b"x"[..]), (3, b"xy"), (9, b"xy"), (10, b"x"), (2, b"y")] {
+            let mut patches = Patches::default();
+            patches.put(1, b"ab");
+            patches.put(offset, bytes);
+            assert!(patches.apply(splices.clone()).is_none(), "{offset}");
+        }
+    }
+}
