@@ -91,6 +91,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
+mod agreement;
 mod archive;
 mod bitcode;
 mod budget;
@@ -108,6 +109,7 @@ mod walker;
 mod wasm;
 mod wire;
 
+pub use agreement::{Disagreement, check_agreement};
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use edit::{
     Change, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions, EditPart, EditPlan,

@@ -22,6 +22,7 @@ pub enum Family {
 /// An AMD GPU processor of LLVM 23's AMDGPU usage guide, or one of its retired ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Processor {
+    pub(crate) machine: u32,
     pub(crate) name: &'static str,
     pub(crate) aliases: &'static [&'static str],
     pub(crate) family: Family,
@@ -44,6 +45,20 @@ impl Processor {
             Family::Nvptx | Family::Intel | Family::AmdSpirv => return None,
         };
         table.iter().find(|processor| processor.name == name || processor.aliases.contains(&name))
+    }
+
+    /// The AMD GPU processor with this number, `EF_AMDGPU_MACH` of the flags in the ELF header of its code objects:
+    /// see [`elf_machine`](Self::elf_machine).
+    #[must_use]
+    pub fn from_elf_machine(machine: u32) -> Option<&'static Self> {
+        amdgpu_processors().find(|processor| processor.machine == machine)
+    }
+
+    /// The number that the ELF headers of its code objects have in the low eight bits of `e_flags`, which LLVM's AMDGPU
+    /// usage guide calls `EF_AMDGPU_MACH`.
+    #[must_use]
+    pub fn elf_machine(&self) -> u32 {
+        self.machine
     }
 
     /// The primary name, the one canonical target IDs use.
@@ -191,6 +206,18 @@ mod tests {
             assert!(seen.insert(name), "{name} twice");
             assert!(is_known_processor(name) && bundler_accepts(name));
         }
+    }
+
+    #[test]
+    fn machines_are_unique() {
+        let mut seen = BTreeSet::new();
+        for processor in amdgpu_processors() {
+            let machine = processor.elf_machine();
+            assert!((1..=0xff).contains(&machine) && seen.insert(machine), "{machine:#x} twice");
+            assert_eq!(Processor::from_elf_machine(machine), Some(processor));
+        }
+        assert_eq!(Processor::from_elf_machine(0), None);
+        assert_eq!(Processor::from_elf_machine(0x3f).unwrap().name(), "gfx90a");
     }
 
     #[test]

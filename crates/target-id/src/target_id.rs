@@ -136,6 +136,30 @@ impl TargetId {
         Ok(Self { processor: info.map_or(name, |info| info.name()).to_owned(), info, features })
     }
 
+    /// The target ID in the ELF header of an AMD GPU code object, by LLVM's AMDGPU usage guide: its `e_flags`, and
+    /// `e_ident[EI_ABIVERSION]`. `None` for a processor this crate does not know.
+    ///
+    /// Features come from code object V4 on (ABI version 2); older ones have flags that do not tell off from any.
+    #[must_use]
+    pub fn from_elf_flags(flags: u32, abi_version: u8) -> Option<Self> {
+        const MACHINE: u32 = 0xff;
+        const CODE_OBJECT_V4: u8 = 2;
+        let info = Processor::from_elf_machine(flags & MACHINE)?;
+        let setting = |shift: u32| match (flags >> shift) & 3 {
+            2 => Some(Setting::Off),
+            3 => Some(Setting::On),
+            _ => None,
+        };
+        let settings = [(Feature::Sramecc, setting(10)), (Feature::Xnack, setting(8))];
+        let features = settings
+            .into_iter()
+            .filter(|_| abi_version >= CODE_OBJECT_V4)
+            .filter(|(feature, _)| info.supports(feature))
+            .filter_map(|(feature, setting)| Some((feature, setting?)))
+            .collect();
+        Some(Self { processor: info.name().to_owned(), info: Some(info), features })
+    }
+
     /// An AMD GPU processor of the tables: features must be its own.
     fn known(info: &'static Processor, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
         let features = read_features(features, Some(info))?;

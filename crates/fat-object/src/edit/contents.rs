@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use target_id::OffloadKind;
+use target_id::{OffloadKind, Target};
 
 use super::container::Step;
+use super::splices::Splices;
 use super::survey::Node;
-use super::wishes::{NewImages, Wish, Wishes};
+use super::wishes::{NewImage, NewImages, Wish, Wishes};
 use super::{
     BundleEdit, Change, ContainerChange, Contents, Edit, EditError, EditNote, EditPlan,
-    ImageChange, ImageEdit, compress, dispatch,
+    EditableImage, ImageChange, ImageEdit, compress, dispatch, target_of,
 };
+use crate::agreement::check_agreement;
 use crate::error::Error;
 use crate::model::{BundleForm, ContainerKind, Location, Segment};
 use crate::source::{Origin, ReadSeek, Source};
-
-use super::splices::Splices;
 
 pub(super) fn plan(
     contents: &Contents,
@@ -102,7 +102,7 @@ impl<'a, 'i> Planner<'a, 'i> {
             let old = old.ok_or(EditError::NoSuchImage { index, available })?;
             let wish = match *image {
                 ImageEdit::Remove => Wish::Remove,
-                ImageEdit::Replace(number) => Wish::Replace(self.images.get(number)?),
+                ImageEdit::Replace(number) => Wish::Replace(self.new_image(number, &old.target)?),
             };
             let first = self.contents.containers.get(old.container).map_or(0, |c| c.images.start);
             let entries = &mut self.wishes_for(old.container)?.entries;
@@ -111,10 +111,43 @@ impl<'a, 'i> Planner<'a, 'i> {
             }
         }
         for added in &edit.added {
-            let image = self.images.get(added.image)?;
+            let image = self.new_image(added.image, &target_of(&added.id))?;
             self.wishes_for(added.container)?.added.push((&added.id, image));
         }
-        Ok(())
+        self.wishes.iter().try_for_each(|(&index, wishes)| self.check_composition(index, wishes))
+    }
+
+    /// Checks that entries can be added to a container, if any are.
+    fn check_composition(&self, container: usize, wishes: &Wishes<'_>) -> Result<(), EditError> {
+        let Some(container) = self.contents.containers.get(container) else { return Ok(()) };
+        if wishes.added.is_empty() || container.kind == ContainerKind::OffloadBinary {
+            return Ok(());
+        }
+        let old = self.contents.images.get(container.images.clone()).unwrap_or_default();
+        let old = old.iter().zip(&wishes.entries).filter(|(_, wish)| **wish != Wish::Remove);
+        let mut ids: Vec<&str> = old.filter_map(|(image, _)| image.id.as_deref()).collect();
+        let first_new = ids.len();
+        ids.extend(wishes.added.iter().map(|(id, _)| *id));
+        let findings = bundle_format::composition(ids);
+        match findings.into_iter().find(|finding| finding.index() >= first_new) {
+            Some(finding) => {
+                let (path, finding) = (container.path.clone(), Box::new(finding));
+                Err(EditError::Composition { path, finding })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A new image, which has to be one for this target.
+    fn new_image(&self, number: usize, target: &Target) -> Result<NewImage, EditError> {
+        let image = self.images.get(number)?;
+        if !self.edit.options.any_image {
+            check_agreement(target, self.images.head(&image)).map_err(|disagreement| {
+                let (target, disagreement) = (Box::new(target.clone()), Box::new(disagreement));
+                EditError::Image { number, target, disagreement }
+            })?;
+        }
+        Ok(image)
     }
 
     fn wishes_for(&mut self, container: usize) -> Result<&mut Wishes<'a>, EditError> {
@@ -259,7 +292,7 @@ impl<'a, 'i> Planner<'a, 'i> {
     ) -> Result<bool, EditError> {
         let container = node.container.and_then(|c| self.contents.containers.get(c));
         let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
-        let is_device = |image: &super::EditableImage| {
+        let is_device = |image: &EditableImage| {
             let is_metadata = image
                 .package
                 .as_ref()
@@ -298,7 +331,7 @@ impl<'a, 'i> Planner<'a, 'i> {
             wishes.added.iter().map(move |(id, new)| ImageChange {
                 index: None,
                 container,
-                target: super::target_of(id),
+                target: target_of(id),
                 size_before: 0,
                 size_after: Some(new.size),
             })

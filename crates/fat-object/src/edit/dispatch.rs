@@ -148,7 +148,12 @@ fn section(
 ) -> Result<SectionEdit, EditError> {
     let change = if node.container.is_some() {
         // It is an image itself.
-        match planner.wishes(node).entries.first() {
+        let wishes = planner.wishes(node);
+        if !wishes.added.is_empty() {
+            let path = path.iter().chain([&node.segment]).cloned().collect();
+            return Err(EditError::CannotAdd { path });
+        }
+        match wishes.entries.first() {
             None | Some(Wish::Keep) => SectionChange::Contents(Splices::copy_of(&node.range)),
             Some(Wish::Remove) => SectionChange::Removed,
             Some(Wish::Replace(image)) => {

@@ -3,6 +3,10 @@
 use std::{fmt, io};
 
 use crate::embed::EmbedError;
+use bundle_format::CompositionFinding;
+use target_id::Target;
+
+use crate::agreement::Disagreement;
 use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::model::{Location, Segment, write_finding, write_path};
@@ -218,6 +222,30 @@ pub enum EditError {
     NoWrapper {
         /// Its position in the file, from 0.
         bundle: usize,
+    },
+    /// A new image is for another target than its entry says.
+    #[error("new image {number} is not for {target}: {disagreement}")]
+    Image {
+        /// Its number.
+        number: usize,
+        /// What the entry says, or is to say.
+        target: Box<Target>,
+        /// What the image says.
+        disagreement: Box<Disagreement>,
+    },
+    /// An entry cannot be added: its ID cannot be read, or another entry is for the same target.
+    #[error("{}: {finding}", Place(path))]
+    Composition {
+        /// The container, from outside in.
+        path: Vec<Segment>,
+        /// What is wrong. Entries are numbered as they would be.
+        finding: Box<CompositionFinding>,
+    },
+    /// The container can hold no further image: a section that is one itself.
+    #[error("{}: no image can be added", Place(path))]
+    CannotAdd {
+        /// The container, from outside in.
+        path: Vec<Segment>,
     },
     /// A file in the edited one cannot be edited: a member of an archive.
     #[error("{}: {error}", Place(path))]

@@ -37,7 +37,7 @@ where
                     _ if whole => decompress(bundle, input, out)?,
                     _ => {
                         // Only one is held at a time.
-                        last = None;
+                        drop(last.take());
                         let data = bundle.read(input).map_err(refused)?;
                         write_range(&data, range, out)?;
                         last = Some((Arc::clone(bundle), data));

@@ -239,3 +239,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn elf_flags_tell_the_target_id() {
+    // As clang 22 sets them: clang --target=amdgcn-amd-amdhsa -nogpulib -mcpu=gfx90a:xnack+ -mcode-object-version=6 ...
+    for (flags, abi_version, expected) in [
+        (0x53f, 4, "gfx90a"),
+        (0x73f, 4, "gfx90a:xnack+"),
+        (0x63f, 4, "gfx90a:xnack-"),
+        (0xf3f, 3, "gfx90a:sramecc+:xnack+"),
+        (0x93f, 2, "gfx90a:sramecc-"),
+        (0x33f, 1, "gfx90a"),
+        (0x549, 4, "gfx1250"),
+        (0x41, 3, "gfx1100"),
+        (0x0100_0151, 4, "gfx9-generic"),
+    ] {
+        let id = TargetId::from_elf_flags(flags, abi_version).unwrap();
+        assert_eq!(id.to_string(), expected);
+        assert_eq!(TargetId::parse(expected), Ok(id));
+    }
+    // There the processor has no such feature.
+    assert_eq!(TargetId::from_elf_flags(0x341, 4), TargetId::parse("gfx1100").ok());
+    assert_eq!(TargetId::from_elf_flags(0x27, 4), None);
+}
