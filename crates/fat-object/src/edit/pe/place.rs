@@ -86,7 +86,10 @@ pub(super) fn place(
     for (slot, packed) in slots.iter().zip(packed) {
         let available = slot.limit - slot.memory.start;
         let needed = packed.end - slot.memory.start;
-        placements.push(if needed <= available {
+        // Nothing follows the last section in memory.
+        let is_last = slot.sections.end == file.sections.len()
+            && placements.iter().all(|placement: &Placement| !placement.is_new);
+        placements.push(if needed <= available || grow && is_last {
             pack(slot, slot.memory.start, |bundle| pins.why_not(file, bundle))?
         } else if grow {
             if let Some(why) = slot.bundles.iter().find_map(|bundle| pins.why_not(file, bundle)) {
