@@ -58,7 +58,9 @@ fn an_image_of_the_same_size_is_put_in_place() {
     // Not as compact as a new layout would be.
     file.extend([0; 5000]);
     let new = code(9, 4096);
-    let (_, out) = plan_with(&file, EditOptions::default(), &[&new], |contents, edit| {
+    let mut options = EditOptions::default();
+    options.any_image = true;
+    let (_, out) = plan_with(&file, options, &[&new], |contents, edit| {
         let old = contents.images().iter().find(|image| image.id() == Some(GFX90A)).unwrap();
         edit.replace(old.index(), 0);
     })

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use target_id::Target;
 
+use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::model::{
     BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,
@@ -205,7 +206,8 @@ impl Node {
 ///
 /// # Errors
 ///
-/// [`EditError::Damaged`] for the first finding that is an error, [`EditError::Read`].
+/// [`EditError::Damaged`] for the first finding that is an error, [`EditError::Unsupported`] for thin archives,
+/// [`EditError::Read`].
 pub fn survey(input: &mut dyn ReadSeek, options: &SurveyOptions) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
     let walked = Options { enter_images: false, tell_unopened: true, ..options.walk.clone() };
@@ -330,7 +332,13 @@ impl Visitor for Surveyor {
         }
         let path = finding.path().to_vec();
         let location = finding.location();
-        self.damage = Some(EditError::Damaged { path, location, error: finding.error().clone() });
+        self.damage = Some(match finding.error() {
+            // Nobody opens them here: they are files of their own.
+            Error::ThinMember { .. } => {
+                EditError::Unsupported { path, kind: "members of thin archives" }
+            }
+            error => EditError::Damaged { path, location, error: error.clone() },
+        });
         Err(io::ErrorKind::InvalidData.into())
     }
 }
