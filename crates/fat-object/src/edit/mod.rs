@@ -21,6 +21,7 @@ mod package;
 mod pe;
 mod rebuild;
 mod relayout;
+mod scan;
 mod sequence;
 mod splices;
 mod survey;

@@ -7,7 +7,6 @@
 //! only the dynamic section names move to where device code was. (System V ABI, "Program Header", "Dynamic Section".)
 
 mod check;
-mod code;
 mod dynamic;
 mod file;
 mod layout;

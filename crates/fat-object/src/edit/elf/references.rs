@@ -6,95 +6,17 @@
 
 use std::ops::Range;
 
-use super::code;
 use super::file::{File, SHF_ALLOC, SHT_NOBITS, SectionHeader, Symbol};
-use super::relocations::{Machine, Relocations, entries, kind};
+use super::relocations::{Relocations, entries, kind};
 use super::symbols;
 use super::wrappers::{ET_EXEC, Wrapper};
 use crate::edit::EditError;
+use crate::edit::scan::{Machine, Scanner, Targets, absolute, blocks};
 use crate::source::Source;
 
 const SHF_EXECINSTR: u64 = 4;
 /// Types of sections that hold data of the program: PROGBITS, the three arrays of functions, and x86-64's unwind tables.
 const DATA: [u32; 5] = [1, 14, 15, 16, 0x7000_0001];
-/// Bytes scanned at once.
-const BLOCK: u64 = 64 * 1024;
-/// Bytes before and after a block that are looked at too.
-pub(super) const MARGIN: u64 = 16;
-
-/// Bundle starts that are looked for, and what was found.
-pub(super) struct Targets<'a> {
-    starts: &'a [u64],
-    slot: &'a Range<u64>,
-    /// The lower bits that all starts have in common, and what they are.
-    mask: u64,
-    low: u64,
-    /// Where the first reference to each lies.
-    found: Vec<Option<u64>>,
-}
-
-impl<'a> Targets<'a> {
-    pub(super) fn new(starts: &'a [u64], slot: &'a Range<u64>) -> Self {
-        let first = starts.first().copied().unwrap_or(0);
-        let differences = starts.iter().fold(0x1000, |all, start| all | (start ^ first));
-        let mask = (1 << differences.trailing_zeros()) - 1;
-        Targets { starts, slot, mask, low: first & mask, found: vec![None; starts.len()] }
-    }
-
-    /// Whether a start may be at `address`, or up to `further` bytes behind it: most are not.
-    #[inline]
-    pub(super) fn maybe(&self, address: u64, further: u64) -> bool {
-        address.wrapping_add(further).wrapping_sub(self.low) & self.mask <= further
-    }
-
-    /// A reference to just this address.
-    pub(super) fn exact(&mut self, address: u64, at: u64) {
-        if self.slot.contains(&address)
-            && let Ok(n) = self.starts.binary_search(&address)
-        {
-            self.note(n, at);
-        }
-    }
-
-    /// A reference to the page of this address.
-    pub(super) fn page(&mut self, address: u64, at: u64) {
-        let page = address & !0xfff;
-        let first = self.starts.partition_point(|&start| start < page);
-        let in_page = self.starts.iter().skip(first).take_while(|&start| start & !0xfff == page);
-        for n in first..first + in_page.count() {
-            self.note(n, at);
-        }
-    }
-
-    /// The bundle at this address.
-    fn bundle(&self, address: u64) -> Option<usize> {
-        let n = self.starts.partition_point(|&start| start <= address);
-        if self.slot.contains(&address) { n.checked_sub(1) } else { None }
-    }
-
-    /// A reference to any part of a bundle.
-    fn within(&mut self, address: u64, at: u64) {
-        if let Some(n) = self.bundle(address) {
-            self.note(n, at);
-        }
-    }
-
-    fn note(&mut self, n: usize, at: u64) {
-        if let Some(found) = self.found.get_mut(n) {
-            found.get_or_insert(at);
-        }
-    }
-
-    fn all_found(&self) -> bool {
-        self.found.iter().all(Option::is_some)
-    }
-
-    pub(super) fn found(self) -> Vec<(usize, u64)> {
-        let found = self.found.into_iter().enumerate();
-        found.filter_map(|(n, at)| at.map(|at| (n, at))).collect()
-    }
-}
-
 /// The bundles that something else than a wrapper may refer to, as indices into `starts`, each with the address of a
 /// reference. `starts` are ascending and lie in `slot`. What names a symbol does not count: symbols move along.
 pub(super) fn foreign_references(
@@ -112,7 +34,7 @@ pub(super) fn foreign_references(
         return Ok((0..starts.len()).map(|n| (n, at)).collect());
     }
     in_relocations(source, file, machine, wrappers, &relocations, &mut targets)?;
-    let mut scanner = code::Scanner::new(machine, relocated, got(file));
+    let mut scanner = Scanner::new(machine, relocated, got(file));
     for section in &file.sections {
         let is_code = section.flags.get() & SHF_EXECINSTR != 0;
         let is_data = !relocated && DATA.contains(&section.kind.get());
@@ -123,14 +45,15 @@ pub(super) fn foreign_references(
         {
             continue;
         }
-        blocks(source, file, section, &mut |address, bytes| {
+        let contents = contents(file, section)?;
+        blocks(source, &contents, section.addr.get(), &mut |address, bytes| {
             if is_code {
                 scanner.code(address, bytes, &mut targets);
             }
             if !relocated {
                 let align = if is_code { 1 } else { 4 };
                 let expected = |at| is_pointer(wrappers, at);
-                code::absolute(address, bytes, align, &mut targets, &expected);
+                absolute(address, bytes, align, &mut targets, &expected);
             }
             !targets.all_found()
         })?;
@@ -149,37 +72,15 @@ fn got(file: &File) -> Vec<u64> {
     file.sections.iter().filter(is_got).map(|section| section.addr.get()).collect()
 }
 
-/// The contents of a section in blocks, each with [`MARGIN`] bytes before and behind it: those of the section, and
-/// zeros at its ends. The address is that of the block without its margins.
-fn blocks(
-    source: &mut Source<'_>,
-    file: &File,
-    section: &SectionHeader,
-    visit: &mut dyn FnMut(u64, &[u8]) -> bool,
-) -> Result<(), EditError> {
-    let (offset, size) = (section.offset.get(), section.size.get());
-    let end = offset.saturating_add(size);
+/// Where the bytes of a section lie in the walked file.
+fn contents(file: &File, section: &SectionHeader) -> Result<Range<u64>, EditError> {
+    let (start, size) = (section.offset.get(), section.size.get());
+    let end = start.saturating_add(size);
     let available = file.window.end - file.window.start;
     if end > available {
-        return Err(EditError::BeyondEnd { what: "a section", start: offset, end, available });
+        return Err(EditError::BeyondEnd { what: "a section", start, end, available });
     }
-    let offset = file.window.start.saturating_add(offset);
-    let mut at = 0;
-    while at < size {
-        let end = size.min(at + BLOCK);
-        let (from, to) = (at.saturating_sub(MARGIN), size.min(end + MARGIN));
-        let read = source.read_range(&(offset + from..offset + to))?;
-        let zeros = |n: u64| std::iter::repeat_n(0, usize::try_from(n).unwrap_or_default());
-        let mut bytes = Vec::with_capacity(read.len() + 2 * zeros(MARGIN).len());
-        bytes.extend(zeros(MARGIN - (at - from)));
-        bytes.extend(read);
-        bytes.extend(zeros(MARGIN - (to - end)));
-        if !visit(section.addr.get().wrapping_add(at), &bytes) {
-            break;
-        }
-        at = end;
-    }
-    Ok(())
+    Ok(file.window.start + start..file.window.start + end)
 }
 
 fn in_relocations(

@@ -7,6 +7,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
 
 use super::file::{File, SHF_ALLOC};
 use crate::edit::EditError;
+pub(super) use crate::edit::scan::Machine;
 use crate::source::Source;
 use crate::wire::{ElfDynamic64, ElfRel64, ElfRela64};
 
@@ -46,13 +47,6 @@ const DT_ANDROID_RELRSZ: u64 = 0x6fff_e001;
 
 /// Bytes read at once, in round numbers of all entries.
 const BLOCK: u64 = 24 * 2048;
-
-/// The machine of the host code.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Machine {
-    X86_64,
-    Aarch64,
-}
 
 impl Machine {
     pub(super) fn of(file: &File) -> Result<Self, EditError> {

@@ -15,7 +15,8 @@ const SIGNATURE_AT: u64 = 0x3c;
 const SIGNATURE_SIZE: u64 = 4;
 const OPTIONAL_MAGIC_32: u16 = 0x10b;
 const OPTIONAL_MAGIC_64: u16 = 0x20b;
-const MACHINES: [u16; 2] = [0x8664, 0xaa64];
+pub(super) const MACHINE_ARM64: u16 = 0xaa64;
+const MACHINES: [u16; 2] = [0x8664, MACHINE_ARM64];
 /// Pages of the processors, which the alignment of sections must not be below.
 pub(super) const PAGE: u64 = 4096;
 

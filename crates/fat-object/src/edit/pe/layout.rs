@@ -33,12 +33,12 @@ struct Replacement {
 }
 
 /// Replacements in the order of the file, which do not overlap.
-struct Moves(Vec<Replacement>);
+struct Replacements(Vec<Replacement>);
 
-impl Moves {
+impl Replacements {
     fn new(mut replacements: Vec<Replacement>) -> Self {
         replacements.sort_by_key(|replacement| (replacement.old.start, replacement.old.end));
-        Moves(replacements)
+        Replacements(replacements)
     }
 
     /// Where the byte at an offset goes: behind what is inserted there. `None` in the middle of what is replaced.
@@ -70,7 +70,7 @@ impl Moves {
             new.push(Splice::Bytes(bytes));
             Replacement { old, new }
         }));
-        let Moves(replacements) = Moves::new(self.0);
+        let Replacements(replacements) = Replacements::new(self.0);
         let mut all = Splices::new();
         let mut at = window.start;
         for Replacement { old, new } in replacements {
@@ -150,12 +150,12 @@ pub(super) fn lay_out(
     replacements.push(Replacement { old: end..end, new: inserted });
     let cut = certificates.clone();
     replacements.extend(cut.map(|old| Replacement { old, new: Splices::new() }));
-    let moves = Moves::new(replacements);
+    let replaced = Replacements::new(replacements);
 
     let mut sections = Vec::new();
     for (index, section) in file.sections.iter().enumerate() {
         let slot = parts_of_slots.iter().find(|(slot, _)| slot.sections.contains(&index));
-        let raw_at = moves.map_field(section.raw_at.get())?;
+        let raw_at = replaced.map_field(section.raw_at.get())?;
         match slot {
             Some((slot, parts)) if slot.sections.start == index => {
                 sections.extend(parts.iter().map(|part| (*part, u64::from(raw_at))));
@@ -164,13 +164,13 @@ pub(super) fn lay_out(
             None => {
                 let mut section = *section;
                 section.raw_at.set(raw_at);
-                section.relocations_at.set(moves.map_field(section.relocations_at.get())?);
-                section.lines_at.set(moves.map_field(section.lines_at.get())?);
+                section.relocations_at.set(replaced.map_field(section.relocations_at.get())?);
+                section.lines_at.set(replaced.map_field(section.lines_at.get())?);
                 sections.push((section, 0));
             }
         }
     }
-    let start_of_inserted = moves.map(end).ok_or(INSIDE)? - inserted_size;
+    let start_of_inserted = replaced.map(end).ok_or(INSIDE)? - inserted_size;
     sections.extend(added.iter().map(|section| (*section, start_of_inserted)));
     let mut table = Vec::new();
     for (mut section, base) in sections {
@@ -178,12 +178,12 @@ pub(super) fn lay_out(
         table.push(section);
     }
 
-    let mut patches = headers(source, file, &moves, &table, certificates.is_some())?;
+    let mut patches = headers(source, file, &replaced, &table, certificates.is_some())?;
     let moved = moved(file, slots, placements);
     patches.extend(wrapper_pointers(file, wrappers, &moved));
     patches.extend(symbols(source, file, &moved)?);
-    patches.extend(debug_entries(source, file, &moves)?);
-    let splices = moves.apply(&file.window, patches)?;
+    patches.extend(debug_entries(source, file, &replaced)?);
+    let splices = replaced.apply(&file.window, patches)?;
     Ok(Layout { splices, checksum_at: file.optional_at() + CHECKSUM_AT })
 }
 
@@ -217,13 +217,13 @@ fn part(
 fn headers(
     source: &mut Source<'_>,
     file: &File,
-    moves: &Moves,
+    replaced: &Replacements,
     table: &[CoffSection],
     drop_certificates: bool,
 ) -> Result<Vec<Patch>, EditError> {
     let mut coff = file.coff;
     coff.sections.set(u16::try_from(table.len()).map_err(|_| TOO_LARGE)?);
-    coff.symbols_at.set(moves.map_field(coff.symbols_at.get())?);
+    coff.symbols_at.set(replaced.map_field(coff.symbols_at.get())?);
 
     let mut optional = file.optional;
     optional.checksum.set(0);
@@ -268,7 +268,7 @@ fn headers(
 /// Where CheckSum lies in the optional header.
 const CHECKSUM_AT: u64 = std::mem::offset_of!(PeOptionalHeader64, checksum) as u64;
 
-/// A bundle that moves. Addresses count from the image base.
+/// A bundle that replaced. Addresses count from the image base.
 struct Moved {
     old: u64,
     new: u64,
@@ -352,7 +352,7 @@ fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<
 fn debug_entries(
     source: &mut Source<'_>,
     file: &File,
-    moves: &Moves,
+    replaced: &Replacements,
 ) -> Result<Vec<Patch>, EditError> {
     let damaged = EditError::InconsistentSections { what: "the debug directory is in no section" };
     let Some(directory) = file.directory(DIRECTORY_DEBUG) else { return Ok(Vec::new()) };
@@ -366,7 +366,7 @@ fn debug_entries(
         file::table(source, &file.window, "the debug directory", at, count)?;
     let mut patches = Vec::new();
     for (entry, at) in entries.into_iter().zip((0..).map(|index| at + index * size)) {
-        let raw_at = moves.map_field(entry.raw_at.get())?;
+        let raw_at = replaced.map_field(entry.raw_at.get())?;
         if raw_at != entry.raw_at.get() {
             let field = std::mem::offset_of!(PeDebugEntry, raw_at) as u64;
             patches.push((at + field, raw_at.to_le_bytes().to_vec()));

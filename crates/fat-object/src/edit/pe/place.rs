@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::file::{File, PAGE};
-use super::references::References;
+use super::references;
 use super::slot::{Bundle, Slot};
 use super::wrappers::Wrapper;
 use crate::edit::EditError;
@@ -75,10 +75,7 @@ pub(super) fn place(
     if slots.iter().zip(&packed).all(stays) {
         return Ok(packed);
     }
-    let mut starts: Vec<_> =
-        slots.iter().flat_map(|slot| &slot.bundles).map(|bundle| bundle.old.start).collect();
-    starts.sort_unstable();
-    let references = References::find(source, file, slots, wrappers, &starts)?;
+    let references = references::find(source, file, slots, wrappers)?;
     let pins = Pins { references, led_to };
     let mut room = HeaderRoom::find(source, file, slots)?;
     let mut next_address = file.image_end();

@@ -1,11 +1,15 @@
 //! The wrappers that hand bundles to the runtime: records of two numbers and two pointers in sections `.hipFatBinSegment`.
 
+use std::mem::offset_of;
 use std::ops::Range;
 
-use super::file::{File, field_u32, field_u64, file_range};
+use zerocopy::{FromBytes, LittleEndian};
+
+use super::file::{File, file_range};
 use super::slot::Slot;
 use crate::edit::EditError;
 use crate::source::Source;
+use crate::wire::HipWrapper64;
 
 /// Names of sections of wrappers start so; a PE file may have room for no more of them.
 const SECTION: &[u8] = b".hipFatB";
@@ -14,9 +18,10 @@ const MAGIC: u32 = 0x4849_5046;
 /// "HIPK", of wrappers whose device code is elsewhere.
 const MAGIC_MOVED: u32 = 0x4849_504b;
 const VERSION: u32 = 1;
-const SIZE: usize = 24;
 /// Where in a wrapper the pointer to the bundle is.
-const POINTER_AT: u64 = 8;
+const POINTER_AT: u64 = offset_of!(Record, bundle) as u64;
+const SIZE: u64 = size_of::<Record>() as u64;
+type Record = HipWrapper64<LittleEndian>;
 /// Wrappers are aligned to so many bytes.
 const ALIGNMENT: usize = 8;
 
@@ -46,27 +51,34 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
         let size = file.loaded_size(section).min(section.virtual_size.get().into());
         let raw_at = file_range(section).start;
         let start = file.window.start + raw_at;
+        let base = file.image_base();
         let mut at = 0;
         while at < size {
-            let end = (at + SIZE as u64).min(size);
+            let end = (at + SIZE).min(size);
             let record = source.read_range(&(start + at..start + end))?;
             if record.iter().take(ALIGNMENT).all(|&byte| byte == 0) {
                 at += ALIGNMENT as u64;
                 continue;
             }
-            let (magic, version) = (field_u32(&record, 0), field_u32(&record, 4));
+            let address = u64::from(section.virtual_address.get()) + at;
+            let Ok(record) = Record::read_from_bytes(&record) else {
+                let address = base.wrapping_add(section.virtual_address.get().into());
+                return Err(EditError::WrapperSection { address, size });
+            };
+            let (magic, version) = (record.magic.get(), record.version.get());
             if magic == MAGIC_MOVED {
                 return Err(EditError::MovedOut { how: "wrapper magic HIPK" });
             }
-            if magic != MAGIC || version != VERSION || record.len() < SIZE {
-                return Err(EditError::UnknownBytes { offset: start + at });
+            if magic != MAGIC || version != VERSION {
+                let (wrapper, address) = (wrappers.len(), base.wrapping_add(address));
+                return Err(EditError::WrapperForm { wrapper, address, magic, version });
             }
             wrappers.push(Wrapper {
-                address: u64::from(section.virtual_address.get()) + at,
-                target: field_u64(&record, POINTER_AT).wrapping_sub(file.image_base()),
+                address,
+                target: record.bundle.get().wrapping_sub(base),
                 pointer_at: raw_at + at + POINTER_AT,
             });
-            at += SIZE as u64;
+            at += SIZE;
         }
     }
     Ok(wrappers)

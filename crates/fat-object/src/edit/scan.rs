@@ -2,11 +2,104 @@
 //!
 //! Blocks come with [`MARGIN`] bytes before and behind what is to be looked at.
 
-use super::references::{MARGIN, Targets};
-use super::relocations::Machine;
+use std::io;
+use std::ops::Range;
 
+use crate::source::Source;
+
+/// Bytes scanned at once.
+const BLOCK: u64 = 64 * 1024;
+/// Bytes before and after a block that are looked at too.
+const MARGIN: u64 = 16;
 const BEFORE: usize = 16;
 const _: () = assert!(BEFORE as u64 == MARGIN);
+
+/// The machine of the host code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Machine {
+    X86_64,
+    Aarch64,
+}
+
+/// Bundle starts that are looked for, and what was found.
+pub(super) struct Targets<'a> {
+    starts: &'a [u64],
+    slot: &'a Range<u64>,
+    /// The lower bits that all starts have in common, and what they are.
+    mask: u64,
+    low: u64,
+    /// Where the first reference to each lies.
+    found: Vec<Option<u64>>,
+}
+
+impl<'a> Targets<'a> {
+    pub(super) fn new(starts: &'a [u64], slot: &'a Range<u64>) -> Self {
+        let first = starts.first().copied().unwrap_or(0);
+        let differences = starts.iter().fold(0x1000, |all, start| all | (start ^ first));
+        let mask = (1 << differences.trailing_zeros()) - 1;
+        Targets { starts, slot, mask, low: first & mask, found: vec![None; starts.len()] }
+    }
+
+    /// Whether a start may be at `address`, or up to `further` bytes behind it: most are not.
+    #[inline]
+    pub(super) fn maybe(&self, address: u64, further: u64) -> bool {
+        address.wrapping_add(further).wrapping_sub(self.low) & self.mask <= further
+    }
+
+    /// A reference to just this address.
+    pub(super) fn exact(&mut self, address: u64, at: u64) {
+        if self.slot.contains(&address)
+            && let Ok(n) = self.starts.binary_search(&address)
+        {
+            self.note(n, at);
+        }
+    }
+
+    /// A reference to the page of this address.
+    pub(super) fn page(&mut self, address: u64, at: u64) {
+        let page = address & !0xfff;
+        let first = self.starts.partition_point(|&start| start < page);
+        let in_page = self.starts.iter().skip(first).take_while(|&start| start & !0xfff == page);
+        for n in first..first + in_page.count() {
+            self.note(n, at);
+        }
+    }
+
+    /// The bundle at this address.
+    pub(super) fn bundle(&self, address: u64) -> Option<usize> {
+        let n = self.starts.partition_point(|&start| start <= address);
+        if self.slot.contains(&address) { n.checked_sub(1) } else { None }
+    }
+
+    /// A reference to any part of a bundle.
+    pub(super) fn within(&mut self, address: u64, at: u64) {
+        if let Some(n) = self.bundle(address) {
+            self.note(n, at);
+        }
+    }
+
+    /// A reference to nobody knows what.
+    pub(super) fn all(&mut self, at: u64) {
+        for n in 0..self.starts.len() {
+            self.note(n, at);
+        }
+    }
+
+    fn note(&mut self, n: usize, at: u64) {
+        if let Some(found) = self.found.get_mut(n) {
+            found.get_or_insert(at);
+        }
+    }
+
+    pub(super) fn all_found(&self) -> bool {
+        self.found.iter().all(Option::is_some)
+    }
+
+    pub(super) fn found(self) -> Vec<(usize, u64)> {
+        let found = self.found.into_iter().enumerate();
+        found.filter_map(|(n, at)| at.map(|at| (n, at))).collect()
+    }
+}
 
 /// Looks at code, section by section.
 pub(super) struct Scanner {
@@ -122,4 +215,32 @@ pub(super) fn absolute(
             targets.exact(u64::from_le_bytes(word), at);
         }
     }
+}
+
+/// A part of the file, which is loaded to this address, in blocks, each with [`MARGIN`] bytes before and behind it:
+/// those of the part, and zeros at its ends. The address is that of the block without its margins. It goes on as long
+/// as `visit` says so.
+pub(super) fn blocks(
+    source: &mut Source<'_>,
+    part: &Range<u64>,
+    address: u64,
+    visit: &mut dyn FnMut(u64, &[u8]) -> bool,
+) -> io::Result<()> {
+    let mut start = part.start;
+    while start < part.end {
+        let end = part.end.min(start.saturating_add(BLOCK));
+        let from = start.saturating_sub(MARGIN).max(part.start);
+        let to = part.end.min(end.saturating_add(MARGIN));
+        let read = source.read_range(&(from..to))?;
+        let zeros = |n: u64| std::iter::repeat_n(0, usize::try_from(n).unwrap_or_default());
+        let mut bytes = Vec::with_capacity(read.len() + 2 * BEFORE);
+        bytes.extend(zeros(MARGIN - (start - from)));
+        bytes.extend(read);
+        bytes.extend(zeros(MARGIN - (to - end)));
+        if !visit(address.wrapping_add(start - part.start), &bytes) {
+            break;
+        }
+        start = end;
+    }
+    Ok(())
 }
