@@ -27,7 +27,7 @@ fn why_not() {
     let printed = run(env!("CARGO_BIN_EXE_why_not"), &["gfx90a:xnack+", ids[0], ids[1]]);
     let lines: Vec<_> = printed.lines().collect();
     assert_eq!(lines.len(), 2);
-    let no = ": the code object needs xnack off, the device has it on";
+    let no = ": needs xnack off, the device has it on";
     assert_eq!(lines.first().unwrap().strip_prefix(ids[0]), Some(no));
     assert!(lines.last().unwrap().starts_with(ids[1]));
 }

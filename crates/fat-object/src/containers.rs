@@ -353,7 +353,7 @@ impl Walker<'_> {
                     target: Target::new(
                         Some(OffloadKind::Cuda),
                         Some(Triple::parse("nvptx64-nvidia-cuda")),
-                        &format!("sm_{}", entry.sm),
+                        &format!("sm_{}{}", entry.sm, entry.suffix),
                     )
                     .into(),
                     id: None,

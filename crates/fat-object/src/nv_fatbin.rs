@@ -23,6 +23,9 @@ pub(crate) const ENTRY_LEN: u64 = 64;
 
 const FLAG_COMPRESSED_LZ4: u64 = 0x2000;
 const FLAG_COMPRESSED_ZSTD: u64 = 0x8000;
+/// Seen in what the `fatbinary` of CUDA 13.5 writes for `sm_90a` and `sm_100f`.
+const FLAG_ARCHITECTURE_SPECIFIC: u64 = 0x10_0000;
+const FLAG_FAMILY_SPECIFIC: u64 = 0x20_0000;
 
 #[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -139,6 +142,8 @@ pub(crate) enum EntryKind {
 pub(crate) struct Entry {
     pub(crate) kind: EntryKind,
     pub(crate) sm: u32,
+    /// What follows the number in the name of the architecture: `a`, `f` or nothing.
+    pub(crate) suffix: &'static str,
     /// First byte and length of the payload as stored, without padding.
     pub(crate) offset: u64,
     pub(crate) stored_size: u64,
@@ -205,6 +210,11 @@ pub(crate) fn parse_entry(
             _ => EntryKind::Other,
         },
         sm: entry.sm.get(),
+        suffix: match entry.flags.get() {
+            flags if flags & FLAG_ARCHITECTURE_SPECIFIC != 0 => "a",
+            flags if flags & FLAG_FAMILY_SPECIFIC != 0 => "f",
+            _ => "",
+        },
         offset: payload,
         stored_size,
         compression: codec.map(|codec| (codec, entry.uncompressed_size.get())),

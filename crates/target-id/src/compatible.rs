@@ -4,6 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 
 use crate::feature::Feature;
+use crate::nvidia::NvidiaArch;
 use crate::processor::{AMDGCNSPIRV, Family, GENERIC, Processor};
 use crate::target::Target;
 use crate::target_id::TargetId;
@@ -39,7 +40,9 @@ impl Options {
 ///    that leaves a feature open fits all targets; one that sets it fits only targets that
 ///    set it, not those that leave it open.
 ///
-/// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide) and portable code.
+/// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide), portable code, and
+/// code for other NVIDIA architectures ([`NvidiaArch::runs_on`]). A processor `compute_80` stands for
+/// PTX, as in the options of NVIDIA's compiler; containers call PTX `sm_80` and tell it otherwise.
 ///
 /// The bundler brings the targets of its command line to
 /// [`bundle_form`](Triple::bundle_form) first, and drops target IDs whose processor it does
@@ -124,6 +127,12 @@ fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Ve
             }
             Err(verdict) => verdict,
         };
+    }
+    if let (Some(code), Some(device)) =
+        (NvidiaArch::parse(code_object.processor()), NvidiaArch::parse(target.processor()))
+        && code.runs_on(device)
+    {
+        return Verdict::NvidiaCovers { code_object: code, target: device };
     }
     Verdict::ProcessorMismatch {
         code_object: code_object.processor().to_owned(),

@@ -28,7 +28,7 @@
 //!
 //! assert!(compatible(&entry("gfx90a:xnack+"), &device).is_compatible());
 //! let no = compatible(&entry("gfx90a:xnack-"), &device);
-//! assert_eq!(no.to_string(), "the code object needs xnack off, the device has it on");
+//! assert_eq!(no.to_string(), "needs xnack off, the device has it on");
 //! ```
 //!
 //! Start with [`TargetId`] to read one ID, with [`Target`] and [`compatible`] to match, with
@@ -48,6 +48,7 @@ mod conflict;
 mod error;
 mod feature;
 mod kind;
+mod nvidia;
 mod processor;
 mod target;
 mod target_id;
@@ -59,8 +60,10 @@ pub use conflict::{Conflict, ConflictKind, conflicts};
 pub use error::Error;
 pub use feature::{Feature, Features, Setting};
 pub use kind::OffloadKind;
+pub use nvidia::{NvidiaArch, NvidiaScope};
 pub use processor::{
     Family, Processor, amdgpu_processors, bundler_accepts, is_known_processor, processor_family,
+    processor_names,
 };
 pub use target::Target;
 pub use target_id::TargetId;

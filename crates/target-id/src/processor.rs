@@ -165,6 +165,14 @@ pub fn is_known_processor(name: &str) -> bool {
     name == GENERIC || processor_family(name).is_some()
 }
 
+/// The names of all processors this crate knows, alternative ones included, without `generic`.
+pub fn processor_names() -> impl Iterator<Item = &'static str> {
+    let amd = amdgpu_processors().flat_map(|processor| {
+        core::iter::once(processor.name).chain(processor.aliases.iter().copied())
+    });
+    amd.chain(NVIDIA.iter().copied()).chain(INTEL.iter().copied()).chain([AMDGCNSPIRV])
+}
+
 /// Whether `clang-offload-bundler` keeps a target ID with this processor.
 ///
 /// The bundler looks at the text before the first `:` and silently drops the whole target
@@ -218,6 +226,14 @@ mod tests {
         }
         assert_eq!(Processor::from_elf_machine(0), None);
         assert_eq!(Processor::from_elf_machine(0x3f).unwrap().name(), "gfx90a");
+    }
+
+    #[test]
+    fn all_names_are_known() {
+        assert!(processor_names().all(|name| processor_family(name).is_some()));
+        for name in ["gfx90a", "tahiti", "gfx9-generic", "cayman", "sm_90a", "bmg_g21"] {
+            assert!(processor_names().any(|known| known == name), "{name}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use core::fmt;
 use crate::error::Error;
 use crate::feature::{Feature, Setting};
 use crate::kind::OffloadKind;
+use crate::nvidia::{NvidiaArch, NvidiaScope};
+use crate::processor::{Family, Processor, processor_family};
 use crate::triple::Triple;
 
 /// One of the two things compared.
@@ -29,8 +31,8 @@ impl fmt::Display for Side {
 
 /// Whether and why a code object can be used for a target.
 ///
-/// [`Display`](fmt::Display) says it in a sentence, without a full stop. Control characters in
-/// names are escaped there.
+/// [`Display`](fmt::Display) says it in a few words whose subject is the code object: "needs
+/// xnack off, the device has it on". Control characters in names are escaped there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -58,6 +60,14 @@ pub enum Verdict {
         /// The target's processor.
         processor: String,
     },
+    /// The code object is for another NVIDIA architecture, and the target's compute capability
+    /// runs it: machine code as it is, PTX compiled when it is loaded.
+    NvidiaCovers {
+        /// The code object's.
+        code_object: NvidiaArch,
+        /// The target's.
+        target: NvidiaArch,
+    },
     /// The offload kinds do not go together.
     KindMismatch {
         /// The code object's.
@@ -72,7 +82,8 @@ pub enum Verdict {
         /// The target's.
         target: Triple,
     },
-    /// The processors differ, and neither generic nor portable code makes up for it.
+    /// The processors differ, and neither generic nor portable code nor the rules of NVIDIA's
+    /// architectures ([`NvidiaArch::runs_on`]) make up for it.
     ProcessorMismatch {
         /// The code object's, by its primary name.
         code_object: String,
@@ -106,14 +117,20 @@ pub enum Verdict {
 
 impl Verdict {
     /// Whether a device that is the target can load the code object. Generic and portable
-    /// code counts.
+    /// code counts, and code for other NVIDIA architectures that the target runs.
     #[must_use]
     pub fn is_compatible(&self) -> bool {
-        self.is_strict() || matches!(self, Self::GenericCovers { .. } | Self::PortableCovers { .. })
+        self.is_strict()
+            || matches!(
+                self,
+                Self::GenericCovers { .. }
+                    | Self::PortableCovers { .. }
+                    | Self::NvidiaCovers { .. }
+            )
     }
 
     /// Whether the rule of `clang-offload-bundler` says yes. It knows nothing of what
-    /// generic and portable code runs on.
+    /// generic and portable code runs on, nor of compute capabilities.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         matches!(self, Self::Exact | Self::SameProcessor | Self::FeaturesCompatible { .. })
@@ -123,7 +140,8 @@ impl Verdict {
     ///
     /// Exact comes before the same in canonical form, then those that leave the fewest
     /// features open, then generic code (again with the fewest open), then portable code.
-    /// All incompatible ones are last, with `u32::MAX`.
+    /// Of NVIDIA's, machine code comes before PTX, and each with the highest compute capability
+    /// first. All incompatible ones are last, with `u32::MAX`.
     #[must_use]
     pub fn rank(&self) -> u32 {
         const GENERIC: u32 = 0x1_0000;
@@ -135,6 +153,10 @@ impl Verdict {
             Self::FeaturesCompatible { any } => open(any).saturating_add(1),
             Self::GenericCovers { any, .. } => open(any).saturating_add(GENERIC.saturating_add(1)),
             Self::PortableCovers { .. } => PORTABLE.saturating_add(1),
+            Self::NvidiaCovers { code_object, target } => {
+                let band = if code_object.is_ptx() { PORTABLE } else { GENERIC };
+                band.saturating_add(1).saturating_add(code_object.distance(*target))
+            }
             _ => u32::MAX,
         }
     }
@@ -143,7 +165,8 @@ impl Verdict {
     /// `--debug-only=CodeObjectCompatibility`, up to the IDs, which follow as
     /// `` \t[CodeObject: <C>]\t:\t[Target: <T>]`` with a space before the first tab.
     ///
-    /// This is LLVM's verdict: for generic and portable code it says incompatible.
+    /// This is LLVM's verdict: for generic and portable code, and between NVIDIA's architectures,
+    /// it says incompatible.
     #[must_use]
     pub fn debug_text(&self) -> &'static str {
         match self {
@@ -156,7 +179,8 @@ impl Verdict {
             | Self::PortableCovers { .. } => "Incompatible: Kind/Triple mismatch",
             Self::ProcessorMismatch { .. }
             | Self::Unparsable { .. }
-            | Self::GenericCovers { .. } => "Incompatible: Processor mismatch",
+            | Self::GenericCovers { .. }
+            | Self::NvidiaCovers { .. } => "Incompatible: Processor mismatch",
             Self::TooManyFeatures { .. } => {
                 "Incompatible: CodeObject has more features than target"
             }
@@ -173,14 +197,14 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exact => f.write_str("the IDs are the same"),
-            Self::SameProcessor => f.write_str("the target IDs mean the same"),
+            Self::Exact => f.write_str("is for this very target"),
+            Self::SameProcessor => f.write_str("is for this target, spelled differently"),
             Self::FeaturesCompatible { any } => {
-                f.write_str("the code object runs with ")?;
+                f.write_str("runs with ")?;
                 write_any(f, any)
             }
             Self::GenericCovers { generic, processor, any } => {
-                write!(f, "code for {generic} runs on {processor}")?;
+                write!(f, "is generic code, {generic} covers {processor}")?;
                 if any.is_empty() {
                     return Ok(());
                 }
@@ -189,44 +213,76 @@ impl fmt::Display for Verdict {
             }
             Self::PortableCovers { processor } => {
                 let processor = processor.escape_debug();
-                write!(
-                    f,
-                    "the code object is portable and is compiled for {processor} when it is loaded"
-                )
+                write!(f, "is portable, compiled for {processor} when it is loaded")
+            }
+            Self::NvidiaCovers { code_object, target } if code_object.is_ptx() => {
+                write!(f, "is PTX for {code_object}, compiled for {target} when it is loaded")
+            }
+            Self::NvidiaCovers { code_object, target } => {
+                write!(f, "is machine code for {code_object}, which {target} runs")
             }
             Self::KindMismatch { code_object, target } => {
                 let code_object = code_object.as_str().escape_debug();
                 let target = target.as_str().escape_debug();
-                write!(f, "the code object is for {code_object}, the target is for {target}")
+                write!(f, "is for {code_object}, not for {target}")
             }
             Self::TripleMismatch { code_object, target } => {
                 let (code_object, target) = (code_object.as_written(), target.as_written());
-                write!(f, "the code object's triple is {code_object:?}, the target's {target:?}")
+                write!(f, "is for the triple {code_object:?}, not for {target:?}")
             }
             Self::ProcessorMismatch { code_object, target } => {
-                let (code_object, target) = (code_object.escape_debug(), target.escape_debug());
-                write!(f, "the code object is for {code_object}, the device is {target}")
+                write_mismatch(f, code_object, target)
             }
             Self::FeatureMismatch { feature, code_object, target: Some(target) } => {
                 let feature = feature.as_str().escape_debug();
-                write!(
-                    f,
-                    "the code object needs {feature} {code_object}, the device has it {target}"
-                )
+                write!(f, "needs {feature} {code_object}, the device has it {target}")
             }
             Self::FeatureMismatch { feature, code_object, target: None }
             | Self::TooManyFeatures { feature, code_object } => {
                 let feature = feature.as_str().escape_debug();
-                write!(
-                    f,
-                    "the code object needs {feature} {code_object}, the target leaves it open"
-                )
+                write!(f, "needs {feature} {code_object}, the target leaves it open")
             }
-            Self::Unparsable { side, error: Error::EmptyProcessor } => {
-                write!(f, "the {side} has no processor")
+            Self::Unparsable { side: Side::CodeObject, error: Error::EmptyProcessor } => {
+                f.write_str("names no processor")
             }
-            Self::Unparsable { side, error } => write!(f, "the {side} cannot be compared: {error}"),
+            Self::Unparsable { side: Side::Target, error: Error::EmptyProcessor } => {
+                f.write_str("cannot be compared: the target names no processor")
+            }
+            Self::Unparsable { error, .. } => write!(f, "cannot be compared: {error}"),
         }
+    }
+}
+
+/// Why code for one processor does not run on another, which differs.
+fn write_mismatch(f: &mut fmt::Formatter<'_>, code_object: &str, target: &str) -> fmt::Result {
+    if let Some(generic) = Processor::amdgpu(code_object).filter(|info| info.is_generic())
+        && processor_family(target) == Some(Family::AmdGcn)
+    {
+        return write!(f, "is generic code, {} does not cover {target}", generic.name());
+    }
+    if let (Some(code), Some(device)) = (NvidiaArch::parse(code_object), NvidiaArch::parse(target))
+        && !device.is_ptx()
+    {
+        return write_nvidia_mismatch(f, code, device);
+    }
+    write!(f, "is for {}, not for {}", code_object.escape_debug(), target.escape_debug())
+}
+
+fn write_nvidia_mismatch(
+    f: &mut fmt::Formatter<'_>,
+    code: NvidiaArch,
+    device: NvidiaArch,
+) -> fmt::Result {
+    let what = if code.is_ptx() { "PTX" } else { "machine code" };
+    write!(f, "is {what} for {code}, ")?;
+    let (major, minor) = (code.major(), code.minor());
+    match code.scope() {
+        NvidiaScope::Architecture => {
+            write!(f, "which runs on compute capability {major}.{minor} only")
+        }
+        _ if device.capability() < code.capability() => write!(f, "newer than {device}"),
+        NvidiaScope::Family => write!(f, "whose family {device} is not of"),
+        NvidiaScope::Portable => write!(f, "which runs on compute capability {major}.x only"),
     }
 }
 

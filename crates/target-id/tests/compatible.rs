@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use target_id::{
-    Error, Feature, OffloadKind, Options, Setting, Side, Target, Triple, Verdict, compatible,
-    compatible_with_options,
+    Error, Feature, NvidiaArch, OffloadKind, Options, Setting, Side, Target, Triple, Verdict,
+    compatible, compatible_with_options,
 };
 
 fn target(kind: &str, triple: &str, id: &str) -> Target {
@@ -130,7 +130,7 @@ fn processors() {
     // Nothing real runs generic requests' code the other way round.
     assert_eq!(verdict("gfx906", "gfx9-generic"), differ("gfx906", "gfx9-generic"));
     let nvptx = |id| target("openmp", "nvptx64-nvidia-cuda-", id);
-    assert_eq!(compatible(&nvptx("sm_70"), &nvptx("sm_72")), differ("sm_70", "sm_72"));
+    assert_eq!(compatible(&nvptx("sm_72"), &nvptx("sm_70")), differ("sm_72", "sm_70"));
 }
 
 #[test]
@@ -149,6 +149,60 @@ fn generic_processors() {
     assert!(!verdict("gfx9-generic", "gfx90a").is_compatible());
     let verdict = verdict("gfx11-generic", "gfx1100");
     assert!(verdict.is_compatible() && !verdict.is_strict());
+}
+
+#[test]
+fn nvidia_architectures() {
+    let cuda = |id| target("cuda", "nvptx64-nvidia-cuda", id);
+    let arch = |name| NvidiaArch::parse(name).unwrap();
+    for (code, gpu) in [("sm_80", "sm_86"), ("compute_75", "sm_86"), ("sm_90a", "sm_90")] {
+        let verdict = compatible(&cuda(code), &open(gpu));
+        assert_eq!(verdict, Verdict::NvidiaCovers { code_object: arch(code), target: arch(gpu) });
+        assert!(verdict.is_compatible() && !verdict.is_strict());
+        assert_eq!(verdict.debug_text(), "Incompatible: Processor mismatch");
+    }
+    for (code, gpu) in [("sm_86", "sm_80"), ("sm_75", "sm_86"), ("compute_90", "sm_89")] {
+        let differ = Verdict::ProcessorMismatch { code_object: code.into(), target: gpu.into() };
+        assert_eq!(compatible(&cuda(code), &open(gpu)), differ);
+    }
+    let best_first = ["sm_89", "sm_86", "sm_80", "compute_89", "compute_86", "compute_75"];
+    let ranks = best_first.map(|id| compatible(&cuda(id), &open("sm_89")).rank());
+    assert!(ranks.is_sorted(), "{ranks:?}");
+}
+
+#[test]
+fn words_about_processors() {
+    let said = |code: &str, device: &str| {
+        let code = match code.contains('_') {
+            true => target("cuda", "nvptx64-nvidia-cuda", code),
+            false => hip(code),
+        };
+        compatible(&code, &open(device)).to_string()
+    };
+    for (code, device, words) in [
+        ("gfx9-generic", "gfx90a", "is generic code, gfx9-generic does not cover gfx90a"),
+        ("gfx9-generic", "sm_70", "is for gfx9-generic, not for sm_70"),
+        ("", "gfx90a", "names no processor"),
+        ("sm_70", "gfx90a", "is for sm_70, not for gfx90a"),
+        ("sm_80", "sm_86", "is machine code for sm_80, which sm_86 runs"),
+        ("sm_89", "sm_86", "is machine code for sm_89, newer than sm_86"),
+        ("sm_75", "sm_86", "is machine code for sm_75, which runs on compute capability 7.x only"),
+        (
+            "sm_90a",
+            "sm_100",
+            "is machine code for sm_90a, which runs on compute capability 9.0 only",
+        ),
+        ("sm_100f", "sm_120", "is machine code for sm_100f, whose family sm_120 is not of"),
+        ("compute_80", "sm_90", "is PTX for compute_80, compiled for sm_90 when it is loaded"),
+        ("compute_90", "sm_86", "is PTX for compute_90, newer than sm_86"),
+        (
+            "compute_90a",
+            "sm_89",
+            "is PTX for compute_90a, which runs on compute capability 9.0 only",
+        ),
+    ] {
+        assert_eq!(said(code, device), words, "{code} for {device}");
+    }
 }
 
 #[test]
@@ -210,60 +264,60 @@ fn sentences_and_debug_texts() {
     let not =
         "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's";
     for (code_object, device, sentence, debug) in [
-        ("gfx90a", "gfx90a", "the IDs are the same", "Compatible: Exact match:"),
+        ("gfx90a", "gfx90a", "is for this very target", "Compatible: Exact match:"),
         (
             "gfx90a:",
             "gfx90a",
-            "the target IDs mean the same",
+            "is for this target, spelled differently",
             "Compatible: Target IDs are compatible",
         ),
         (
             "gfx90a",
             "gfx90a:xnack+:sramecc+",
-            "the code object runs with sramecc and xnack on or off",
+            "runs with sramecc and xnack on or off",
             "Compatible: Target IDs are compatible",
         ),
         (
             "gfx9-generic",
             "gfx906",
-            "code for gfx9-generic runs on gfx906",
+            "is generic code, gfx9-generic covers gfx906",
             "Incompatible: Processor mismatch",
         ),
         (
             "gfx9-generic",
             "gfx906:xnack+",
-            "code for gfx9-generic runs on gfx906, with xnack on or off",
+            "is generic code, gfx9-generic covers gfx906, with xnack on or off",
             "Incompatible: Processor mismatch",
         ),
         (
             "gfx90a:xnack+",
             "gfx90a:xnack-",
-            "the code object needs xnack on, the device has it off",
+            "needs xnack on, the device has it off",
             &format!("{not} non-ANY value"),
         ),
         (
             "gfx90a:sramecc-",
             "gfx90a:xnack-",
-            "the code object needs sramecc off, the target leaves it open",
+            "needs sramecc off, the target leaves it open",
             &format!("{not} ANY value"),
         ),
         (
             "gfx90a:xnack+",
             "gfx90a",
-            "the code object needs xnack on, the target leaves it open",
+            "needs xnack on, the target leaves it open",
             "Incompatible: CodeObject has more features than target",
         ),
+        ("gfx90a", "gfx908", "is for gfx90a, not for gfx908", "Incompatible: Processor mismatch"),
         (
             "gfx90a",
-            "gfx908",
-            "the code object is for gfx90a, the device is gfx908",
+            "",
+            "cannot be compared: the target names no processor",
             "Incompatible: Processor mismatch",
         ),
-        ("gfx90a", "", "the target has no processor", "Incompatible: Processor mismatch"),
         (
             "gfx906+xnack",
             "gfx906",
-            "the code object cannot be compared: target ID \"gfx906+xnack\" is spelled as in code object V2 or V3; since V4 it is written \"gfx906:sramecc-:xnack+\"",
+            "cannot be compared: target ID \"gfx906+xnack\" is spelled as in code object V2 or V3; since V4 it is written \"gfx906:sramecc-:xnack+\"",
             "Incompatible: Processor mismatch",
         ),
     ] {
@@ -272,7 +326,7 @@ fn sentences_and_debug_texts() {
         assert_eq!(verdict.debug_text(), debug);
     }
     let kinds = compatible(&hip("gfx906"), &target("openmp", "amdgcn-amd-amdhsa-", "gfx906"));
-    assert_eq!(kinds.to_string(), "the code object is for hip, the target is for openmp");
+    assert_eq!(kinds.to_string(), "is for hip, not for openmp");
     assert_eq!(kinds.debug_text(), "Incompatible: Kind/Triple mismatch");
 }
 

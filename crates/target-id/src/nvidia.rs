@@ -1,0 +1,208 @@
+//! NVIDIA's architectures, and which code runs on which GPU.
+
+use core::fmt;
+
+/// How widely code for an NVIDIA architecture can be used, told by the end of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NvidiaScope {
+    /// No suffix: as compute capabilities go up.
+    Portable,
+    /// `f`: within the family, and there as compute capabilities go up.
+    Family,
+    /// `a`: that compute capability alone.
+    Architecture,
+}
+
+/// An NVIDIA architecture by the name that NVIDIA's tools and the containers give it: `sm_86`,
+/// `sm_90a` or `sm_100f` for machine code, `compute_90` for PTX. The last digit is the minor
+/// number of the compute capability, those before it are the major one.
+///
+/// ```
+/// use target_id::NvidiaArch;
+///
+/// let arch = |name| NvidiaArch::parse(name).unwrap();
+/// let gpu = arch("sm_86");
+/// assert!(arch("sm_80").runs_on(gpu) && arch("compute_75").runs_on(gpu));
+/// assert!(!arch("sm_89").runs_on(gpu) && !arch("sm_75").runs_on(gpu));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NvidiaArch {
+    major: u16,
+    minor: u16,
+    scope: NvidiaScope,
+    ptx: bool,
+}
+
+impl NvidiaArch {
+    /// Reads a name; `None` for everything that is not of this form.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (ptx, rest) = match name.strip_prefix("sm_") {
+            Some(rest) => (false, rest),
+            None => (true, name.strip_prefix("compute_")?),
+        };
+        let (digits, scope) = match (rest.strip_suffix('a'), rest.strip_suffix('f')) {
+            (Some(digits), _) => (digits, NvidiaScope::Architecture),
+            (_, Some(digits)) => (digits, NvidiaScope::Family),
+            _ => (rest, NvidiaScope::Portable),
+        };
+        let is_number = (2..=4).contains(&digits.len())
+            && digits.bytes().all(|digit| digit.is_ascii_digit())
+            && !digits.starts_with('0');
+        let number: u16 = digits.parse().ok().filter(|_| is_number)?;
+        Some(Self { major: number / 10, minor: number % 10, scope, ptx })
+    }
+
+    /// The major number of the compute capability.
+    #[must_use]
+    pub fn major(self) -> u16 {
+        self.major
+    }
+
+    /// The minor number of the compute capability.
+    #[must_use]
+    pub fn minor(self) -> u16 {
+        self.minor
+    }
+
+    /// How widely the code can be used.
+    #[must_use]
+    pub fn scope(self) -> NvidiaScope {
+        self.scope
+    }
+
+    /// Whether the name stands for PTX, which is compiled when it is loaded.
+    #[must_use]
+    pub fn is_ptx(self) -> bool {
+        self.ptx
+    }
+
+    /// The same architecture as PTX has it: `compute_90a` for `sm_90a`. Fatbinaries and packages name
+    /// PTX by the architecture alone.
+    #[must_use]
+    pub fn as_ptx(self) -> Self {
+        Self { ptx: true, ..self }
+    }
+
+    /// Whether a GPU of `gpu`'s compute capability runs code for this architecture; a suffix of
+    /// `gpu` says nothing more about it.
+    ///
+    /// As NVIDIA's CUDA Programming Guide has it ("Binary Compatibility", "PTX Compatibility",
+    /// "Feature Set Compiler Targets" with the table of families) and the documentation of the CUDA
+    /// compiler driver ("GPU Compilation"):
+    ///
+    /// - machine code runs on the same major number with the same or a higher minor one;
+    /// - PTX on the same or any higher compute capability;
+    /// - both on the family from that compute capability on with `f`, on that compute capability
+    ///   alone with `a`.
+    ///
+    /// Between the GPUs of Tegra and others NVIDIA promises nothing about machine code; this
+    /// function makes no difference. PTX can also be too new for the driver, which names do not tell.
+    #[must_use]
+    pub fn runs_on(self, gpu: Self) -> bool {
+        if gpu.ptx {
+            return false;
+        }
+        let reached = self.capability() <= gpu.capability();
+        match self.scope {
+            NvidiaScope::Architecture => self.capability() == gpu.capability(),
+            NvidiaScope::Family => reached && self.family() == gpu.family(),
+            NvidiaScope::Portable => reached && (self.ptx || self.major == gpu.major),
+        }
+    }
+
+    pub(crate) fn capability(self) -> (u16, u16) {
+        (self.major, self.minor)
+    }
+
+    /// Compute capabilities of one major number are a family, but for 10.1, which is 11.0 since CUDA 13.
+    fn family(self) -> (u16, bool) {
+        (self.major, self.capability() == (10, 1))
+    }
+
+    /// How far below a GPU this architecture is, the more widely usable code farther; less than 0x8000.
+    pub(crate) fn distance(self, gpu: Self) -> u32 {
+        let number = |arch: Self| arch.major.saturating_mul(10).saturating_add(arch.minor);
+        let below = u32::from(number(gpu).saturating_sub(number(self)));
+        let wide = match self.scope {
+            NvidiaScope::Architecture => 0,
+            NvidiaScope::Family => 1,
+            NvidiaScope::Portable => 2,
+        };
+        below.saturating_mul(3).saturating_add(wide)
+    }
+}
+
+impl fmt::Display for NvidiaArch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.ptx { "compute_" } else { "sm_" })?;
+        write!(f, "{}{}", self.major, self.minor)?;
+        f.write_str(match self.scope {
+            NvidiaScope::Portable => "",
+            NvidiaScope::Family => "f",
+            NvidiaScope::Architecture => "a",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn arch(name: &str) -> NvidiaArch {
+        NvidiaArch::parse(name).unwrap()
+    }
+
+    #[test]
+    fn names() {
+        for name in ["sm_20", "sm_86", "sm_90a", "sm_100f", "compute_90", "compute_121a"] {
+            assert_eq!(arch(name).to_string(), name);
+        }
+        assert_eq!(arch("sm_103a").capability(), (10, 3));
+        assert_eq!(arch("sm_90a").as_ptx(), arch("compute_90a"));
+        for bad in [
+            "", "sm_", "sm_9", "sm_a", "sm_90A", "sm_090", "sm_90fa", "sm_99999", "lto_90",
+            "SM_90", "gfx90a",
+        ] {
+            assert_eq!(NvidiaArch::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_runs_where() {
+        for (code, gpus) in [
+            ("sm_80", &["sm_80", "sm_86", "sm_87", "sm_89"][..]),
+            ("sm_86", &["sm_86", "sm_87", "sm_89"]),
+            ("sm_90", &["sm_90"]),
+            ("sm_90a", &["sm_90"]),
+            ("sm_100", &["sm_100", "sm_101", "sm_103"]),
+            ("sm_100a", &["sm_100"]),
+            ("sm_100f", &["sm_100", "sm_103"]),
+            ("sm_101f", &["sm_101"]),
+            ("sm_103f", &["sm_103"]),
+            ("sm_110f", &["sm_110"]),
+            ("sm_120f", &["sm_120", "sm_121"]),
+            ("sm_121f", &["sm_121"]),
+            (
+                "compute_89",
+                &["sm_89", "sm_90", "sm_100", "sm_101", "sm_103", "sm_110", "sm_120", "sm_121"],
+            ),
+            ("compute_90a", &["sm_90"]),
+            ("compute_100f", &["sm_100", "sm_103"]),
+            ("compute_121", &["sm_121"]),
+        ] {
+            for gpu in [
+                "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_101", "sm_103",
+                "sm_110", "sm_120", "sm_121",
+            ] {
+                assert_eq!(arch(code).runs_on(arch(gpu)), gpus.contains(&gpu), "{code} on {gpu}");
+            }
+        }
+        assert!(
+            arch("sm_90").runs_on(arch("sm_90a")),
+            "a GPU is not more than its compute capability"
+        );
+        assert!(!arch("compute_80").runs_on(arch("compute_80")), "no GPU");
+    }
+}
