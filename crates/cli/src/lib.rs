@@ -13,6 +13,7 @@ mod input;
 mod keep;
 mod llvm_cl;
 mod ls;
+mod match_gpu;
 pub mod offload;
 mod output;
 mod pack;

@@ -7,13 +7,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Severity, Summary,
-    Visitor,
+    Container, ContainerKind, Finding, Image, Location, ReadSeek, Severity, Summary, Visitor,
 };
 
 use crate::select::Selection;
 use crate::{Outcome, input, report};
 use row::Row;
+pub(crate) use view::heading;
 use view::{Item, Totals};
 
 /// List every device image in any file: kind, triple, target, format, size
@@ -60,7 +60,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         let file = input::display(path);
         let mut own = Totals::default();
         if let Ok(summary) = &summary {
-            view::heading(&mut out, &file, summary, listing.thin_size)?;
+            heading(&mut out, &file, summary, listing.thin_size)?;
             own.add_file(summary.size + listing.thin_size);
             totals.add_file(summary.size + listing.thin_size);
         }
@@ -143,16 +143,7 @@ fn nothing(summary: &Summary, selection: &Selection) -> String {
     if summary.images > 0 && !selection.is_everything() {
         return format!("none of its {} images {}", summary.images, selection.condition());
     }
-    match summary.format {
-        ImageFormat::Empty => "the file is empty".to_owned(),
-        ImageFormat::Unknown => {
-            "no device images: not an object, library, archive or container".to_owned()
-        }
-        // It may be a device image itself, or a module for the host.
-        ImageFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
-        format if format.may_hold_images() => "no device images".to_owned(),
-        format => format!("the file is a bare image ({format}), in no container"),
-    }
+    report::no_images(summary)
 }
 
 fn list<'a>(args: &'a Args, path: &'a Path) -> (Listing<'a>, io::Result<Summary>) {

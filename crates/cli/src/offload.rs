@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Outcome, bundle, compress, decompress, extract, ls, pack, report, unbundle, verify, wrap,
+    Outcome, bundle, compress, decompress, extract, ls, match_gpu, pack, report, unbundle, verify,
+    wrap,
 };
 
 /// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
@@ -15,6 +16,7 @@ use crate::{
 #[command(after_help = "Examples:
   offload ls libfoo.so                        which GPUs does this library carry code for?
   offload ls --target gfx90a:xnack+ *.so      which of its images can this GPU load?
+  offload match --gpu gfx1031 libfoo.so       why does it not run on this GPU?
   offload extract libfoo.so --target gfx1100  write the images for one GPU into this directory
   offload verify *.a                          check structure, bounds and hashes
   offload pack -o x.bin kind=hip,...,file=a.o put images into a package for embedding
@@ -31,6 +33,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ls(ls::Args),
+    Match(match_gpu::Args),
     Extract(extract::Args),
     Verify(verify::Args),
     Pack(pack::Args),
@@ -45,6 +48,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ls(args) => ls::run(&args),
+        Command::Match(args) => match_gpu::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Pack(args) => pack::run(&args),

@@ -5,6 +5,7 @@ use std::io;
 
 use anstream::eprintln;
 use anstyle::Style;
+use fat_object::{Finding, ImageFormat, Severity, Summary};
 
 use crate::style::{ERROR, NOTE, WARNING, printable};
 
@@ -50,11 +51,25 @@ pub(crate) fn reason(error: &io::Error) -> String {
 }
 
 /// A finding of a walk, as an error or a warning.
-pub(crate) fn finding(file: &str, finding: &fat_object::Finding<'_>) {
+pub(crate) fn finding(file: &str, finding: &Finding<'_>) {
     let message = format!("{file}: {finding}");
     match finding.severity() {
-        fat_object::Severity::Warning => warning(&message),
-        fat_object::Severity::Error => error(&message),
+        Severity::Warning => warning(&message),
+        Severity::Error => error(&message),
+    }
+}
+
+/// Why a file holds no images.
+pub(crate) fn no_images(summary: &Summary) -> String {
+    match summary.format {
+        ImageFormat::Empty => "the file is empty".to_owned(),
+        ImageFormat::Unknown => {
+            "no device images: not an object, library, archive or container".to_owned()
+        }
+        // It may be a device image itself, or a module for the host.
+        ImageFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
+        format if format.may_hold_images() => "no device images".to_owned(),
+        format => format!("the file is a bare image ({format}), in no container"),
     }
 }
 

@@ -1,10 +1,12 @@
 //! `--target ID`, `--id ID`: which images a user means.
 
+use std::borrow::Cow;
+
 use bundle_format::EntryId;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use fat_object::Image;
-use target_id::{Target, compatible};
+use fat_object::{Image, ImageFormat};
+use target_id::{NvidiaArch, Target, compatible};
 
 /// A full bundle entry ID or a plain target ID.
 #[derive(Clone, Debug)]
@@ -35,7 +37,8 @@ pub(crate) struct Selection {
     /// (hipv4-amdgcn-amd-amdhsa--gfx90a). Repeatable.
     ///
     /// The compatibility rules of target IDs decide: an image for gfx90a serves gfx90a:xnack+, one for
-    /// gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they cover.
+    /// gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they cover, machine code
+    /// for sm_80 serves sm_86, PTX for sm_80 serves sm_90.
     #[arg(long = "target", value_name = "ID", value_parser = Request::parse)]
     requests: Vec<Request>,
     /// Only images whose bundle entry ID is exactly this text, whatever it is. Repeatable; with --target, images
@@ -47,7 +50,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// Whether an image is meant.
     pub(crate) fn includes(&self, image: &Image<'_, '_>) -> bool {
-        self.includes_target(image.target(), image.id())
+        self.includes_target(&loaded_as(image.target(), image.format()), image.id())
     }
 
     fn includes_target(&self, target: &Target, id: Option<&str>) -> bool {
@@ -68,6 +71,18 @@ impl Selection {
     /// Whether every image is meant.
     pub(crate) fn is_everything(&self) -> bool {
         self.requests.is_empty() && self.ids.is_empty()
+    }
+}
+
+/// What an image is for, for comparing. Containers name PTX by the architecture, `sm_80`; where it runs is told by
+/// the name that NVIDIA's compiler has for PTX, `compute_80`.
+pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target> {
+    match NvidiaArch::parse(target.id()) {
+        Some(arch) if format == ImageFormat::Ptx => {
+            let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
+            Cow::Owned(Target::new(kind, triple, &arch.as_ptx().to_string()))
+        }
+        _ => Cow::Borrowed(target),
     }
 }
 
@@ -95,6 +110,23 @@ mod tests {
         assert!(!selects("gfx90a", "host-x86_64-unknown-linux-gnu-"));
         assert!(selects("gfx906", "hipv4-amdgcn-amd-amdhsa--gfx9-generic"));
         assert!(selects("sm_70", "openmp-nvptx64-nvidia-cuda--sm_70"));
+        assert!(selects("sm_75", "openmp-nvptx64-nvidia-cuda--sm_70"));
+        assert!(!selects("sm_80", "openmp-nvptx64-nvidia-cuda--sm_70"));
+    }
+
+    #[test]
+    fn ptx_serves_newer_gpus() {
+        let target = EntryId::parse("cuda-nvptx64-nvidia-cuda--sm_70").unwrap().target();
+        let serves = |gpu: &str, format| {
+            let requests = vec![Request::parse(gpu).unwrap()];
+            let selection = Selection { requests, ids: Vec::new() };
+            selection.includes_target(&loaded_as(&target, format), None)
+        };
+        for gpu in ["sm_70", "sm_75"] {
+            assert!(serves(gpu, ImageFormat::Ptx) && serves(gpu, ImageFormat::Cubin), "{gpu}");
+        }
+        assert!(serves("sm_90", ImageFormat::Ptx) && !serves("sm_90", ImageFormat::Cubin));
+        assert!(!serves("sm_61", ImageFormat::Ptx) && !serves("sm_61", ImageFormat::Cubin));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Plain tables: columns as wide as their widest cell, two spaces between.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::Style;
@@ -14,7 +15,7 @@ pub(crate) enum Align {
 
 #[derive(Debug)]
 struct Column {
-    title: &'static str,
+    title: Cow<'static, str>,
     align: Align,
     style: Style,
     /// Whether the column is left out when the table is too wide for the terminal.
@@ -29,8 +30,13 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn column(mut self, title: &'static str, align: Align, style: Style) -> Self {
-        self.columns.push(Column { title, align, style, optional: false });
+    pub(crate) fn column(
+        mut self,
+        title: impl Into<Cow<'static, str>>,
+        align: Align,
+        style: Style,
+    ) -> Self {
+        self.columns.push(Column { title: title.into(), align, style, optional: false });
         self
     }
 
@@ -59,7 +65,7 @@ impl Table {
             .enumerate()
             .filter_map(|(i, column)| {
                 let widest = widest(i).filter(|&widest| widest > 0)?;
-                Some((i, column, widest.max(width(column.title))))
+                Some((i, column, widest.max(width(&column.title))))
             })
             .collect();
         let line_width = |shown: &[(usize, &Column, usize)]| {
@@ -70,7 +76,8 @@ impl Table {
         {
             shown.remove(at);
         }
-        let titles: Vec<_> = self.columns.iter().map(|column| column.title.to_owned()).collect();
+        let titles: Vec<_> =
+            self.columns.iter().map(|column| column.title.clone().into_owned()).collect();
         line(out, indent, &shown, &titles, Some(COLUMN))?;
         for row in &self.rows {
             line(out, indent, &shown, row, None)?;

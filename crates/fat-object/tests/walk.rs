@@ -556,6 +556,34 @@ fn fatbinary_entries_and_their_faults() {
 }
 
 #[test]
+fn fatbinary_entries_for_one_architecture_or_family() {
+    struct Targets(Vec<String>);
+    impl Visitor for Targets {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            self.0.push(image.target().id().to_owned());
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            Err(io::Error::other(finding.to_string()))
+        }
+    }
+    // The flags as `fatbinary --image3=kind=elf,sm=90a,...` of CUDA 13.5 writes them.
+    let entry = |sm, flags| FatbinaryEntry {
+        kind: 2,
+        sm,
+        flags,
+        compressed_size: 0,
+        uncompressed_size: 0,
+        payload: b"12345678",
+    };
+    let entries =
+        [entry(90, 0x11), entry(90, 0x10_0011), entry(100, 0x120_0011), entry(100, 0x110_8011)];
+    let mut targets = Targets(Vec::new());
+    walk(&mut Cursor::new(fatbinary(&entries)), &Options::default(), &mut targets).unwrap();
+    assert_eq!(targets.0, ["sm_90", "sm_90a", "sm_100f", "sm_100a"]);
+}
+
+#[test]
 fn host_placeholders_are_told_by_kind() {
     let seen = collect(&data("bundle.o"));
     let facts: Vec<_> = seen

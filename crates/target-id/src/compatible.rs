@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::feature::Feature;
 use crate::nvidia::NvidiaArch;
-use crate::processor::{AMDGCNSPIRV, Family, GENERIC, Processor};
+use crate::processor::{AMDGCNSPIRV, Family, GENERIC, Processor, processor_family};
 use crate::target::Target;
 use crate::target_id::TargetId;
 use crate::triple::Triple;
@@ -89,23 +89,38 @@ pub fn compatible_with_options(code_object: &Target, target: &Target, options: O
     }
 }
 
-/// Portable code for an AMD GPU. The triples differ by nature, so this comes before their
-/// comparison.
+/// Portable code. The triples differ by nature, so this comes before their comparison.
 fn portable(code_object: &Target, target: &Target) -> Option<Verdict> {
+    let id = target.target_id().ok()?;
+    let covered = if code_object.id() == AMDGCNSPIRV {
+        is_portable_amd(code_object, target, &id)
+    } else {
+        is_portable_intel(code_object, target, &id)
+    };
+    covered.then(|| Verdict::PortableCovers { processor: id.processor().to_owned() })
+}
+
+fn is_portable_amd(code_object: &Target, target: &Target, id: &TargetId) -> bool {
     let for_amd = |triple: &Triple| triple.is_spirv() && triple.vendor() == "amd";
     let is_device = |triple: &Triple| triple.is_amdgpu() && triple.is_amdhsa();
-    if code_object.id() != AMDGCNSPIRV
-        || !code_object.triple().is_none_or(for_amd)
-        || !target.triple().is_none_or(is_device)
-    {
-        return None;
-    }
-    let id = target.target_id().ok()?;
     let is_processor = match id.processor_info() {
         Some(info) => info.family() == Family::AmdGcn && !info.is_generic(),
         None => id.processor().starts_with("gfx"),
     };
-    is_processor.then(|| Verdict::PortableCovers { processor: id.processor().to_owned() })
+    is_processor
+        && code_object.triple().is_none_or(for_amd)
+        && target.triple().is_none_or(is_device)
+}
+
+/// SPIR-V of SYCL and OpenMP, by its triple, for a processor of Intel's.
+fn is_portable_intel(code_object: &Target, target: &Target, id: &TargetId) -> bool {
+    let is_portable =
+        |triple: &Triple| (triple.is_spirv() || triple.is_spir()) && triple.vendor() != "amd";
+    let name = id.processor();
+    matches!(code_object.id(), "" | GENERIC)
+        && code_object.triple().is_some_and(is_portable)
+        && target.triple().is_none_or(is_portable)
+        && (processor_family(name) == Some(Family::Intel) || name.starts_with("intel_gpu_"))
 }
 
 fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Verdict {

@@ -143,6 +143,12 @@ impl Triple {
         self.has_arch(&["spirv", "spirv32", "spirv64"])
     }
 
+    /// Whether this is SPIR, as which SYCL's compilers label SPIR-V: `spir` or `spir64`.
+    #[must_use]
+    pub fn is_spir(&self) -> bool {
+        self.has_arch(&["spir", "spir64"])
+    }
+
     /// Whether the first field is an architecture LLVM knows. `clang-offload-bundler`
     /// takes no other on its command line.
     #[must_use]

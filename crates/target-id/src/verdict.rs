@@ -55,7 +55,8 @@ pub enum Verdict {
         /// Features the target sets and the code object leaves open, in alphabetical order.
         any: Vec<Feature>,
     },
-    /// The code object is portable AMD SPIR-V, compiled for the target's processor on loading.
+    /// The code object is portable, compiled for the target's processor on loading: AMD's SPIR-V for an
+    /// AMD GPU, or SPIR-V that names no processor (SYCL, OpenMP) for one of Intel's.
     PortableCovers {
         /// The target's processor.
         processor: String,

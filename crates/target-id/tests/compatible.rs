@@ -224,6 +224,16 @@ fn portable_code() {
     assert!(matches!(verdict, Verdict::KindMismatch { .. }));
     let plain = target("hip", "spirv64-unknown-unknown-unknown", "generic");
     assert!(!compatible(&plain, &hip("gfx906")).is_compatible());
+    for triple in ["spir64", "spir64-unknown-unknown", "spirv64-intel"] {
+        let plain = target("sycl", triple, "");
+        assert_eq!(compatible(&plain, &open("bmg_g21")), covers("bmg_g21"), "{triple}");
+        assert_eq!(compatible(&plain, &open("intel_gpu_pvc")), covers("intel_gpu_pvc"));
+        assert!(!compatible(&plain, &open("gfx906")).is_compatible());
+        assert!(!compatible(&plain, &open("sm_90")).is_compatible());
+    }
+    // Machine code, for which processors the triple does not say.
+    assert!(!compatible(&target("sycl", "spir64_gen", ""), &open("bmg_g21")).is_compatible());
+    assert!(!compatible(&portable, &open("bmg_g21")).is_compatible());
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Item {
 }
 
 /// `libfoo.so  1.2 MiB, ELF`; `thin` is the size of the files that a thin archive names.
-pub(super) fn heading(
+pub(crate) fn heading(
     out: &mut dyn Write,
     file: &str,
     summary: &Summary,

@@ -1,0 +1,187 @@
+//! `offload match`: which image each container gives a GPU, and why not the others.
+
+mod gpu;
+mod json;
+mod judge;
+mod units;
+mod view;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use fat_object::Summary;
+
+use crate::{Outcome, input, ls, report};
+use gpu::Gpu;
+use json::Record;
+use judge::{Answer, Given};
+use units::{Collector, Runtime, Unit};
+
+/// Say which image a GPU gets from each container, and why it does not get the others
+///
+/// A container is what a runtime chooses from: a bundle, a fatbinary, or all packages of a section. Libraries have one for
+/// each source file, and need code in all of them. Exits with 1 when a container has nothing for the GPU, or a file
+/// has no device code at all.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload match --gpu gfx1031 libfoo.so           why does this library not run on my Radeon?
+  offload match --gpu sm_86 libfoo.so             ... on my GeForce?
+  offload match --gpu gfx90a,gfx942,gfx1100 *.so  a table of what each of these GPUs gets
+  offload match -q --gpu gfx942 *.so || echo no   for scripts
+  offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so
+
+A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that matters, the answer says
+so. rocminfo prints AMD GPUs with features, nvidia-smi --query-gpu=compute_cap NVIDIA's (8.6 is sm_86).
+
+Containers for GPUs of other vendors are shown, and count only if the file has no others.")]
+pub(crate) struct Args {
+    /// The GPU: a target ID (gfx90a:xnack+, sm_86), what rocminfo prints, or a bundle entry ID. Repeatable, or with
+    /// commas between several
+    #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = Gpu::parse)]
+    gpus: Vec<Gpu>,
+    /// Files to look into; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only containers of this kind. Repeatable
+    #[arg(long = "kind", value_name = "KIND")]
+    kinds: Vec<Runtime>,
+    /// Print one JSON array of all containers of all files, with one object for each GPU
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors: the exit status tells
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    for gpu in &args.gpus {
+        if let Some(warning) = gpu.warning() {
+            report::warning(&warning);
+        }
+    }
+    if args.json { run_json(args) } else { run_table(args) }
+}
+
+fn run_table(args: &Args) -> io::Result<Outcome> {
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut outcome = Outcome::Clean;
+    let mut hints = Vec::new();
+    let mut printed = false;
+    for path in &args.files {
+        let name = input::display(path);
+        let file = File::read(args, path, &name);
+        if file.as_ref().is_none_or(|file| !file.is_sound() || file.lacks_code()) {
+            outcome = Outcome::Faults;
+        }
+        let Some(file) = file.filter(|file| !args.quiet && !file.units.is_empty()) else {
+            continue;
+        };
+        if printed {
+            writeln!(out)?;
+        }
+        printed = true;
+        ls::heading(&mut out, &name, &file.summary, file.thin_size)?;
+        match (&args.gpus[..], &file.answers[..]) {
+            ([gpu], [answers]) => view::one_gpu(&mut out, &file.units, gpu, answers)?,
+            (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
+        }
+        for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
+            view::conclusion(&mut out, &name, &file.units, gpu, answers)?;
+            hints.extend(view::hint(&file.units, gpu, answers));
+        }
+        // Keep what is printed and what is complained about in order on a shared terminal.
+        out.flush()?;
+    }
+    hints.sort();
+    hints.dedup();
+    for hint in hints {
+        report::note(&hint);
+    }
+    Ok(outcome)
+}
+
+fn run_json(args: &Args) -> io::Result<Outcome> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut outcome = Outcome::Clean;
+    let mut first = true;
+    write!(out, "[")?;
+    for path in &args.files {
+        let name = input::display(path);
+        let Some(file) = File::read(args, path, &name) else {
+            outcome = Outcome::Faults;
+            continue;
+        };
+        if !file.is_sound() || file.lacks_code() {
+            outcome = Outcome::Faults;
+        }
+        for (n, unit) in file.units.iter().enumerate() {
+            for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
+                let Some(answer) = answers.get(n) else { continue };
+                write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
+                serde_json::to_writer(&mut out, &Record::new(&name, unit, gpu, answer))?;
+                first = false;
+            }
+        }
+    }
+    writeln!(out, "{}]", if first { "" } else { "\n" })?;
+    out.flush()?;
+    Ok(outcome)
+}
+
+/// A file and what becomes of its units.
+struct File {
+    summary: Summary,
+    thin_size: u64,
+    errors: usize,
+    units: Vec<Unit>,
+    /// For each GPU one for each unit.
+    answers: Vec<Vec<Answer>>,
+}
+
+impl File {
+    /// Walks a file, and reports what is wrong; `None` if it could not be read.
+    fn read(args: &Args, path: &Path, name: &str) -> Option<File> {
+        let mut collector = Collector::new(path, name, &args.kinds);
+        let walked = input::open(path).and_then(|mut input| {
+            fat_object::walk(input.as_mut(), &args.limits.options(), &mut collector)
+        });
+        let summary = match walked {
+            Ok(summary) => summary,
+            Err(error) => {
+                report::error(&format_args!("{name}: {error}"));
+                return None;
+            }
+        };
+        let (errors, thin_size) = (collector.errors, collector.thin_size);
+        let units = collector.finish();
+        if units.is_empty() && errors == 0 {
+            let why = match (summary.images, &args.kinds[..]) {
+                (0, _) => report::no_images(&summary),
+                (images, _) => format!("none of its {images} images is of the given kind"),
+            };
+            report::error(&format_args!("{name}: {why}"));
+        }
+        let answers = args.gpus.iter().map(|gpu| answers(&units, gpu)).collect();
+        Some(File { summary, thin_size, errors, units, answers })
+    }
+
+    /// Whether there is device code, and nothing is wrong with its containers.
+    fn is_sound(&self) -> bool {
+        self.errors == 0 && !self.units.is_empty()
+    }
+
+    /// Whether a container has nothing for one of the GPUs.
+    fn lacks_code(&self) -> bool {
+        let lacks = |answer: &Answer| answer.counts && answer.given == Given::No;
+        self.answers.iter().flatten().any(lacks)
+    }
+}
+
+fn answers(units: &[Unit], gpu: &Gpu) -> Vec<Answer> {
+    let mut answers: Vec<_> = units.iter().map(|unit| judge::judge(unit, gpu)).collect();
+    judge::link(units, &mut answers);
+    judge::leave_out_foreign(units, gpu, &mut answers);
+    answers
+}

@@ -1,0 +1,84 @@
+//! What `match` prints for programs.
+
+use serde::Serialize;
+use target_id::OffloadKind;
+
+use super::gpu::Gpu;
+use super::judge::{Answer, Given};
+use super::units::Unit;
+use crate::select::triple_text;
+
+/// A unit and a GPU; the fields of one JSON object, in this order.
+#[derive(Debug, Serialize)]
+pub(super) struct Record<'a> {
+    file: &'a str,
+    path: &'a [String],
+    runtime: Option<&'static str>,
+    gpu: String,
+    result: &'static str,
+    condition: Option<&'a str>,
+    counted: bool,
+    note: Option<&'static str>,
+    images: Vec<Row<'a>>,
+}
+
+/// An image of the unit.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    index: usize,
+    kind: Option<&'a str>,
+    triple: Option<&'a str>,
+    target: Option<&'a str>,
+    id: Option<&'a str>,
+    image_format: &'static str,
+    size: u64,
+    given: &'static str,
+    condition: Option<&'a str>,
+    reason: &'a str,
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn new(file: &'a str, unit: &'a Unit, gpu: &Gpu, answer: &'a Answer) -> Self {
+        let images = unit.candidates.iter().zip(&answer.images).map(|(candidate, judged)| {
+            let target = &candidate.target;
+            Row {
+                index: candidate.index,
+                kind: target.kind().map(OffloadKind::as_str),
+                triple: triple_text(target),
+                target: Some(&candidate.stored_id[..]).filter(|id| !id.is_empty()),
+                id: candidate.id.as_deref(),
+                image_format: candidate.format.as_str(),
+                size: candidate.size,
+                given: word(&judged.given),
+                condition: condition(&judged.given),
+                reason: &judged.reason,
+            }
+        });
+        Record {
+            file,
+            path: &unit.path,
+            runtime: unit.runtime.as_str(),
+            gpu: gpu.name(),
+            result: word(&answer.given),
+            condition: condition(&answer.given),
+            counted: answer.counts,
+            note: answer.note,
+            images: images.collect(),
+        }
+    }
+}
+
+fn word(given: &Given) -> &'static str {
+    match given {
+        Given::Yes => "yes",
+        Given::If(_) => "if",
+        Given::No => "no",
+    }
+}
+
+fn condition(given: &Given) -> Option<&str> {
+    match given {
+        Given::If(condition) => Some(condition),
+        Given::Yes | Given::No => None,
+    }
+}

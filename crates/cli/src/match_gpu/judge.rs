@@ -1,0 +1,281 @@
+//! What a GPU gets of a unit, and why it does not get the rest.
+
+use std::collections::{HashMap, HashSet};
+
+use fat_object::{ContainerKind, ImageFormat};
+use target_id::{Verdict, compatible};
+
+use super::gpu::{Gpu, States, Vendor};
+use super::units::{Candidate, Runtime, Unit};
+
+/// Whether the GPU gets something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Given {
+    Yes,
+    /// When this is so: "xnack is on".
+    If(String),
+    No,
+}
+
+impl Given {
+    fn in_states(gpu: &Gpu, states: States) -> Self {
+        match states {
+            0 => Given::No,
+            states if states == gpu.all_states() => Given::Yes,
+            states => Given::If(gpu.condition(states)),
+        }
+    }
+}
+
+/// What becomes of one image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// Whether the GPU gets this image.
+    pub(super) given: Given,
+    /// Why, in words whose subject is the image.
+    pub(super) reason: String,
+}
+
+/// What becomes of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) given: Given,
+    /// One for each candidate.
+    pub(super) images: Vec<Judged>,
+    /// Whether the GPU needs code of this unit.
+    pub(super) counts: bool,
+    /// What is to be said besides.
+    pub(super) note: Option<&'static str>,
+}
+
+/// What a GPU gets of a unit.
+///
+/// - HIP: native code before generic code before SPIR-V; of equals the first in a plain bundle, and the one that leaves
+///   the fewest features open in a compressed bundle (HIP's `ExtractFatBinaryUsingCOMGR`, Comgr's `lookUpCodeObject`).
+/// - OpenMP: the first that fits, in packages (`registerLib` of LLVM's libomptarget).
+/// - CUDA: machine code before PTX, each with the highest compute capability (NVIDIA's compatibility guides).
+/// - Otherwise what fits best.
+pub(super) fn judge(unit: &Unit, gpu: &Gpu) -> Answer {
+    let fits: Vec<Fit> = unit.candidates.iter().map(|candidate| Fit::new(candidate, gpu)).collect();
+    let mut picked: Vec<States> = vec![0; fits.len()];
+    let mut union = 0;
+    for state in 0..gpu.states().len() {
+        if let Some(best) = best(unit, &fits, state)
+            && let Some(states) = picked.get_mut(best)
+        {
+            *states |= 1 << state;
+            union |= 1 << state;
+        }
+    }
+    let mut given = Given::in_states(gpu, union);
+    if given == Given::No && fits.iter().any(|fit| fit.may_fit) {
+        given = Given::If("its machine code is for this very GPU".to_owned());
+    }
+    let judged = fits.iter().enumerate().map(|(n, fit)| {
+        let states = picked.get(n).copied().unwrap_or(0);
+        let given = Given::in_states(gpu, states);
+        let reason = match (states, fit.states) {
+            (0, 0) => fit.why_not(gpu),
+            (0, fitting) => {
+                let first = picked.iter().position(|picked| picked & fitting != 0);
+                let first = first.and_then(|n| Some((unit.candidates.get(n)?, fits.get(n)?)));
+                behind(unit, fit, first)
+            }
+            (states, _) => fit.verdict_in(states).map(ToString::to_string).unwrap_or_default(),
+        };
+        Judged { given, reason }
+    });
+    Answer { given, images: judged.collect(), counts: true, note: None }
+}
+
+/// How an image fits a GPU.
+struct Fit {
+    /// Where nothing else matters: "is host code".
+    never: Option<String>,
+    /// One for each state of the GPU.
+    verdicts: Vec<Verdict>,
+    /// Where it fits.
+    states: States,
+    /// Machine code for processors that the container does not name.
+    may_fit: bool,
+}
+
+impl Fit {
+    fn new(candidate: &Candidate, gpu: &Gpu) -> Self {
+        let may_fit = is_unnamed_machine_code(candidate) && gpu.vendor() == Vendor::Intel;
+        if let Some(reason) = never(candidate, gpu) {
+            return Fit { never: Some(reason), verdicts: Vec::new(), states: 0, may_fit };
+        }
+        // The linker takes code for no processor in particular with that for any.
+        let is_for_all = candidate.container == ContainerKind::OffloadBinary
+            && candidate.target.id() == "generic"
+            && !candidate.is_spirv();
+        let verdicts: Vec<_> = (gpu.states().iter())
+            .map(|state| match is_for_all {
+                true => Verdict::PortableCovers { processor: gpu.id().processor().to_owned() },
+                false => compatible(&candidate.target, state),
+            })
+            .collect();
+        let states = (verdicts.iter().enumerate())
+            .filter(|(_, verdict)| verdict.is_compatible())
+            .fold(0, |states, (n, _)| states | 1 << n);
+        Fit { never: None, verdicts, states, may_fit }
+    }
+
+    /// The verdict in the first of some states.
+    fn verdict_in(&self, states: States) -> Option<&Verdict> {
+        self.verdicts.iter().enumerate().find(|(n, _)| states >> n & 1 == 1).map(|(_, v)| v)
+    }
+
+    /// Why it fits in no state. Of several reasons the one that is due to what was asked for.
+    fn why_not(&self, gpu: &Gpu) -> String {
+        if let Some(reason) = &self.never {
+            return reason.clone();
+        }
+        let asked = |verdict: &&Verdict| match verdict {
+            Verdict::FeatureMismatch { feature, .. } => gpu.id().setting(feature).is_some(),
+            _ => true,
+        };
+        let verdict = self.verdicts.iter().find(asked).or(self.verdicts.first());
+        verdict.map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// Native, generic, portable.
+    fn tier(&self) -> u8 {
+        match self.verdict_in(self.states) {
+            Some(Verdict::GenericCovers { .. }) => 1,
+            Some(Verdict::PortableCovers { .. }) => 2,
+            Some(Verdict::NvidiaCovers { code_object, .. }) if code_object.is_ptx() => 2,
+            _ => 0,
+        }
+    }
+}
+
+/// Why an image can be for no GPU of this vendor.
+fn never(candidate: &Candidate, gpu: &Gpu) -> Option<String> {
+    if candidate.is_host() {
+        return Some("is host code".to_owned());
+    }
+    let format = candidate.format;
+    if format.is_container() {
+        return Some(format!("is a {format}, whose images are judged on their own"));
+    }
+    if candidate.container == ContainerKind::NvFatbin && format == ImageFormat::Unknown {
+        return Some("is neither machine code nor PTX".to_owned());
+    }
+    if candidate.size == 0 {
+        return Some("is empty".to_owned());
+    }
+    let vendor = candidate.vendor();
+    if vendor.is_some_and(|vendor| vendor != gpu.vendor()) {
+        let name = vendor.map_or("", Vendor::as_str);
+        return Some(match candidate.is_spirv() {
+            true if vendor == Some(Vendor::Amd) => "is SPIR-V for AMD GPUs".to_owned(),
+            true => format!("is SPIR-V, which no runtime for {} GPUs takes", gpu.vendor().as_str()),
+            false => format!("is for another vendor ({name})"),
+        });
+    }
+    if is_unnamed_machine_code(candidate) {
+        return Some("is machine code for GPUs that the container does not name".to_owned());
+    }
+    match candidate.target.triple().map(|triple| triple.as_written()) {
+        Some(triple) if triple.starts_with("spir64_x86_64") => {
+            Some("is for x86 processors".to_owned())
+        }
+        Some(triple) if triple.starts_with("spir64_fpga") => Some("is for FPGAs".to_owned()),
+        _ => None,
+    }
+}
+
+/// What SYCL's compilers make ahead of time for Intel's GPUs; the image itself knows for which.
+fn is_unnamed_machine_code(candidate: &Candidate) -> bool {
+    let triple = candidate.target.triple().map(|triple| triple.as_written());
+    triple.is_some_and(|triple| triple.starts_with("spir64_gen"))
+        && candidate.target.id().is_empty()
+}
+
+/// The candidate that a GPU in this state gets.
+fn best(unit: &Unit, fits: &[Fit], state: usize) -> Option<usize> {
+    let fitting = fits.iter().enumerate().filter(|(_, fit)| fit.states >> state & 1 == 1);
+    let key = |n: usize, fit: &Fit| match order(unit) {
+        Order::First => (0, n),
+        Order::FirstOfTier => (u32::from(fit.tier()), n),
+        Order::Best => (fit.verdicts.get(state).map_or(u32::MAX, Verdict::rank), n),
+    };
+    fitting.min_by_key(|(n, fit)| key(*n, fit)).map(|(n, _)| n)
+}
+
+enum Order {
+    First,
+    FirstOfTier,
+    Best,
+}
+
+fn order(unit: &Unit) -> Order {
+    let in_packages =
+        unit.candidates.iter().all(|candidate| candidate.container == ContainerKind::OffloadBinary);
+    match unit.runtime {
+        Runtime::Openmp if in_packages => Order::First,
+        Runtime::Hip if !unit.compressed => Order::FirstOfTier,
+        _ => Order::Best,
+    }
+}
+
+/// Why an image is not given although it fits.
+fn behind(unit: &Unit, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> String {
+    let Some((first, first_fit)) = first else {
+        return "would do, but another image comes first".to_owned();
+    };
+    let label = first.label();
+    let what = match fit.verdict_in(fit.states) {
+        Some(Verdict::GenericCovers { .. }) => "generic code",
+        Some(Verdict::PortableCovers { .. }) => "portable code",
+        Some(Verdict::NvidiaCovers { .. }) if fit.tier() == 2 => "PTX",
+        _ => "",
+    };
+    if !what.is_empty() && first_fit.tier() < fit.tier() {
+        return format!("would do, but {label} comes before {what}");
+    }
+    match order(unit) {
+        Order::Best if first_fit.verdict_in(fit.states) != fit.verdict_in(fit.states) => {
+            format!("would do, but {label} fits better")
+        }
+        _ => format!("would do, but {label} stands before it"),
+    }
+}
+
+/// Adds what only the other units of the file tell: CUDA code that was linked, or is when it is loaded.
+pub(super) fn link(units: &[Unit], answers: &mut [Answer]) {
+    let linked: HashSet<usize> = units.iter().filter_map(Unit::linked_in).collect();
+    let mut parts: HashMap<usize, bool> = HashMap::new();
+    for (unit, answer) in units.iter().zip(&mut *answers) {
+        if let Some(object) = unit.relocatable_in().filter(|object| linked.contains(object)) {
+            *parts.entry(object).or_insert(true) &= answer.given == Given::Yes;
+            answer.counts = false;
+            answer.note = Some("relocatable, linked into section:.nv_fatbin");
+        }
+    }
+    for (unit, answer) in units.iter().zip(answers) {
+        let parts = unit.linked_in().and_then(|object| parts.get(&object));
+        if answer.given == Given::No && parts == Some(&true) {
+            answer.given = Given::Yes;
+            answer.note = Some("linked from section:__nv_relfatbin when it is loaded");
+        }
+    }
+}
+
+/// Units for GPUs of other vendors do not count, if there are any others.
+pub(super) fn leave_out_foreign(units: &[Unit], gpu: &Gpu, answers: &mut [Answer]) {
+    let is_foreign = |unit: &Unit| unit.vendor().is_some_and(|vendor| vendor != gpu.vendor());
+    if units.iter().all(is_foreign) {
+        return;
+    }
+    for (unit, answer) in units.iter().zip(answers) {
+        if is_foreign(unit) {
+            answer.counts = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+use ImageFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
+
+use super::*;
+
+const CODE: ImageFormat = Elf { machine: 224 };
+
+/// HIP entries by target ID.
+fn hip(container: ContainerKind, targets: &[&str]) -> Unit {
+    let ids: Vec<_> = targets
+        .iter()
+        .map(|target| match *target {
+            "host" => "host-x86_64-unknown-linux-gnu-".to_owned(),
+            "amdgcnspirv" => "hip-spirv64-amd-amdhsa--amdgcnspirv".to_owned(),
+            target => format!("hipv4-amdgcn-amd-amdhsa--{target}"),
+        })
+        .collect();
+    let images: Vec<_> = ids.iter().map(|id| (&id[..], CODE)).collect();
+    Unit::of(container, &images)
+}
+
+fn cuda(images: &[(&str, ImageFormat)]) -> Unit {
+    let ids: Vec<_> = images
+        .iter()
+        .map(|(arch, format)| (format!("cuda-nvptx64-nvidia-cuda--{arch}"), *format))
+        .collect();
+    let images: Vec<_> = ids.iter().map(|(id, format)| (&id[..], *format)).collect();
+    Unit::of(ContainerKind::NvFatbin, &images)
+}
+
+/// What a GPU gets, and what is said about each image.
+fn answer(unit: &Unit, gpu: &str) -> Answer {
+    let gpu = Gpu::parse(gpu).unwrap();
+    let answer = judge(unit, &gpu);
+    assert_eq!(answer.images.len(), unit.candidates.len());
+    answer
+}
+
+fn picked(unit: &Unit, gpu: &str) -> Vec<usize> {
+    let images = answer(unit, gpu).images;
+    images
+        .iter()
+        .enumerate()
+        .filter(|(_, image)| image.given != Given::No)
+        .map(|(n, _)| n)
+        .collect()
+}
+
+fn reasons(unit: &Unit, gpu: &str) -> Vec<String> {
+    answer(unit, gpu).images.into_iter().map(|image| image.reason).collect()
+}
+
+fn when(condition: &str) -> Given {
+    Given::If(condition.to_owned())
+}
+
+#[test]
+fn hip_takes_native_then_generic_then_portable_code() {
+    let all = ["host", "amdgcnspirv", "gfx11-generic", "gfx1100"];
+    for container in [ContainerKind::Bundle, ContainerKind::Ccob] {
+        for count in 2..=all.len() {
+            let unit = hip(container, &all[..count]);
+            assert_eq!(picked(&unit, "gfx1100"), [count - 1]);
+        }
+        let unit = hip(container, &all);
+        let said = reasons(&unit, "gfx1100");
+        assert_eq!(
+            said,
+            [
+                "is host code",
+                "would do, but gfx1100 comes before portable code",
+                "would do, but gfx1100 comes before generic code",
+                "is for this very target",
+            ]
+        );
+        let said = reasons(&unit, "gfx1030");
+        assert_eq!(said[1], "is portable, compiled for gfx1030 when it is loaded");
+        assert_eq!(said[2], "is generic code, gfx11-generic does not cover gfx1030");
+        assert_eq!(said[3], "is for gfx1100, not for gfx1030");
+        assert_eq!(answer(&hip(container, &all[2..]), "gfx1030").given, Given::No);
+    }
+}
+
+#[test]
+fn of_equals_the_first_in_a_plain_bundle() {
+    // Entries that must not be in one bundle together.
+    let targets = ["gfx90a", "gfx90a:sramecc+:xnack+"];
+    let gpu = "gfx90a:sramecc+:xnack+";
+    let plain = hip(ContainerKind::Bundle, &targets);
+    assert_eq!(picked(&plain, gpu), [0]);
+    assert_eq!(reasons(&plain, gpu)[1], "would do, but gfx90a stands before it");
+    let compressed = hip(ContainerKind::Ccob, &targets);
+    assert_eq!(picked(&compressed, gpu), [1]);
+    assert_eq!(reasons(&compressed, gpu)[0], "would do, but gfx90a:sramecc+:xnack+ fits better");
+    let twins = hip(ContainerKind::Ccob, &["gfx906", "gfx906"]);
+    assert_eq!(picked(&twins, "gfx906"), [0]);
+    assert_eq!(reasons(&twins, "gfx906")[1], "would do, but gfx906 stands before it");
+}
+
+#[test]
+fn features_that_the_gpu_leaves_open() {
+    let one = hip(ContainerKind::Bundle, &["gfx90a:xnack-"]);
+    assert_eq!(answer(&one, "gfx90a").given, when("xnack is off"));
+    assert_eq!(answer(&one, "gfx90a").images[0].given, when("xnack is off"));
+    assert_eq!(answer(&one, "gfx90a").images[0].reason, "runs with sramecc on or off");
+    assert_eq!(answer(&one, "gfx90a:xnack-").given, Given::Yes);
+    assert_eq!(answer(&one, "gfx90a:xnack+").given, Given::No);
+
+    let both = hip(ContainerKind::Bundle, &["gfx90a:xnack-", "gfx90a:xnack+"]);
+    let answer = answer(&both, "gfx90a");
+    assert_eq!(answer.given, Given::Yes);
+    let given: Vec<_> = answer.images.into_iter().map(|image| image.given).collect();
+    assert_eq!(given, [when("xnack is off"), when("xnack is on")]);
+}
+
+#[test]
+fn the_reason_is_what_was_asked_for() {
+    let unit = hip(ContainerKind::Bundle, &["gfx90a:sramecc+:xnack-"]);
+    for gpu in ["gfx90a:xnack+", "gfx90a:sramecc+:xnack+", "gfx90a:sramecc-:xnack+"] {
+        let expected = match gpu {
+            "gfx90a:sramecc-:xnack+" => "needs sramecc on, the device has it off",
+            _ => "needs xnack off, the device has it on",
+        };
+        assert_eq!(reasons(&unit, gpu), [expected], "{gpu}");
+    }
+    // The whole GPU, not what is asked for, decides.
+    assert_eq!(answer(&unit, "gfx90a:sramecc+").given, when("xnack is off"));
+}
+
+#[test]
+fn cuda_takes_machine_code_before_ptx_and_the_nearest_of_each() {
+    let unit = cuda(&[
+        ("sm_75", Ptx),
+        ("sm_80", Cubin),
+        ("sm_86", Cubin),
+        ("sm_86", Ptx),
+        ("sm_90a", Cubin),
+        ("sm_90", Cubin),
+        ("sm_100f", Cubin),
+    ]);
+    for (gpu, image) in [
+        ("sm_80", 1),
+        ("sm_86", 2),
+        ("sm_89", 2),
+        ("sm_75", 0),
+        ("sm_100", 6),
+        ("sm_103", 6),
+        ("sm_110", 3),
+        ("sm_120", 3),
+    ] {
+        assert_eq!(picked(&unit, gpu), [image], "{gpu}");
+    }
+    // What is called like the GPU comes first; either runs there.
+    assert_eq!((picked(&unit, "sm_90"), picked(&unit, "sm_90a")), (vec![5], vec![4]));
+    assert!(picked(&unit, "sm_70").is_empty());
+    assert_eq!(
+        reasons(&unit, "sm_89"),
+        [
+            "would do, but sm_86 comes before PTX",
+            "would do, but sm_86 fits better",
+            "is machine code for sm_86, which sm_89 runs",
+            "would do, but sm_86 comes before PTX",
+            "is machine code for sm_90a, which runs on compute capability 9.0 only",
+            "is machine code for sm_90, newer than sm_89",
+            "is machine code for sm_100f, newer than sm_89",
+        ]
+    );
+}
+
+#[test]
+fn openmp_takes_the_first_package_that_fits() {
+    let images = [
+        ("openmp-nvptx64-nvidia-cuda--sm_80", Bitcode),
+        ("openmp-nvptx64-nvidia-cuda--sm_86", Bitcode),
+        ("openmp-amdgcn-amd-amdhsa--gfx90a", Bitcode),
+    ];
+    let packages = Unit::of(ContainerKind::OffloadBinary, &images);
+    assert_eq!(picked(&packages, "sm_89"), [0]);
+    assert_eq!(reasons(&packages, "sm_89")[1], "would do, but sm_80 stands before it");
+    assert_eq!(reasons(&packages, "sm_89")[2], "is for another vendor (AMD)");
+    assert_eq!(picked(&packages, "gfx90a:xnack+"), [2]);
+    // The bundler knows the best one.
+    assert_eq!(picked(&Unit::of(ContainerKind::Bundle, &images), "sm_89"), [1]);
+}
+
+#[test]
+fn code_for_any_processor() {
+    let id = "openmp-amdgcn-amd-amdhsa--generic";
+    let package = Unit::of(ContainerKind::OffloadBinary, &[(id, Bitcode)]);
+    assert_eq!(answer(&package, "gfx90a").given, Given::Yes);
+    assert_eq!(answer(&package, "sm_90").given, Given::No);
+    let bundle = Unit::of(ContainerKind::Bundle, &[(id, Bitcode)]);
+    assert_eq!(answer(&bundle, "gfx90a").given, Given::No);
+}
+
+#[test]
+fn what_no_gpu_gets() {
+    let mut unit = Unit::of(
+        ContainerKind::Bundle,
+        &[
+            ("host-x86_64-unknown-linux-gnu-", CODE),
+            ("hip-amdgcn-amd-amdhsa--gfx906", Fatbinary),
+            ("hip-amdgcn-amd-amdhsa--gfx906", CODE),
+            ("hip-amdgcn-amd-amdhsa--", CODE),
+            ("hip-amdgcn-amd-amdhsa--gfx906:xnack", CODE),
+        ],
+    );
+    unit.candidates[2].size = 0;
+    let said = reasons(&unit, "gfx906");
+    assert_eq!(said[0], "is host code");
+    assert_eq!(said[1], "is a fatbinary, whose images are judged on their own");
+    assert_eq!(said[2], "is empty");
+    assert_eq!(said[3], "names no processor");
+    assert!(said[4].starts_with("cannot be compared: "), "{}", said[4]);
+    let lto = cuda(&[("sm_90", ImageFormat::Unknown)]);
+    assert_eq!(reasons(&lto, "sm_90"), ["is neither machine code nor PTX"]);
+}
+
+#[test]
+fn sycl_takes_spirv_where_no_machine_code_is_named() {
+    let unit = Unit::of(
+        ContainerKind::Section,
+        &[("sycl-spir64_gen", Zstd), ("sycl-spir64", Zstd), ("sycl-spir64_x86_64", Zstd)],
+    );
+    assert_eq!(picked(&unit, "intel_gpu_pvc"), [1]);
+    let said = reasons(&unit, "bmg_g21");
+    assert_eq!(said[0], "is machine code for GPUs that the container does not name");
+    assert_eq!(said[2], "is for x86 processors");
+    let said = reasons(&unit, "gfx906");
+    assert_eq!(
+        said[..2],
+        ["is for another vendor (Intel)", "is SPIR-V, which no runtime for AMD GPUs takes"]
+    );
+
+    let ahead = Unit::of(ContainerKind::Section, &[("sycl-spir64_gen", Zstd)]);
+    assert_eq!(answer(&ahead, "bmg_g21").given, when("its machine code is for this very GPU"));
+    assert_eq!(answer(&ahead, "sm_90").given, Given::No);
+    let amd = hip(ContainerKind::Bundle, &["amdgcnspirv"]);
+    assert_eq!(reasons(&amd, "sm_90"), ["is SPIR-V for AMD GPUs"]);
+    let portable =
+        Unit::of(ContainerKind::OffloadBinary, &[("sycl-spirv64-unknown-unknown--generic", SpirV)]);
+    assert_eq!(picked(&portable, "bmg_g21"), [0]);
+}
+
+fn counted(units: &[Unit], gpu: &str) -> Vec<(bool, Given)> {
+    let gpu = Gpu::parse(gpu).unwrap();
+    let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, &gpu)).collect();
+    link(units, &mut answers);
+    leave_out_foreign(units, &gpu, &mut answers);
+    answers.into_iter().map(|answer| (answer.counts, answer.given)).collect()
+}
+
+#[test]
+fn containers_of_other_vendors_count_if_there_are_no_others() {
+    let units = [hip(ContainerKind::Bundle, &["gfx906"]), cuda(&[("sm_80", Cubin)])];
+    assert_eq!(counted(&units, "gfx906"), [(true, Given::Yes), (false, Given::No)]);
+    assert_eq!(counted(&units, "sm_90"), [(false, Given::No), (true, Given::No)]);
+    assert_eq!(counted(&units[..1], "sm_80"), [(true, Given::No)]);
+    let host = hip(ContainerKind::Bundle, &["host"]);
+    assert_eq!(counted(&[host], "gfx906"), [(true, Given::No)]);
+}
+
+#[test]
+fn cuda_code_is_linked_from_ptx() {
+    let part = || cuda(&[("sm_80", Cubin), ("sm_80", Ptx)]).in_section(7, "__nv_relfatbin");
+    let linked = || cuda(&[("sm_80", Cubin)]).in_section(7, ".nv_fatbin");
+    assert_eq!(
+        counted(&[part(), part(), linked()], "sm_90"),
+        [(false, Given::Yes), (false, Given::Yes), (true, Given::Yes)]
+    );
+    assert_eq!(counted(&[part(), linked()], "sm_75"), [(false, Given::No), (true, Given::No)]);
+    // Of another object, or not linked yet.
+    let other = linked().in_section(8, ".nv_fatbin");
+    assert_eq!(counted(&[part(), other], "sm_90"), [(true, Given::Yes), (true, Given::No)]);
+    assert_eq!(counted(&[part()], "sm_75"), [(true, Given::No)]);
+}

@@ -1,0 +1,344 @@
+//! What a runtime chooses from: the images of a file, sorted into sets of which a device gets one.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use fat_object::{Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Visitor};
+use target_id::{OffloadKind, Target};
+
+use super::gpu::Vendor;
+use crate::select::{loaded_as, triple_text};
+use crate::{input, report};
+
+/// The runtime that loads images of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, clap::ValueEnum)]
+pub(super) enum Runtime {
+    Hip,
+    Openmp,
+    Cuda,
+    Sycl,
+    /// Of any other kind, or of the host only.
+    #[value(skip)]
+    Other,
+}
+
+impl Runtime {
+    fn of(kind: Option<&OffloadKind>) -> Self {
+        match kind {
+            Some(OffloadKind::Hip | OffloadKind::HipV4) => Runtime::Hip,
+            Some(OffloadKind::OpenMp) => Runtime::Openmp,
+            Some(OffloadKind::Cuda) => Runtime::Cuda,
+            Some(OffloadKind::Sycl) => Runtime::Sycl,
+            _ => Runtime::Other,
+        }
+    }
+
+    pub(super) fn as_str(self) -> Option<&'static str> {
+        match self {
+            Runtime::Hip => Some("hip"),
+            Runtime::Openmp => Some("openmp"),
+            Runtime::Cuda => Some("cuda"),
+            Runtime::Sycl => Some("sycl"),
+            Runtime::Other => None,
+        }
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Runtime::Hip => "HIP",
+            Runtime::Openmp => "OpenMP",
+            Runtime::Cuda => "CUDA",
+            Runtime::Sycl => "SYCL",
+            Runtime::Other => "other kinds",
+        })
+    }
+}
+
+/// An image and what it is for.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    /// Position among all images of the file.
+    pub(super) index: usize,
+    /// What decides whether it fits.
+    pub(super) target: Target,
+    /// Its target ID as the container has it.
+    pub(super) stored_id: String,
+    pub(super) id: Option<String>,
+    pub(super) format: ImageFormat,
+    pub(super) size: u64,
+    pub(super) container: ContainerKind,
+}
+
+impl Candidate {
+    fn new(image: &Image<'_, '_>) -> Self {
+        Candidate {
+            index: image.index(),
+            target: loaded_as(image.target(), image.format()).into_owned(),
+            stored_id: image.target().id().to_owned(),
+            id: image.id().map(str::to_owned),
+            format: image.format(),
+            size: image.size(),
+            container: image.container(),
+        }
+    }
+
+    pub(super) fn is_host(&self) -> bool {
+        self.target.kind() == Some(&OffloadKind::Host)
+    }
+
+    /// Whose runtimes load it, as far as the container tells.
+    pub(super) fn vendor(&self) -> Option<Vendor> {
+        match self.target.triple() {
+            Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
+            Some(triple) if triple.is_nvptx() => Some(Vendor::Nvidia),
+            Some(triple) if self.is_spirv() => match triple.vendor() {
+                "amd" => Some(Vendor::Amd),
+                _ => Some(Vendor::Intel),
+            },
+            Some(triple) if triple.as_written().starts_with("spir64_gen") => Some(Vendor::Intel),
+            _ => Vendor::of_processor(self.target.id()),
+        }
+    }
+
+    /// Whether its triple says that it is portable.
+    pub(super) fn is_spirv(&self) -> bool {
+        self.target.triple().is_some_and(|triple| triple.is_spirv() || triple.is_spir())
+    }
+
+    /// What it is called: its target ID, else its triple or kind.
+    pub(super) fn label(&self) -> &str {
+        match self.target.id() {
+            "" if self.is_host() => "host",
+            "" => triple_text(&self.target)
+                .or(self.target.kind().map(OffloadKind::as_str))
+                .unwrap_or("(unnamed)"),
+            id => id,
+        }
+    }
+}
+
+/// The images of which a device gets one: a bundle, a fatbinary, all packages of a section, or all sections of a
+/// bundle in its object form; and of these, what one runtime loads.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    /// The containers from outside in, each as `kind:name`.
+    pub(super) path: Vec<String>,
+    pub(super) runtime: Runtime,
+    /// Whether other images of the same container belong to another runtime.
+    pub(super) is_shared: bool,
+    pub(super) compressed: bool,
+    pub(super) candidates: Vec<Candidate>,
+    /// The container around, and that around the section in which the unit lies.
+    container: usize,
+    host: usize,
+    section: String,
+}
+
+impl Unit {
+    /// The place in one line, as messages have it. A compressed bundle holds one bundle, which need not be named.
+    pub(super) fn place(&self) -> String {
+        let mut path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        match (&path[..], self.candidates.first().map(|first| first.container)) {
+            ([.., ccob, "bundle:0"], _) if ccob.starts_with("ccob:") => {
+                path.pop();
+            }
+            (_, Some(ContainerKind::Section)) => path.push("section:__CLANG_OFFLOAD_BUNDLE__*"),
+            ([], _) => path.push("offload-binary:*"),
+            _ => {}
+        }
+        let place = path.join("/");
+        if self.is_shared { format!("{place} ({})", self.runtime) } else { place }
+    }
+
+    /// The object file of which it is relocatable CUDA code. The runtime links such code from PTX where the code
+    /// that was linked at build time does not fit.
+    pub(super) fn relocatable_in(&self) -> Option<usize> {
+        (self.section == "__nv_relfatbin").then_some(self.host)
+    }
+
+    /// The object file of which it is CUDA code that may be linked.
+    pub(super) fn linked_in(&self) -> Option<usize> {
+        (self.section == ".nv_fatbin").then_some(self.host)
+    }
+
+    /// Whose GPUs it is for, if all its images say so and agree.
+    pub(super) fn vendor(&self) -> Option<Vendor> {
+        let mut devices = self.candidates.iter().filter(|candidate| !candidate.is_host());
+        let first = devices.next()?.vendor();
+        first.filter(|_| devices.all(|candidate| candidate.vendor() == first))
+    }
+
+    /// What there is code for, each once, in file order.
+    pub(super) fn built_for(&self) -> Vec<&str> {
+        let mut seen = HashSet::new();
+        let devices = self.candidates.iter().filter(|candidate| !candidate.is_host());
+        devices.map(Candidate::label).filter(|label| seen.insert(*label)).collect()
+    }
+}
+
+/// Collects the units of one file, and reports what is wrong in it.
+#[derive(Debug)]
+pub(super) struct Collector<'a> {
+    path: &'a Path,
+    file: &'a str,
+    only: &'a [Runtime],
+    units: Vec<Unit>,
+    /// Positions in `units`.
+    by_container: HashMap<(usize, Runtime), usize>,
+    pub(super) errors: usize,
+    /// Size of the files that a thin archive names.
+    pub(super) thin_size: u64,
+    /// The number of each container around, and the name of a section.
+    around: Vec<(usize, Option<String>)>,
+    containers: usize,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(path: &'a Path, file: &'a str, only: &'a [Runtime]) -> Self {
+        Collector {
+            path,
+            file,
+            only,
+            units: Vec::new(),
+            by_container: HashMap::new(),
+            errors: 0,
+            thin_size: 0,
+            around: Vec::new(),
+            containers: 0,
+        }
+    }
+
+    /// The units, when the walk is over.
+    pub(super) fn finish(self) -> Vec<Unit> {
+        // Host code belongs to no runtime: it goes with the first one of its container, if there is one.
+        let is_device = |unit: &Unit| !unit.candidates.iter().all(Candidate::is_host);
+        let mut devices: HashMap<usize, usize> = HashMap::new();
+        for unit in self.units.iter().filter(|unit| is_device(unit)) {
+            *devices.entry(unit.container).or_default() += 1;
+        }
+        let (mut units, hosts): (Vec<_>, Vec<_>) = (self.units.into_iter())
+            .partition(|unit| is_device(unit) || !devices.contains_key(&unit.container));
+        let mut hosts: HashMap<usize, Unit> =
+            hosts.into_iter().map(|host| (host.container, host)).collect();
+        for unit in &mut units {
+            unit.is_shared = devices.get(&unit.container).is_some_and(|count| *count > 1);
+            if let Some(host) = hosts.remove(&unit.container) {
+                unit.candidates.extend(host.candidates);
+                unit.candidates.sort_by_key(|candidate| candidate.index);
+            }
+        }
+        if !self.only.is_empty() {
+            units.retain(|unit| self.only.contains(&unit.runtime));
+        }
+        units
+    }
+}
+
+impl Visitor for Collector<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        if container.kind() == ContainerKind::Member
+            && container.location() == fat_object::Location::ThinMember(0)
+        {
+            self.thin_size = self.thin_size.saturating_add(container.size());
+        }
+        self.containers += 1;
+        let section = (container.path().last())
+            .filter(|segment| segment.kind() == ContainerKind::Section)
+            .map(|segment| segment.name().to_owned());
+        self.around.push((self.containers, section));
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.around.pop();
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        // Each package holds an image or some, and each section of the object form one: the runtime chooses
+        // among all of them.
+        let parts =
+            matches!(image.container(), ContainerKind::OffloadBinary | ContainerKind::Section);
+        let depth = self.around.len().saturating_sub(usize::from(parts));
+        let around = self.around.get(..depth).unwrap_or_default();
+        let container = around.last().map_or(0, |(number, _)| *number);
+        let runtime = Runtime::of(image.target().kind());
+        let candidate = Candidate::new(image);
+        let known = *self.by_container.entry((container, runtime)).or_insert(self.units.len());
+        if let Some(unit) = self.units.get_mut(known) {
+            unit.candidates.push(candidate);
+            return Ok(());
+        }
+        let section_at = around.iter().rposition(|(_, section)| section.is_some());
+        let section = section_at.and_then(|at| around.get(at)?.1.clone());
+        let host_at = section_at.and_then(|at| at.checked_sub(1));
+        let host = host_at.and_then(|at| around.get(at)).map_or(0, |(number, _)| *number);
+        let segments = image.path().get(..depth).unwrap_or(image.path());
+        self.units.push(Unit {
+            path: segments.iter().map(|s| format!("{}:{}", s.kind(), s.name())).collect(),
+            runtime,
+            is_shared: false,
+            compressed: image.compressed_bundle().is_some(),
+            candidates: vec![candidate],
+            container,
+            host,
+            section: section.unwrap_or_default(),
+        });
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        if finding.severity() == fat_object::Severity::Error {
+            self.errors += 1;
+        }
+        report::finding(self.file, finding);
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(self.path, name)
+    }
+}
+
+#[cfg(test)]
+impl Unit {
+    /// A unit of images that are called so: bundle entry IDs.
+    pub(super) fn of(container: ContainerKind, images: &[(&str, ImageFormat)]) -> Self {
+        let candidates: Vec<_> = (images.iter().enumerate())
+            .map(|(index, (id, format))| {
+                let stored = bundle_format::EntryId::parse(id).unwrap().target();
+                Candidate {
+                    index,
+                    target: loaded_as(&stored, *format).into_owned(),
+                    stored_id: stored.id().to_owned(),
+                    id: None,
+                    format: *format,
+                    size: 1,
+                    container,
+                }
+            })
+            .collect();
+        let kinds = candidates.iter().map(|candidate| Runtime::of(candidate.target.kind()));
+        Unit {
+            path: vec!["section:.text".to_owned()],
+            runtime: kinds.clone().find(|kind| *kind != Runtime::Other).unwrap_or(Runtime::Other),
+            is_shared: false,
+            compressed: container == ContainerKind::Ccob,
+            candidates,
+            container: 0,
+            host: 0,
+            section: String::new(),
+        }
+    }
+
+    /// The same in a section of an object file.
+    pub(super) fn in_section(mut self, host: usize, section: &str) -> Self {
+        self.host = host;
+        section.clone_into(&mut self.section);
+        self
+    }
+}

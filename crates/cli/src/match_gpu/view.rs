@@ -1,0 +1,274 @@
+//! What `match` prints for people: a table for each container, or one for several GPUs, and a conclusion.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use anstyle::Style;
+
+use super::gpu::Gpu;
+use super::judge::{Answer, Given};
+use super::units::{Candidate, Unit};
+use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
+use crate::table::{Align, Table};
+
+/// Units that look alike, in file order: libraries have one for each of their many source files.
+fn groups<K: Eq + std::hash::Hash>(units: &[Unit], key: impl Fn(usize) -> K) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut by_key: HashMap<K, usize> = HashMap::new();
+    for n in 0..units.len() {
+        let at = *by_key.entry(key(n)).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push(n),
+            None => groups.push(vec![n]),
+        }
+    }
+    groups
+}
+
+/// `section:.hip_fatbin/bundle:0 and 3 more like it`
+fn places(units: &[Unit], group: &[usize]) -> String {
+    let first = group.first().and_then(|n| units.get(*n)).map(Unit::place).unwrap_or_default();
+    match group.len() {
+        0 | 1 => first,
+        n => format!("{first} and {} more like it", n - 1),
+    }
+}
+
+/// Every image of every unit and what becomes of it.
+pub(super) fn one_gpu(
+    out: &mut dyn Write,
+    units: &[Unit],
+    gpu: &Gpu,
+    answers: &[Answer],
+) -> io::Result<()> {
+    let rows = |n: usize| -> Vec<[String; 4]> {
+        let Some((unit, answer)) = units.get(n).zip(answers.get(n)) else { return Vec::new() };
+        let judged = unit.candidates.iter().zip(&answer.images);
+        judged
+            .map(|(candidate, judged)| {
+                let (mark, word) = match &judged.given {
+                    Given::Yes => ("=>", "yes".to_owned()),
+                    Given::If(condition) => ("=>", format!("if {condition}")),
+                    Given::No => ("", "no".to_owned()),
+                };
+                let label = candidate.label().to_owned();
+                let fate = format!("{word}: {}", judged.reason);
+                [mark.to_owned(), label, candidate.format.to_string(), fate]
+            })
+            .collect()
+    };
+    let note = |n: usize| answers.get(n).and_then(|answer| answer.note);
+    for group in groups(units, |n| (rows(n), note(n))) {
+        let Some(&first) = group.first() else { continue };
+        write!(out, "  {HEADING}{}{HEADING:#}", style::printable(&places(units, &group)))?;
+        match note(first) {
+            Some(note) => writeln!(out, " ({note})")?,
+            None => writeln!(out)?,
+        }
+        let mut table = Table::default()
+            .column("", Align::Left, TARGET)
+            .column("#", Align::Right, COLUMN)
+            .column("IMAGE", Align::Left, TARGET)
+            .column("FORMAT", Align::Left, PLAIN)
+            .optional()
+            .column("SIZE", Align::Right, PLAIN)
+            .optional()
+            .column(format!("FOR {}", gpu.name()), Align::Left, PLAIN);
+        let candidates = units.get(first).map(|unit| &unit.candidates[..]).unwrap_or_default();
+        for (candidate, [mark, label, format, fate]) in candidates.iter().zip(rows(first)) {
+            // The numbers and sizes of one are not those of all.
+            let own = |text: String| if group.len() == 1 { text } else { String::new() };
+            let (index, size) =
+                (own(candidate.index.to_string()), own(style::size(candidate.size)));
+            table.row(&[mark, index, label, format, size, fate]);
+        }
+        table.print(out, "    ", style::terminal_width())?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// A row for each unit, a column for each GPU.
+pub(super) fn several_gpus(
+    out: &mut dyn Write,
+    units: &[Unit],
+    gpus: &[Gpu],
+    answers: &[Vec<Answer>],
+) -> io::Result<()> {
+    let cells = |n: usize| -> Vec<String> {
+        let given = answers.iter().filter_map(|answers| units.get(n).zip(answers.get(n)));
+        given.map(|(unit, answer)| cell(unit, answer)).collect()
+    };
+    let mut table = Table::default().column("CONTAINER", Align::Left, PLAIN);
+    for gpu in gpus {
+        table = table.column(gpu.name(), Align::Left, TARGET);
+    }
+    for group in groups(units, cells) {
+        let first = group.first().map(|n| cells(*n)).unwrap_or_default();
+        let row: Vec<_> = [places(units, &group)].into_iter().chain(first).collect();
+        table.row(&row);
+    }
+    table.print(out, "  ", style::terminal_width())?;
+    writeln!(out)
+}
+
+fn cell(unit: &Unit, answer: &Answer) -> String {
+    let given: Vec<_> = (unit.candidates.iter().zip(&answer.images))
+        .filter_map(|(candidate, judged)| match &judged.given {
+            Given::Yes => Some(candidate.label().to_owned()),
+            Given::If(condition) => Some(format!("{} if {condition}", candidate.label())),
+            Given::No => None,
+        })
+        .collect();
+    match &answer.given {
+        _ if !given.is_empty() => given.join(", "),
+        Given::Yes => "linked when loaded".to_owned(),
+        Given::If(condition) => format!("if {condition}"),
+        Given::No if answer.counts => "none".to_owned(),
+        Given::No => "-".to_owned(),
+    }
+}
+
+/// `libfoo.so: 2 of 3 containers have code for gfx1100; section:.hip_fatbin/bundle:1 has none: built for gfx906`
+pub(super) fn conclusion(
+    out: &mut dyn Write,
+    file: &str,
+    units: &[Unit],
+    gpu: &Gpu,
+    answers: &[Answer],
+) -> io::Result<()> {
+    let (style, words) = conclude(units, gpu, answers);
+    let (file, words) = (style::printable(file), style::printable(&words));
+    writeln!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")
+}
+
+fn conclude(units: &[Unit], gpu: &Gpu, answers: &[Answer]) -> (Style, String) {
+    let name = gpu.name();
+    let counted: Vec<_> = units.iter().zip(answers).filter(|(_, answer)| answer.counts).collect();
+    let missing: Vec<&Unit> = (counted.iter())
+        .filter(|(_, answer)| answer.given == Given::No)
+        .map(|(unit, _)| *unit)
+        .collect();
+    let conditions: Vec<&str> = (counted.iter())
+        .filter_map(|(_, answer)| match &answer.given {
+            Given::If(condition) => Some(&condition[..]),
+            _ => None,
+        })
+        .collect();
+    let (all, without) = (counted.len(), missing.len());
+    let style = match (without, &conditions[..]) {
+        (0, []) => TARGET,
+        (0, _) => WARNING,
+        _ => ERROR,
+    };
+    let mut words = match (all, without) {
+        (1, 0) => format!("has code for {name}{}", instead(&counted, &name)),
+        (2, 0) => format!("both containers have code for {name}"),
+        (all, 0) => format!("all {all} containers have code for {name}"),
+        (all, without) if all == without => format!("has no code for {name}"),
+        (all, without) => {
+            let have = if all - without == 1 { "has" } else { "have" };
+            format!("{} of {all} containers {have} code for {name}", all - without)
+        }
+    };
+    if let Some(condition) = conditions.first() {
+        let same = conditions.iter().all(|other| other == condition);
+        words.push_str(&match (all - without, same) {
+            (1, _) => format!(", if {condition}"),
+            (n, true) if n == conditions.len() => format!(", if {condition}"),
+            (_, true) => format!(", {} of them if {condition}", conditions.len()),
+            (_, false) => format!(", {} of them on a condition", conditions.len()),
+        });
+    }
+    if all == without {
+        words.push_str(&built_for(&missing, gpu));
+    } else if without > 0 {
+        words.push_str(&lacking(&missing));
+    }
+    (style, words)
+}
+
+/// The image that is given, if it is not called like the GPU.
+fn instead(counted: &[(&Unit, &Answer)], name: &str) -> String {
+    let Some((unit, answer)) = counted.first() else { return String::new() };
+    let mut judged = unit.candidates.iter().zip(&answer.images);
+    let given =
+        judged.find(|(_, judged)| judged.given == Given::Yes).map(|(candidate, _)| candidate);
+    match given.map(Candidate::label) {
+        Some(label) if label != name => format!(" ({label})"),
+        _ => String::new(),
+    }
+}
+
+/// Most lists of containers without code that a conclusion names.
+const MOST_NAMED: usize = 3;
+
+fn lacking(missing: &[&Unit]) -> String {
+    let mut groups: Vec<(Vec<&str>, &Unit, usize)> = Vec::new();
+    for unit in missing {
+        let labels = unit.built_for();
+        let is_full = groups.len() >= MOST_NAMED;
+        match groups.iter_mut().find(|(other, ..)| *other == labels) {
+            Some((_, _, more)) => *more += 1,
+            None if is_full => {}
+            None => groups.push((labels, unit, 0)),
+        }
+    }
+    let mut words = String::new();
+    let mut named = 0;
+    for (labels, first, more) in &groups {
+        named += 1 + more;
+        let place = first.place();
+        let who = match more {
+            0 => format!("{place} has none"),
+            n => format!("{place} and {n} more have none"),
+        };
+        words.push_str(&format!("; {who}: {}", listed(labels)));
+    }
+    if named < missing.len() {
+        words.push_str(&format!("; {} more have none", missing.len() - named));
+    }
+    words
+}
+
+fn built_for(missing: &[&Unit], gpu: &Gpu) -> String {
+    let mut seen = HashSet::new();
+    let labels = missing.iter().flat_map(|unit| unit.built_for());
+    let labels: Vec<_> = labels.filter(|label| seen.insert(*label)).collect();
+    let mut vendors = missing.iter().map(|unit| unit.vendor());
+    match vendors.next() {
+        Some(Some(vendor)) if vendor != gpu.vendor() && vendors.all(|v| v == Some(vendor)) => {
+            format!(": built for {} GPUs, {}", vendor.as_str(), labels.join(", "))
+        }
+        _ => format!(": {}", listed(&labels)),
+    }
+}
+
+fn listed(labels: &[&str]) -> String {
+    match labels {
+        [] => "holds host code only".to_owned(),
+        labels => format!("built for {}", labels.join(", ")),
+    }
+}
+
+/// What can be tried: a processor whose instruction set is the GPU's and for which there is code where there is none for the GPU.
+///
+/// LLVM's AMDGPU usage guide finds no difference between the processors of gfx10-3-generic. That ROCm for Linux can
+/// be told to take a GPU for another one is known from its issue tracker only.
+pub(super) fn hint(units: &[Unit], gpu: &Gpu, answers: &[Answer]) -> Option<String> {
+    let info = gpu.id().processor_info()?;
+    if info.name() == "gfx1030" || info.covered_by()?.name() != "gfx10-3-generic" {
+        return None;
+    }
+    let mut missing =
+        units.iter().zip(answers).filter(|(_, answer)| answer.given == Given::No).peekable();
+    missing.peek()?;
+    let has_it = |unit: &Unit| unit.candidates.iter().any(|image| image.target.id() == "gfx1030");
+    missing.all(|(unit, _)| has_it(unit)).then(|| {
+        format!(
+            "{} has the instructions of gfx1030, for which there is code; on Linux some run that with \
+             HSA_OVERRIDE_GFX_VERSION=10.3.0, which AMD does not support",
+            info.name()
+        )
+    })
+}
