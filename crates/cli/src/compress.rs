@@ -2,34 +2,42 @@
 
 use std::io;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use ccob::{Codec, Method, Version, WriteOptions};
-use fat_object::{CompressOptions, compress_bundles};
+use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
 
-use crate::rewrite::{self, Files};
+use crate::edit::{Editor, Host, Output, Wishes, Work};
 use crate::{Outcome, input, report};
 
-/// Compress bundles: files of one bundle or of several one after the other
+/// Compress the bundles in any file: bundles, objects, archives, libraries, programs
 ///
-/// Every plain bundle becomes a compressed one (CCOB); compressed ones stay as they are. Bundles that start at
-/// multiples of 4096, as the HIP runtime wants them, do so again. Files in which there is nothing to do are left
-/// alone.
+/// Every plain bundle becomes a compressed one (CCOB); compressed ones stay as they are, as do bundles that would not
+/// get smaller. Bundles that start at multiples of 4096, as the HIP runtime wants them, do so again. Linked files get
+/// smaller, load as before, and come back byte for byte with `offload decompress`. Files in which there is nothing to
+/// do are left alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   offload compress kernels.hipfb -o kernels.ccob
-  offload compress --level 19 -j 8 --in-place *.hipfb   small is worth waiting for
+  offload compress --level 19 -j 8 --in-place *.so      small is worth waiting for
   offload compress --format-version 2 a.hipfb -o b      for programs built with LLVM 19 to 21
+  offload compress libfoo.so --dry-run                  what would it save?
   cat a.hipfb | offload compress - -o - | ...
 
 The same input, method and level give the same bytes, whatever the number of threads.")]
 pub(crate) struct Args {
+    /// Files with bundles; - is standard input. Several only with --in-place or --dry-run
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     #[command(flatten)]
-    files: Files,
+    output: Output,
     #[command(flatten)]
     how: How,
     /// Compress compressed bundles anew
     #[arg(long)]
     recompress: bool,
+    #[command(flatten)]
+    host: Host,
     #[command(flatten)]
     limits: input::Limits,
 }
@@ -44,7 +52,8 @@ pub(crate) struct How {
     /// One beyond is taken for the nearest
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     level: Option<i32>,
-    /// Version of the format: 3, which is the default, or 2, which LLVM 19 and later read
+    /// Version of the format: 3, which is the default for files of bundles, or 2, which LLVM 19 and later and all HIP
+    /// runtimes read that read compressed bundles, the default in other files as far as it can hold them (4 GiB)
     #[arg(long, value_name = "N", value_parser = ["2", "3"], hide_possible_values = true)]
     format_version: Option<String>,
     /// Threads to compress with (default: one for each core)
@@ -87,13 +96,38 @@ impl How {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let options = CompressOptions::default()
-        .with_write(args.how.options())
-        .with_recompress(args.recompress)
-        .with_limits(args.limits.ccob());
-    rewrite::run(
-        &args.files,
-        |input, out| compress_bundles(input, out, &options),
-        "compressed already",
-    )
+    let editor = Editor {
+        files: &args.files,
+        output: &args.output,
+        host: &args.host,
+        limits: &args.limits,
+        images: &mut [],
+        work: Work::Compress,
+    };
+    let write = args.how.options();
+    editor.run(|subject| {
+        let contents = subject.contents;
+        let write = match args.how.format_version {
+            None if is_for_runtime(contents) => write.clone().with_version(Version::V2),
+            _ => write.clone(),
+        };
+        let options = CompressOptions::default()
+            .with_write(write)
+            .with_recompress(args.recompress)
+            .with_limits(args.limits.ccob());
+        let mut wishes = Wishes::new(args.host.options());
+        wishes.edit().compress(options);
+        Ok(wishes)
+    })
+}
+
+/// Whether runtimes will read the bundles where they lie, and version 2 can hold them: runtimes of all ages know it.
+fn is_for_runtime(contents: &Contents) -> bool {
+    let holds_bundles =
+        matches!(contents.format(), ImageFormat::Bundle | ImageFormat::CompressedBundle);
+    let fits = |container: &EditableContainer| {
+        let stored = container.compression().map_or(container.size(), |c| c.uncompressed_size());
+        u32::try_from(stored).is_ok()
+    };
+    !holds_bundles && contents.containers().iter().all(fits)
 }

@@ -1,34 +1,47 @@
 //! `offload decompress`: compressed bundles into bundles.
 
 use std::io;
+use std::path::PathBuf;
 
-use fat_object::decompress_bundles;
-
-use crate::rewrite::{self, Files};
+use crate::edit::{Editor, Host, Output, Wishes, Work};
 use crate::{Outcome, input};
 
-/// Decompress bundles, and check that they are what was compressed
+/// Decompress the bundles in any file, and check that they are what was compressed
 ///
 /// The opposite of `offload compress`, for everything that compresses bundles: every compressed bundle (CCOB, versions
 /// 1 to 3, zstd and zlib) is checked against its hash and becomes a plain one; plain ones stay as they are. Bundles
-/// that start at multiples of 4096 do so again.
+/// that start at multiples of 4096 do so again. Linked files that `offload compress` made smaller become what they
+/// were, byte for byte; those that were linked with compressed bundles have no room, and need --grow.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   offload decompress kernels.ccob -o kernels.hipfb
   offload decompress --in-place *.hipfb
+  offload decompress libfoo.so --grow -o plain.so
   llvm-objcopy --dump-section .hip_fatbin=all.bin a.o && offload decompress all.bin -o plain.bin")]
 pub(crate) struct Args {
+    /// Files with bundles; - is standard input. Several only with --in-place or --dry-run
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     #[command(flatten)]
-    files: Files,
+    output: Output,
+    #[command(flatten)]
+    host: Host,
     #[command(flatten)]
     limits: input::Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let limits = args.limits.ccob();
-    rewrite::run(
-        &args.files,
-        |input, out| decompress_bundles(input, out, &limits),
-        "not compressed",
-    )
+    let editor = Editor {
+        files: &args.files,
+        output: &args.output,
+        host: &args.host,
+        limits: &args.limits,
+        images: &mut [],
+        work: Work::Decompress,
+    };
+    editor.run(|_| {
+        let mut wishes = Wishes::new(args.host.options());
+        wishes.edit().decompress();
+        Ok(wishes)
+    })
 }

@@ -63,7 +63,11 @@ pub(crate) fn thin_member_path(archive: &Path, name: &[u8]) -> PathBuf {
 
 /// An archive must not make us wait for a pipe or read a device.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    if !fs::metadata(path)?.is_file() {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !kind.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     File::open(path)

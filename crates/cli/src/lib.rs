@@ -3,11 +3,13 @@
 
 #![forbid(unsafe_code)]
 
+mod add;
 mod bundle;
 pub mod bundler;
 mod compress;
 mod decompress;
 mod drop_in;
+mod edit;
 mod extract;
 mod input;
 mod keep;
@@ -21,11 +23,13 @@ pub mod packager;
 mod payload;
 mod positioned;
 mod progress;
+mod remove;
+mod replace;
 mod report;
-mod rewrite;
 mod select;
 mod style;
 mod table;
+mod thin;
 mod unbundle;
 mod verify;
 mod wrap;

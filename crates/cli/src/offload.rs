@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    Outcome, bundle, compress, decompress, extract, ls, match_gpu, pack, report, unbundle, verify,
-    wrap,
+    Outcome, add, bundle, compress, decompress, extract, ls, match_gpu, pack, remove, replace,
+    report, thin, unbundle, verify, wrap,
 };
 
 /// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
@@ -22,6 +22,8 @@ use crate::{
   offload pack -o x.bin kind=hip,...,file=a.o put images into a package for embedding
   offload bundle -o x.hipfb ID=a.o ID=b.o     put code objects into a bundle; unbundle takes them out
   offload compress --in-place *.hipfb         compress bundles; decompress is the way back
+  offload thin libfoo.so --keep gfx90a -o small.so   remove device code for other GPUs
+  offload replace libfoo.so gfx90a=new.hsaco -o x.so put an image in the place of another; add, remove
   offload wrap --kind hip -o x.bc a.hipfb     make the code that registers an image at run time
 
 `offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault, 2 wrong usage.")]
@@ -41,6 +43,10 @@ enum Command {
     Unbundle(unbundle::Args),
     Compress(compress::Args),
     Decompress(decompress::Args),
+    Thin(thin::Args),
+    Remove(remove::Args),
+    Replace(replace::Args),
+    Add(add::Args),
     Wrap(wrap::Args),
 }
 
@@ -56,6 +62,10 @@ pub fn main() -> ExitCode {
         Command::Unbundle(args) => unbundle::run(&args),
         Command::Compress(args) => compress::run(&args),
         Command::Decompress(args) => decompress::run(&args),
+        Command::Thin(args) => thin::run(&args),
+        Command::Remove(args) => remove::run(&args),
+        Command::Replace(args) => replace::run(&args),
+        Command::Add(args) => add::run(&args),
         Command::Wrap(args) => wrap::run(&args),
     };
     match result {

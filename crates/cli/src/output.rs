@@ -9,6 +9,9 @@ use tempfile::{Builder, TempPath};
 
 use crate::report::reason;
 
+/// The usual permissions of a new file.
+const PLAIN_FILE: u32 = 0o666;
+
 /// Files that appear together, when all of them are written.
 ///
 /// A pipe or a device cannot be replaced: it is written to at once.
@@ -47,6 +50,17 @@ impl Outputs {
         path: &Path,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
+        self.write_new(path, PLAIN_FILE, fill)
+    }
+
+    /// As [`write_with`](Self::write_with), with the permissions that a file gets which is not there yet, less the
+    /// umask.
+    pub(crate) fn write_new<T>(
+        &mut self,
+        path: &Path,
+        mode: u32,
+        fill: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
         let existing = fs::metadata(path).ok();
         if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
             return Err(at(path, &io::ErrorKind::IsADirectory.into()));
@@ -67,9 +81,11 @@ impl Outputs {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Temporary files are private by default; outputs have the usual permissions, less the umask.
-            builder.permissions(fs::Permissions::from_mode(0o666));
+            // Temporary files are private by default.
+            builder.permissions(fs::Permissions::from_mode(mode));
         }
+        #[cfg(not(unix))]
+        let _ = mode;
         let mut file = builder
             .tempfile_in(directory.unwrap_or(Path::new(".")))
             .map_err(|error| at(path, &error))?;
@@ -89,8 +105,18 @@ impl Outputs {
         path: &Path,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
+        self.write_new_or_print(path, PLAIN_FILE, fill)
+    }
+
+    /// As [`write_new`](Self::write_new), where `-` is standard output, which is written to at once.
+    pub(crate) fn write_new_or_print<T>(
+        &mut self,
+        path: &Path,
+        mode: u32,
+        fill: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
         if path.as_os_str() != "-" {
-            return self.write_with(path, fill);
+            return self.write_new(path, mode, fill);
         }
         #[cfg(windows)]
         let stdout = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();

@@ -10,10 +10,13 @@ use target_id::{NvidiaArch, Target, compatible};
 
 /// A full bundle entry ID or a plain target ID.
 #[derive(Clone, Debug)]
-pub(crate) struct Request(Target);
+pub(crate) struct Request {
+    text: String,
+    target: Target,
+}
 
 impl Request {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err(
                 "expected a target ID such as gfx90a:xnack+ or a bundle entry ID".to_owned()
@@ -26,7 +29,16 @@ impl Request {
         if !target.id().is_empty() {
             target.target_id().map_err(|error| error.to_string())?;
         }
-        Ok(Request(target))
+        Ok(Request { text: text.to_owned(), target })
+    }
+
+    /// As it was typed.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
     }
 }
 
@@ -55,7 +67,10 @@ impl Selection {
 
     fn includes_target(&self, target: &Target, id: Option<&str>) -> bool {
         self.is_everything()
-            || self.requests.iter().any(|request| compatible(target, &request.0).is_compatible())
+            || self
+                .requests
+                .iter()
+                .any(|request| compatible(target, &request.target).is_compatible())
             || id.is_some_and(|id| self.ids.iter().any(|wanted| wanted == id))
     }
 

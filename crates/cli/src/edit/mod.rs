@@ -1,0 +1,304 @@
+//! What the commands share that edit device code in files: where results go, and the way from a file to a new one.
+
+mod attributes;
+mod new_images;
+mod place;
+mod report;
+mod rules;
+mod wishes;
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fat_object::{
+    Contents, EditError, EditNote, EditOptions, EditPlan, ReadSeek, SurveyOptions, survey,
+};
+
+use crate::output::{Outputs, of_output};
+use crate::progress::Progress;
+use crate::{Outcome, input, report as messages, style};
+use report::FileRow;
+
+pub(crate) use new_images::{NewImage, open as open_images};
+pub(crate) use place::{Numbered, Within};
+pub(crate) use rules::{Fate, Rule, closest, is_editable, is_host};
+use rules::{group, is_exactly};
+pub(crate) use wishes::{Wishes, names};
+
+/// Where the result goes.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Output {
+    /// The file to write; - is standard output
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
+    output: Option<PathBuf>,
+    /// Replace the file itself, in one step: it is the old one, whole, or the new one. Mode, owner and extended
+    /// attributes are kept; other hard links keep the old contents
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+    /// Say what would be done, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON array: what was done to each file
+    #[arg(long)]
+    json: bool,
+}
+
+impl Output {
+    /// What clap cannot check.
+    fn fault(&self, files: &[PathBuf]) -> Option<&'static str> {
+        let is_dash = |path: &Path| path.as_os_str() == "-";
+        if self.output.is_some() && files.len() > 1 {
+            return Some("--output takes one FILE; several are edited with --in-place");
+        }
+        if self.in_place && files.iter().any(|path| is_dash(path)) {
+            return Some("standard input cannot be edited in place");
+        }
+        if self.json && self.output.as_deref().is_some_and(is_dash) && !self.dry_run {
+            return Some("--json and --output=- would both write to standard output");
+        }
+        None
+    }
+
+    /// Whether the new file goes to standard output.
+    fn is_stdout(&self) -> bool {
+        !self.dry_run && self.output.as_deref() == Some(Path::new("-"))
+    }
+}
+
+/// What may happen to the file around the device code.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Host {
+    /// Let a linked file grow where new device code is larger than its place: it gets a new one
+    #[arg(long)]
+    grow: bool,
+    /// Edit a signed file: the signature, invalid then, is dropped
+    #[arg(long)]
+    drop_signature: bool,
+}
+
+impl Host {
+    /// Emptying containers is for the commands to refuse, who can say more about it.
+    pub(crate) fn options(&self) -> EditOptions {
+        let mut options = EditOptions::default();
+        options.grow = self.grow;
+        options.drop_signature = self.drop_signature;
+        options.allow_empty = true;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        options.threads = u32::try_from(cores).unwrap_or(u32::MAX);
+        options
+    }
+}
+
+/// A file to be edited, for who decides how.
+pub(crate) struct Subject<'a> {
+    pub(crate) contents: &'a Contents,
+    pub(crate) file: &'a File,
+    pub(crate) limits: &'a input::Limits,
+}
+
+/// What all files are edited with.
+pub(crate) struct Editor<'a> {
+    pub(crate) files: &'a [PathBuf],
+    pub(crate) output: &'a Output,
+    pub(crate) host: &'a Host,
+    pub(crate) limits: &'a input::Limits,
+    /// The new images, by number.
+    pub(crate) images: &'a mut [File],
+    pub(crate) work: Work,
+}
+
+/// What is done, for the reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Images are removed, replaced or added.
+    Edit,
+    Compress,
+    Decompress,
+}
+
+impl Work {
+    fn doing(self) -> &'static str {
+        match self {
+            Work::Edit => "editing",
+            Work::Compress => "compressing",
+            Work::Decompress => "decompressing",
+        }
+    }
+}
+
+/// What is wrong with a file, one line each.
+pub(crate) type Complaints = Vec<String>;
+
+impl Editor<'_> {
+    /// Edits each file by itself, as `decide` says.
+    pub(crate) fn run(
+        mut self,
+        decide: impl Fn(&Subject<'_>) -> Result<Wishes, Complaints>,
+    ) -> io::Result<Outcome> {
+        if let Some(fault) = self.output.fault(self.files) {
+            crate::bundle::usage(fault);
+        }
+        let mut outcome = Outcome::Clean;
+        let mut rows = Vec::new();
+        let mut in_packages = None;
+        for path in self.files {
+            let file = input::display(path);
+            let progress = Progress::start(&format!("{} {file}", self.work.doing()));
+            let edited = self.edit(path, &file, &decide);
+            drop(progress);
+            match edited {
+                Ok(row) => {
+                    row.messages(&file, self.work);
+                    if self.output.in_place && row.is_written() && in_packages.is_none() {
+                        in_packages =
+                            Some(path).filter(|path| attributes::lies_in_python_package(path));
+                    }
+                    rows.push(row);
+                }
+                Err(complaints) => {
+                    // A long list of the like helps nobody.
+                    const MOST: usize = 5;
+                    for complaint in complaints.iter().take(MOST) {
+                        messages::error(&format_args!("{file}: {complaint}"));
+                    }
+                    if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
+                        messages::error(&format_args!("{file}: ... and {more} more"));
+                    }
+                    outcome = Outcome::Faults;
+                }
+            }
+        }
+        if let Some(path) = in_packages {
+            let file = input::display(path);
+            messages::note(&format_args!(
+                "{file}: the RECORD of its Python package still has the old size and hash"
+            ));
+        }
+        if self.output.json {
+            report::json(&rows)?;
+        } else if !self.output.is_stdout() {
+            report::print(&rows, self.work)?;
+        }
+        Ok(outcome)
+    }
+
+    fn edit(
+        &mut self,
+        path: &Path,
+        name: &str,
+        decide: &impl Fn(&Subject<'_>) -> Result<Wishes, Complaints>,
+    ) -> Result<FileRow, Complaints> {
+        let reason = |error: &io::Error| vec![messages::reason(error)];
+        let opened = match self.output.in_place {
+            true => input::open_regular(path),
+            false => input::open_sized(path),
+        };
+        let mut input = opened.map_err(|error| reason(&error))?;
+        let metadata = input.metadata().map_err(|error| reason(&error))?;
+        let target = self.output.output.as_deref().unwrap_or(path);
+        let replaces = self.output.in_place || is_same(path, target);
+
+        let contents = survey(&mut input, &SurveyOptions::new(self.limits.options()))
+            .map_err(|error| explain(&error))?;
+        if contents.containers().is_empty() {
+            return Err(explain(&EditError::NoDeviceCode));
+        }
+        let subject = Subject { contents: &contents, file: &input, limits: self.limits };
+        let mut wishes = decide(&subject)?;
+        let mut images: Vec<&mut dyn ReadSeek> =
+            self.images.iter_mut().map(|image| image as &mut dyn ReadSeek).collect();
+        let plan = contents
+            .plan(&mut input, &mut images, &wishes.edit)
+            .map_err(|error| explain(&error))?;
+        let changes = !plan.is_unchanged();
+        if changes
+            && replaces
+            && let Some(seal) = attributes::seal(&input)
+        {
+            if !self.host.drop_signature {
+                return Err(vec![format!(
+                    "file is signed ({seal}); the signature would become invalid \
+                     (--drop-signature edits it all the same)"
+                )]);
+            }
+            wishes.note(format!("its signature ({seal}) is dropped"));
+        }
+        wishes.notes.extend(plan.notes().iter().map(describe));
+        let written = !self.output.dry_run && (changes || self.output.output.is_some());
+        if written {
+            let lost = self.write(&plan, &mut input, &metadata, target, replaces)?;
+            wishes.warnings.extend(lost);
+        }
+        Ok(FileRow::new(name, target, &contents, &plan, &wishes, self.output.dry_run))
+    }
+
+    /// Writes the new file. Returns what could not be kept of the old one's attributes.
+    fn write(
+        &mut self,
+        plan: &EditPlan,
+        input: &mut File,
+        metadata: &Metadata,
+        target: &Path,
+        replaces: bool,
+    ) -> Result<Vec<String>, Complaints> {
+        let mut outputs = Outputs::default();
+        let mode = if metadata.is_file() { attributes::mode(metadata) } else { 0o666 };
+        let filled = outputs.write_new_or_print(target, mode, |out| {
+            match plan.write(input, self.images, out) {
+                Ok(()) if has_changed(input, metadata)? => return Ok(Err(EditError::InputChanged)),
+                Ok(()) => {}
+                Err(EditError::Write(error)) => return Err(of_output(target, error)),
+                Err(error) => return Ok(Err(error)),
+            }
+            Ok(Ok(match replaces {
+                true => attributes::hand_over(input, metadata, out),
+                false => Vec::new(),
+            }))
+        });
+        let filled = filled.map_err(|error| vec![messages::reason(&error)])?;
+        let mut lost = filled.map_err(|error| explain(&error))?;
+        outputs.commit().map_err(|error| vec![messages::reason(&error)])?;
+        lost.extend(attributes::other_names(metadata).filter(|_| replaces));
+        Ok(lost)
+    }
+}
+
+/// Whether two paths lead to one name of one file.
+fn is_same(a: &Path, b: &Path) -> bool {
+    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+fn has_changed(file: &File, before: &Metadata) -> io::Result<bool> {
+    let now = file.metadata()?;
+    Ok(now.len() != before.len() || now.modified().ok() != before.modified().ok())
+}
+
+/// An error of the library, with the option that helps.
+fn explain(error: &EditError) -> Complaints {
+    let mut cause = error;
+    while let EditError::Within { error, .. } = cause {
+        cause = error;
+    }
+    let option = match cause {
+        EditError::Signed => " (--drop-signature drops it)",
+        EditError::NoRoom { .. } => " (--grow)",
+        _ => "",
+    };
+    let text = match error {
+        EditError::Read(error) | EditError::Write(error) => messages::reason(error),
+        error => error.to_string(),
+    };
+    vec![format!("{text}{option}")]
+}
+
+fn describe(note: &EditNote) -> String {
+    match note {
+        EditNote::Zeroed { bytes } => {
+            format!("{} could not leave the file and are zeros now", style::size(*bytes))
+        }
+        EditNote::SignatureDropped => "its signature was removed".to_owned(),
+        // More to come.
+        note => format!("{note:?}"),
+    }
+}

@@ -1,0 +1,202 @@
+//! Which image, which container: what people type, and what `offload ls` shows.
+
+use std::io;
+
+use fat_object::{
+    ContainerKind, EditableContainer, EditableImage, Finding, Image, ImageFormat, Visitor, walk,
+};
+
+use super::wishes::{path_text, place};
+use super::{Subject, group, is_editable, is_exactly, is_host};
+use crate::report;
+use crate::select::Request;
+
+/// The option that says where in a file, shared by the commands.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Within {
+    /// Look only below this container, one of those in the column IN of `offload ls`: bundle:1, ccob:0, member:a.o.
+    /// Repeatable, for one in another
+    #[arg(long = "in", value_name = "KIND:NAME")]
+    steps: Vec<String>,
+}
+
+impl Within {
+    fn includes(&self, container: &EditableContainer) -> bool {
+        let mut path: Vec<String> = container
+            .path()
+            .iter()
+            .map(|step| format!("{}:{}", step.kind(), step.name()))
+            .collect();
+        if container.kind() == ContainerKind::Ccob {
+            // Its only contents.
+            path.push(format!("{}:0", ContainerKind::Bundle));
+        }
+        self.steps.iter().all(|step| path.contains(step))
+    }
+
+    fn words(&self) -> String {
+        self.steps.iter().map(|step| format!(" in {step}")).collect()
+    }
+}
+
+/// The images of a file with the numbers that `offload ls` gives them.
+pub(crate) struct Numbered<'c> {
+    subject: &'c Subject<'c>,
+    within: &'c Within,
+    /// By the index of the image. Empty if the index is the number.
+    numbers: Vec<usize>,
+}
+
+impl<'c> Numbered<'c> {
+    pub(crate) fn new(subject: &'c Subject<'c>, within: &'c Within) -> Result<Self, String> {
+        let numbers = numbers(subject).map_err(|error| report::reason(&error))?;
+        let numbered = Numbered { subject, within, numbers };
+        if !subject.contents.containers().iter().any(|container| within.includes(container)) {
+            return Err(format!("nothing{}; there is {}", within.words(), numbered.places()));
+        }
+        Ok(numbered)
+    }
+
+    /// The number in the first column of `offload ls`.
+    pub(crate) fn number(&self, image: &EditableImage) -> usize {
+        self.numbers.get(image.index()).copied().unwrap_or(image.index())
+    }
+
+    pub(crate) fn container(&self, image: &EditableImage) -> Option<&'c EditableContainer> {
+        self.subject.contents.containers().get(image.container())
+    }
+
+    fn images(&self) -> impl Iterator<Item = &'c EditableImage> {
+        let images = self.subject.contents.images().iter();
+        images.filter(|image| self.container(image).is_some_and(|c| self.within.includes(c)))
+    }
+
+    /// All images with exactly this ID.
+    pub(crate) fn with_id(&self, id: &str) -> Vec<&'c EditableImage> {
+        self.images().filter(|image| name(image) == id).collect()
+    }
+
+    /// The image with this number, wherever it lies.
+    pub(crate) fn with_number(&self, number: usize) -> Result<&'c EditableImage, String> {
+        let images = self.subject.contents.images();
+        images.iter().find(|image| self.number(image) == number).ok_or_else(|| {
+            let what = if self.numbers.is_empty() { "no image" } else { "no such image to edit" };
+            format!("{what} {number}; there is {}", self.list(images.iter()))
+        })
+    }
+
+    /// The one image that is meant: by its ID, by a target ID that no other image has, or by its number.
+    pub(crate) fn only(&self, typed: &str) -> Result<&'c EditableImage, String> {
+        let mut found = self.with_id(typed);
+        if found.is_empty()
+            && let Ok(number) = typed.strip_prefix('#').unwrap_or(typed).parse()
+        {
+            return self.with_number(number);
+        }
+        if found.is_empty()
+            && let Ok(request) = Request::parse(typed)
+        {
+            let is_meant = |image: &&EditableImage| is_exactly(image.target(), request.target());
+            found = self.images().filter(|image| !is_host(image)).filter(is_meant).collect();
+        }
+        match found[..] {
+            [image] => Ok(image),
+            [] => Err(self.nothing(typed)),
+            _ => Err(format!(
+                "{} images are '{typed}': {}; choose one by its number, or its container by --in",
+                found.len(),
+                self.list(found.iter().copied())
+            )),
+        }
+    }
+
+    /// What to say where an ID is not found.
+    pub(crate) fn nothing(&self, typed: &str) -> String {
+        let within = self.within.words();
+        format!("no image is '{typed}'{within}; there is {}", self.list(self.images()))
+    }
+
+    /// The one container to add to: of packages that follow each other the last.
+    pub(crate) fn only_container(&self) -> Result<usize, String> {
+        let mut found: Vec<(usize, &EditableContainer)> = Vec::new();
+        for (index, container) in self.subject.contents.containers().iter().enumerate() {
+            if !self.within.includes(container) || !is_editable(container.kind()) {
+                continue;
+            }
+            match found.last_mut() {
+                Some(last) if place(last.1) == place(container) => *last = (index, container),
+                _ => found.push((index, container)),
+            }
+        }
+        match found[..] {
+            [(index, _)] => Ok(index),
+            [] => Err("no bundle or package to add to".to_owned()),
+            _ => Err(format!(
+                "{} places to add to: {}; choose one by --in",
+                found.len(),
+                listed(found.iter().map(|(_, container)| path_text(container.path())))
+            )),
+        }
+    }
+
+    fn list<'i>(&self, images: impl Iterator<Item = &'i EditableImage>) -> String {
+        listed(images.map(|image| {
+            let path = self.container(image).map(|c| path_text(c.path())).unwrap_or_default();
+            format!("#{} {} in {path}", self.number(image), name(image))
+        }))
+    }
+
+    fn places(&self) -> String {
+        listed(self.subject.contents.containers().iter().map(|c| path_text(c.path())))
+    }
+}
+
+/// The ID of the entry, or what stands for it in a package.
+pub(crate) fn name(image: &EditableImage) -> String {
+    match image.id() {
+        Some(id) => id.to_owned(),
+        None if image.target().kind().is_some() => image.target().to_string(),
+        None => group(image.target(), None),
+    }
+}
+
+/// All of them, unless they are too many.
+fn listed(mut all: impl Iterator<Item = String>) -> String {
+    const MOST: usize = 12;
+    let mut listed: Vec<String> = all.by_ref().take(MOST).collect();
+    let more = all.count();
+    if more > 0 {
+        listed.push(format!("... and {more} more"));
+    }
+    listed.join(", ")
+}
+
+/// The numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if nothing does.
+fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
+    let may_hold = |image: &EditableImage| {
+        image.format().may_hold_images() || image.format() == ImageFormat::Bitcode
+    };
+    if !subject.contents.images().iter().any(may_hold) {
+        return Ok(Vec::new());
+    }
+    let mut numbers = Numbers(Vec::new());
+    let mut file = subject.file.try_clone()?;
+    walk(&mut file, &subject.limits.options(), &mut numbers)?;
+    Ok(numbers.0)
+}
+
+/// Those of the images that lie in no other.
+struct Numbers(Vec<usize>);
+
+impl Visitor for Numbers {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if image.path().iter().all(|step| step.kind() != ContainerKind::Image) {
+            self.0.push(image.index());
+        }
+        Ok(())
+    }
+
+    fn finding(&mut self, _finding: &Finding<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! What was done, as tables and as JSON.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use fat_object::{ContainerKind, Contents, EditPlan};
+use serde::Serialize;
+use target_id::OffloadKind;
+
+use super::rules::group;
+use super::{Wishes, Work};
+use crate::style::{self, HEADING, PLAIN, TARGET};
+use crate::table::{Align, Table};
+use crate::{input, report as messages};
+
+/// One file in the report.
+#[derive(Debug, Serialize)]
+pub(super) struct FileRow {
+    file: String,
+    output: String,
+    dry_run: bool,
+    /// Whether the new file is not the old one.
+    changed: bool,
+    size_before: u64,
+    size_after: u64,
+    targets: Vec<TargetRow>,
+    containers: Vec<ContainerRow>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// Images before and after, of one target. Sizes are without compression.
+#[derive(Debug, Serialize)]
+struct TargetRow {
+    target: String,
+    images_before: usize,
+    images_after: usize,
+    size_before: u64,
+    size_after: u64,
+}
+
+/// A bundle or package before and after.
+#[derive(Debug, Serialize)]
+struct ContainerRow {
+    /// From outside in, each as `kind:name`.
+    path: Vec<String>,
+    change: &'static str,
+    /// Bytes as stored.
+    size_before: u64,
+    size_after: u64,
+    /// Bytes of what it holds, without compression.
+    uncompressed_before: u64,
+    uncompressed_after: u64,
+    #[serde(skip)]
+    was_compressed: bool,
+}
+
+impl FileRow {
+    pub(super) fn new(
+        file: &str,
+        output: &Path,
+        contents: &Contents,
+        plan: &EditPlan,
+        wishes: &Wishes,
+        dry_run: bool,
+    ) -> Self {
+        let containers = plan.containers().iter().filter_map(|change| {
+            let container = contents.containers().get(change.container)?;
+            let path = container.path().iter();
+            Some(ContainerRow {
+                path: path.map(|step| format!("{}:{}", step.kind(), step.name())).collect(),
+                change: change.change.as_str(),
+                size_before: change.size_before,
+                size_after: change.size_after,
+                uncompressed_before: change.plain_before,
+                uncompressed_after: change.plain_after,
+                was_compressed: container.kind() == ContainerKind::Ccob,
+            })
+        });
+        FileRow {
+            file: file.to_owned(),
+            output: input::display(output),
+            dry_run,
+            changed: !plan.is_unchanged(),
+            size_before: plan.input_size(),
+            size_after: plan.size(),
+            targets: targets(contents, plan),
+            containers: containers.collect(),
+            notes: wishes.notes.clone(),
+            warnings: wishes.warnings.clone(),
+        }
+    }
+
+    /// Whether a new file was written.
+    pub(super) fn is_written(&self) -> bool {
+        self.changed && !self.dry_run
+    }
+
+    /// Prints what is worth knowing to standard error.
+    pub(super) fn messages(&self, file: &str, work: Work) {
+        if !self.changed {
+            let left = match (self.dry_run, self.output == self.file) {
+                (true, _) => "",
+                (false, true) => ", left alone",
+                (false, false) => ", copied",
+            };
+            messages::note(&format_args!("{file}: nothing to do{left}{}", self.why(work)));
+        }
+        for note in &self.notes {
+            messages::note(&format_args!("{file}: {note}"));
+        }
+        for warning in &self.warnings {
+            messages::warning(&format_args!("{file}: {warning}"));
+        }
+    }
+
+    /// Why there is nothing to do.
+    fn why(&self, work: Work) -> String {
+        let n = self.containers.len();
+        let (bundles, are) = if n == 1 { ("bundle", "is") } else { ("bundles", "are") };
+        match work {
+            Work::Edit => String::new(),
+            Work::Decompress => format!(": its {n} {bundles} {are} not compressed"),
+            Work::Compress if self.containers.iter().all(|container| container.was_compressed) => {
+                format!(": its {n} {bundles} {are} compressed already")
+            }
+            Work::Compress => format!(": its {n} {bundles} would not get smaller"),
+        }
+    }
+}
+
+/// A row for each target, in the order in which they first appear.
+fn targets(contents: &Contents, plan: &EditPlan) -> Vec<TargetRow> {
+    let mut rows: Vec<TargetRow> = Vec::new();
+    let mut by_name = BTreeMap::new();
+    for image in plan.images() {
+        // The placeholders of the host are nobody's code.
+        let is_host = image.target.kind() == Some(&OffloadKind::Host);
+        if is_host && image.size_after == Some(image.size_before) {
+            continue;
+        }
+        let id = image.index.and_then(|index| contents.images().get(index)?.id());
+        let name = group(&image.target, id);
+        let at = *by_name.entry(name.clone()).or_insert(rows.len());
+        if at == rows.len() {
+            rows.push(TargetRow {
+                target: name,
+                images_before: 0,
+                images_after: 0,
+                size_before: 0,
+                size_after: 0,
+            });
+        }
+        let Some(row) = rows.get_mut(at) else { continue };
+        row.images_before += usize::from(image.index.is_some());
+        row.images_after += usize::from(image.size_after.is_some());
+        row.size_before = row.size_before.saturating_add(image.size_before);
+        row.size_after = row.size_after.saturating_add(image.size_after.unwrap_or(0));
+    }
+    rows
+}
+
+/// All files as one array.
+pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, rows)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// A heading and a table for each file that changes.
+pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    for (nth, row) in rows.iter().filter(|row| row.changed).enumerate() {
+        if nth > 0 {
+            writeln!(out)?;
+        }
+        let file = style::printable(if row.dry_run { &row.file } else { &row.output });
+        let [before, after] = [row.size_before, row.size_after].map(style::size);
+        let part = style::percent(row.size_after, row.size_before);
+        let dry = if row.dry_run { ", not written" } else { "" };
+        writeln!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")?;
+        let table = match work {
+            Work::Edit => target_table(&row.targets),
+            Work::Compress | Work::Decompress => container_table(&row.containers),
+        };
+        table.print(&mut out, "  ", style::terminal_width())?;
+    }
+    out.flush()
+}
+
+fn target_table(rows: &[TargetRow]) -> Table {
+    let mut table = Table::default()
+        .column("TARGET", Align::Left, TARGET)
+        .column("IMAGES", Align::Right, PLAIN)
+        .column("LEFT", Align::Right, PLAIN)
+        .column("BEFORE", Align::Right, PLAIN)
+        .column("AFTER", Align::Right, PLAIN);
+    for row in rows {
+        table.row(&[
+            row.target.clone(),
+            row.images_before.to_string(),
+            row.images_after.to_string(),
+            style::size(row.size_before),
+            style::size(row.size_after),
+        ]);
+    }
+    table
+}
+
+fn container_table(rows: &[ContainerRow]) -> Table {
+    let mut table = Table::default()
+        .column("BUNDLE", Align::Left, PLAIN)
+        .column("CHANGE", Align::Left, PLAIN)
+        .optional()
+        .column("BEFORE", Align::Right, PLAIN)
+        .column("AFTER", Align::Right, PLAIN)
+        .column("RATIO", Align::Right, PLAIN);
+    for row in rows {
+        table.row(&[
+            row.path.join(" "),
+            row.change.to_owned(),
+            style::size(row.size_before),
+            style::size(row.size_after),
+            style::percent(row.size_after, row.size_before),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,230 @@
+//! Which images `offload thin` keeps.
+
+use fat_object::{ContainerKind, EditableImage, ImageFormat};
+use target_id::{OffloadKind, Target, Triple, compatible, is_known_processor};
+
+use crate::select::Request;
+
+/// What the user asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Rule {
+    /// What a device of these targets could load stays; with `exact` only what is for these targets themselves.
+    Keep { requests: Vec<Request>, exact: bool },
+    /// What is for these targets goes.
+    Drop { requests: Vec<Request> },
+}
+
+/// What becomes of an image, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It stays because it is asked for, or not asked to go.
+    Stays,
+    /// It stays because a device that is asked for could load it, too.
+    StaysToo,
+    /// It stays because it may be for any device.
+    StaysUnknown,
+    /// It goes.
+    Goes,
+}
+
+impl Rule {
+    pub(crate) fn requests(&self) -> &[Request] {
+        match self {
+            Rule::Keep { requests, .. } | Rule::Drop { requests } => requests,
+        }
+    }
+
+    /// What becomes of an image. Whether its container can be edited is not asked.
+    pub(crate) fn fate(&self, image: &EditableImage) -> Fate {
+        if is_host(image) {
+            return Fate::Stays;
+        }
+        let target = image.target();
+        match self {
+            Rule::Drop { requests } => {
+                match requests.iter().any(|request| is_for(target, request.target())) {
+                    true => Fate::Goes,
+                    false => Fate::Stays,
+                }
+            }
+            Rule::Keep { requests, .. }
+                if requests.iter().any(|request| is_exactly(target, request.target())) =>
+            {
+                Fate::Stays
+            }
+            Rule::Keep { exact: true, .. } => Fate::Goes,
+            Rule::Keep { requests, .. } => {
+                let could_load = |request: &Request| could_load(image, request.target());
+                if requests.iter().any(could_load) || is_portable(target) {
+                    Fate::StaysToo
+                } else if is_unlabelled(target) {
+                    Fate::StaysUnknown
+                } else {
+                    Fate::Goes
+                }
+            }
+        }
+    }
+
+    /// Whether a request means this image.
+    pub(crate) fn means(&self, request: &Request, image: &EditableImage) -> bool {
+        let (target, wanted) = (image.target(), request.target());
+        // SPIR-V runs on anything: a slip of the pen must not be the reason to keep nothing else.
+        let is_known = wanted.target_id().is_ok_and(|id| is_known_processor(id.processor()));
+        match self {
+            _ if is_host(image) => false,
+            Rule::Keep { exact: false, .. } if is_known => {
+                is_exactly(target, wanted) || could_load(image, wanted)
+            }
+            Rule::Keep { exact: false, .. } => is_for(target, wanted),
+            Rule::Keep { exact: true, .. } => is_exactly(target, wanted),
+            Rule::Drop { .. } => is_for(target, wanted),
+        }
+    }
+}
+
+/// The host's entry of a bundle.
+pub(crate) fn is_host(image: &EditableImage) -> bool {
+    image.target().kind() == Some(&OffloadKind::Host)
+        || image.format() == ImageFormat::HostPlaceholder
+}
+
+/// Whether images can be taken out of such a container.
+pub(crate) fn is_editable(kind: ContainerKind) -> bool {
+    kind != ContainerKind::NvFatbin
+}
+
+/// Whether an image is for just what was typed.
+pub(super) fn is_exactly(image: &Target, wanted: &Target) -> bool {
+    are_of_one_sort(image, wanted)
+        && match (image.target_id(), wanted.target_id()) {
+            (Ok(image), Ok(wanted)) => image == wanted,
+            _ => image.id() == wanted.id(),
+        }
+}
+
+/// Whether an image is for what was typed: a processor without features means all settings of them.
+fn is_for(image: &Target, wanted: &Target) -> bool {
+    match (image.target_id(), wanted.target_id()) {
+        (Ok(id), Ok(wanted_id)) if wanted_id.features().len() == 0 => {
+            are_of_one_sort(image, wanted) && id.processor() == wanted_id.processor()
+        }
+        _ => is_exactly(image, wanted),
+    }
+}
+
+/// Whether kinds and triples are compatible, as far as they are known.
+fn are_of_one_sort(image: &Target, wanted: &Target) -> bool {
+    let kinds = image.kind().zip(wanted.kind());
+    let triples = image.triple().zip(wanted.triple());
+    kinds.is_none_or(|(a, b)| a.compatible_with(b, false))
+        && triples.is_none_or(|(a, b)| a.compatible_with(b))
+}
+
+/// Whether a device that is asked for, with its features set one way or the other where the user left that open, could
+/// load an image.
+fn could_load(image: &EditableImage, wanted: &Target) -> bool {
+    let target = image.target();
+    let device = match (target.target_id(), wanted.target_id()) {
+        (Ok(image), Ok(wanted_id)) => {
+            let settings = image
+                .features()
+                .filter(|(feature, _)| wanted_id.setting(feature).is_none())
+                .map(|(feature, setting)| format!(":{feature}{}", setting.sign()));
+            let id: String = std::iter::once(wanted.id().to_owned()).chain(settings).collect();
+            Target::new(wanted.kind().cloned(), wanted.triple().cloned(), &id)
+        }
+        _ => wanted.clone(),
+    };
+    compatible(target, &device).is_compatible()
+        || nvidia_could_load(target, image.format(), wanted).unwrap_or(false)
+}
+
+/// The rules of NVIDIA's GPUs, as the CUDA programming guide has them: machine code runs on later devices of the same
+/// major version, PTX on all later ones; code for `sm_90a` and `sm_100f` is for what it names.
+fn nvidia_could_load(image: &Target, format: ImageFormat, wanted: &Target) -> Option<bool> {
+    if !are_of_one_sort(image, wanted) {
+        return None;
+    }
+    let number = |target: &Target| -> Option<u32> { target.id().strip_prefix("sm_")?.parse().ok() };
+    let wanted = wanted.id().strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()?;
+    let code = number(image)?;
+    Some(code <= wanted && (format == ImageFormat::Ptx || code / 10 == wanted / 10))
+}
+
+/// SPIR-V that is for no vendor's devices in particular. AMD's is for AMD's.
+fn is_portable(target: &Target) -> bool {
+    target.triple().is_some_and(|triple| triple.is_spirv() && triple.vendor() != "amd")
+}
+
+/// Whether nothing tells what device an image is for: no target ID, and no triple or that of a GPU.
+fn is_unlabelled(target: &Target) -> bool {
+    let for_gpu =
+        |triple: &Triple| triple.is_amdgpu() || triple.is_nvptx() || !triple.is_known_arch();
+    target.id().is_empty() && target.triple().is_none_or(for_gpu)
+}
+
+/// The name of what an image is for, as `offload ls` counts by it.
+pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
+    let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let kind = target.kind();
+    named(target.id())
+        .or_else(|| (kind == Some(&OffloadKind::Host)).then(|| "host".to_owned()))
+        .or_else(|| crate::select::triple_text(target).and_then(named))
+        .or_else(|| kind.map(ToString::to_string).and_then(|kind| named(&kind)))
+        .or_else(|| id.and_then(named))
+        .unwrap_or_else(|| "(unnamed)".to_owned())
+}
+
+/// What may have been meant by a processor that nobody knows: one of the file's.
+pub(crate) fn closest<'i>(
+    wanted: &Target,
+    images: impl Iterator<Item = &'i EditableImage>,
+) -> Option<String> {
+    const MOST: usize = 2;
+    let typed = wanted.target_id().ok()?;
+    if is_known_processor(typed.processor()) {
+        return None;
+    }
+    let processors = images.filter_map(|image| image.target().target_id().ok());
+    let near = processors.map(|id| (distance(typed.processor(), id.processor()), id));
+    let (nearest, id) = near.min_by_key(|(distance, _)| *distance)?;
+    (nearest <= MOST).then(|| id.processor().to_owned())
+}
+
+/// How many letters to add, remove or exchange to make one word of the other; their case does not count.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.to_lowercase().chars().enumerate() {
+        let mut left = i + 1;
+        let mut next = vec![left];
+        for (y, pair) in b.iter().zip(row.windows(2)) {
+            let &[diagonal, above] = pair else { continue };
+            left = (diagonal + usize::from(x != *y)).min(above + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distances_are_those_of_words() {
+        for (a, b, expected) in [
+            ("gfx906", "gfx906", 0),
+            ("GFX906", "gfx906", 0),
+            ("gfx9422", "gfx942", 1),
+            ("gfx94", "gfx942", 1),
+            ("gfx924", "gfx942", 2),
+            ("", "gfx", 3),
+            ("sm_80", "", 5),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+}

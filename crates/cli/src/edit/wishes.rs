@@ -1,0 +1,124 @@
+//! What is to become of the images of a file.
+
+use std::collections::BTreeSet;
+
+use super::rules::{group, is_host};
+use fat_object::{
+    ContainerKind, Contents, Edit, EditOptions, EditableContainer, EditableImage, Segment,
+};
+
+/// An [`Edit`], and what the report says about it.
+#[derive(Debug)]
+pub(crate) struct Wishes {
+    pub(super) edit: Edit,
+    /// By the index of the image.
+    removed: BTreeSet<usize>,
+    pub(super) notes: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Wishes {
+    pub(crate) fn new(options: EditOptions) -> Self {
+        let edit = Edit::new(options);
+        Wishes { edit, removed: BTreeSet::new(), notes: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// The edit itself, for what concerns no single image.
+    pub(crate) fn edit(&mut self) -> &mut Edit {
+        &mut self.edit
+    }
+
+    pub(crate) fn remove(&mut self, image: &EditableImage) {
+        self.edit.remove(image.index());
+        self.removed.insert(image.index());
+    }
+
+    /// The image gets the contents of the new one with this number.
+    pub(crate) fn replace(&mut self, image: &EditableImage, number: usize) {
+        self.edit.replace(image.index(), number);
+    }
+
+    /// The new image with this number becomes the last entry of a container.
+    pub(crate) fn add(&mut self, container: usize, id: &str, number: usize) {
+        self.edit.add(container, id, number);
+    }
+
+    /// Something to know that is as it should be.
+    pub(crate) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Something that may be wrong.
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    fn is_removed(&self, image: &EditableImage) -> bool {
+        self.removed.contains(&image.index())
+    }
+
+    /// The places that lose all their device images.
+    pub(crate) fn emptied(&self, contents: &Contents) -> Vec<Emptied> {
+        let mut places: Vec<(String, Vec<&EditableImage>)> = Vec::new();
+        for image in contents.images().iter().filter(|image| !is_host(image)) {
+            let Some(container) = contents.containers().get(image.container()) else { continue };
+            let name = place(container);
+            // What lies in one place is walked in one go.
+            match places.last_mut() {
+                Some((last, images)) if *last == name => images.push(image),
+                _ => places.push((name, vec![image])),
+            }
+        }
+        places.retain(|(_, images)| images.iter().all(|image| self.is_removed(image)));
+        places
+            .into_iter()
+            .map(|(name, images)| Emptied { name, had: names(images.into_iter()) })
+            .collect()
+    }
+}
+
+/// A place without device images.
+#[derive(Debug)]
+pub(crate) struct Emptied {
+    /// The containers from outside in.
+    pub(crate) name: String,
+    /// What the images are for that were there.
+    pub(crate) had: String,
+}
+
+/// The place whose loss of all images is worth an error: a bundle; all packages that follow each other, because each
+/// has one image; all sections of a host object that is a bundle.
+pub(super) fn place(container: &EditableContainer) -> String {
+    let path = container.path();
+    let path = match container.kind() {
+        ContainerKind::OffloadBinary | ContainerKind::Section => {
+            path.split_last().map_or(path, |(_, around)| around)
+        }
+        _ => path,
+    };
+    if path.is_empty() { "the file".to_owned() } else { path_text(path) }
+}
+
+/// `section:.hip_fatbin/bundle:1`
+pub(super) fn path_text(path: &[Segment]) -> String {
+    path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
+}
+
+/// What images are for, each once, for a message.
+pub(crate) fn names<'i>(images: impl Iterator<Item = &'i EditableImage>) -> String {
+    const MOST: usize = 40;
+    let mut seen = BTreeSet::new();
+    let mut names: Vec<String> = Vec::new();
+    for image in images {
+        let name = group(image.target(), image.id());
+        if seen.insert(name.clone()) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(MOST);
+    names.truncate(MOST);
+    if more > 0 {
+        names.push(format!("... and {more} more"));
+    }
+    names.join(", ")
+}

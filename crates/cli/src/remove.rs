@@ -1,0 +1,90 @@
+//! `offload remove`: whole entries go.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+
+use crate::edit::{Complaints, Editor, Host, Numbered, Output, Subject, Wishes, Within, Work};
+use crate::{Outcome, input};
+
+/// Remove entries of bundles and packages, in any file
+///
+/// --id removes every image with that bundle entry ID, wherever it lies; --in says where it has to. --index removes one
+/// image. What stays is not changed in any byte. `offload thin` chooses by what a GPU could load.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb
+  offload remove libfoo.so --index 3 --in-place         the one that `offload ls` shows as 3
+  offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in bundle:1 -o libbar.so
+  offload remove old.s --id 'my gpu' --in-place         IDs are compared as text, whatever they are
+
+Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle entry IDs. Removing the
+last device image of a bundle is refused (--allow-empty).")]
+pub(crate) struct Args {
+    /// The file to remove from; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Remove the images whose bundle entry ID is exactly this text. Repeatable
+    #[arg(
+        long = "id",
+        value_name = "ID",
+        value_parser = NonEmptyStringValueParser::new(),
+        required_unless_present = "index"
+    )]
+    ids: Vec<String>,
+    /// Remove the image with this number in the first column of `offload ls`. Repeatable
+    #[arg(long, value_name = "N")]
+    index: Vec<usize>,
+    #[command(flatten)]
+    within: Within,
+    /// Let containers lose all their device images
+    #[arg(long)]
+    allow_empty: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    host: Host,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let editor = Editor {
+        files: std::slice::from_ref(&args.file),
+        output: &args.output,
+        host: &args.host,
+        limits: &args.limits,
+        images: &mut [],
+        work: Work::Edit,
+    };
+    editor.run(|subject| decide(args, subject))
+}
+
+fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
+    let numbered = Numbered::new(subject, &args.within).map_err(|fault| vec![fault])?;
+    let mut wishes = Wishes::new(args.host.options());
+    let mut faults = Vec::new();
+    for id in &args.ids {
+        let found = numbered.with_id(id);
+        if found.is_empty() {
+            faults.push(numbered.nothing(id));
+        }
+        found.into_iter().for_each(|image| wishes.remove(image));
+    }
+    for &number in &args.index {
+        match numbered.with_number(number) {
+            Ok(image) => wishes.remove(image),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    if !args.allow_empty {
+        faults.extend(wishes.emptied(subject.contents).into_iter().map(|place| {
+            let (name, had) = (place.name, place.had);
+            format!(
+                "no image would be left in {name} (has: {had}); --allow-empty lets it go without"
+            )
+        }));
+    }
+    if faults.is_empty() { Ok(wishes) } else { Err(faults) }
+}

@@ -1,0 +1,93 @@
+//! `offload replace`: images put in the place of others.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use crate::edit::{
+    Complaints, Editor, Host, NewImage, Numbered, Output, Subject, Wishes, Within, Work,
+    open_images,
+};
+use crate::{Outcome, input, report};
+
+/// Put images in the place of others, in any file
+///
+/// The new image may be larger or smaller than the one before; everything else stays what it is. Compressed bundles are
+/// compressed again. An image that is for other devices than its entry says is refused.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload replace libfoo.so gfx90a=new.hsaco -o libbar.so
+  offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+=new.hsaco --in-place
+  offload replace libfoo.so 3=new.hsaco -o libbar.so            the image that `offload ls` shows as 3
+  offload replace libfoo.so gfx90a=new.hsaco --in bundle:1 -o libbar.so
+  offload replace fat.o gfx90a=a.o gfx1100=b.o --in-place       several at once
+
+An ID is a bundle entry ID, exactly as it is stored; or a target ID, if one image only has it; or the number in the
+first column of `offload ls`. Where several images have the ID, as in libraries of several translation units, the
+number tells which, or --in, with a container out of the column IN.
+
+In a linked program or library the device code has a place of a certain size, as large as when it was linked. What
+does not fit there is refused, unless --grow lets the file have a new place for it.")]
+pub(crate) struct Args {
+    /// The file to edit; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The image to replace, and the file with the new one
+    #[arg(required = true, value_name = "ID=IMAGE")]
+    images: Vec<OsString>,
+    #[command(flatten)]
+    within: Within,
+    /// Take images that are for other devices than their IDs say
+    #[arg(long)]
+    any_image: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    host: Host,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let (images, mut files) = match open_images(&args.images) {
+        Ok(opened) => opened,
+        Err(fault) => {
+            report::error(&fault);
+            return Ok(Outcome::Faults);
+        }
+    };
+    let editor = Editor {
+        files: std::slice::from_ref(&args.file),
+        output: &args.output,
+        host: &args.host,
+        limits: &args.limits,
+        images: &mut files,
+        work: Work::Edit,
+    };
+    editor.run(|subject| decide(args, &images, subject))
+}
+
+fn decide(args: &Args, images: &[NewImage], subject: &Subject<'_>) -> Result<Wishes, Complaints> {
+    let numbered = Numbered::new(subject, &args.within).map_err(|fault| vec![fault])?;
+    let mut options = args.host.options();
+    options.any_image = args.any_image;
+    let mut wishes = Wishes::new(options);
+    let mut faults = Vec::new();
+    let mut replaced = BTreeMap::new();
+    for (number, new) in images.iter().enumerate() {
+        let old = match numbered.only(&new.typed) {
+            Ok(old) => old,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        if let Some(before) = replaced.insert(old.index(), &new.typed) {
+            let n = numbered.number(old);
+            faults.push(format!("'{before}' and '{}' are both image {n}", new.typed));
+        }
+        wishes.replace(old, number);
+    }
+    if faults.is_empty() { Ok(wishes) } else { Err(faults) }
+}

@@ -1,0 +1,177 @@
+//! `offload thin`: device code for other targets goes.
+
+use std::io;
+use std::path::PathBuf;
+
+use fat_object::EditableImage;
+
+use crate::edit::{
+    Complaints, Editor, Fate, Host, Output, Rule, Subject, Wishes, Work, closest, is_editable,
+    is_host, names,
+};
+use crate::select::Request;
+use crate::{Outcome, input};
+
+/// Remove device code for other targets from any file: bundles, packages, objects, archives, libraries, programs
+///
+/// With --keep stays what a device of the given targets could load: code for the processor with any setting of the
+/// features that are not given, code for the generic processor that covers it, and SPIR-V. --exact keeps only code
+/// for the very target IDs. With --drop goes what is for the given targets, and only that. The host's entries always
+/// stay. What stays is not changed in any byte, and what goes really leaves the file, linked or not: it gets smaller,
+/// loads as before, and strip and objcopy understand it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  offload thin libfoo.so --keep gfx90a -o small/libfoo.so    for one GPU
+  offload thin --in-place --keep gfx942,gfx1100 *.so         for two, all libraries of a directory
+  offload thin libfoo.so --keep gfx90a --dry-run             what would it save?
+  offload thin libfoo.a --drop gfx803 --drop gfx900 -o libbar.a
+  offload thin libfoo.so --keep gfx90a:xnack+ --exact -o x.so    no generic code, no SPIR-V
+
+An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80) or a bundle entry ID
+(hipv4-amdgcn-amd-amdhsa--gfx90a). --drop gfx90a means all settings of its features, and generic
+code only when it is named.
+
+Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no bundle loses all its
+images (--allow-empty), and the new file, read again, holds what it should. Signed files are refused
+(--drop-signature). NVIDIA's fatbinaries stay as they are.
+
+What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python
+packages, signatures. Libraries that are not linked yet are better thinned before they are.")]
+pub(crate) struct Args {
+    /// Files to thin; - is standard input. Several only with --in-place or --dry-run
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Keep what devices of these targets could load, remove the rest. Repeatable
+    #[arg(
+        long,
+        value_name = "ID,...",
+        value_delimiter = ',',
+        value_parser = Request::parse,
+        required_unless_present = "drop",
+        conflicts_with = "drop"
+    )]
+    keep: Vec<Request>,
+    /// Remove what is for these targets, keep the rest. Repeatable
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = Request::parse)]
+    drop: Vec<Request>,
+    /// Of other code than for the very IDs keep nothing: no other features, no generic code, no SPIR-V
+    #[arg(long, requires = "keep", conflicts_with = "drop")]
+    exact: bool,
+    /// Let IDs be that have no image in a file
+    #[arg(long)]
+    allow_missing: bool,
+    /// Let containers lose all their device images
+    #[arg(long)]
+    allow_empty: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    host: Host,
+    #[command(flatten)]
+    limits: input::Limits,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let rule = match args.drop.is_empty() {
+        true => Rule::Keep { requests: args.keep.clone(), exact: args.exact },
+        false => Rule::Drop { requests: args.drop.clone() },
+    };
+    let editor = Editor {
+        files: &args.files,
+        output: &args.output,
+        host: &args.host,
+        limits: &args.limits,
+        images: &mut [],
+        work: Work::Edit,
+    };
+    editor.run(|subject| decide(args, &rule, subject))
+}
+
+fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
+    let contents = subject.contents;
+    let option = match rule {
+        Rule::Keep { .. } => "--keep",
+        Rule::Drop { .. } => "--drop",
+    };
+    let images = || contents.images().iter().filter(|image| !is_host(image));
+    if images().next().is_none() {
+        return Err(vec!["no device code found".to_owned()]);
+    }
+    let missing: Complaints = (rule.requests().iter())
+        .filter(|request| !args.allow_missing && !images().any(|image| rule.means(request, image)))
+        .map(|request| {
+            let has = names(images());
+            let typed = format!("{option} {}", request.text());
+            match closest(request.target(), images()) {
+                Some(near) => format!("{typed}: did you mean {near}? The file has {has}"),
+                None => format!("{typed}: no such image; the file has {has}"),
+            }
+        })
+        .collect();
+    if !missing.is_empty() {
+        return Err(missing);
+    }
+
+    let mut wishes = Wishes::new(args.host.options());
+    let mut also = Also::default();
+    for image in images() {
+        let container = contents.containers().get(image.container());
+        match rule.fate(image) {
+            Fate::Stays => {}
+            Fate::StaysToo => also.compatible.push(image),
+            Fate::StaysUnknown => also.unlabelled.push(image),
+            Fate::Goes if container.is_some_and(|container| is_editable(container.kind())) => {
+                wishes.remove(image);
+            }
+            Fate::Goes => also.fixed.push(image),
+        }
+    }
+    let typed: Vec<_> = rule.requests().iter().map(Request::text).collect();
+    let typed = format!("{option} {}", typed.join(","));
+    if !args.allow_empty {
+        let emptied = wishes.emptied(contents).into_iter().map(|place| {
+            let why = match rule {
+                Rule::Keep { .. } => format!("{typed} matches no image of"),
+                Rule::Drop { .. } => format!("{typed} leaves no image in"),
+            };
+            let (name, had) = (place.name, place.had);
+            format!("{why} {name} (has: {had}); --allow-empty lets it go without")
+        });
+        let emptied: Complaints = emptied.collect();
+        if !emptied.is_empty() {
+            return Err(emptied);
+        }
+    }
+    also.report(&typed, &mut wishes);
+    Ok(wishes)
+}
+
+/// What stays though nobody asked for it.
+#[derive(Default)]
+struct Also<'c> {
+    compatible: Vec<&'c EditableImage>,
+    unlabelled: Vec<&'c EditableImage>,
+    fixed: Vec<&'c EditableImage>,
+}
+
+impl Also<'_> {
+    fn report(&self, typed: &str, wishes: &mut Wishes) {
+        let names = |images: &[&EditableImage]| names(images.iter().copied());
+        if !self.compatible.is_empty() {
+            let also = names(&self.compatible);
+            wishes
+                .note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
+        }
+        if !self.unlabelled.is_empty() {
+            let n = self.unlabelled.len();
+            let images = if n == 1 { "image, whose" } else { "images, whose" };
+            wishes.warn(format!(
+                "{typed} also keeps {n} {images} target is not known (--exact does not)"
+            ));
+        }
+        if !self.fixed.is_empty() {
+            let fixed = names(&self.fixed);
+            wishes.note(format!("NVIDIA fatbinaries cannot be edited: code for {fixed} stays"));
+        }
+    }
+}
