@@ -8,8 +8,7 @@ use bundle_format::EntryId;
 use target_id::OffloadKind;
 
 use crate::edit::{
-    Complaints, Editor, Host, NewImage, Numbered, Output, Subject, Wishes, Within, Work,
-    open_images,
+    Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
 };
 use crate::{Outcome, input, report};
 
@@ -48,8 +47,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let (images, mut files) = match open_images(&args.images) {
-        Ok(opened) => opened,
+    let images = match NewImages::open(&args.images) {
+        Ok(images) => images,
         Err(fault) => {
             report::error(&fault);
             return Ok(Outcome::Faults);
@@ -60,13 +59,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         output: &args.output,
         host: &args.host,
         limits: &args.limits,
-        images: &mut files,
+        images,
         work: Work::Edit,
     };
-    editor.run(|subject| decide(args, &images, subject))
+    editor.run(|subject, images| decide(args, images, subject))
 }
 
-fn decide(args: &Args, images: &[NewImage], subject: &Subject<'_>) -> Result<Wishes, Complaints> {
+fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
     let one = |fault| vec![fault];
     let numbered = Numbered::new(subject, &args.within).map_err(one)?;
     let container = numbered.only_container().map_err(one)?;
@@ -74,8 +73,8 @@ fn decide(args: &Args, images: &[NewImage], subject: &Subject<'_>) -> Result<Wis
     options.any_image = args.any_image;
     let mut wishes = Wishes::new(options);
     let mut faults = Vec::new();
-    for (number, new) in images.iter().enumerate() {
-        match entry_id(&new.typed) {
+    for (number, typed) in images.ids().iter().enumerate() {
+        match entry_id(typed) {
             Ok(id) => wishes.add(container, &id, number),
             Err(fault) => faults.push(fault),
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ccob::{Codec, Method, Version, WriteOptions};
 use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
 
-use crate::edit::{Editor, Host, Output, Wishes, Work};
+use crate::edit::{Editor, Host, NewImages, Output, Wishes, Work};
 use crate::{Outcome, input, report};
 
 /// Compress the bundles in any file: bundles, objects, archives, libraries, programs
@@ -101,11 +101,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         output: &args.output,
         host: &args.host,
         limits: &args.limits,
-        images: &mut [],
+        images: NewImages::default(),
         work: Work::Compress,
     };
     let write = args.how.options();
-    editor.run(|subject| {
+    editor.run(|subject, _| {
         let contents = subject.contents;
         let write = match args.how.format_version {
             None if is_for_runtime(contents) => write.clone().with_version(Version::V2),

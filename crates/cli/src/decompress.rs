@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::{Editor, Host, Output, Wishes, Work};
+use crate::edit::{Editor, Host, NewImages, Output, Wishes, Work};
 use crate::{Outcome, input};
 
 /// Decompress the bundles in any file, and check that they are what was compressed
@@ -36,10 +36,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         output: &args.output,
         host: &args.host,
         limits: &args.limits,
-        images: &mut [],
+        images: NewImages::default(),
         work: Work::Decompress,
     };
-    editor.run(|_| {
+    editor.run(|_, _| {
         let mut wishes = Wishes::new(args.host.options());
         wishes.edit().decompress();
         Ok(wishes)

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::edit::{Complaints, Editor, Host, Numbered, Output, Subject, Wishes, Within, Work};
+use crate::edit::{
+    Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
+};
 use crate::{Outcome, input};
 
 /// Remove entries of bundles and packages, in any file
@@ -55,10 +57,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         output: &args.output,
         host: &args.host,
         limits: &args.limits,
-        images: &mut [],
+        images: NewImages::default(),
         work: Work::Edit,
     };
-    editor.run(|subject| decide(args, subject))
+    editor.run(|subject, _| decide(args, subject))
 }
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Complaints> {

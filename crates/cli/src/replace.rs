@@ -6,8 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::edit::{
-    Complaints, Editor, Host, NewImage, Numbered, Output, Subject, Wishes, Within, Work,
-    open_images,
+    Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
 };
 use crate::{Outcome, input, report};
 
@@ -50,8 +49,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let (images, mut files) = match open_images(&args.images) {
-        Ok(opened) => opened,
+    let images = match NewImages::open(&args.images) {
+        Ok(images) => images,
         Err(fault) => {
             report::error(&fault);
             return Ok(Outcome::Faults);
@@ -62,30 +61,30 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         output: &args.output,
         host: &args.host,
         limits: &args.limits,
-        images: &mut files,
+        images,
         work: Work::Edit,
     };
-    editor.run(|subject| decide(args, &images, subject))
+    editor.run(|subject, images| decide(args, images, subject))
 }
 
-fn decide(args: &Args, images: &[NewImage], subject: &Subject<'_>) -> Result<Wishes, Complaints> {
+fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
     let numbered = Numbered::new(subject, &args.within).map_err(|fault| vec![fault])?;
     let mut options = args.host.options();
     options.any_image = args.any_image;
     let mut wishes = Wishes::new(options);
     let mut faults = Vec::new();
     let mut replaced = BTreeMap::new();
-    for (number, new) in images.iter().enumerate() {
-        let old = match numbered.only(&new.typed) {
+    for (number, typed) in images.ids().iter().enumerate() {
+        let old = match numbered.only(typed) {
             Ok(old) => old,
             Err(fault) => {
                 faults.push(fault);
                 continue;
             }
         };
-        if let Some(before) = replaced.insert(old.index(), &new.typed) {
+        if let Some(before) = replaced.insert(old.index(), typed) {
             let n = numbered.number(old);
-            faults.push(format!("'{before}' and '{}' are both image {n}", new.typed));
+            faults.push(format!("'{before}' and '{}' are both image {n}", typed));
         }
         wishes.replace(old, number);
     }

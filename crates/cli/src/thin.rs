@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use fat_object::EditableImage;
+use fat_object::{EditableImage, ImageFormat};
 
 use crate::edit::{
-    Complaints, Editor, Fate, Host, Output, Rule, Subject, Wishes, Work, closest, is_editable,
-    is_host, names,
+    Complaints, Editor, Fate, Host, NewImages, Output, Rule, Subject, Wishes, Work, closest,
+    is_editable, is_host, names,
 };
 use crate::select::Request;
 use crate::{Outcome, input};
@@ -81,10 +81,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         output: &args.output,
         host: &args.host,
         limits: &args.limits,
-        images: &mut [],
+        images: NewImages::default(),
         work: Work::Edit,
     };
-    editor.run(|subject| decide(args, &rule, subject))
+    editor.run(|subject, _| decide(args, &rule, subject))
 }
 
 fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
@@ -158,7 +158,14 @@ impl Also<'_> {
     fn report(&self, typed: &str, wishes: &mut Wishes) {
         let names = |images: &[&EditableImage]| names(images.iter().copied());
         if !self.compatible.is_empty() {
-            let also = names(&self.compatible);
+            let (spirv, native): (Vec<_>, Vec<_>) =
+                self.compatible.iter().partition(|image| image.format() == ImageFormat::SpirV);
+            let also = [names(&native), names(&spirv)];
+            let also = match also {
+                [native, spirv] if spirv.is_empty() => native,
+                [native, spirv] if native.is_empty() => format!("{spirv} (SPIR-V)"),
+                [native, spirv] => format!("{native}, {spirv} (SPIR-V)"),
+            };
             wishes
                 .note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
         }

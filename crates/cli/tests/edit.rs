@@ -176,10 +176,7 @@ fn what_cannot_be_is_refused_and_nothing_written() {
             &["replace", "four", "1=gfx1100", "gfx1100=gfx1100"],
             "four: '1' and 'gfx1100' are both image 1",
         ),
-        (
-            &["add", "four", "hip-amdgcn-amd-amdhsa--gfx1100=gfx1100"],
-            "there is an entry hipv4-amdgcn-amd-amdhsa--gfx1100 already",
-        ),
+        (&["add", "four", "hip-amdgcn-amd-amdhsa--gfx1100=gfx1100"], "which mean the same"),
         (
             &["add", "four", "hipv4-amdgcn-amd-amdhsa--gfx1101=gfx1100"],
             "is no image for hipv4-amdgcn-amd-amdhsa--gfx1101: code object for gfx1100",
@@ -371,16 +368,224 @@ fn entries_are_removed_replaced_and_added() {
 }
 
 #[test]
-fn conflicting_ids_are_added_only_when_asked() {
+fn ids_that_do_not_go_together_are_refused() {
     let place = Place::new();
     place.bundle("four");
-    let image = place.path("images/gfx906:xnack+");
-    let argument = format!("hipv4-amdgcn-amd-amdhsa--gfx906={}", image.display());
-    let output = place.run(&["add", "four", &argument, "-o", "out"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("hipv4-amdgcn-amd-amdhsa--gfx906 does not go with hipv4-amdgcn-amd-amdhsa--gfx906:xnack+"), "{}", stderr(&output));
-    let output = place.run(&["add", "four", &argument, "-o", "out", "--any-image"]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    let before = Snapshot::of(&place);
+    for (id, words) in [
+        ("hip-amdgcn-amd-amdhsa--gfx1100", "which mean the same"),
+        ("hipv4-amdgcn-amd-amdhsa--gfx906", "xnack"),
+    ] {
+        let argument = format!("{id}=images/gfx1100");
+        let output = place.run(&["add", "four", &argument, "-o", "out", "--any-image"]);
+        assert_eq!(output.status.code(), Some(1));
+        let complaint = stderr(&output);
+        assert!(
+            complaint.starts_with("offload: error: four: bundle:0: ") && complaint.contains(words),
+            "{complaint}"
+        );
+        before.is_unchanged();
+    }
+}
+
+/// Of every kind of file: what stays for a GPU is all that a GPU could load, with the bytes it had; the rest of the file
+/// says the same as before, and nothing is left to do.
+#[test]
+fn every_kind_of_file_is_thinned() {
+    let place = Place::new();
+    let out = place.path("out");
+    for (name, keeps) in [
+        ("hip.o", &["gfx1100", "gfx9-generic", "gfx906:xnack+", "gfx90a:sramecc+:xnack-"][..]),
+        ("hip-ccob-v2.hipfb", &["gfx1100", "gfx906"]),
+        ("hip-ccob-v3.hipfb", &["gfx1100", "gfx906"]),
+        ("hip-ccob-v3.o", &["gfx1100", "gfx90a:sramecc+:xnack-"]),
+        ("hip-two-units-ccob.so", &["gfx1100", "gfx906"]),
+        ("hip-two-units.so", &["gfx1100"]),
+        ("hip.dll", &["gfx1100", "gfx906"]),
+        ("hip.obj", &["gfx1100", "gfx906"]),
+        ("hip.lib", &["gfx1100", "gfx906"]),
+        ("libhip.a", &["gfx1100"]),
+        ("merged-packager.o", &["gfx1100", "gfx90a", "sm_70"]),
+        ("openmp-packager.o", &["gfx90a", "sm_70"]),
+        ("packages.offload", &["gfx1100", "gfx90a", "sm_70"]),
+        ("bundle.hipi", &["gfx906:xnack+", "gfx906:xnack-"]),
+        ("bundle.o", &["gfx906:xnack-"]),
+        ("bundle.bc", &["gfx906:xnack-"]),
+    ] {
+        let file = data(name);
+        let all = ls(&file);
+        for keep in keeps {
+            let args = [
+                "thin",
+                file.to_str().unwrap(),
+                "--keep",
+                keep,
+                "--exact",
+                "-o",
+                out.to_str().unwrap(),
+            ];
+            let planned = offload(args.iter().chain(&["--dry-run", "--json"]));
+            let planned: Value = serde_json::from_slice(&planned.stdout).unwrap();
+            let output = offload(args);
+            assert!(output.status.success(), "{name} {keep}: {}", stderr(&output));
+            assert_eq!(
+                planned[0]["size_after"],
+                fs::metadata(&out).unwrap().len(),
+                "{name} {keep}"
+            );
+            let left = ls(&out);
+            let expected: Vec<_> = all
+                .iter()
+                .filter(|row| {
+                    row.kind.as_deref() == Some("host") || row.target.as_deref() == Some(keep)
+                })
+                .collect();
+            let what = |row: &common::Row| {
+                (row.id.clone(), row.kind.clone(), row.triple.clone(), row.target.clone(), row.size)
+            };
+            assert_eq!(
+                left.iter().map(what).collect::<Vec<_>>(),
+                expected.iter().map(|row| what(row)).collect::<Vec<_>>(),
+                "{name} {keep}"
+            );
+            for (row, old) in left.iter().zip(expected) {
+                assert!(extract(&out, row.index) == extract(&file, old.index), "{name} {keep}");
+            }
+            assert!(
+                offload([OsStr::new("verify"), out.as_os_str()]).status.success(),
+                "{name} {keep}"
+            );
+            let again =
+                offload(["thin", "--in-place", "--keep", keep, "--exact", out.to_str().unwrap()]);
+            assert!(
+                stderr(&again).contains("nothing to do, left alone"),
+                "{name} {keep}: {}",
+                stderr(&again)
+            );
+        }
+    }
+}
+
+#[test]
+fn other_vendors_code_goes_and_portable_code_stays() {
+    let place = Place::new();
+    let out = place.path("out");
+    let file = data("packages.offload");
+    let thin = |more: &[&str]| {
+        let args = ["thin", file.to_str().unwrap(), "-o", out.to_str().unwrap()];
+        offload(args.iter().chain(more))
+    };
+    let output = thin(&["--keep", "sm_70"]);
+    assert!(
+        stderr(&output).contains("--keep sm_70 also keeps generic (SPIR-V), which"),
+        "{}",
+        stderr(&output)
+    );
+    let formats = || ls(&out).into_iter().map(|row| row.image_format).collect::<Vec<_>>();
+    assert_eq!(formats(), ["ptx", "cubin", "spirv"]);
+    thin(&["--keep", "sm_70", "--exact"]);
+    assert_eq!(formats(), ["ptx", "cubin"]);
+    // PTX is compiled for any later GPU, machine code runs on its own generation.
+    thin(&["--keep", "sm_90"]);
+    assert_eq!(formats(), ["ptx", "spirv"]);
+    thin(&["--keep", "sm_72"]);
+    assert_eq!(formats(), ["ptx", "cubin", "spirv"]);
+    thin(&["--drop", "sm_70"]);
+    assert_eq!(formats(), ["elf", "bitcode", "spirv"]);
+
+    // Nobody edits NVIDIA's fatbinaries.
+    let file = data("cuda-fatbin.o");
+    let output =
+        offload(["thin", "--dry-run", "--keep", "sm_80", "--exact", file.to_str().unwrap()]);
+    assert!(output.status.success());
+    assert!(
+        stderr(&output).contains("NVIDIA fatbinaries cannot be edited: code for sm_70 stays"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn what_cannot_be_edited_is_said_to_be_so() {
+    let place = Place::new();
+    let before = Snapshot::of(&place);
+    let out = place.path("out");
+    for (name, args, words) in [
+        (
+            "hip-macos.o",
+            &["thin", "--keep", "gfx1100"][..],
+            "device code in Mach-O files cannot be edited",
+        ),
+        (
+            "libhip-darwin.a",
+            &["thin", "--keep", "gfx1100"],
+            "member:hip-macos.o: device code in Mach-O files cannot be edited",
+        ),
+        (
+            "libhip-thin.a",
+            &["thin", "--keep", "gfx1100"],
+            "thin archives cannot be edited, but the files that they name",
+        ),
+        (
+            "bundle-proposal.s",
+            &["remove", "--id", "openmp gfx906, the fast one"],
+            "cannot be edited",
+        ),
+        ("hip-two-units-ccob.so", &["decompress"], "(--grow)"),
+        (
+            "libbundles.a",
+            &["thin", "--keep", "sm_70"],
+            "--keep sm_70 matches no image of member:bundled-shift.bc/bundle:0 (has: gfx906:sramecc-:xnack+)",
+        ),
+    ] {
+        let file = data(name);
+        let old = fs::read(&file).unwrap();
+        let args =
+            args.iter().map(OsStr::new).chain([file.as_os_str(), "-o".as_ref(), out.as_os_str()]);
+        let output = offload(args);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert!(stderr(&output).contains(words), "{name}: {}", stderr(&output));
+        assert!(fs::read(&file).unwrap() == old);
+        before.is_unchanged();
+    }
+}
+
+#[test]
+fn compressing_is_undone_by_decompressing() {
+    let place = Place::new();
+    let (small, back) = (place.path("small"), place.path("back"));
+    place.two_bundles("two");
+    for (file, version) in [
+        (data("hip.o"), 2),
+        (data("hip-two-units.so"), 2),
+        (data("libbundles.a"), 2),
+        (data("bundle.hipi"), 3),
+        (place.path("two"), 3),
+    ] {
+        let name = file.display();
+        let run = |args: &[&OsStr]| {
+            let output = offload(args);
+            assert!(output.status.success(), "{name}: {}", stderr(&output));
+        };
+        run(&["compress".as_ref(), file.as_os_str(), "-o".as_ref(), small.as_os_str()]);
+        let bytes = fs::read(&small).unwrap();
+        assert!(bytes.len() < fs::read(&file).unwrap().len(), "{name}");
+        let mut starts = (0..bytes.len() - 6).filter(|&at| bytes[at..].starts_with(b"CCOB"));
+        assert!(starts.all(|at| bytes[at + 4] == version), "{name}");
+        run(&["decompress".as_ref(), small.as_os_str(), "-o".as_ref(), back.as_os_str()]);
+        assert!(fs::read(&back).unwrap() == fs::read(&file).unwrap(), "{name}");
+    }
+    // Files that no compressed bundle can be in.
+    for (name, words) in [
+        ("packages.offload", "nothing to do: there is no bundle in it"),
+        ("hip-ccob-v3.o", "nothing to do: its 1 bundle is compressed already"),
+        ("bundle-proposal.s", "nothing to do: its 1 bundle would not get smaller"),
+    ] {
+        let file = data(name);
+        let output = offload(["compress", "--dry-run", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{name}");
+        assert!(stderr(&output).contains(words), "{name}: {}", stderr(&output));
+    }
 }
 
 #[test]

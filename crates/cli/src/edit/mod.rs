@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::{Outcome, input, report as messages, style};
 use report::FileRow;
 
-pub(crate) use new_images::{NewImage, open as open_images};
+pub(crate) use new_images::NewImages;
 pub(crate) use place::{Numbered, Within};
 pub(crate) use rules::{Fate, Rule, closest, is_editable, is_host};
 use rules::{group, is_exactly};
@@ -103,8 +103,7 @@ pub(crate) struct Editor<'a> {
     pub(crate) output: &'a Output,
     pub(crate) host: &'a Host,
     pub(crate) limits: &'a input::Limits,
-    /// The new images, by number.
-    pub(crate) images: &'a mut [File],
+    pub(crate) images: NewImages,
     pub(crate) work: Work,
 }
 
@@ -134,7 +133,7 @@ impl Editor<'_> {
     /// Edits each file by itself, as `decide` says.
     pub(crate) fn run(
         mut self,
-        decide: impl Fn(&Subject<'_>) -> Result<Wishes, Complaints>,
+        decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Complaints>,
     ) -> io::Result<Outcome> {
         if let Some(fault) = self.output.fault(self.files) {
             crate::bundle::usage(fault);
@@ -187,7 +186,7 @@ impl Editor<'_> {
         &mut self,
         path: &Path,
         name: &str,
-        decide: &impl Fn(&Subject<'_>) -> Result<Wishes, Complaints>,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Complaints>,
     ) -> Result<FileRow, Complaints> {
         let reason = |error: &io::Error| vec![messages::reason(error)];
         let opened = match self.output.in_place {
@@ -200,17 +199,17 @@ impl Editor<'_> {
         let replaces = self.output.in_place || is_same(path, target);
 
         let contents = survey(&mut input, &SurveyOptions::new(self.limits.options()))
-            .map_err(|error| explain(&error))?;
+            .map_err(|error| explain(&error, &self.images))?;
         if contents.containers().is_empty() {
-            return Err(explain(&EditError::NoDeviceCode));
+            return Err(explain(&EditError::NoDeviceCode, &self.images));
         }
         let subject = Subject { contents: &contents, file: &input, limits: self.limits };
-        let mut wishes = decide(&subject)?;
+        let mut wishes = decide(&subject, &self.images)?;
         let mut images: Vec<&mut dyn ReadSeek> =
-            self.images.iter_mut().map(|image| image as &mut dyn ReadSeek).collect();
+            self.images.files.iter_mut().map(|image| image as &mut dyn ReadSeek).collect();
         let plan = contents
             .plan(&mut input, &mut images, &wishes.edit)
-            .map_err(|error| explain(&error))?;
+            .map_err(|error| explain(&error, &self.images))?;
         let changes = !plan.is_unchanged();
         if changes
             && replaces
@@ -245,7 +244,7 @@ impl Editor<'_> {
         let mut outputs = Outputs::default();
         let mode = if metadata.is_file() { attributes::mode(metadata) } else { 0o666 };
         let filled = outputs.write_new_or_print(target, mode, |out| {
-            match plan.write(input, self.images, out) {
+            match plan.write(input, &mut self.images.files, out) {
                 Ok(()) if has_changed(input, metadata)? => return Ok(Err(EditError::InputChanged)),
                 Ok(()) => {}
                 Err(EditError::Write(error)) => return Err(of_output(target, error)),
@@ -257,7 +256,7 @@ impl Editor<'_> {
             }))
         });
         let filled = filled.map_err(|error| vec![messages::reason(&error)])?;
-        let mut lost = filled.map_err(|error| explain(&error))?;
+        let mut lost = filled.map_err(|error| explain(&error, &self.images))?;
         outputs.commit().map_err(|error| vec![messages::reason(&error)])?;
         lost.extend(attributes::other_names(metadata).filter(|_| replaces));
         Ok(lost)
@@ -275,10 +274,17 @@ fn has_changed(file: &File, before: &Metadata) -> io::Result<bool> {
 }
 
 /// An error of the library, with the option that helps.
-fn explain(error: &EditError) -> Complaints {
+fn explain(error: &EditError, images: &NewImages) -> Complaints {
     let mut cause = error;
     while let EditError::Within { error, .. } = cause {
         cause = error;
+    }
+    if let EditError::Image { number, target, disagreement } = cause {
+        let file = images.name(*number);
+        return vec![format!("'{file}' is no image for {target}: {disagreement} (--any-image)")];
+    }
+    if let EditError::Damaged { error: fat_object::Error::ThinMember { .. }, .. } = cause {
+        return vec!["thin archives cannot be edited, but the files that they name".to_owned()];
     }
     let option = match cause {
         EditError::Signed => " (--drop-signature drops it)",

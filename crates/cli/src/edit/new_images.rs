@@ -8,24 +8,35 @@ use crate::input;
 use crate::payload::at;
 use crate::report::reason;
 
-/// What an argument `ID=IMAGE` names.
-#[derive(Debug)]
-pub(crate) struct NewImage {
-    /// What was typed before the `=`.
-    pub(crate) typed: String,
-    pub(crate) file: String,
+/// What arguments `ID=IMAGE` name. The position of an argument is the number of its image.
+#[derive(Debug, Default)]
+pub(crate) struct NewImages {
+    ids: Vec<String>,
+    names: Vec<String>,
+    pub(super) files: Vec<File>,
 }
 
-/// Opens all images; their positions are their numbers.
-pub(crate) fn open(arguments: &[OsString]) -> Result<(Vec<NewImage>, Vec<File>), String> {
-    let mut images = Vec::new();
-    let mut files = Vec::new();
-    for argument in arguments {
-        let (typed, path) = split(argument)?;
-        let typed = String::from_utf8_lossy(&typed).into_owned();
-        let file = input::open_sized(&path).map_err(|error| reason(&at(&path, &error)))?;
-        images.push(NewImage { typed, file: input::display(&path) });
-        files.push(file);
+impl NewImages {
+    /// Opens all images.
+    pub(crate) fn open(arguments: &[OsString]) -> Result<Self, String> {
+        let mut images = NewImages::default();
+        for argument in arguments {
+            let (id, path) = split(argument)?;
+            let file = input::open_sized(&path).map_err(|error| reason(&at(&path, &error)))?;
+            images.ids.push(String::from_utf8_lossy(&id).into_owned());
+            images.names.push(input::display(&path));
+            images.files.push(file);
+        }
+        Ok(images)
     }
-    Ok((images, files))
+
+    /// What was typed in front of each image.
+    pub(crate) fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// The file that an image comes from.
+    pub(super) fn name(&self, number: usize) -> &str {
+        self.names.get(number).map_or("", String::as_str)
+    }
 }

@@ -53,7 +53,7 @@ struct ContainerRow {
     uncompressed_before: u64,
     uncompressed_after: u64,
     #[serde(skip)]
-    was_compressed: bool,
+    kind: ContainerKind,
 }
 
 impl FileRow {
@@ -75,7 +75,7 @@ impl FileRow {
                 size_after: change.size_after,
                 uncompressed_before: change.plain_before,
                 uncompressed_after: change.plain_after,
-                was_compressed: container.kind() == ContainerKind::Ccob,
+                kind: container.kind(),
             })
         });
         FileRow {
@@ -117,16 +117,26 @@ impl FileRow {
 
     /// Why there is nothing to do.
     fn why(&self, work: Work) -> String {
-        let n = self.containers.len();
-        let (bundles, are) = if n == 1 { ("bundle", "is") } else { ("bundles", "are") };
-        match work {
-            Work::Edit => String::new(),
-            Work::Decompress => format!(": its {n} {bundles} {are} not compressed"),
-            Work::Compress if self.containers.iter().all(|container| container.was_compressed) => {
-                format!(": its {n} {bundles} {are} compressed already")
-            }
-            Work::Compress => format!(": its {n} {bundles} would not get smaller"),
+        if work == Work::Edit {
+            return String::new();
         }
+        let bundles: Vec<_> = self.containers.iter().filter(|place| place.is_bundle()).collect();
+        let n = bundles.len();
+        let (bundle, is) = if n == 1 { ("bundle", "is") } else { ("bundles", "are") };
+        match work {
+            _ if n == 0 => ": there is no bundle in it".to_owned(),
+            Work::Decompress => format!(": its {n} {bundle} {is} not compressed"),
+            _ if bundles.iter().all(|place| place.kind == ContainerKind::Ccob) => {
+                format!(": its {n} {bundle} {is} compressed already")
+            }
+            _ => format!(": its {n} {bundle} would not get smaller"),
+        }
+    }
+}
+
+impl ContainerRow {
+    fn is_bundle(&self) -> bool {
+        matches!(self.kind, ContainerKind::Bundle | ContainerKind::Ccob)
     }
 }
 
@@ -217,7 +227,7 @@ fn container_table(rows: &[ContainerRow]) -> Table {
         .column("BEFORE", Align::Right, PLAIN)
         .column("AFTER", Align::Right, PLAIN)
         .column("RATIO", Align::Right, PLAIN);
-    for row in rows {
+    for row in rows.iter().filter(|row| row.is_bundle()) {
         table.row(&[
             row.path.join(" "),
             row.change.to_owned(),
