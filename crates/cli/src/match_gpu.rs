@@ -30,8 +30,9 @@ use units::{Collector, Runtime, Unit};
   offload match -q --gpu gfx942 *.so || echo no   for scripts
   offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so
 
-A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that matters, the answer says
-so. rocminfo prints AMD GPUs with features, nvidia-smi --query-gpu=compute_cap NVIDIA's (8.6 is sm_86).
+A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that
+matters, the answer says so. rocminfo prints AMD GPUs with features; nvidia-smi
+--query-gpu=compute_cap prints 8.6 for sm_86.
 
 Containers for GPUs of other vendors are shown, and count only if the file has no others.")]
 pub(crate) struct Args {

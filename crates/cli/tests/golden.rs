@@ -1,4 +1,5 @@
-//! What `offload ls` prints for every shipped example file, as text, tree and JSON.
+//! What `offload ls` prints for every shipped example file, as text, tree and JSON; and what `offload match` prints for
+//! some of them.
 //!
 //! The golden files in `tests/golden/` are this tool's own output; that it is true is what `llvm_peer.rs` shows.
 //! `BLESS=1 cargo test -p offload-cli --test golden` writes them anew.
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use common::{all_data, stderr, stdout};
+use common::{all_data, data, stderr, stdout};
 
 fn golden(name: &str, printed: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -23,26 +24,47 @@ fn golden(name: &str, printed: &str) {
     assert_eq!(printed, expected, "{}: run with BLESS=1 if the change is meant", path.display());
 }
 
+/// What is printed about files, and the exit status.
+fn run(args: &[&str]) -> (String, i32) {
+    let output = Command::new(env!("CARGO_BIN_EXE_offload"))
+        .args(args)
+        // From inside the directory, so that the outputs hold plain file names.
+        .current_dir(data("hip.o").parent().unwrap())
+        .output()
+        .unwrap();
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert!(!out.contains('\x1b') && !err.contains('\x1b'), "{args:?}: colour without a terminal");
+    let printed = if err.is_empty() { out } else { format!("{out}--- stderr\n{err}") };
+    (printed, output.status.code().unwrap())
+}
+
+/// Golden file and arguments.
+const MATCHES: &[(&str, &[&str])] = &[
+    ("match-hip", &["hip.o", "--gpu", "gfx906:xnack+"]),
+    ("match-hip-open", &["hip.o", "--gpu", "gfx906"]),
+    ("match-cuda", &["cuda-fatbin.o", "--gpu", "sm_89"]),
+    ("match-packages", &["openmp-packager.o", "packages.offload", "--gpu", "sm_75"]),
+    (
+        "match-several",
+        &["libhip.a", "libbundles.a", "--gpu", "gfx1100,gfx906:sramecc-:xnack+,sm_80"],
+    ),
+    ("match-json", &["--json", "merged-packager.o", "--gpu", "gfx90a"]),
+];
+
 #[test]
 fn every_example_file() {
     let mut names = BTreeSet::new();
+    for (name, args) in MATCHES {
+        let (printed, status) = run(&[&["match"], *args].concat());
+        golden(name, &format!("{printed}--- exit status {status}\n"));
+        names.insert((*name).to_owned());
+    }
     for file in all_data() {
         let name = file.file_name().unwrap().to_str().unwrap();
-        // From inside the directory, so that the outputs hold plain file names.
         let run = |args: &[&str]| {
-            let output = Command::new(env!("CARGO_BIN_EXE_offload"))
-                .args(args)
-                .arg(name)
-                .current_dir(file.parent().unwrap())
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{name}: {}", stderr(&output));
-            let (out, err) = (stdout(&output), stderr(&output));
-            assert!(
-                !out.contains('\x1b') && !err.contains('\x1b'),
-                "{name}: colour without a terminal"
-            );
-            if err.is_empty() { out } else { format!("{out}--- stderr\n{err}") }
+            let (printed, status) = run(&[args, &[name]].concat());
+            assert_eq!(status, 0, "{name}: {printed}");
+            printed
         };
         for (args, extension) in
             [(&["ls"][..], "txt"), (&["ls", "--tree"], "tree"), (&["ls", "--json"], "json")]

@@ -204,13 +204,8 @@ impl fmt::Display for Verdict {
                 f.write_str("runs with ")?;
                 write_any(f, any)
             }
-            Self::GenericCovers { generic, processor, any } => {
-                write!(f, "is generic code, {generic} covers {processor}")?;
-                if any.is_empty() {
-                    return Ok(());
-                }
-                f.write_str(", with ")?;
-                write_any(f, any)
+            Self::GenericCovers { generic, processor, .. } => {
+                write!(f, "is generic code, {generic} covers {processor}")
             }
             Self::PortableCovers { processor } => {
                 let processor = processor.escape_debug();
@@ -220,7 +215,7 @@ impl fmt::Display for Verdict {
                 write!(f, "is PTX for {code_object}, compiled for {target} when it is loaded")
             }
             Self::NvidiaCovers { code_object, target } => {
-                write!(f, "is machine code for {code_object}, which {target} runs")
+                write!(f, "is code for {code_object}, which {target} runs")
             }
             Self::KindMismatch { code_object, target } => {
                 let code_object = code_object.as_str().escape_debug();
@@ -274,7 +269,7 @@ fn write_nvidia_mismatch(
     code: NvidiaArch,
     device: NvidiaArch,
 ) -> fmt::Result {
-    let what = if code.is_ptx() { "PTX" } else { "machine code" };
+    let what = if code.is_ptx() { "PTX" } else { "code" };
     write!(f, "is {what} for {code}, ")?;
     let (major, minor) = (code.major(), code.minor());
     match code.scope() {

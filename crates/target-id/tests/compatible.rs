@@ -184,15 +184,11 @@ fn words_about_processors() {
         ("gfx9-generic", "sm_70", "is for gfx9-generic, not for sm_70"),
         ("", "gfx90a", "names no processor"),
         ("sm_70", "gfx90a", "is for sm_70, not for gfx90a"),
-        ("sm_80", "sm_86", "is machine code for sm_80, which sm_86 runs"),
-        ("sm_89", "sm_86", "is machine code for sm_89, newer than sm_86"),
-        ("sm_75", "sm_86", "is machine code for sm_75, which runs on compute capability 7.x only"),
-        (
-            "sm_90a",
-            "sm_100",
-            "is machine code for sm_90a, which runs on compute capability 9.0 only",
-        ),
-        ("sm_100f", "sm_120", "is machine code for sm_100f, whose family sm_120 is not of"),
+        ("sm_80", "sm_86", "is code for sm_80, which sm_86 runs"),
+        ("sm_89", "sm_86", "is code for sm_89, newer than sm_86"),
+        ("sm_75", "sm_86", "is code for sm_75, which runs on compute capability 7.x only"),
+        ("sm_90a", "sm_100", "is code for sm_90a, which runs on compute capability 9.0 only"),
+        ("sm_100f", "sm_120", "is code for sm_100f, whose family sm_120 is not of"),
         ("compute_80", "sm_90", "is PTX for compute_80, compiled for sm_90 when it is loaded"),
         ("compute_90", "sm_86", "is PTX for compute_90, newer than sm_86"),
         (
@@ -296,7 +292,7 @@ fn sentences_and_debug_texts() {
         (
             "gfx9-generic",
             "gfx906:xnack+",
-            "is generic code, gfx9-generic covers gfx906, with xnack on or off",
+            "is generic code, gfx9-generic covers gfx906",
             "Incompatible: Processor mismatch",
         ),
         (

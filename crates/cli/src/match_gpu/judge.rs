@@ -171,7 +171,7 @@ fn never(candidate: &Candidate, gpu: &Gpu) -> Option<String> {
         let name = vendor.map_or("", Vendor::as_str);
         return Some(match candidate.is_spirv() {
             true if vendor == Some(Vendor::Amd) => "is SPIR-V for AMD GPUs".to_owned(),
-            true => format!("is SPIR-V, which no runtime for {} GPUs takes", gpu.vendor().as_str()),
+            true => format!("is SPIR-V, but not for {} GPUs", gpu.vendor().as_str()),
             false => format!("is for another vendor ({name})"),
         });
     }
