@@ -528,7 +528,7 @@ fn what_cannot_be_edited_is_said_to_be_so() {
         ),
         (
             "bundle-proposal.s",
-            &["remove", "--id", "openmp gfx906, the fast one"],
+            &["remove", "--allow-empty", "--id", "openmp gfx906, the fast one"],
             "cannot be edited",
         ),
         ("hip-two-units-ccob.so", &["decompress"], "(--grow)"),
