@@ -32,6 +32,7 @@ pub(crate) struct ElfFields {
 }
 
 /// An ELF section header of either class.
+#[derive(Clone, Copy)]
 pub(crate) struct ElfSection {
     pub(crate) name: u32,
     pub(crate) kind: u32,

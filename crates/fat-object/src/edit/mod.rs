@@ -24,9 +24,12 @@ mod relayout;
 mod scan;
 mod sequence;
 mod splices;
+mod strings;
 mod survey;
+mod tables;
 mod text;
 mod wishes;
+mod without;
 mod write;
 
 use std::collections::BTreeMap;
@@ -41,7 +44,9 @@ use crate::source::ReadSeek;
 use splices::{Splice, Splices};
 
 pub use error::EditError;
+pub(crate) use strings::string_at;
 pub use survey::{Contents, EditableContainer, EditableImage, SurveyOptions, survey};
+pub(crate) use without::without_sections;
 
 /// What is to become of the images of a file. Without any wish nothing changes.
 #[derive(Clone, Debug, Default)]

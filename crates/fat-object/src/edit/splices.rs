@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::decompress::Decompress;
-use crate::source::ReadSeek;
+use crate::source::{ReadSeek, Source};
 
 /// A part of an output. Ranges are byte offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,6 +163,27 @@ impl Splices {
         new.push(Splice::Bytes(bytes));
         new.append(tail);
         *self = new;
+    }
+
+    /// What `edit` makes of this output, as if it were a file already; it says which parts of it stay. This output
+    /// where it says `None`. New images cannot be read.
+    pub(crate) fn edited<E: From<io::Error>>(
+        self,
+        source: &mut Source<'_>,
+        edit: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Splices>, E>,
+    ) -> Result<Self, E> {
+        let origin = source.origin();
+        let mut reader = self.reader(source.reader(), &mut []);
+        let edited = edit(&mut Source::new(&mut reader, origin)?, &(0..self.len()))?;
+        let Some(edited) = edited else { return Ok(self) };
+        let mut out = Splices::new();
+        for part in edited.into_parts() {
+            match part {
+                Splice::Copy(range) => out.append(self.slice(&range)),
+                part => out.push(part),
+            }
+        }
+        Ok(out)
     }
 
     /// Whether it is this part of the edited file, unchanged.

@@ -369,7 +369,7 @@ pub(super) fn check_section(
 
 /// A section name in the string table: `/` and the decimal offset, or `//` and the offset in base 64 where seven
 /// digits are too few.
-pub(super) fn long_name(offset: u64) -> Option<[u8; 8]> {
+pub(crate) fn long_name(offset: u64) -> Option<[u8; 8]> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut name = [0; 8];
     if offset < 10_000_000 {

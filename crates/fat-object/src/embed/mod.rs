@@ -15,7 +15,7 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use crate::image_format::ImageFormat;
 use crate::wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
-pub(crate) use coff::Header as CoffFile;
+pub(crate) use coff::{Header as CoffFile, long_name as coff_long_name};
 pub use error::{EmbedError, ObjectPart};
 pub use object_form::{
     HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,

@@ -88,7 +88,7 @@ pub(crate) fn edit(
             continue;
         }
         let new = match new {
-            Some(new) if style.padded_data => repadded(source, &range, new)?,
+            Some(new) if style.padded_data => repadded(source, &range, &new)?,
             Some(new) => new,
             None => Splices::copy_of(&range),
         };
@@ -128,7 +128,11 @@ impl Style {
 }
 
 /// New data for a member of which the padding is a part: without that of the old data, and with its own.
-fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: Splices) -> Result<Splices, EditError> {
+fn repadded(
+    source: &mut Source<'_>,
+    old: &Range<u64>,
+    new: &Splices,
+) -> Result<Splices, EditError> {
     let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
     let tail = source.read_range(&(tail_start..old.end))?;
     let padding = tail.iter().rev().take_while(|&&byte| byte == b'\n').count() as u64;

@@ -7,7 +7,8 @@ use zerocopy::little_endian::U32;
 
 use super::super::EditError;
 use super::super::host::SectionEdit;
-use super::{FORMAT, absolute};
+use super::super::tables::absolute;
+use super::FORMAT;
 use crate::embed::{CoffFile, EmbedError, ObjectPart, coff_name_offset};
 use crate::source::Source;
 use crate::wire::CoffSection;
@@ -29,7 +30,8 @@ pub(super) struct Object {
     /// The symbol table. The strings follow.
     pub(super) symbols: Range<u64>,
     pub(super) strings_end: u64,
-    strings: Vec<u8>,
+    /// The string table with its size.
+    pub(super) strings: Vec<u8>,
 }
 
 /// Where things of a section lie; empty ranges where there are none.
@@ -53,14 +55,11 @@ impl Object {
         for (number, section) in (1..).zip(&sections) {
             parts.push(Parts::of(source, window, number, section)?);
         }
-        let available = window.end.saturating_sub(window.start);
-        let (start, len) = match header.symbols() {
-            (0, _) => (available, 0),
-            table => table,
-        };
-        let symbols = start..start.saturating_add(len);
-        inside(window, ObjectPart::SymbolTable, &symbols)?;
+        let symbols = symbols(window, &header, headers_end)?;
         let (strings, strings_end) = strings(source, window, symbols.end)?;
+        for (number, parts) in (1..).zip(&parts) {
+            parts.check_apart(number, headers_end, &(symbols.start..strings_end))?;
+        }
         Ok(Object {
             window: window.clone(),
             header,
@@ -76,14 +75,14 @@ impl Object {
     /// The section that the edit is about: with these contents and this name, and not among those that are taken.
     pub(super) fn find(&self, edit: &SectionEdit, taken: &[usize]) -> Option<usize> {
         self.sections.iter().zip(&self.parts).enumerate().position(|(index, (section, parts))| {
-            absolute(&self.window, &parts.contents) == edit.range
+            absolute(self.window.start, &parts.contents) == edit.range
                 && String::from_utf8_lossy(self.name(section)) == edit.name
                 && !taken.contains(&index)
         })
     }
 
     /// Name of a section, as it stands in its header or in the string table.
-    fn name<'o>(&'o self, section: &'o CoffSection) -> &'o [u8] {
+    pub(super) fn name<'o>(&'o self, section: &'o CoffSection) -> &'o [u8] {
         let name = match coff_name_offset(section) {
             Some(offset) => {
                 let start = offset.and_then(|offset| usize::try_from(offset).ok());
@@ -131,21 +130,80 @@ impl Parts {
             let first = range(&section.relocations_at, 4);
             let first = read(source, window, ObjectPart::Relocations(number), &first)?;
             count = U32::read_from_bytes(&first).map_or(count, |count| count.get().into());
+            // A number that lies in the headers would change with them.
+            count = count.max(1);
         }
         let relocations = range(&section.relocations_at, count * RELOCATION_LEN);
         let lines = range(&section.lines_at, u64::from(section.lines.get()) * LINE_NUMBER_LEN);
         let parts = Parts { contents, relocations, lines };
-        for (part, range) in [
-            (ObjectPart::Section(number), &parts.contents),
-            (ObjectPart::Relocations(number), &parts.relocations),
-            (ObjectPart::LineNumbers(number), &parts.lines),
-        ] {
+        for (part, range) in parts.named(number) {
             if !range.is_empty() {
                 inside(window, part, range)?;
             }
         }
         Ok(parts)
     }
+
+    fn named(&self, number: u64) -> [(ObjectPart, &Range<u64>); 3] {
+        [
+            (ObjectPart::Section(number), &self.contents),
+            (ObjectPart::Relocations(number), &self.relocations),
+            (ObjectPart::LineNumbers(number), &self.lines),
+        ]
+    }
+
+    /// Fails where they share bytes with the headers or the tables behind them.
+    fn check_apart(
+        &self,
+        number: u64,
+        headers_end: u64,
+        tables: &Range<u64>,
+    ) -> Result<(), EmbedError> {
+        for (part, range) in self.named(number) {
+            let Range { start, end } = *range;
+            let other = match () {
+                () if range.is_empty() => continue,
+                () if start < headers_end => ObjectPart::SectionHeaders,
+                () if start < tables.end && end > tables.start => ObjectPart::SymbolTable,
+                () => continue,
+            };
+            return Err(EmbedError::Overlap { part, start, end, other });
+        }
+        Ok(())
+    }
+}
+
+/// Where the symbol table lies: an empty one at the end of the file, where there is none.
+fn symbols(
+    window: &Range<u64>,
+    header: &CoffFile,
+    headers_end: u64,
+) -> Result<Range<u64>, EmbedError> {
+    let (start, len) = header.symbols();
+    if start == 0 && len > 0 {
+        let (offset, found) = match header {
+            CoffFile::Plain(header) => (12, header.symbols.get()),
+            CoffFile::Big(header) => (52, header.symbols.get()),
+        };
+        return Err(EmbedError::Field {
+            format: FORMAT,
+            field: "NumberOfSymbols",
+            offset,
+            found: found.into(),
+            expected: "0 without a symbol table",
+        });
+    }
+    if start == 0 {
+        let end = window.end.saturating_sub(window.start);
+        return Ok(end..end);
+    }
+    let (part, other) = (ObjectPart::SymbolTable, ObjectPart::SectionHeaders);
+    let range = start..start.saturating_add(len);
+    inside(window, part, &range)?;
+    if start < headers_end {
+        return Err(EmbedError::Overlap { part, start, end: range.end, other });
+    }
+    Ok(range)
 }
 
 /// The string table with its size, and where it ends.
@@ -163,7 +221,11 @@ fn strings(
     // Some tools write 0 for an empty table.
     let size = U32::read_from_bytes(&size).map_or(0, |size| size.get().into()).max(4);
     let end = start.saturating_add(size);
-    Ok((read(source, window, part, &(start..end))?, end))
+    let strings = read(source, window, part, &(start..end))?;
+    if size > 4 && strings.last().is_some_and(|&last| last != 0) {
+        return Err(EmbedError::Unterminated { format: FORMAT, part, end }.into());
+    }
+    Ok((strings, end))
 }
 
 /// Alignment of the contents of a section in memory.
@@ -190,5 +252,5 @@ fn read(
     range: &Range<u64>,
 ) -> Result<Vec<u8>, EditError> {
     inside(window, part, range)?;
-    Ok(source.read_range(&absolute(window, range))?)
+    Ok(source.read_range(&absolute(window.start, range))?)
 }

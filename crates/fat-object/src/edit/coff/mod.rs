@@ -11,8 +11,7 @@
 mod checksum;
 mod file;
 mod references;
-
-use std::ops::Range;
+mod remove;
 
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
@@ -25,6 +24,7 @@ use super::splices::Splices;
 use crate::embed::EmbedError;
 use crate::source::Source;
 use file::Object;
+pub(crate) use remove::remove as without;
 
 const FORMAT: &str = "COFF";
 const LIMIT: u64 = u32::MAX as u64;
@@ -63,12 +63,13 @@ pub(crate) fn edit(
         references::follow(source, &object, &changed, &mut patches)?;
         rewrite(&object, changed, patches)?
     };
-    match removed.is_empty() {
-        true => Ok(Edited { splices, notes: Vec::new() }),
-        false => {
-            Err(EditError::Unsupported { path: Vec::new(), kind: "objects with bundle sections" })
-        }
-    }
+    let splices = match removed.is_empty() {
+        true => splices,
+        false => splices.edited(source, |source, window| {
+            remove::remove(source, window, &|index, _| removed.contains(&index))
+        })?,
+    };
+    Ok(Edited { splices, notes: Vec::new() })
 }
 
 /// The object with other contents in some sections.
@@ -86,7 +87,14 @@ fn rewrite(
     for (index, parts) in object.parts.iter().enumerate() {
         let new = changed.iter_mut().find(|(changed, _)| *changed == index);
         let new = new.map(|(_, changed)| std::mem::take(&mut changed.contents));
-        pieces.push(Piece { new, ..Piece::kept(parts.contents.clone(), 1) });
+        let old = match parts.contents.clone() {
+            // What is empty may be nowhere.
+            old if new.is_some() && old.start < object.headers_end => {
+                object.symbols.start..object.symbols.start
+            }
+            old => old,
+        };
+        pieces.push(Piece { new, ..Piece::kept(old, 1) });
         pieces.push(Piece::kept(parts.relocations.clone(), 1));
         pieces.push(Piece::kept(parts.lines.clone(), 1));
     }
@@ -106,7 +114,6 @@ fn rewrite(
         }
         if changed.iter().any(|(changed, _)| *changed == index) {
             let size = places.first().map_or(0, |place| place.end - place.start);
-            // What is empty is nowhere.
             if new.raw_at.get() == 0 && size > 0 {
                 new.raw_at = narrow(places.first().map_or(0, |place| place.start))?;
             }
@@ -144,9 +151,4 @@ fn too_large(value: u64) -> EmbedError {
 
 fn shared(Overlap { start, end }: Overlap) -> EditError {
     EditError::SharedBytes { start, end }
-}
-
-/// A range of the walked file.
-fn absolute(window: &Range<u64>, range: &Range<u64>) -> Range<u64> {
-    window.start.saturating_add(range.start)..window.start.saturating_add(range.end)
 }

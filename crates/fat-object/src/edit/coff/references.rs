@@ -1,17 +1,17 @@
 //! What refers to the contents of a section of a COFF object: symbols and relocations.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{I32, U16, U32};
 
 use super::file::Object;
-use super::{absolute, checksum, narrow};
+use super::{checksum, narrow};
 use crate::edit::EditError;
 use crate::edit::moves::{Addend, Changed, Reference};
 use crate::edit::relayout::Patches;
 use crate::edit::splices::Splices;
+use crate::edit::tables::{absolute, for_each};
 use crate::source::Source;
 
 const I386: u16 = 0x14c;
@@ -23,8 +23,6 @@ const ARM64X: u16 = 0xa64e;
 
 const IMAGE_SYM_CLASS_STATIC: u8 = 3;
 const RELOCATION_LEN: u64 = 10;
-/// Entries of a table that are in memory at a time.
-const CHUNK: u64 = 4096;
 
 /// A symbol in a section whose contents change.
 struct Target<'c> {
@@ -74,7 +72,7 @@ pub(super) fn follow(
         for (index, parts) in object.parts.iter().enumerate() {
             let places = relocations(source, object, index, &symbols)?;
             if !places.0.is_empty() {
-                let old = Splices::copy_of(&absolute(&object.window, &parts.contents));
+                let old = Splices::copy_of(&absolute(object.window.start, &parts.contents));
                 contents.insert(index, patched(old, &places)?);
                 places.0.into_iter().for_each(|(at, bytes)| patches.put(at, &bytes));
             }
@@ -109,7 +107,7 @@ fn symbols<'c>(
     // The section that the next auxiliary symbol is about.
     let mut of_section = None;
     let len = object.symbol_len();
-    let table = absolute(&object.window, &object.symbols);
+    let table = absolute(object.window.start, &object.symbols);
     for_each(source, &table, len, |_, number, at, entry| {
         if auxiliary > 0 {
             auxiliary -= 1;
@@ -170,10 +168,10 @@ fn relocations(
     let (Some(section), Some(parts)) = (object.sections.get(index), object.parts.get(index)) else {
         return Ok(places);
     };
-    let contents = absolute(&object.window, &parts.contents);
+    let contents = absolute(object.window.start, &parts.contents);
     let base = u64::from(section.virtual_address.get());
     let machine = object.machine();
-    let table = absolute(&object.window, &parts.relocations);
+    let table = absolute(object.window.start, &parts.relocations);
     for_each(source, &table, RELOCATION_LEN, |source, number, at, entry| {
         let (Some(place), Some(symbol), Some(kind)) =
             (word(entry, 0), word(entry, 4), half(entry, 8))
@@ -261,27 +259,6 @@ fn patched(contents: Splices, places: &Places) -> Result<Splices, EditError> {
             (*start, last.saturating_add(bytes.len() as u64))
         });
     patches.apply(contents).ok_or(EditError::SharedBytes { start, end })
-}
-
-/// Calls `f` with every entry of a table, its number, and its offset in the walked file.
-fn for_each(
-    source: &mut Source<'_>,
-    table: &Range<u64>,
-    entry_len: u64,
-    mut f: impl FnMut(&mut Source<'_>, u64, u64, &[u8]) -> Result<(), EditError>,
-) -> Result<(), EditError> {
-    let mut at = table.start;
-    let mut number = 0;
-    while table.end.saturating_sub(at) >= entry_len {
-        let end = table.end.min(at.saturating_add(entry_len.saturating_mul(CHUNK)));
-        let chunk = source.read_range(&(at..end))?;
-        for entry in chunk.chunks_exact(usize::try_from(entry_len).unwrap_or(1)) {
-            f(source, number, at, entry)?;
-            number += 1;
-            at += entry_len;
-        }
-    }
-    Ok(())
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {

@@ -7,6 +7,7 @@
 
 mod file;
 mod references;
+mod remove;
 
 use std::ops::Range;
 
@@ -22,7 +23,9 @@ use crate::source::Source;
 use crate::wire::{
     ELFDATA2LSB, ELFDATA2MSB, ElfHeader, ElfHeader32, ElfHeader64, ElfSection, ElfSectionHeader,
 };
-use file::{Object, SHT_NOBITS};
+use file::{Object, SHT_NOBITS, place};
+
+const ET_REL: u16 = 1;
 
 /// Lays out the file in the window with other device code in its sections.
 pub(crate) fn edit(
@@ -31,23 +34,60 @@ pub(crate) fn edit(
     sections: Vec<SectionEdit>,
 ) -> Result<Edited, EditError> {
     let window = context.window;
-    let ident = source.peek(window, 6)?;
-    let splices = match ident.get(4..) {
-        Some(&[1, ELFDATA2LSB]) => contents::<ElfHeader32<LittleEndian>>(source, window, sections),
-        Some(&[1, ELFDATA2MSB]) => contents::<ElfHeader32<BigEndian>>(source, window, sections),
-        Some(&[2, ELFDATA2LSB]) => contents::<ElfHeader64<LittleEndian>>(source, window, sections),
-        Some(&[2, ELFDATA2MSB]) => contents::<ElfHeader64<BigEndian>>(source, window, sections),
-        _ => return Err(EditError::UnsupportedElf { what: "neither 32-bit nor 64-bit" }),
+    let splices = match Class::of(source, window)? {
+        Class::Little32 => edit_as::<ElfHeader32<LittleEndian>>(source, window, sections),
+        Class::Big32 => edit_as::<ElfHeader32<BigEndian>>(source, window, sections),
+        Class::Little64 => edit_as::<ElfHeader64<LittleEndian>>(source, window, sections),
+        Class::Big64 => edit_as::<ElfHeader64<BigEndian>>(source, window, sections),
     }?;
     Ok(Edited { splices, notes: Vec::new() })
 }
 
-fn contents<H: ElfHeader>(
+/// The file in the window, which may be linked, without the sections that `goes` says, given their indices and names;
+/// `None` when there is nothing to remove.
+pub(super) fn without(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    goes: &dyn Fn(usize, &[u8]) -> bool,
+) -> Result<Option<Splices>, EditError> {
+    match Class::of(source, window)? {
+        Class::Little32 => remove::remove::<ElfHeader32<LittleEndian>>(source, window, goes),
+        Class::Big32 => remove::remove::<ElfHeader32<BigEndian>>(source, window, goes),
+        Class::Little64 => remove::remove::<ElfHeader64<LittleEndian>>(source, window, goes),
+        Class::Big64 => remove::remove::<ElfHeader64<BigEndian>>(source, window, goes),
+    }
+}
+
+/// The class of an ELF file and its byte order.
+enum Class {
+    Little32,
+    Big32,
+    Little64,
+    Big64,
+}
+
+impl Class {
+    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
+        match source.peek(window, 6)?.get(4..) {
+            Some(&[1, ELFDATA2LSB]) => Ok(Class::Little32),
+            Some(&[1, ELFDATA2MSB]) => Ok(Class::Big32),
+            Some(&[2, ELFDATA2LSB]) => Ok(Class::Little64),
+            Some(&[2, ELFDATA2MSB]) => Ok(Class::Big64),
+            _ => Err(EditError::UnsupportedElf { what: "unknown class or byte order" }),
+        }
+    }
+}
+
+fn edit_as<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
 ) -> Result<Splices, EditError> {
-    let object = Object::<H>::read(source, window)?;
+    let object = Object::<H>::read(source, window, |fields| match fields.e_type {
+        ET_REL if fields.phnum == 0 => Ok(()),
+        ET_REL => Err(EditError::UnsupportedElf { what: "relocatable with program headers" }),
+        found => Err(EmbedError::ElfType { found }.into()),
+    })?;
     let mut removed = Vec::new();
     // By the index of the section.
     let mut changed: Vec<(usize, Changed)> = Vec::new();
@@ -93,10 +133,13 @@ fn rewrite<H: ElfHeader>(
     pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
     for (index, section) in object.sections.iter().enumerate().skip(1) {
         let new = changed.iter_mut().find(|(changed, _)| *changed == index);
-        pieces.push(Piece {
-            new: new.map(|(_, changed)| std::mem::take(&mut changed.contents)),
-            ..Piece::kept(object.place(section), power_of_two(section.align))
-        });
+        let new = new.map(|(_, changed)| std::mem::take(&mut changed.contents));
+        let old = match place(section) {
+            // What is empty may be anywhere.
+            old if new.is_some() && old.is_empty() => object.table.start..object.table.start,
+            old => old,
+        };
+        pieces.push(Piece { new, ..Piece::kept(old, power_of_two(section.align)) });
     }
     let word = if size_of::<H::Section>() == 40 { 4 } else { 8 };
     pieces.push(Piece::kept(object.table.clone(), word));

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use zerocopy::byteorder::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::file::Object;
+use super::file::{Object, SHN_XINDEX, SHT_CREL, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
 use crate::edit::EditError;
 use crate::edit::moves::{Addend, Changed, Reference};
 use crate::edit::relayout::Patches;
+use crate::edit::tables::for_each;
 use crate::embed::EmbedError;
 use crate::source::Source;
 use crate::wire::{ElfHeader, ElfSection, ElfSymbol};
@@ -23,13 +24,6 @@ const EM_AARCH64: u16 = 183;
 const EM_RISCV: u16 = 243;
 const EM_LOONGARCH: u16 = 258;
 
-const SHN_XINDEX: u16 = 0xffff;
-const SHT_SYMTAB: u32 = 2;
-const SHT_RELA: u32 = 4;
-const SHT_REL: u32 = 9;
-const SHT_SYMTAB_SHNDX: u32 = 18;
-/// LLVM's compact relocations.
-const SHT_CREL: u32 = 0x4000_0014;
 const STT_SECTION: u8 = 3;
 
 /// A symbol in a section whose contents change.
@@ -90,7 +84,7 @@ fn symbols<'c, H: ElfHeader>(
     };
     let extension = object.sections.iter().find(is_extension).map(|section| object.place(section));
     let entry_len = size_of::<H::Symbol>() as u64;
-    object.for_each(source, section, entry_len, |source, number, at, entry| {
+    for_each(source, &object.place(section), entry_len, |source, number, at, entry| {
         let Ok(mut symbol) = H::Symbol::read_from_bytes(entry) else { return Ok(()) };
         let mut index = u32::from(symbol.section());
         if symbol.section() == SHN_XINDEX
@@ -98,7 +92,7 @@ fn symbols<'c, H: ElfHeader>(
         {
             let word = extension.start.saturating_add(number.saturating_mul(4));
             if word.saturating_add(4) <= extension.end {
-                let word = object.absolute(&(word..word + 4));
+                let word = word..word + 4;
                 index = U32::<H::Order>::read_from_bytes(&source.read_range(&word)?)
                     .map_or(index, U32::get);
             }
@@ -153,7 +147,7 @@ fn relocations<H: ElfHeader>(
         value: value.unsigned_abs(),
         limit: H::LIMIT,
     };
-    object.for_each(source, section, entry_len, |source, index, at, entry| {
+    for_each(source, &object.place(section), entry_len, |source, index, at, entry| {
         let (place, symbol, kind) = decode::<H>(entry, machine);
         let Some(target) = targets.get(&symbol) else { return Ok(()) };
         let width = absolute_width(machine, kind);
@@ -200,7 +194,7 @@ fn is_wide<H: ElfHeader>() -> bool {
 }
 
 /// `r_offset`, and symbol and type in `r_info`.
-fn decode<H: ElfHeader>(entry: &[u8], machine: u16) -> (u64, u64, u32) {
+pub(super) fn decode<H: ElfHeader>(entry: &[u8], machine: u16) -> (u64, u64, u32) {
     let word = |at: usize| {
         let bytes = entry.get(at..at.saturating_add(4)).unwrap_or_default();
         U32::<H::Order>::read_from_bytes(bytes).map_or(0, U32::get)
@@ -233,7 +227,7 @@ fn applied_to<H: ElfHeader>(
     width: u64,
 ) -> Option<u64> {
     let section = object.sections.get(usize::try_from(section).ok()?)?;
-    let contents = object.absolute(&object.place(section));
+    let contents = object.place(section);
     let start = contents.start.checked_add(place)?;
     (start.checked_add(width)? <= contents.end).then_some(start)
 }

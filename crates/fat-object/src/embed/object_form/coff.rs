@@ -19,7 +19,8 @@ use super::super::coff::{
 };
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::{Pieces, slice};
-use super::{Entry, ObjectBundle, PREFIX, string_at};
+use super::{Entry, ObjectBundle, PREFIX};
+use crate::edit::string_at;
 use crate::wire::CoffSection;
 
 const IMAGE_SCN_LNK_REMOVE: u32 = 0x0000_0800;

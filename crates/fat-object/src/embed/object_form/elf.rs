@@ -19,7 +19,8 @@ use super::super::elf::{
 };
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::{Pieces, SECTION_ALIGNMENT, slice};
-use super::{Entry, ObjectBundle, PREFIX, string_at};
+use super::{Entry, ObjectBundle, PREFIX};
+use crate::edit::string_at;
 use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 
 const SHT_PROGBITS: u32 = 1;

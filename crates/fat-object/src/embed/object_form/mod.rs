@@ -2,12 +2,9 @@
 //! are in one section, whose name has no room for an ID.
 
 mod coff;
-mod coff_remove;
 mod elf;
-mod elf_remove;
 mod macho;
 mod macho_remove;
-mod strings;
 mod wasm;
 
 use std::borrow::Cow;
@@ -19,6 +16,7 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use super::wire_mach::{Mach32, Mach64};
 use super::{EmbedError, Kind, Pieces};
+use crate::edit::without_sections;
 use crate::wire::{ElfHeader32, ElfHeader64};
 pub(crate) use coff::name_offset as coff_name_offset;
 pub use macho::MACH_O_BUNDLE_SECTION;
@@ -30,10 +28,6 @@ const PREFIX: &[u8] = bundle_format::MAGIC_TEXT.as_bytes();
 /// How many times in a row sections added by [`ObjectBundle`] are taken off again. Nobody adds twice; a file
 /// made for it must not keep its reader busy.
 const MAX_UNDO: usize = 64;
-
-/// How many bytes names may have for each byte of the table that holds them before it is not built anew, and
-/// each name without counting. Many that are the ends of one long string would take long to sort.
-const MAX_SHARED: u64 = 64;
 
 /// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
 pub const HOST_PLACEHOLDER: &[u8] = &[0];
@@ -321,11 +315,9 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
         }
     }
     let removed = match Kind::of(&rest)? {
-        Kind::Elf32Little => elf_remove::remove::<ElfHeader32<LittleEndian>>(&rest),
-        Kind::Elf32Big => elf_remove::remove::<ElfHeader32<BigEndian>>(&rest),
-        Kind::Elf64Little => elf_remove::remove::<ElfHeader64<LittleEndian>>(&rest),
-        Kind::Elf64Big => elf_remove::remove::<ElfHeader64<BigEndian>>(&rest),
-        Kind::Coff => coff_remove::remove(&rest),
+        Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big | Kind::Coff => {
+            without_sections(&rest, PREFIX)
+        }
         Kind::MachO32Little => macho_remove::remove::<Mach32<LittleEndian>>(&rest),
         Kind::MachO32Big => macho_remove::remove::<Mach32<BigEndian>>(&rest),
         Kind::MachO64Little => macho_remove::remove::<Mach64<LittleEndian>>(&rest),
@@ -342,11 +334,4 @@ fn with_capacity(size: u64) -> Result<Vec<u8>, EmbedError> {
         Ok(Ok(())) => Ok(bytes),
         _ => Err(EmbedError::OutOfMemory { size }),
     }
-}
-
-/// The string that starts at `offset` of a table, without its zero.
-fn string_at(table: &[u8], offset: u64) -> Option<&[u8]> {
-    let rest = table.get(usize::try_from(offset).ok()?..)?;
-    let end = rest.iter().position(|&b| b == 0)?;
-    rest.get(..end)
 }

@@ -2,6 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How many bytes names may have for each byte of the table that holds them before it is not built anew, and
+/// each name without counting. Many that are the ends of one long string would take long to sort.
+const MAX_SHARED: u64 = 64;
+
+/// The string that starts at `offset` of a table, without its zero.
+pub(crate) fn string_at(table: &[u8], offset: u64) -> Option<&[u8]> {
+    let rest = table.get(usize::try_from(offset).ok()?..)?;
+    let end = rest.iter().position(|&b| b == 0)?;
+    rest.get(..end)
+}
+
+/// Keeps tables from which far too much would be taken from being built anew.
+pub(super) struct Limit(u64);
+
+impl Limit {
+    /// For the strings in a table of this length.
+    pub(super) fn of(table: &[u8]) -> Self {
+        Limit((table.len() as u64).saturating_mul(MAX_SHARED))
+    }
+
+    /// The string, unless it is one too many. Short ones that occur often are no trouble.
+    pub(super) fn take<'s>(&mut self, string: Option<&'s [u8]>) -> Option<&'s [u8]> {
+        let counted = (string?.len() as u64).saturating_sub(MAX_SHARED);
+        self.0 = self.0.checked_sub(counted)?;
+        string
+    }
+}
+
 /// The strings that a table is to hold.
 #[derive(Default)]
 pub(super) struct Strings<'a>(BTreeSet<&'a [u8]>);

@@ -1,21 +1,23 @@
-//! COFF: cutting out sections that another tool added.
+//! COFF: cutting out sections.
+//!
+//! Headers and contents are cut out, and what follows moves. The string table is built anew.
 
 use std::ops::Range;
 
 use zerocopy::little_endian::{I16, I32, U16, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::super::coff::{
-    FORMAT, Header, SECTION_HEADER_LEN, STRING_SIZE_LEN, long_name, too_large,
-};
-use super::super::error::{EmbedError, ObjectPart};
-use super::super::slice;
-use super::coff::{Coff, name_offset};
-use super::strings::Strings;
-use super::{MAX_SHARED, PREFIX, string_at, with_capacity};
+use super::file::{Object, Parts};
+use super::{FORMAT, narrow};
+use crate::edit::EditError;
+use crate::edit::splices::{Splice, Splices};
+use crate::edit::strings::{Limit, Strings, string_at};
+use crate::edit::tables::absolute;
+use crate::embed::{CoffFile, EmbedError, ObjectPart, coff_long_name, coff_name_offset};
+use crate::source::Source;
 use crate::wire::CoffSection;
 
-const IMAGE_SCN_CNT_UNINITIALIZED_DATA: u32 = 0x0000_0080;
+const SECTION_HEADER_LEN: u64 = size_of::<CoffSection>() as u64;
 const IMAGE_SYM_CLASS_STATIC: u8 = 3;
 const IMAGE_COMDAT_SELECT_ASSOCIATIVE: u8 = 5;
 
@@ -44,20 +46,29 @@ impl Cuts {
     }
 
     fn adjust(&self, offset: &mut U32) -> Result<(), EmbedError> {
-        let new = self.apply(offset.get().into());
-        *offset = U32::new(u32::try_from(new).map_err(|_| too_large(new))?);
+        *offset = narrow(self.apply(offset.get().into()))?;
         Ok(())
     }
 }
 
-/// `None` when there is nothing to remove.
-pub(super) fn remove(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
-    let coff = Coff::read(object)?;
+/// The object in the window without the sections that `goes` says, given their indices and names; `None` when there is
+/// nothing to remove.
+pub(crate) fn remove(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    goes: &dyn Fn(usize, &[u8]) -> bool,
+) -> Result<Option<Splices>, EditError> {
+    let object = Object::read(source, window)?;
     // New numbers, from 1.
-    let mut numbers = Vec::with_capacity(coff.sections.len());
+    let mut numbers = Vec::with_capacity(object.sections.len());
     let mut kept = Vec::new();
-    for section in coff.sections {
-        if coff.name(section).is_some_and(|name| name.starts_with(PREFIX)) {
+    for (index, section) in object.sections.iter().enumerate() {
+        if goes(index, object.name(section)) {
+            if section.relocations.get() != 0 {
+                let section = index as u64 + 1;
+                let by = ObjectPart::Relocations(section);
+                return Err(EmbedError::StillReferenced { format: FORMAT, section, by }.into());
+            }
             numbers.push(None);
         } else {
             kept.push(*section);
@@ -67,68 +78,56 @@ pub(super) fn remove(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
     if kept.len() == numbers.len() {
         return Ok(None);
     }
-    let mut number = 0_u64;
-    for (section, new) in coff.sections.iter().zip(&numbers) {
-        number = number.saturating_add(1);
-        if new.is_none() && section.relocations.get() != 0 {
-            let by = ObjectPart::Relocations(number);
-            return Err(EmbedError::StillReferenced { format: FORMAT, section: number, by });
-        }
-    }
-    let mut symbols = symbols(object, &coff, &numbers)?;
-    let strings = rebuild_strings(&coff, &mut kept, &mut symbols);
+    let table = source.read_range(&absolute(window.start, &object.symbols))?;
+    let mut symbols = symbols(table, &object, &numbers)?;
+    let strings = rebuild_strings(&object, &mut kept, &mut symbols);
 
-    let cuts = cuts(&coff, &kept, &numbers);
+    let cuts = cuts(&object, &numbers);
     for section in &mut kept {
         cuts.adjust(&mut section.raw_at)?;
         cuts.adjust(&mut section.relocations_at)?;
         cuts.adjust(&mut section.lines_at)?;
     }
-    let symbols_at = match coff.header.symbols().0 {
+    let symbols_at = match object.header.symbols().0 {
         0 => 0,
-        at => cuts.apply(at),
+        at => narrow(cuts.apply(at))?.get(),
     };
-    let symbols_at = u32::try_from(symbols_at).map_err(|_| too_large(symbols_at))?;
-    let mut bytes = with_capacity(object.len() as u64)?;
-    bytes.extend_from_slice(&coff.header.changed(kept.len() as u64, symbols_at)?);
-    bytes.extend_from_slice(kept.as_bytes());
-    let mut at = coff.headers_end;
+    let mut splices = Splices::new();
+    splices.push(Splice::Bytes(object.header.changed(kept.len() as u64, symbols_at)?));
+    splices.push(Splice::Bytes(kept.as_bytes().to_vec()));
+    let mut copy = |range: Range<u64>| {
+        if !range.is_empty() {
+            splices.push(Splice::Copy(absolute(window.start, &range)));
+        }
+    };
+    let mut at = object.headers_end;
     for (cut, _) in &cuts.0 {
         // The first starts in the section headers.
-        bytes.extend_from_slice(slice(object, at..cut.start).unwrap_or_default());
+        copy(at..cut.start);
         at = cut.end;
     }
-    bytes.extend_from_slice(slice(object, at..coff.tables.start).unwrap_or_default());
-    bytes.extend_from_slice(&symbols);
+    copy(at..object.symbols.start);
+    splices.push(Splice::Bytes(symbols));
     let from = match strings {
         Some(strings) => {
-            bytes.extend_from_slice(&strings);
-            coff.tables.end
+            splices.push(Splice::Bytes(strings));
+            object.strings_end
         }
-        None => coff.tables.strings_at,
+        None => object.symbols.end,
     };
-    let rest = from..object.len() as u64;
-    bytes.extend_from_slice(slice(object, rest).unwrap_or_default());
-    Ok(Some(bytes))
+    if from < window.end.saturating_sub(window.start) {
+        splices.push(Splice::Copy(window.start.saturating_add(from)..window.end));
+    }
+    Ok(Some(splices))
 }
 
 /// Headers and contents of removed sections; contents that another section shares stay.
-fn cuts(coff: &Coff<'_>, kept: &[CoffSection], numbers: &[Option<u64>]) -> Cuts {
-    let contents = |section: &CoffSection| {
-        let start = u64::from(section.raw_at.get());
-        let uninitialized =
-            section.characteristics.get() & IMAGE_SCN_CNT_UNINITIALIZED_DATA != 0 || start == 0;
-        let size = if uninitialized { 0 } else { u64::from(section.raw_size.get()) };
-        start..start.saturating_add(size)
-    };
+fn cuts(object: &Object, numbers: &[Option<u64>]) -> Cuts {
+    let stays = |parts: &&(&Parts, &Option<u64>)| parts.1.is_some();
+    let all: Vec<_> = object.parts.iter().zip(numbers).collect();
     let mut taken = Vec::new();
-    for section in kept {
-        let relocations = u64::from(section.relocations_at.get());
-        let count = u64::from(section.relocations.get());
-        let lines = u64::from(section.lines_at.get());
-        taken.push(contents(section));
-        taken.push(relocations..relocations.saturating_add(count.saturating_mul(10)));
-        taken.push(lines..lines.saturating_add(u64::from(section.lines.get()).saturating_mul(6)));
+    for (parts, _) in all.iter().filter(stays) {
+        taken.extend([&parts.contents, &parts.relocations, &parts.lines].map(Range::clone));
     }
     taken.retain(|range| !range.is_empty());
     taken.sort_by_key(|range| range.start);
@@ -145,19 +144,19 @@ fn cuts(coff: &Coff<'_>, kept: &[CoffSection], numbers: &[Option<u64>]) -> Cuts 
         last.is_none_or(|&end| end <= range.start)
     };
 
-    let removed = coff.sections.iter().zip(numbers).filter(|(_, new)| new.is_none());
-    let headers = removed.clone().count() as u64;
-    let headers_start = coff.headers_end.saturating_sub(headers.saturating_mul(SECTION_HEADER_LEN));
-    let mut ranges = removed.map(|(section, _)| contents(section)).collect::<Vec<_>>();
+    let removed = all.iter().filter(|parts| !stays(parts));
+    let headers = (removed.clone().count() as u64).saturating_mul(SECTION_HEADER_LEN);
+    let headers_start = object.headers_end.saturating_sub(headers);
+    let mut ranges = removed.map(|(parts, _)| parts.contents.clone()).collect::<Vec<_>>();
     ranges.retain(|range| {
         !range.is_empty()
-            && range.start >= coff.headers_end
-            && range.end <= coff.tables.start
+            && range.start >= object.headers_end
+            && range.end <= object.symbols.start
             && is_free(range)
     });
     ranges.sort_by_key(|range| range.start);
     let mut cuts: Vec<Range<u64>> = Vec::new();
-    cuts.push(headers_start..coff.headers_end);
+    cuts.push(headers_start..object.headers_end);
     for range in ranges {
         match cuts.last_mut() {
             Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
@@ -168,11 +167,13 @@ fn cuts(coff: &Coff<'_>, kept: &[CoffSection], numbers: &[Option<u64>]) -> Cuts 
 }
 
 /// The symbol table with new numbers of sections.
-fn symbols(object: &[u8], coff: &Coff<'_>, numbers: &[Option<u64>]) -> Result<Vec<u8>, EmbedError> {
-    let big = matches!(coff.header, Header::Big(_));
+fn symbols(
+    mut table: Vec<u8>,
+    object: &Object,
+    numbers: &[Option<u64>],
+) -> Result<Vec<u8>, EmbedError> {
+    let big = matches!(object.header, CoffFile::Big(_));
     let len = if big { 20 } else { 18 };
-    let table = slice(object, coff.tables.start..coff.tables.strings_at).unwrap_or_default();
-    let mut table = table.to_vec();
     let renumber = |old: u64| {
         let new = old.checked_sub(1).and_then(|index| numbers.get(usize::try_from(index).ok()?));
         match new {
@@ -227,31 +228,27 @@ fn symbols(object: &[u8], coff: &Coff<'_>, numbers: &[Option<u64>]) -> Result<Ve
 }
 
 /// The string table, with its size, without the names of removed sections. `None` when it is not built anew.
-fn rebuild_strings<'s>(
-    coff: &Coff<'s>,
+fn rebuild_strings(
+    object: &Object,
     kept: &mut [CoffSection],
     symbols: &mut [u8],
 ) -> Option<Vec<u8>> {
-    let old = Some(coff.tables.strings).filter(|old| !old.is_empty())?;
-    let string = |offset: u64| string_at(old, offset.checked_sub(STRING_SIZE_LEN)?);
-    let mut budget = (old.len() as u64).saturating_mul(MAX_SHARED);
-    let mut checked = |string: Option<&'s [u8]>| {
-        let counted = (string?.len() as u64).saturating_sub(MAX_SHARED);
-        budget = budget.checked_sub(counted)?;
-        string
-    };
+    let old = object.strings.get(4..).filter(|old| !old.is_empty())?;
+    // The size counts.
+    let string = |offset: u64| string_at(old, offset.checked_sub(4)?);
+    let mut limit = Limit::of(old);
     // Names of sections come first, where few digits do for their offsets, and share nothing with the others.
     let mut of_sections = Strings::default();
     for section in &*kept {
-        if let Some(offset) = name_offset(section) {
-            of_sections.add(checked(string(offset?))?);
+        if let Some(offset) = coff_name_offset(section) {
+            of_sections.add(limit.take(string(offset?))?);
         }
     }
     let of_sections = of_sections.build(&[0; 4])?;
     let mut others = Strings::default();
-    let record_len = if matches!(coff.header, Header::Big(_)) { 20 } else { 18 };
+    let record_len = if matches!(object.header, CoffFile::Big(_)) { 20 } else { 18 };
     for symbol in long_named(symbols, record_len) {
-        let name = checked(string(u32::from_le_bytes(*symbol).into()))?;
+        let name = limit.take(string(u32::from_le_bytes(*symbol).into()))?;
         if of_sections.offset(name).is_none() {
             others.add(name);
         }
@@ -260,8 +257,8 @@ fn rebuild_strings<'s>(
 
     let mut names = Vec::with_capacity(kept.len());
     for section in &*kept {
-        names.push(match name_offset(section) {
-            Some(offset) => long_name(of_sections.offset(string(offset?)?)?.into())?,
+        names.push(match coff_name_offset(section) {
+            Some(offset) => coff_long_name(of_sections.offset(string(offset?)?)?.into())?,
             None => section.name,
         });
     }
