@@ -21,9 +21,9 @@ use crate::source::{Origin, ReadSeek, Source};
 /// Sections of device code have this name, or one that starts with it.
 const DEVICE_SECTION: &[u8] = b".hip_fatbin";
 
-/// Memory whose contents may differ, by address: the place of the device code, the program headers, the old and new
+/// Memory whose contents may differ, by address: the place of the device code, the old and new
 /// places of sections that moved, the dynamic section, wrappers, touched relocations and symbol tables.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Allowed {
     pub(super) addresses: Vec<Range<u64>>,
 }
@@ -77,7 +77,13 @@ pub(super) fn check(
         registrations(source, old, &new, &registered)?;
         Ok(new)
     })?;
-    let check = Check { old, new: &new, splices, allowed };
+    // What the ELF header and the program headers say is compared, not their bytes in memory.
+    let mut allowed = allowed.clone();
+    let headers = old.segments.len().max(new.segments.len()) as u64;
+    for (offset, size) in [(0, 64), (old.header.phoff.get(), headers * 56)] {
+        allowed.addresses.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
+    }
+    let check = Check { old, new: &new, splices, allowed: &allowed };
     segments::check(&check, source)?;
     sections::check(&check, source)
 }
@@ -186,4 +192,177 @@ fn readable(file: &File, address: u64) -> u64 {
         }
     }
     end.saturating_sub(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{
+        DATA, DYNSYM, HIP_FATBIN, RELA, RODATA, SLOT, STARTS, Sample, TEXT, WRAPPERS, patched,
+        pointer, splices, with,
+    };
+    use super::super::wrappers::{Patch, repoint};
+    use super::*;
+
+    /// What may change when bundles are packed.
+    fn allowed() -> Allowed {
+        let (symbols, rela) = (DYNSYM..DYNSYM + 0x60, RELA..RELA + 0x60);
+        Allowed { addresses: vec![WRAPPERS..WRAPPERS + 72, SLOT, symbols, rela, 0x6000..0x6100] }
+    }
+
+    fn compare(old: &[u8], new: &[u8]) -> Result<(), EditError> {
+        with(old, |source, file| check(source, file, &splices(new), &allowed())).unwrap()
+    }
+
+    /// What the check says.
+    #[track_caller]
+    fn found(old: &[u8], new: &[u8]) -> (u64, &'static str) {
+        match compare(old, new) {
+            Err(EditError::SelfCheck { address, what }) => (address, what),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Two bundles, the second with two wrappers.
+    fn sample() -> Sample {
+        let symbols = vec![(HIP_FATBIN, STARTS[2], 0x1000), (7, TEXT, 8)];
+        let mut sample = Sample { symbols, ..Sample::default() };
+        (sample.wrappers[1].2, sample.rela[1].3) = (STARTS[2], STARTS[2]);
+        sample
+    }
+
+    /// The sample with its second bundle at 0x2000, and the rest of their place cut out.
+    fn packed() -> Vec<u8> {
+        let moved = |address: u64| {
+            address - if SLOT.end > address && address >= STARTS[2] { 0x1000 } else { 0 }
+        };
+        let bytes = Sample { cut: 0x3000..0x4000, ..sample() }.build();
+        let patches = with(&bytes, |source, file| {
+            let wrappers = wrappers(source, file).unwrap();
+            let mut patches = repoint(source, file, &wrappers, &moved).unwrap();
+            // The symbols, which are not in the section of this file any more.
+            for table in [DYNSYM, 0x5300] {
+                patches.push(Patch::word(table + 24 + 8, STARTS[1]));
+            }
+            patches
+        });
+        patched(&bytes, &patches.unwrap())
+    }
+
+    #[test]
+    fn the_same_file() {
+        let bytes = sample().build();
+        compare(&bytes, &bytes).unwrap();
+        let copy = Splices::copy_of(&(0..bytes.len() as u64));
+        let nothing = Allowed::default();
+        with(&bytes, |source, file| check(source, file, &copy, &allowed()).unwrap());
+        // A section of device code always may change.
+        let result = with(&bytes, |source, file| check(source, file, &copy, &nothing));
+        assert!(result.unwrap().is_err());
+    }
+
+    #[test]
+    fn packed_bundles_and_a_gap() {
+        let (old, new) = (sample().build(), packed());
+        assert_eq!(new.len(), old.len() - 0x1000);
+        compare(&old, &new).unwrap();
+        // And back again.
+        compare(&new, &old).unwrap();
+    }
+
+    #[test]
+    fn changed_bytes() {
+        let (old, new) = (sample().build(), packed());
+        let at = |address: u64| if address < 0x3000 { address } else { address - 0x1000 } as usize;
+        let headers = with(&new, |_, file| file.header.shoff.get()).unwrap() as usize;
+        let expect = |offset: usize, value: u8, address: u64, what: &str| {
+            let mut bytes = new.clone();
+            assert_ne!(std::mem::replace(&mut bytes[offset], value), value);
+            assert_eq!(found(&old, &bytes), (address, what), "{offset:#x}");
+        };
+        expect(4, 1, 0, "the headers cannot be read");
+        expect(24, 1, 0, "the ELF header changed");
+        // Of the segments: offset, address, flags, size in the file, size in memory.
+        let segment = |n: usize| 64 + 56 * n;
+        let cannot = "a segment cannot be mapped: offset and address differ by more than pages";
+        expect(segment(2) + 8, 8, TEXT, cannot);
+        expect(segment(2) + 9, 0x30, TEXT, "memory differs");
+        expect(segment(1) + 17, 0x20, 0x2000, "two segments lie on one page");
+        expect(segment(2) + 4, 7, TEXT, "memory has other access rights");
+        expect(segment(2) + 32, 8, TEXT + 8, "memory differs");
+        expect(segment(3) + 34, 8, 0x6000, "a segment lies beyond the end of the file");
+        expect(segment(3) + 41, 0x0f, 0x6f00, "memory is gone");
+        expect(segment(3) + 41, 0x11, 0x7000, "memory that was not there");
+        expect(segment(4), 6, 0x6000, "other segments than before");
+        expect(segment(4) + 32, 8, 0x6000, "a segment has another size");
+        expect(segment(4) + 8, 1, 0x6000, "a segment's offset is not that of its address");
+        // Memory.
+        expect(at(RODATA) + 3, 0, RODATA + 3, "memory differs");
+        expect(at(TEXT), 0, TEXT, "memory differs");
+        expect(at(DATA) + 8, 1, DATA + 8, "memory differs");
+        expect(0x280, 1, 0x280, "memory differs");
+        // Registrations.
+        let no_bundle = "the wrapper points to what is no bundle";
+        expect(0x2000, 0, WRAPPERS + 24, no_bundle);
+        expect(RELA as usize + 16, 8, WRAPPERS, no_bundle);
+        let outside = "the wrapper points outside the sections of device code";
+        expect(RELA as usize + 17, 0, WRAPPERS, outside);
+        let pairs = "wrappers of one bundle point to two, or of two to one";
+        expect(RELA as usize + 72 - 7, 0x10, WRAPPERS + 48, pairs);
+        expect(RELA as usize + 8, 37, WRAPPERS, "the wrapper has another form of pointer");
+        // Section headers: address, size, type, offset.
+        let section = |n: usize| headers + 64 * n;
+        expect(section(6) + 4, 7, RODATA, "a section has other attributes");
+        let place = "a section does not lie in a segment as its header says";
+        expect(section(6) + 17, 0x41, 0x4100, place);
+        expect(section(6) + 24, 1, RODATA, place);
+        expect(section(5) + 8, 6, SLOT.start, "a section of device code has other attributes");
+        expect(section(10) + 32, 1, DATA, "a section has other attributes");
+        expect(section(9) + 32, 24, WRAPPERS, "other wrappers than before");
+        let nobits = "a section without bytes in the file lies elsewhere in it";
+        expect(section(11) + 24, 8, 0x6300, nobits);
+        expect(section(12) + 64 + 4, 0, 0, "a section has other attributes");
+        // Symbols: the name, the value of one in code, a size.
+        let other = "a table has other entries";
+        expect(DYNSYM as usize + 24, 1, DYNSYM, other);
+        expect(DYNSYM as usize + 48 + 8, 1, DYNSYM, other);
+        expect(DYNSYM as usize + 24 + 17, 0x20, DYNSYM, other);
+        expect(0x5300 + 48 + 8, 1, 0, other);
+        // A tag of the dynamic section.
+        expect(at(0x6000) + 8, 8, 0x208, "the dynamic section has another entry");
+    }
+
+    #[test]
+    fn symbols_may_shrink() {
+        let (old, mut new) = (sample().build(), packed());
+        new[DYNSYM as usize + 24 + 17] = 8;
+        compare(&old, &new).unwrap();
+    }
+
+    #[test]
+    fn parts_beyond_what_may_change_are_compared() {
+        let bytes = sample().build();
+        let all = bytes.len() as u64;
+        for allowed in [0x100..0x200, 0x1000..0x4000] {
+            let allowed = Allowed { addresses: vec![allowed] };
+            assert_eq!(
+                allowed.gaps(&(0..all)).iter().map(|gap| gap.end - gap.start).sum::<u64>(),
+                all - (allowed.addresses[0].end - allowed.addresses[0].start)
+            );
+        }
+        let allowed = Allowed { addresses: vec![8..9, 2..4, 3..6, 20..30] };
+        assert_eq!(allowed.gaps(&(0..10)), [0..2, 6..8, 9..10]);
+        assert_eq!(allowed.gaps(&(3..5)), []);
+    }
+
+    #[test]
+    fn no_truncation_and_no_changed_byte_panics() {
+        let (old, new) = (sample().build(), packed());
+        let interesting = (0..0x720).chain(0x5000..new.len());
+        for at in interesting {
+            let _ = compare(&old, &new[..at]);
+            let mut bytes = new.clone();
+            bytes[at] ^= 0xff;
+            let _ = compare(&old, &bytes);
+        }
+    }
 }

@@ -70,6 +70,7 @@ pub(super) fn is_thread_nobits(section: &SectionHeader) -> bool {
 }
 
 /// The headers of the file. Offsets in them count from the start of the window.
+#[derive(Clone)]
 pub(super) struct File {
     /// Where the ELF file lies in the walked file.
     pub(super) window: Range<u64>,

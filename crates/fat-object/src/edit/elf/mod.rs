@@ -18,6 +18,8 @@ mod room;
 mod sections;
 mod segments;
 mod slot;
+#[cfg(test)]
+mod sample;
 mod symbols;
 mod validate;
 mod wrappers;

@@ -92,7 +92,7 @@ fn in_relocations(
     targets: &mut Targets<'_>,
 ) -> Result<(), EditError> {
     let symbols = symbol_values(source, file, relocations)?;
-    let mut note = |at: u64, info: u64, addend: u64, targets: &mut Targets<'_>| {
+    let note = |at: u64, info: u64, addend: u64, targets: &mut Targets<'_>| {
         let index = usize::try_from(info >> 32).unwrap_or(usize::MAX);
         match symbols.get(index) {
             _ if index == 0 || kind(info) == machine.relative() => targets.within(addend, at),
@@ -177,5 +177,274 @@ impl Memory {
         let mut bytes = [0; 8];
         source.read_exact_at(file.window.start.saturating_add(offset), &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{
+        AARCH64, DATA, DYN, EXEC, HIP_FATBIN, RODATA, SLOT, STARTS, Sample, TEXT, X86_64, with,
+    };
+    use super::super::wrappers::wrappers;
+    use super::*;
+
+    fn found(sample: &Sample) -> Vec<(usize, u64)> {
+        let found = with(&sample.build(), |source, file| {
+            let wrappers = wrappers(source, file).unwrap();
+            foreign_references(source, file, &wrappers, &SLOT, &STARTS).unwrap()
+        });
+        found.unwrap()
+    }
+
+    /// A program with these bytes in its code, `at` behind its start.
+    fn code(e_type: u16, machine: u16, at: usize, bytes: &[u8]) -> Sample {
+        let mut text = vec![0; 0x800];
+        text[at..at + bytes.len()].copy_from_slice(bytes);
+        Sample { e_type, machine, text, ..Sample::default() }
+    }
+
+    fn aarch64(words: &[u32]) -> Sample {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut sample = code(DYN, AARCH64, 8, &bytes);
+        sample.rela.iter_mut().for_each(|rela| rela.1 = 1027);
+        sample
+    }
+
+    #[test]
+    fn wrappers_are_none() {
+        assert_eq!(found(&Sample::default()), []);
+        assert_eq!(found(&Sample::bare(EXEC)), []);
+        assert_eq!(
+            found(&Sample { relr: vec![super::super::sample::pointer(0)], ..Sample::bare(DYN) }),
+            []
+        );
+    }
+
+    #[test]
+    fn relocations_to_any_byte_of_a_bundle() {
+        let mut sample = Sample::default();
+        sample.rela.extend([
+            (DATA, 8, 0, 0x2fff),
+            (DATA + 8, 8, 0, 0x4000),
+            (DATA + 16, 8, 0, 0xfff),
+        ]);
+        assert_eq!(found(&sample), [(1, DATA)]);
+        // The same by the value in place.
+        let mut data = vec![0; 64];
+        data[8..16].copy_from_slice(&0x3100_u64.to_le_bytes());
+        let relr = vec![DATA, 0b11, 0x6300, 0xffff_ffff_ffff_fff0];
+        assert_eq!(
+            found(&Sample { relr, data: data.clone(), ..Sample::default() }),
+            [(2, DATA + 8)]
+        );
+        assert_eq!(
+            found(&Sample { rel: vec![(DATA + 8, 8)], data, ..Sample::default() }),
+            [(2, DATA + 8)]
+        );
+    }
+
+    #[test]
+    fn symbols_move_along() {
+        let symbols = vec![(HIP_FATBIN, 0x2000, 0), (6, 0x4000, 0), (0, 0x2000, 0), (4, 0x2000, 0)];
+        let mut sample = Sample { symbols, ..Sample::default() };
+        let count = sample.rela.len();
+        // In the bundle of the symbol, and of a symbol that this file does not define.
+        sample.rela.extend([
+            (DATA, 1, 1, 0),
+            (DATA + 8, 6, 1, 0),
+            (DATA, 1, 1, 8),
+            (DATA, 1, 3, 0),
+        ]);
+        assert_eq!(found(&sample), []);
+        // To another one, and by a symbol that stays.
+        sample.rela.truncate(count);
+        sample.rela.extend([(DATA, 1, 1, 0x1000), (DATA + 8, 1, 2, 0x3000_u64.wrapping_neg())]);
+        assert_eq!(found(&sample), [(0, DATA + 8), (2, DATA)]);
+        sample.rela.truncate(count);
+        sample.rela.push((DATA, 1, 4, 0));
+        assert_eq!(found(&sample), [(1, DATA)]);
+    }
+
+    /// Displacement from the end of an instruction.
+    fn displacement(from: u64, to: u64) -> [u8; 4] {
+        (to.wrapping_sub(from) as u32).to_le_bytes()
+    }
+
+    #[test]
+    fn x86_64_displacements() {
+        for at in [0_usize, 1, 5, 0x7f0] {
+            for (opcode, immediate, expected) in [
+                // lea, movdqu, vmovdqu
+                (&[0x48, 0x8d, 0x05][..], 0, true),
+                (&[0xf3, 0x0f, 0x6f, 0x0d], 0, true),
+                (&[0xc5, 0x7e, 0x6f, 0x0d], 0, true),
+                // cmpb, cmpw, cmpl
+                (&[0x80, 0x3d], 1, true),
+                (&[0x66, 0x81, 0x3d], 2, true),
+                (&[0x81, 0x3d], 4, true),
+                // call
+                (&[0xe8], 0, true),
+                // No immediate value has three bytes, and none follows what is no operand in memory.
+                (&[0x81, 0x3d], 3, false),
+                (&[0x81, 0x7d], 4, false),
+            ] {
+                let end = TEXT + at as u64 + opcode.len() as u64 + 4;
+                let bytes = [opcode, &displacement(end + immediate, 0x2000)].concat();
+                let expected: &[_] = if expected { &[(1, end - 4)] } else { &[] };
+                assert_eq!(found(&code(DYN, X86_64, at, &bytes)), expected, "{opcode:x?}");
+                // Into the bundle: too often by chance.
+                let bytes = [opcode, &displacement(end + immediate, 0x2008)].concat();
+                assert_eq!(found(&code(DYN, X86_64, at, &bytes)), []);
+            }
+        }
+    }
+
+    #[test]
+    fn windows_that_lie_in_two_blocks() {
+        for at in 0xfff0..0x10010 {
+            let bytes = [&[0x81, 0x3d][..], &displacement(TEXT + at + 10, 0x3000)].concat();
+            let section = SectionHeader { size: 0x12000.into(), addr: TEXT.into(), ..zeroed() };
+            let mut file = vec![0; 0x12000];
+            file[at as usize..at as usize + 6].copy_from_slice(&bytes);
+            let mut cursor = std::io::Cursor::new(&file);
+            let mut source = Source::new(&mut cursor, crate::source::Origin::File).unwrap();
+            let mut targets = Targets::new(&STARTS, &SLOT);
+            let mut scanner = code::Scanner::new(Machine::X86_64, true, Vec::new());
+            let sample = Sample::default().build();
+            let window = with(&sample, |_, elf| {
+                let mut elf = elf.clone();
+                elf.window = 0..0x12000;
+                blocks(&mut source, &elf, &section, &mut |address, bytes| {
+                    scanner.code(address, bytes, &mut targets);
+                    true
+                })
+            });
+            window.unwrap().unwrap();
+            assert_eq!(targets.found(), [(2, TEXT + at + 2)]);
+        }
+    }
+
+    fn zeroed() -> SectionHeader {
+        zerocopy::FromZeros::new_zeroed()
+    }
+
+    #[test]
+    fn x86_64_offsets_of_the_large_model() {
+        // movabs $offset, %rax
+        let bytes = [&[0x48, 0xb8][..], &0x2000_u64.wrapping_sub(0x1234).to_le_bytes()].concat();
+        let sample = code(DYN, X86_64, 9, &bytes).build();
+        let found = with(&sample, |_, _| {
+            let mut targets = Targets::new(&STARTS, &SLOT);
+            let text = [&[0; 16][..], &bytes, &[0; 16]].concat();
+            let mut scanner = code::Scanner::new(Machine::X86_64, true, vec![0x1234]);
+            scanner.code(TEXT, &text, &mut targets);
+            targets.found()
+        });
+        assert_eq!(found.unwrap(), [(1, TEXT + 2)]);
+    }
+
+    #[test]
+    fn aarch64_instructions() {
+        let at = TEXT + 8;
+        // adrp x3 of the page of 0x2000, 3 pages before; add x3, x3, #0
+        assert_eq!(found(&aarch64(&[0xb0ff_ffe3, 0x9100_0063])), [(1, at)]);
+        let adr = |to: u64| 0x1000_0003 | (to.wrapping_sub(at) as u32 >> 2 & 0x7_ffff) << 5;
+        assert_eq!(found(&aarch64(&[adr(0x3000)])), [(2, at)]);
+        assert_eq!(found(&aarch64(&[adr(0x3004)])), []);
+        // ldr x3, 0x1000, and ldr q3
+        for opcode in [0x5800_0003, 0x9c00_0003] {
+            let ldr = opcode | adr(0x1000) & 0x00ff_ffe0;
+            assert_eq!(found(&aarch64(&[ldr])), [(0, at)]);
+        }
+        // add and nothing to do with it
+        assert_eq!(found(&aarch64(&[0x9100_0063, 0xd503_201f, 0xaa01_03e0])), []);
+    }
+
+    #[test]
+    fn aarch64_addresses_in_parts() {
+        let starts = [0x40_3000, 0x40_6000];
+        let found = |relocated: bool, words: &[u32]| {
+            let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let bytes = [&[0; 16][..], &code, &[0; 16]].concat();
+            let slot = 0x40_3000..0x40_9000;
+            let mut targets = Targets::new(&starts, &slot);
+            let mut scanner = code::Scanner::new(Machine::Aarch64, relocated, Vec::new());
+            scanner.code(0x1000, &bytes, &mut targets);
+            targets.found()
+        };
+        // movz x5, #0x40, lsl 16; nop; movk x5, #0x6000
+        let words = [0xd2a0_0805, 0xd503_201f, 0xf28c_0005];
+        assert_eq!(found(false, &words), [(1, 0x1008)]);
+        assert_eq!(found(true, &words), []);
+        // movk x6, #0x6000
+        assert_eq!(found(false, &[0xd2a0_0805, 0xd503_201f, 0xf28c_0006]), []);
+    }
+
+    #[test]
+    fn numbers_where_nothing_is_relocated() {
+        let number = |at: usize, bytes: &[u8]| {
+            let mut data = vec![0; 64];
+            data[at..at + bytes.len()].copy_from_slice(bytes);
+            data
+        };
+        let long = 0x2000_u64.to_le_bytes();
+        let sample = |e_type: u16, rodata: Vec<u8>, data: Vec<u8>| Sample {
+            rodata,
+            data,
+            ..Sample::bare(e_type)
+        };
+        assert_eq!(found(&sample(EXEC, number(3, &long), number(0, &[]))), [(1, RODATA + 3)]);
+        // In data four bytes only where such a number lies.
+        let short = [0, 0x30, 0, 0, 1];
+        assert_eq!(found(&sample(EXEC, vec![], number(8, &short))), [(2, DATA + 8)]);
+        assert_eq!(found(&sample(EXEC, vec![], number(7, &short))), []);
+        assert_eq!(found(&sample(DYN, number(3, &long), number(8, &short))), []);
+        // mov $0x1000, %eax
+        let sample = Sample { rela: vec![], ..code(EXEC, X86_64, 7, &[0xb8, 0, 0x10, 0, 0, 0x90]) };
+        assert_eq!(found(&sample), [(0, TEXT + 8)]);
+    }
+
+    #[test]
+    fn starts_that_have_few_bits_in_common() {
+        let (starts, slot) = ([0x1008, 0x2110, 0x2999], 0x1000..0x4000);
+        let mut targets = Targets::new(&starts, &slot);
+        for start in starts {
+            assert!((0..=4).all(|before| targets.maybe(start - before, 4)));
+            targets.exact(start, start);
+            targets.exact(start + 1, 0);
+        }
+        assert_eq!(targets.found(), [(0, 0x1008), (1, 0x2110), (2, 0x2999)]);
+        let mut targets = Targets::new(&starts, &slot);
+        targets.page(0x2abc, 7);
+        assert_eq!(targets.found(), [(1, 7), (2, 7)]);
+    }
+
+    #[test]
+    fn tables_that_are_not_read_may_name_all() {
+        let mut bytes = Sample::default().build();
+        // DT_RELA becomes DT_ANDROID_RELA.
+        bytes[0x6010..0x6018].copy_from_slice(&0x6000_0011_u64.to_le_bytes());
+        let found = with(&bytes, |source, file| {
+            foreign_references(source, file, &[], &SLOT, &STARTS).unwrap()
+        });
+        assert_eq!(found.unwrap(), [(0, 0x300), (1, 0x300), (2, 0x300)]);
+    }
+
+    #[test]
+    fn no_truncation_and_no_changed_byte_panics() {
+        let sample = Sample { relr: vec![0x6200, 3], rel: vec![(0x6208, 1)], ..Sample::default() };
+        let bytes = sample.build();
+        let run = |bytes: &[u8]| {
+            with(bytes, |source, file| {
+                let _ = foreign_references(source, file, &[], &SLOT, &STARTS);
+            });
+        };
+        let interesting = (0..0x720).chain(0x6000..bytes.len());
+        for at in interesting {
+            run(&bytes[..at]);
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0xff;
+            run(&bytes);
+        }
     }
 }

@@ -104,3 +104,31 @@ fn visit(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{DYNSYM, HIP_FATBIN, Sample, with};
+    use super::*;
+
+    #[test]
+    fn sizes_shrink_to_what_is_left() {
+        let symbols = vec![
+            (HIP_FATBIN, 0x1000, 0x1000),
+            (HIP_FATBIN, 0x1000, 0x800),
+            (HIP_FATBIN, 0x2100, 0xf00),
+            (HIP_FATBIN, 0x3000, 0x1000),
+            (0, 0x1000, 0x1000),
+        ];
+        let bytes = Sample { symbols, ..Sample::default() }.build();
+        let left = [(0x1000..0x2000, 0x900), (0x2000..0x3000, 0x80)];
+        let patches = with(&bytes, |source, file| clip(source, file, &left).unwrap()).unwrap();
+        let symtab = 0x6300;
+        let expected: Vec<_> = [DYNSYM, symtab]
+            .into_iter()
+            .flat_map(|table| {
+                [Patch::word(table + 24 + 16, 0x900), Patch::word(table + 72 + 16, 0)]
+            })
+            .collect();
+        assert_eq!(patches, expected);
+    }
+}

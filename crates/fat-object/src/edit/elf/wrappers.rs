@@ -277,3 +277,244 @@ fn bundle_number(wrappers: &[Wrapper], n: usize) -> usize {
     lower.dedup();
     lower.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{
+        AARCH64, DYN, DYNSYM, EXEC, HIP_FATBIN, RELA, STARTS, Sample, WRAPPERS, patched, pointer,
+        with,
+    };
+    use super::*;
+
+    fn resolve(sample: &Sample) -> Result<Vec<Wrapper>, EditError> {
+        with(&sample.build(), wrappers).unwrap()
+    }
+
+    fn forms(sample: &Sample) -> Vec<(u64, PointerForm)> {
+        let wrappers = resolve(sample).unwrap();
+        for (n, wrapper) in wrappers.iter().enumerate() {
+            assert_eq!(wrapper.pointer(), pointer(n));
+        }
+        wrappers.into_iter().map(|wrapper| (wrapper.bundle, wrapper.form)).collect()
+    }
+
+    /// The second bundle moves to 0x1800, the third to 0x2800.
+    fn moved(address: u64) -> u64 {
+        if (STARTS[1]..0x4000).contains(&address) { address - 0x800 } else { address }
+    }
+
+    /// Repoints, reads again, and compares; answers where bytes changed.
+    fn repointed(sample: &Sample) -> Vec<u64> {
+        let bytes = sample.build();
+        let patches = with(&bytes, |source, file| {
+            let wrappers = wrappers(source, file).unwrap();
+            repoint(source, file, &wrappers, &moved).unwrap()
+        });
+        let patches = patches.unwrap();
+        let before = resolve(sample).unwrap();
+        let after = with(&patched(&bytes, &patches), wrappers).unwrap().unwrap();
+        for (before, after) in before.iter().zip(&after) {
+            assert_eq!(after.bundle, moved(before.bundle));
+            assert_eq!((before.address, before.form), (after.address, after.form));
+        }
+        patches.iter().map(|patch| patch.offset).collect()
+    }
+
+    #[test]
+    fn addends_with_and_without_the_value_in_place() {
+        for (machine, kind) in [(62, 8), (AARCH64, 1027)] {
+            let mut sample = Sample { machine, ..Sample::default() };
+            sample.wrappers[2].2 = 0;
+            sample.rela.iter_mut().for_each(|rela| rela.1 = kind);
+            let entry = |n: u64| RELA + 24 * n;
+            assert_eq!(
+                forms(&sample),
+                [
+                    (STARTS[0], PointerForm::Relative { entry: entry(0), in_place: true }),
+                    (STARTS[1], PointerForm::Relative { entry: entry(1), in_place: true }),
+                    (STARTS[2], PointerForm::Relative { entry: entry(2), in_place: false }),
+                ]
+            );
+            assert_eq!(repointed(&sample), [entry(1) + 16, entry(2) + 16, pointer(1)]);
+        }
+    }
+
+    #[test]
+    fn words_that_relr_names_singly_and_by_bits() {
+        let mut sample = Sample::bare(DYN);
+        // The first pointer, and then every third word.
+        sample.relr = vec![pointer(0), 0b1_0010_0001];
+        sample.relr[1] = 1 | 1 << 3 | 1 << 6;
+        assert_eq!(forms(&sample), STARTS.map(|start| (start, PointerForm::Relr)));
+        assert_eq!(repointed(&sample), [pointer(1), pointer(2)]);
+        // A bitmap of 63 words goes before.
+        sample.relr = vec![pointer(0) - 64 * 8, 1, 1 | 1 << 1 | 1 << 4 | 1 << 7];
+        assert_eq!(forms(&sample), STARTS.map(|start| (start, PointerForm::Relr)));
+    }
+
+    #[test]
+    fn symbols_with_and_without_addends() {
+        let mut sample = Sample::bare(DYN);
+        sample.wrappers[2].2 = 0;
+        sample.symbols =
+            vec![(HIP_FATBIN, STARTS[1], 0), (HIP_FATBIN, STARTS[0], 0), (HIP_FATBIN, 0x3010, 8)];
+        sample.rela =
+            vec![(pointer(0), 1, 2, 0), (pointer(1), 1, 1, 0), (pointer(2), 1, 2, 0x2000)];
+        let form = |n: u64, symbol: u64, in_place: bool| {
+            let (entry, symbol) = (RELA + 24 * n, DYNSYM + 24 * symbol);
+            (STARTS[n as usize], PointerForm::Symbol { entry, symbol, in_place })
+        };
+        assert_eq!(forms(&sample), [form(0, 2, true), form(1, 1, true), form(2, 2, false)]);
+        // The symbols at 0x2000 and in the third bundle, in both tables; the addend of the third pointer, whose
+        // symbol stays; the value in place of the second.
+        let changed = repointed(&sample);
+        let symtab = 0x6300;
+        assert_eq!(
+            changed,
+            [
+                DYNSYM + 24 + 8,
+                DYNSYM + 72 + 8,
+                RELA + 48 + 16,
+                pointer(1),
+                symtab + 24 + 8,
+                symtab + 72 + 8
+            ]
+        );
+    }
+
+    #[test]
+    fn plain_values_where_nothing_is_relocated() {
+        let sample = Sample::bare(EXEC);
+        assert_eq!(forms(&sample), STARTS.map(|start| (start, PointerForm::Plain)));
+        assert_eq!(repointed(&sample), [pointer(1), pointer(2)]);
+    }
+
+    #[test]
+    fn one_bundle_of_several_wrappers() {
+        let mut sample = Sample::default();
+        for n in 0..3 {
+            (sample.wrappers[n].2, sample.rela[n].3) = (STARTS[1], STARTS[1]);
+        }
+        assert_eq!(repointed(&sample).len(), 6);
+    }
+
+    #[test]
+    fn symbols_of_other_sections_stay() {
+        let mut sample = Sample::default();
+        // `_end` of what lies before, a constant, an undefined one, one of another section.
+        sample.symbols =
+            vec![(4, STARTS[1], 0), (0xfff1, STARTS[1], 0), (0, STARTS[1], 0), (6, 0x4000, 0)];
+        assert_eq!(repointed(&sample), [RELA + 24 + 16, RELA + 48 + 16, pointer(1), pointer(2)]);
+    }
+
+    fn unknown(sample: &Sample, expected: u32) {
+        let wrappers = resolve(sample).unwrap();
+        assert_eq!(wrappers[1].form, PointerForm::Unknown { kind: expected });
+        let error = with(&sample.build(), |source, file| {
+            repoint(source, file, &wrappers, &moved).unwrap_err()
+        });
+        let Some(EditError::PointerForm { bundle, address, kind }) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!((bundle, address, kind), (1, pointer(1), expected));
+    }
+
+    #[test]
+    fn other_forms_are_unknown() {
+        // No relocation where one has to be.
+        let mut sample = Sample::default();
+        sample.rela.remove(1);
+        unknown(&sample, 0);
+        // A symbol of another library, and a type that stores something else.
+        for (kind, symbol) in [(1, 1), (1, 9), (6, 0)] {
+            let mut sample = Sample { symbols: vec![(0, 0, 0)], ..Sample::default() };
+            sample.rela[1] = (pointer(1), kind, symbol, STARTS[1]);
+            unknown(&sample, kind);
+        }
+        // Two of them, and one that writes half of it.
+        let mut sample = Sample::default();
+        sample.rela.push((pointer(1), 8, 0, STARTS[2]));
+        unknown(&sample, 8);
+        let mut sample = Sample::default();
+        sample.rela.push((pointer(1) + 4, 10, 0, 0));
+        unknown(&sample, 10);
+        // REL, and RELR beside RELA.
+        let mut sample = Sample::bare(DYN);
+        sample.rel = (0..3).map(|n| (pointer(n), 8)).collect();
+        unknown(&sample, 8);
+        let sample = Sample { relr: vec![pointer(1)], ..Sample::default() };
+        unknown(&sample, 0);
+    }
+
+    #[test]
+    fn wrappers_of_moved_code_and_of_other_forms() {
+        let mut sample = Sample::default();
+        sample.wrappers[1].0 = 0x4849_504b;
+        assert!(matches!(resolve(&sample), Err(EditError::MovedOut { .. })));
+        sample.wrappers[1] = (0x4849_5046, 2, 0);
+        let error = resolve(&sample).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "wrapper 1 at 0x6118: magic 0x48495046 and version 2, expected 0x48495046 and 1"
+        );
+    }
+
+    #[test]
+    fn a_section_of_parts_of_wrappers() {
+        let mut bytes = Sample::default().build();
+        let at = with(&bytes, |_, file| {
+            let index = file.sections.iter().position(|section| file.name(section) == SECTION);
+            file.header.shoff.get() + 64 * index.unwrap() as u64
+        });
+        let at = at.unwrap() as usize;
+        bytes[at + 32] = 71;
+        let error = with(&bytes, wrappers).unwrap().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "wrappers at {WRAPPERS:#x}: 71 bytes, not a multiple of the 24 bytes of a wrapper"
+            )
+        );
+        bytes[at + 32] = 72;
+        bytes[at + 24 + 3] = 1;
+        assert!(matches!(with(&bytes, wrappers).unwrap(), Err(EditError::BeyondEnd { .. })));
+    }
+
+    #[test]
+    fn machines_and_tables_that_are_not_understood() {
+        let sample = Sample { machine: 243, ..Sample::default() };
+        assert!(matches!(resolve(&sample), Err(EditError::UnsupportedElf { .. })));
+        let mut bytes = Sample::default().build();
+        // DT_RELA: beyond all segments
+        bytes[0x6000 + 16 + 8 + 2] = 1;
+        assert!(matches!(
+            with(&bytes, wrappers).unwrap(),
+            Err(EditError::InconsistentSegments { .. })
+        ));
+    }
+
+    #[test]
+    fn no_truncation_and_no_changed_byte_panics() {
+        let mut sample = Sample { relr: vec![0x6200, 3], ..Sample::default() };
+        sample.symbols = vec![(HIP_FATBIN, STARTS[1], 4)];
+        sample.rela.push((0x6210, 1, 1, 0));
+        let bytes = sample.build();
+        let run = |bytes: &[u8]| {
+            with(bytes, |source, file| {
+                let Ok(wrappers) = wrappers(source, file) else { return };
+                let _ = repoint(source, file, &wrappers, &moved);
+            });
+        };
+        let interesting = (0..0x720).chain(0x6000..bytes.len());
+        for at in interesting.clone().chain((0x720..0x6000).step_by(101)) {
+            run(&bytes[..at]);
+        }
+        for at in interesting {
+            let mut bytes = bytes.clone();
+            for change in [1, 0xff] {
+                bytes[at] ^= change;
+                run(&bytes);
+            }
+        }
+    }
+}

@@ -180,13 +180,11 @@ fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), EditError> {
             at = to;
         }
     }
-    let more = |range: &Range<u64>| {
-        let outside =
-            |gap: &Range<u64>| check.old.load_at(gap.start).is_none_or(|load| end(load) < gap.end);
-        check.allowed.gaps(range).into_iter().find(outside)
-    };
-    match ranges(check.new).iter().find_map(more) {
-        Some(range) => Err(fault(range.start, "memory that was not there")),
-        None => Ok(()),
+    for gap in ranges(check.new).iter().flat_map(|range| check.allowed.gaps(range)) {
+        let mut at = gap.start;
+        while at < gap.end {
+            at = end(check.old.load_at(at).ok_or(fault(at, "memory that was not there"))?);
+        }
     }
+    Ok(())
 }
