@@ -195,6 +195,18 @@ impl Splices {
         }
     }
 
+    /// Whether the part of the output in `range` is that part of the edited file which starts at `from`, unchanged.
+    pub(crate) fn copies(&self, range: &Range<u64>, from: u64) -> bool {
+        let index = self.ends.partition_point(|&end| end <= range.start);
+        match (self.parts.get(index), self.ends.get(index)) {
+            (Some(Splice::Copy(part)), Some(&end)) => {
+                let start = end - (part.end - part.start);
+                end >= range.end && part.start.checked_add(range.start - start) == Some(from)
+            }
+            _ => range.is_empty(),
+        }
+    }
+
     /// Reads the output as if it were written. `images` are the new images, by number.
     pub(crate) fn reader<'a, 'i>(
         &'a self,
@@ -338,6 +350,14 @@ mod tests {
             expected.replace_range(at..at + 3, "???");
             assert_eq!(text(&splices), expected);
         }
+    }
+
+    #[test]
+    fn knows_what_is_copied() {
+        let splices = sample();
+        assert!(splices.copies(&(0..4), 1) && splices.copies(&(2..4), 3));
+        assert!(!splices.copies(&(2..4), 2) && !splices.copies(&(2..5), 3));
+        assert!(!splices.copies(&(7..8), 0) && !splices.copies(&(12..14), 0));
     }
 
     #[test]

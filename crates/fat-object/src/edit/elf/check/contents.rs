@@ -23,14 +23,14 @@ impl Check<'_> {
         visit: &mut dyn FnMut(u64, &[u8], &[u8]) -> Result<(), EditError>,
     ) -> Result<(), EditError> {
         let old = self.old.window.start.saturating_add(old);
-        if self.copied(&(new..new.saturating_add(len)), old) {
+        if self.splices.copies(&(new..new.saturating_add(len)), old) {
             return Ok(());
         }
         let mut at = 0;
         while at < len {
             let n = CHUNK.min(len - at);
             let (from, start) = (old.saturating_add(at), new.saturating_add(at));
-            if !self.copied(&(start..start.saturating_add(n)), from) {
+            if !self.splices.copies(&(start..start.saturating_add(n)), from) {
                 let before = source.read_range(&(from..from.saturating_add(n)))?;
                 let after = read(source, self.splices, &(start..start.saturating_add(n)))?;
                 visit(at, &before, &after)?;
@@ -50,19 +50,15 @@ impl Check<'_> {
     ) -> Result<Option<u64>, EditError> {
         let mut first = None;
         self.chunks(source, old, new, len, &mut |base, before, after| {
-            let same =
-                before.iter().zip(after).take_while(|(before, after)| before == after).count();
-            if first.is_none() && (same < before.len() || before.len() != after.len()) {
+            if first.is_none() && before != after {
+                let mut pairs = before.iter().zip(after);
+                let same = pairs.position(|(before, after)| before != after);
+                let same = same.unwrap_or(before.len().min(after.len()));
                 first = Some(base.saturating_add(same as u64));
             }
             Ok(())
         })?;
         Ok(first)
-    }
-
-    /// Whether this range of the new file is that of the input which starts at `from`.
-    fn copied(&self, range: &Range<u64>, from: u64) -> bool {
-        self.splices.slice(range).is_copy_of(&(from..from.saturating_add(range.end - range.start)))
     }
 }
 
