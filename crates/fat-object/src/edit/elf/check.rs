@@ -358,8 +358,10 @@ mod tests {
     fn no_truncation_and_no_changed_byte_panics() {
         let (old, new) = (sample().build(), packed());
         let interesting = (0..0x720).chain(0x5000..new.len());
-        for at in interesting {
+        for at in interesting.clone() {
             let _ = compare(&old, &new[..at]);
+        }
+        for at in interesting.step_by(3) {
             let mut bytes = new.clone();
             bytes[at] ^= 0xff;
             let _ = compare(&old, &bytes);
