@@ -9,6 +9,7 @@ pub mod archives;
 pub mod bitcode;
 pub mod bundles;
 pub mod compressed;
+pub mod edits;
 pub mod ids;
 pub mod model;
 pub mod objects;
@@ -89,6 +90,16 @@ mod tests {
     fn compressed_samples() {
         over_samples(compressed::check_header);
         over_samples(compressed::check);
+    }
+
+    #[test]
+    fn edit_samples() {
+        over_samples(edits::check);
+        over_samples(|sample| {
+            for at in (0..sample.len()).step_by(997) {
+                edits::check_model(&sample[at..]);
+            }
+        });
     }
 
     #[test]

@@ -12,7 +12,8 @@ const DEPTH: usize = 5;
 /// Entries, sections or members of one container.
 const MOST: usize = 5;
 
-type Bytes = Vec<u8>;
+/// Bytes.
+pub type Bytes = Vec<u8>;
 
 /// A file and the images in it, in the order in which a walk meets them.
 struct File {
@@ -32,6 +33,11 @@ pub fn check_walk(data: &[u8]) {
         assert_eq!(walk.errors, [""; 0]);
         assert!(walk.images == file.images, "{:?} for {:?}", walk.images, file.images);
     }
+}
+
+/// Makes a file; damages nothing.
+pub fn make(data: &[u8]) -> Option<Bytes> {
+    file(&mut Unstructured::new(data), DEPTH).ok().map(|file| file.bytes)
 }
 
 /// Lays out a bundle, and damages its descriptors if the fuzzer likes.

@@ -14,7 +14,7 @@ const PAGE: u64 = 4096;
 ///
 /// A container that starts at a multiple of 4096, counted from the start of the window, starts at one again, with no
 /// more zeros in front of it than that takes and whole pages of zeros beyond; elsewhere as many zeros are in front of
-/// it as were there.
+/// it as were there. Nothing takes the place of a container that goes.
 pub(crate) fn lay_out(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -22,8 +22,13 @@ pub(crate) fn lay_out(
 ) -> io::Result<Splices> {
     let mut out = Splices::new();
     let mut at = window.start;
+    let mut goes = false;
     for item in items {
-        gap(&mut out, window, &(at..item.old.start));
+        // Zeros in front of what comes first would hide it.
+        if !goes || out.len() > 0 {
+            gap(&mut out, window, &(at..item.old.start));
+        }
+        goes = item.new.len() == 0;
         out.append(item.new);
         at = item.old.end;
     }

@@ -1,0 +1,239 @@
+//! Edits of any file: what they must leave in it.
+
+use std::io::{self, Cursor, Read};
+
+use ccob::{Method, Version, WriteOptions};
+use fat_object::{
+    CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, EditPlan, Finding,
+    Image, Options, ReadSeek, Severity, SurveyOptions, Visitor, survey, walk,
+};
+
+use crate::{assert_message, model};
+
+/// The most that may be decompressed.
+const LIMIT: u64 = 4 << 20;
+/// New images: nothing, text, bitcode, something larger.
+const NEW: [&[u8]; 4] = [b"", b"new\n", b"BC\xc0\xdenew bitcode", &[7; 5000]];
+const ADDED: [&str; 3] = [
+    "hipv4-amdgcn-amd-amdhsa--gfx90a",
+    "openmp-nvptx64-nvidia-cuda--sm_70",
+    "hip-amdgcn-amd-amdhsa--gfx1100",
+];
+
+/// Edits a file as its last bytes have it.
+pub fn check(data: &[u8]) {
+    let (_, tail) = data.split_at(data.len().saturating_sub(8));
+    let seed = tail.iter().fold(0, |seed: u64, &byte| seed << 8 | u64::from(byte));
+    for round in 0..3 {
+        check_edit(data, &mut Choices(seed ^ round << 60 | 1));
+    }
+}
+
+/// Edits a file that is made from the bytes, and that holds what the model says.
+pub fn check_model(data: &[u8]) {
+    if let Some(file) = model::make(data) {
+        check(&file);
+    }
+}
+
+/// Numbers that are the same for the same file (xorshift).
+struct Choices(u64);
+
+impl Choices {
+    fn of(&mut self, choices: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % choices
+    }
+}
+
+fn options(decompress: bool) -> Options {
+    let mut options = Options::default();
+    options.max_decompressed = LIMIT;
+    options.max_expansion = 64;
+    options.decompress = decompress;
+    options.enter_images = false;
+    options
+}
+
+/// What is wished of bundles as such.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Keep,
+    Compress,
+    Recompress,
+    Decompress,
+}
+
+impl Form {
+    fn wish(self, edit: &mut Edit, choices: &mut Choices) {
+        let write = WriteOptions::default()
+            .with_version([Version::V2, Version::V3][choices.of(2) as usize])
+            .with_method([Method::ZLIB, Method::ZSTD][choices.of(2) as usize])
+            .with_threads(1 + choices.of(3) as u32);
+        let options = CompressOptions::default().with_write(write);
+        match self {
+            Form::Keep => {}
+            Form::Compress => edit.compress(options),
+            Form::Recompress => edit.compress(options.with_recompress(true)),
+            Form::Decompress => edit.decompress(),
+        }
+    }
+}
+
+fn check_edit(data: &[u8], choices: &mut Choices) {
+    let forms = [Form::Keep, Form::Keep, Form::Compress, Form::Recompress, Form::Decompress];
+    let form = forms[choices.of(5) as usize];
+    // Whoever edits no images need not see those in compressed bundles.
+    let opens = matches!(form, Form::Keep) || choices.of(2) == 0;
+    let surveyed = survey(&mut Cursor::new(data), &SurveyOptions::new(options(opens)));
+    let contents = match surveyed {
+        Ok(contents) => contents,
+        Err(error) => return assert_message(&error),
+    };
+    assert_eq!(contents.size(), data.len() as u64);
+    let Ok(before) = images(data) else {
+        // Damage where the survey did not look.
+        assert!(!opens);
+        return;
+    };
+
+    let mut edit_options = EditOptions::default();
+    edit_options.any_image = true;
+    edit_options.allow_empty = choices.of(2) == 0;
+    edit_options.grow = choices.of(2) == 0;
+    edit_options.drop_signature = choices.of(2) == 0;
+    edit_options.threads = choices.of(3) as u32;
+    let mut edit = Edit::new(edit_options.clone());
+    form.wish(&mut edit, choices);
+    let expected = match opens {
+        true => wish(&contents, &before, &mut edit, choices),
+        false => before,
+    };
+
+    let Some((plan, out)) = run(&contents, data, &edit, form) else { return };
+    assert_eq!((plan.input_size(), plan.size()), (data.len() as u64, out.len() as u64));
+    if plan.is_unchanged() {
+        assert!(out == data);
+    }
+    let after = images(&out).unwrap_or_else(|error| panic!("damaged: {error}"));
+    assert!(
+        after == expected,
+        "{:?} for {:?}",
+        after.iter().map(|image| (&image.0, image.1.len())).collect::<Vec<_>>(),
+        expected.iter().map(|image| (&image.0, image.1.len())).collect::<Vec<_>>()
+    );
+
+    // What was done is not done again.
+    if after.is_empty() || form == Form::Recompress {
+        return;
+    }
+    let contents = survey(&mut Cursor::new(&out), &SurveyOptions::new(options(true)))
+        .expect("the walk found nothing wrong");
+    let mut again = Edit::new(edit_options);
+    form.wish(&mut again, choices);
+    if let Some((plan, _)) = run(&contents, &out, &again, form)
+        && form != Form::Compress
+    {
+        assert!(plan.is_unchanged());
+    }
+}
+
+/// Chooses what is to become of the images. Returns those that the file is to hold then.
+fn wish(
+    contents: &Contents,
+    before: &[Stored],
+    edit: &mut Edit,
+    choices: &mut Choices,
+) -> Vec<Stored> {
+    assert_eq!(contents.images().len(), before.len());
+    let changes = choices.of(3) > 0;
+    let mut after = Vec::new();
+    let mut added = Vec::new();
+    for (image, stored) in contents.images().iter().zip(before) {
+        let container = &contents.containers()[image.container()];
+        if container.kind() != ContainerKind::NvFatbin {
+            assert_eq!(image.size(), stored.1.len() as u64);
+        }
+        if image.index() == container.images().start {
+            after.append(&mut added);
+            if changes && choices.of(8) == 0 {
+                let (id, number) = (ADDED[choices.of(3) as usize], choices.of(4) as usize);
+                edit.add(image.container(), id, number);
+                let is_package = container.kind() == ContainerKind::OffloadBinary;
+                let id = Some(id).filter(|_| !is_package);
+                added.push((id.map(str::to_owned), NEW[number].to_vec()));
+            }
+        }
+        match if changes { choices.of(6) } else { 5 } {
+            0 => edit.remove(image.index()),
+            1 => {
+                let number = choices.of(4) as usize;
+                edit.replace(image.index(), number);
+                after.push((stored.0.clone(), NEW[number].to_vec()));
+            }
+            _ => after.push(stored.clone()),
+        }
+    }
+    after.append(&mut added);
+    after
+}
+
+/// Plans and writes, if that is possible.
+fn run(
+    contents: &Contents,
+    data: &[u8],
+    edit: &Edit,
+    form: Form,
+) -> Option<(EditPlan, Vec<u8>)> {
+    let mut readers: Vec<Cursor<&[u8]>> = NEW.iter().map(|image| Cursor::new(*image)).collect();
+    let mut images: Vec<&mut dyn ReadSeek> = readers.iter_mut().map(|r| r as _).collect();
+    let plan = match contents.plan(&mut Cursor::new(data), &mut images, edit) {
+        Ok(plan) => plan,
+        Err(error) => {
+            assert!(!matches!(error, EditError::SelfCheck { .. }), "{error}");
+            assert_message(&error);
+            return None;
+        }
+    };
+    let mut out = Vec::new();
+    match plan.write(&mut Cursor::new(data), &mut images, &mut out) {
+        Ok(()) => Some((plan, out)),
+        Err(error) => {
+            assert_message(&error);
+            // What is decompressed only now may be of any sort.
+            assert!(form == Form::Decompress, "{error}");
+            None
+        }
+    }
+}
+
+/// An image: its bundle entry ID, if it has one, and its bytes.
+type Stored = (Option<String>, Vec<u8>);
+
+/// All images of a file, unless something is wrong with it.
+fn images(data: &[u8]) -> io::Result<Vec<Stored>> {
+    struct Gather(Vec<Stored>);
+    impl Visitor for Gather {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            let mut bytes = Vec::new();
+            image.reader().read_to_end(&mut bytes)?;
+            self.0.push((image.id().map(str::to_owned), bytes));
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            match finding.severity() {
+                Severity::Error => Err(io::Error::other(finding.to_string())),
+                Severity::Warning => Ok(()),
+            }
+        }
+    }
+    let mut gather = Gather(Vec::new());
+    let mut options = options(true);
+    // The file has become smaller, what it holds has not.
+    options.max_expansion = 1 << 20;
+    options.max_decompressed = 4 * LIMIT;
+    walk(&mut Cursor::new(data), &options, &mut gather)?;
+    Ok(gather.0)
+}
