@@ -72,10 +72,58 @@
 //! `clang-offload-bundler --type=o` does for ELF (linked files, too) and COFF; and to Mach-O objects and WebAssembly
 //! modules. [`remove_bundle_sections`] gives the host object back.
 //!
-//! # Compressing
+//! # Editing
 //!
-//! [`compress_bundles`] and [`decompress_bundles`] rewrite a file of bundles, or a section of them, with each bundle
-//! compressed or decompressed and at a multiple of 4096 where it was at one.
+//! Finished files are edited in three steps. [`survey`] walks a file and lists its images and containers. An [`Edit`]
+//! says what becomes of them: images removed, replaced, added; bundles compressed or decompressed. And
+//! [`Contents::plan`] works out the new file, from headers and sizes, with everything around the device code: sections,
+//! segments, members of archives. An [`EditPlan`] is parts of the old file, of new images, and new bytes: nothing is
+//! written before it is complete, and what is not compressed is in memory at no time.
+//!
+//! ```
+//! use std::io::Cursor;
+//! use fat_object::{CompressOptions, Edit, EditOptions, ReadSeek, SurveyOptions, survey};
+//!
+//! let ids = ["hipv4-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
+//! let layout = bundle_format::Layout::new(ids.map(|id| (id, 5000)), 4096)?;
+//! let mut file = Cursor::new(layout.to_vec(&[&[1; 5000], &[2; 5000]])?);
+//!
+//! let contents = survey(&mut file, &SurveyOptions::default())?;
+//! let mut edit = Edit::new(EditOptions::default());
+//! for image in contents.images() {
+//!     if image.target().id() != "gfx1100" {
+//!         edit.remove(image.index());
+//!     }
+//! }
+//! edit.compress(CompressOptions::default());
+//! let plan = contents.plan(&mut file, &mut [], &edit)?;
+//! assert_eq!((plan.containers()[0].plain_before, plan.containers()[0].plain_after), (17288, 9096));
+//!
+//! let mut thin = Cursor::new(Vec::new());
+//! let no_images: &mut [&mut dyn ReadSeek] = &mut [];
+//! plan.write(&mut file, no_images, &mut thin)?;
+//! assert_eq!(survey(&mut thin, &SurveyOptions::default())?.images().len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What holds for every edit that works:
+//!
+//! - Images that are kept keep every byte, their order, the exact text of their IDs; packages their kinds, flags and
+//!   strings. Containers of which nothing is wished are copied as they are, with whatever lies around them.
+//! - A bundle is laid out as close as the alignment allows that it had: whole pages, or none, or in between the largest
+//!   that all its images keep. In a file or section of bundles each starts at a multiple of 4096 that did so before.
+//! - The same edit does nothing more when it is done again; and to thin a file twice is to thin it at once, for bundles
+//!   aligned to pages or not at all.
+//! - A compressed bundle keeps method and version (2 takes the place of 1, which does not tell where it ends); if it
+//!   were to grow by what it loses, higher levels are tried. Compressing leaves bundles alone that would not get
+//!   smaller. Decompressing gives back every byte of a file whose bundles all start at multiples of 4096.
+//! - The last device image of a bundle stays, unless [`EditOptions::allow_empty`] says otherwise; then a page is left,
+//!   with the entry of the host. A package of version 1 goes with its image, but not the last one in its place.
+//! - New images have to be for the target that their entry names, as [`check_agreement`] has it, unless
+//!   [`EditOptions::any_image`] is set.
+//!
+//! NVIDIA fatbinaries, Mach-O files, WebAssembly modules, LLVM bitcode, thin archives and the text bundles of the first
+//! proposal are not edited: [`EditError::Unsupported`], if something in them were to change.
 //!
 //! # Bounds
 //!
@@ -103,7 +151,6 @@ mod host;
 mod image_format;
 mod model;
 mod nv_fatbin;
-mod rewrite;
 mod source;
 mod walker;
 mod wasm;
@@ -112,8 +159,8 @@ mod wire;
 pub use agreement::{Disagreement, check_agreement};
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use edit::{
-    Change, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions, EditPart, EditPlan,
-    EditableContainer, EditableImage, ImageChange, SurveyOptions, survey,
+    Change, CompressOptions, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions,
+    EditPart, EditPlan, EditableContainer, EditableImage, ImageChange, SurveyOptions, survey,
 };
 pub use embed::{
     EmbedError, Embedding, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, ObjectPart,
@@ -126,8 +173,5 @@ pub use model::{
     Segment, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
-pub use rewrite::{
-    CompressOptions, RewriteError, Rewritten, RewrittenBundle, compress_bundles, decompress_bundles,
-};
 pub use source::ReadSeek;
 pub use walker::{Options, Summary, walk};

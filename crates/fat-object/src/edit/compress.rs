@@ -6,7 +6,44 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use ccob::{Codec, Method, WriteOptions};
+use ccob::{Codec, Limits, Method, WriteOptions};
+
+/// How [`Edit::compress`](crate::Edit::compress) compresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompressOptions {
+    /// Method, level, version of the format, threads. Version 1 of the format is not written: it does not tell where a
+    /// compressed bundle ends. Version 2 takes its place.
+    pub write: WriteOptions,
+    /// Whether bundles that are compressed already are decompressed and compressed anew. Otherwise they stay as they
+    /// are.
+    pub recompress: bool,
+    /// How much a compressed bundle may expand to.
+    pub limits: Limits,
+}
+
+impl CompressOptions {
+    /// These options with another method, level, version, number of threads.
+    #[must_use]
+    pub fn with_write(mut self, write: WriteOptions) -> Self {
+        self.write = write;
+        self
+    }
+
+    /// These options, with compressed bundles compressed anew or not.
+    #[must_use]
+    pub fn with_recompress(mut self, recompress: bool) -> Self {
+        self.recompress = recompress;
+        self
+    }
+
+    /// These options with another limit of what a compressed bundle may expand to.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
 
 /// Bytes that wait to be compressed, or are being compressed, at one time; more where one bundle is larger.
 const IN_FLIGHT: usize = 256 << 20;

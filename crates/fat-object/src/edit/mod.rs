@@ -39,10 +39,10 @@ use std::ops::Range;
 use bundle_format::EntryId;
 use target_id::Target;
 
-use crate::rewrite::CompressOptions;
 use crate::source::ReadSeek;
 use splices::{Splice, Splices};
 
+pub use compress::CompressOptions;
 pub use error::EditError;
 pub(crate) use strings::string_at;
 pub use survey::{Contents, EditableContainer, EditableImage, SurveyOptions, survey};

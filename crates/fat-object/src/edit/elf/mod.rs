@@ -15,11 +15,11 @@ mod references;
 mod relocations;
 mod renumber;
 mod room;
+#[cfg(test)]
+mod sample;
 mod sections;
 mod segments;
 mod slot;
-#[cfg(test)]
-mod sample;
 mod symbols;
 mod validate;
 mod wrappers;
