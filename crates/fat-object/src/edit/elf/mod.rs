@@ -11,6 +11,7 @@ mod dynamic;
 mod file;
 mod layout;
 mod movable;
+mod place;
 mod references;
 mod relocations;
 mod renumber;
@@ -32,9 +33,8 @@ use crate::edit::splices::Splices;
 use crate::edit::{EditError, EditNote};
 use crate::source::Source;
 use dynamic::Dynamic;
-use file::{File, SHT_NOBITS, file_range, is_allocated, up};
-use layout::{Bundle, Layout, PAGE, Task, pack, stay};
-use room::Room;
+use file::{File, SHT_NOBITS, file_range, is_allocated};
+use layout::{Bundle, Layout};
 use sections::Sections;
 use segments::{Loads, Map};
 use slot::Slot;
@@ -70,7 +70,7 @@ pub(crate) fn edit(
     let wrappers = wrappers::wrappers(source, &file)?;
     check_wrappers(&wrappers, &bundles)?;
     let editor = Editor { file: &file, dynamic: &dynamic, slot: &slot, wrappers: &wrappers };
-    let layout = editor.lay_out(source, context, &mut bundles)?;
+    let layout = editor.lay_out(source, context.options, &bundles)?;
     editor.write(source, &bundles, contents, &layout)
 }
 
@@ -169,45 +169,6 @@ struct Editor<'a> {
 }
 
 impl Editor<'_> {
-    /// Where everything goes.
-    fn lay_out(
-        &self,
-        source: &mut Source<'_>,
-        context: HostContext<'_>,
-        bundles: &mut [Bundle],
-    ) -> Result<Layout, EditError> {
-        let _ = (source, context);
-        let (align, lowered) = self.alignment();
-        let lower = |starts: Option<Vec<u64>>, bundles: &[Bundle]| {
-            let starts = starts?;
-            let room = Room::find(self.file, self.dynamic, self.slot);
-            let (file, slot) = (self.file, self.slot);
-            let task = Task { file, slot, room: &room, bundles, starts, grown: false };
-            if lowered {
-                let layout = task.lay_out(PAGE, true);
-                if layout.as_ref().is_ok_and(|layout| layout.freed(slot) > 0) {
-                    return Some(layout);
-                }
-            }
-            Some(task.lay_out(align, false))
-        };
-        let end = self.slot.end(align);
-        if let Some(layout) = lower(stay(bundles, end), bundles) {
-            return layout;
-        }
-        let needed = bundles.iter().map(|bundle| up(bundle.size, PAGE)).sum();
-        let _ = pack(bundles, self.slot.start, end);
-        Err(EditError::NoRoom { needed, available: end.saturating_sub(self.slot.start) })
-    }
-
-    /// What segments are aligned to, and whether that may be lowered to a page.
-    fn alignment(&self) -> (u64, bool) {
-        let align = self.file.loads().map(|load| load.align.get()).fold(PAGE, u64::max);
-        let mut sections = self.file.sections.iter().filter(|section| is_allocated(section));
-        let plain = sections.all(|section| section.align.get() <= PAGE);
-        (align, align > PAGE && plain && validate::is_x86_64(self.file))
-    }
-
     fn write(
         &self,
         source: &mut Source<'_>,

@@ -1,0 +1,115 @@
+//! Where bundles go: they stay, or close up, or get a new segment.
+
+use super::Editor;
+use super::file::{File, is_allocated, up};
+use super::layout::{Bundle, Layout, PAGE, Task, pack, stay};
+use super::references::foreign_references;
+use super::room::Room;
+use super::validate::is_x86_64;
+use super::wrappers::PointerForm;
+use crate::edit::{EditError, EditOptions};
+use crate::source::Source;
+
+impl Editor<'_> {
+    /// Where everything goes.
+    pub(super) fn lay_out(
+        &self,
+        source: &mut Source<'_>,
+        options: &EditOptions,
+        bundles: &[Bundle],
+    ) -> Result<Layout, EditError> {
+        let room = Room::find(self.file, self.dynamic, self.slot);
+        let (align, may_lower) = alignment(self.file);
+        let task = |starts: Vec<u64>, grown: bool| {
+            let (file, slot, room) = (self.file, self.slot, &room);
+            let task = Task { file, slot, room, bundles, starts, grown };
+            if may_lower {
+                let layout = task.lay_out(PAGE, true);
+                if layout.as_ref().is_ok_and(|layout| layout.freed(slot) > 0) {
+                    return layout;
+                }
+            }
+            task.lay_out(align, false)
+        };
+        let (start, end) = (self.slot.start, self.slot.end(align));
+        let stays = stay(bundles, end);
+        let packed = pack(bundles, start, end);
+        let needed = bundles.iter().map(|bundle| up(bundle.size, PAGE)).sum();
+        let no_room = EditError::NoRoom { needed, available: end.saturating_sub(start) };
+        if stays.is_none() && packed.is_none() && !options.grow {
+            return Err(no_room);
+        }
+        let mut layouts = Vec::new();
+        let mut pins = None;
+        // The first bundle does not move when they close up.
+        if packed.is_some() && packed != stays {
+            pins = Some(self.pins(source, bundles)?);
+            let mut pinned = bundles.to_vec();
+            for &(bundle, _) in pins.iter().flatten() {
+                if let Some(bundle) = pinned.get_mut(bundle) {
+                    bundle.pinned = true;
+                }
+            }
+            layouts.extend(pack(&pinned, start, end).map(|starts| (starts, stays.is_none())));
+        }
+        let mut fits = packed.is_some();
+        layouts.extend(stays.map(|starts| (starts, true)));
+        for (starts, is_last) in layouts {
+            match task(starts, false) {
+                // Without a gain nothing moves.
+                Ok(layout) if is_last || layout.freed(self.slot) > 0 => return Ok(layout),
+                Err(EditError::NoRoom { .. }) if options.grow => fits = false,
+                Err(error) if is_last => return Err(error),
+                _ => {}
+            }
+        }
+        // All of them move now, or would if they could.
+        let pins = match pins {
+            Some(pins) => pins,
+            None => self.pins(source, bundles)?,
+        };
+        if let Some((_, why)) = pins.into_iter().find(|&(n, _)| n > 0 || !fits) {
+            return Err(why);
+        }
+        let memory =
+            self.file.loads().map(|load| load.vaddr.get().saturating_add(load.memsz.get()));
+        let start = up(memory.max().unwrap_or(0), align);
+        let starts = pack(bundles, start, u64::MAX >> 1).ok_or(no_room)?;
+        task(starts, true)
+    }
+
+    /// The bundles that must not move, and why.
+    fn pins(
+        &self,
+        source: &mut Source<'_>,
+        bundles: &[Bundle],
+    ) -> Result<Vec<(usize, EditError)>, EditError> {
+        let starts: Vec<u64> = bundles.iter().map(|bundle| bundle.old.start).collect();
+        let end = bundles.last().map_or(self.slot.start, |bundle| bundle.old.end);
+        let slot = self.slot.start..end;
+        let mut pins = Vec::new();
+        for wrapper in self.wrappers {
+            let PointerForm::Unknown { kind } = wrapper.form else { continue };
+            let address = wrapper.pointer();
+            let pin = |bundle| (bundle, EditError::PointerForm { bundle, address, kind });
+            match starts.binary_search(&wrapper.bundle) {
+                Ok(bundle) => pins.push(pin(bundle)),
+                // It may be any.
+                Err(_) => pins.extend((0..bundles.len()).map(pin)),
+            }
+        }
+        let foreign = foreign_references(source, self.file, self.wrappers, &slot, &starts)?;
+        for (bundle, address) in foreign {
+            pins.push((bundle, EditError::ForeignReference { bundle, address }));
+        }
+        Ok(pins)
+    }
+}
+
+/// What segments are aligned to, and whether that may be lowered to a page.
+fn alignment(file: &File) -> (u64, bool) {
+    let align = file.loads().map(|load| load.align.get()).fold(PAGE, u64::max);
+    let mut sections = file.sections.iter().filter(|section| is_allocated(section));
+    let plain = sections.all(|section| section.align.get() <= PAGE);
+    (align, align > PAGE && plain && is_x86_64(file))
+}
