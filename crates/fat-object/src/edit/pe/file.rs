@@ -110,14 +110,14 @@ impl File {
         in_file.retain(|range| !range.is_empty());
         in_file.sort_unstable_by_key(|range| range.start);
         let mut end = self.table_end();
-        for range in in_file {
-            if range.start < end {
+        for Range { start, end: next } in in_file {
+            if start < end {
                 return Err(inconsistent("they overlap in the file"));
             }
-            end = range.end;
-        }
-        if end > self.len() {
-            return Err(beyond_end("the last section", end, end, self.len()));
+            if next > self.len() {
+                return Err(beyond_end("a section", start, next, self.len()));
+            }
+            end = next;
         }
         Ok(())
     }
@@ -151,6 +151,12 @@ impl File {
     /// Where the section table ends.
     pub(super) fn table_end(&self) -> u64 {
         self.table_at() + (self.sections.len() * size_of::<CoffSection>()) as u64
+    }
+
+    /// Where the last of the section table and the contents of sections ends.
+    pub(super) fn end_of_sections(&self) -> u64 {
+        let contents = self.sections.iter().map(file_range).filter(|range| !range.is_empty());
+        contents.map(|range| range.end).fold(self.table_end(), u64::max)
     }
 
     /// A data directory that is there and not empty.

@@ -75,7 +75,7 @@ impl Replacements {
         let mut at = window.start;
         for Replacement { old, new } in replacements {
             let start = window.start + old.start;
-            if start < at {
+            if start < at || window.start + old.end > window.end {
                 return Err(EditError::InconsistentSections { what: "tables overlap" });
             }
             all.push(Splice::Copy(at..start));
@@ -113,8 +113,7 @@ pub(super) fn lay_out(
     let mut replacements = Vec::new();
     let mut parts_of_slots = Vec::new();
     let mut added = Vec::new();
-    let ends = file.sections.iter().map(|section| file_range(section).end);
-    let end = ends.max().unwrap_or(0).max(file.table_end());
+    let end = file.end_of_sections();
     let mut inserted = Splices::new();
     for (slot, placement) in slots.iter().zip(placements) {
         let mut old = slot.sections.clone().filter_map(|index| file.sections.get(index));

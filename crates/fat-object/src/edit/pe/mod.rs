@@ -11,7 +11,11 @@ mod file;
 mod layout;
 mod place;
 mod references;
+#[cfg(test)]
+mod sample;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod wrappers;
 
 use std::ops::Range;
@@ -21,7 +25,7 @@ use super::splices::Splices;
 use super::{EditError, EditNote};
 use crate::source::{ReadSeek, Source};
 use check::Check;
-use file::{DIRECTORY_CERTIFICATE, File, file_range};
+use file::{DIRECTORY_CERTIFICATE, File};
 use slot::Slot;
 
 /// Lays out the file in the window with other device code in its sections. `images` are the new images, by number.
@@ -86,8 +90,7 @@ fn certificates(file: &File) -> Result<Option<Range<u64>>, EditError> {
         let what = "the certificate table";
         return Err(EditError::BeyondEnd { what, start, end, available: file.len() });
     }
-    let ends = file.sections.iter().map(|section| file_range(section).end);
-    if range.start < ends.max().unwrap_or(0).max(file.table_end()) {
+    if range.start < file.end_of_sections() {
         let what = "the certificate table lies in a section";
         return Err(EditError::InconsistentSections { what });
     }
