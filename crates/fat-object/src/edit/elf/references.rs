@@ -303,29 +303,19 @@ mod tests {
     fn windows_that_lie_in_two_blocks() {
         for at in 0xfff0..0x10010 {
             let bytes = [&[0x81, 0x3d][..], &displacement(TEXT + at + 10, 0x3000)].concat();
-            let section = SectionHeader { size: 0x12000.into(), addr: TEXT.into(), ..zeroed() };
             let mut file = vec![0; 0x12000];
             file[at as usize..at as usize + 6].copy_from_slice(&bytes);
             let mut cursor = std::io::Cursor::new(&file);
             let mut source = Source::new(&mut cursor, crate::source::Origin::File).unwrap();
             let mut targets = Targets::new(&STARTS, &SLOT);
-            let mut scanner = code::Scanner::new(Machine::X86_64, true, Vec::new());
-            let sample = Sample::default().build();
-            let window = with(&sample, |_, elf| {
-                let mut elf = elf.clone();
-                elf.window = 0..0x12000;
-                blocks(&mut source, &elf, &section, &mut |address, bytes| {
-                    scanner.code(address, bytes, &mut targets);
-                    true
-                })
-            });
-            window.unwrap().unwrap();
+            let mut scanner = Scanner::new(Machine::X86_64, true, Vec::new());
+            blocks(&mut source, &(0..0x12000), TEXT, &mut |address, bytes| {
+                scanner.code(address, bytes, &mut targets);
+                true
+            })
+            .unwrap();
             assert_eq!(targets.found(), [(2, TEXT + at + 2)]);
         }
-    }
-
-    fn zeroed() -> SectionHeader {
-        zerocopy::FromZeros::new_zeroed()
     }
 
     #[test]
@@ -336,7 +326,7 @@ mod tests {
         let found = with(&sample, |_, _| {
             let mut targets = Targets::new(&STARTS, &SLOT);
             let text = [&[0; 16][..], &bytes, &[0; 16]].concat();
-            let mut scanner = code::Scanner::new(Machine::X86_64, true, vec![0x1234]);
+            let mut scanner = Scanner::new(Machine::X86_64, true, vec![0x1234]);
             scanner.code(TEXT, &text, &mut targets);
             targets.found()
         });
@@ -368,7 +358,7 @@ mod tests {
             let bytes = [&[0; 16][..], &code, &[0; 16]].concat();
             let slot = 0x40_3000..0x40_9000;
             let mut targets = Targets::new(&starts, &slot);
-            let mut scanner = code::Scanner::new(Machine::Aarch64, relocated, Vec::new());
+            let mut scanner = Scanner::new(Machine::Aarch64, relocated, Vec::new());
             scanner.code(0x1000, &bytes, &mut targets);
             targets.found()
         };
