@@ -524,7 +524,7 @@ fn what_cannot_be_edited_is_said_to_be_so() {
         (
             "libhip-thin.a",
             &["thin", "--keep", "gfx1100"],
-            "thin archives cannot be edited, but the files that they name",
+            "members of thin archives cannot be edited",
         ),
         (
             "bundle-proposal.s",

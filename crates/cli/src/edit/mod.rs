@@ -283,9 +283,6 @@ fn explain(error: &EditError, images: &NewImages) -> Complaints {
         let file = images.name(*number);
         return vec![format!("'{file}' is no image for {target}: {disagreement} (--any-image)")];
     }
-    if let EditError::Damaged { error: fat_object::Error::ThinMember { .. }, .. } = cause {
-        return vec!["thin archives cannot be edited, but the files that they name".to_owned()];
-    }
     let option = match cause {
         EditError::Signed => " (--drop-signature drops it)",
         EditError::NoRoom { .. } => " (--grow)",

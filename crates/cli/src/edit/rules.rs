@@ -3,7 +3,8 @@
 use fat_object::{ContainerKind, EditableImage, ImageFormat};
 use target_id::{OffloadKind, Target, Triple, compatible, is_known_processor};
 
-use crate::select::Request;
+use crate::llvm_cl::distance;
+use crate::select::{Request, loaded_as, triple_text};
 
 /// What the user asks for.
 #[derive(Clone, Debug)]
@@ -136,25 +137,14 @@ fn could_load(image: &EditableImage, wanted: &Target) -> bool {
         }
         _ => wanted.clone(),
     };
-    compatible(target, &device).is_compatible()
-        || nvidia_could_load(target, image.format(), wanted).unwrap_or(false)
-}
-
-/// The rules of NVIDIA's GPUs, as the CUDA programming guide has them: machine code runs on later devices of the same
-/// major version, PTX on all later ones; code for `sm_90a` and `sm_100f` is for what it names.
-fn nvidia_could_load(image: &Target, format: ImageFormat, wanted: &Target) -> Option<bool> {
-    if !are_of_one_sort(image, wanted) {
-        return None;
-    }
-    let number = |target: &Target| -> Option<u32> { target.id().strip_prefix("sm_")?.parse().ok() };
-    let wanted = wanted.id().strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()?;
-    let code = number(image)?;
-    Some(code <= wanted && (format == ImageFormat::Ptx || code / 10 == wanted / 10))
+    compatible(&loaded_as(target, image.format()), &device).is_compatible()
 }
 
 /// SPIR-V that is for no vendor's devices in particular. AMD's is for AMD's.
 fn is_portable(target: &Target) -> bool {
-    target.triple().is_some_and(|triple| triple.is_spirv() && triple.vendor() != "amd")
+    target
+        .triple()
+        .is_some_and(|triple| (triple.is_spirv() || triple.is_spir()) && triple.vendor() != "amd")
 }
 
 /// Whether nothing tells what device an image is for: no target ID, and no triple or that of a GPU.
@@ -170,7 +160,7 @@ pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
     let kind = target.kind();
     named(target.id())
         .or_else(|| (kind == Some(&OffloadKind::Host)).then(|| "host".to_owned()))
-        .or_else(|| crate::select::triple_text(target).and_then(named))
+        .or_else(|| triple_text(target).and_then(named))
         .or_else(|| kind.map(ToString::to_string).and_then(|kind| named(&kind)))
         .or_else(|| id.and_then(named))
         .unwrap_or_else(|| "(unnamed)".to_owned())
@@ -187,44 +177,9 @@ pub(crate) fn closest<'i>(
         return None;
     }
     let processors = images.filter_map(|image| image.target().target_id().ok());
-    let near = processors.map(|id| (distance(typed.processor(), id.processor()), id));
+    let lower = |text: &str| text.to_lowercase().into_bytes();
+    let near =
+        processors.map(|id| (distance(&lower(typed.processor()), &lower(id.processor())), id));
     let (nearest, id) = near.min_by_key(|(distance, _)| *distance)?;
     (nearest <= MOST).then(|| id.processor().to_owned())
-}
-
-/// How many letters to add, remove or exchange to make one word of the other; their case does not count.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.to_lowercase().chars().enumerate() {
-        let mut left = i + 1;
-        let mut next = vec![left];
-        for (y, pair) in b.iter().zip(row.windows(2)) {
-            let &[diagonal, above] = pair else { continue };
-            left = (diagonal + usize::from(x != *y)).min(above + 1).min(left + 1);
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distances_are_those_of_words() {
-        for (a, b, expected) in [
-            ("gfx906", "gfx906", 0),
-            ("GFX906", "gfx906", 0),
-            ("gfx9422", "gfx942", 1),
-            ("gfx94", "gfx942", 1),
-            ("gfx924", "gfx942", 2),
-            ("", "gfx", 3),
-            ("sm_80", "", 5),
-        ] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
-    }
 }
