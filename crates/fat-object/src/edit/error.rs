@@ -286,6 +286,9 @@ pub enum EditError {
         /// The largest value.
         limit: u64,
     },
+    /// A linked ELF file needs a further program header, and what lies behind them cannot move.
+    #[error("no room for another program header")]
+    NoRoomForProgramHeader,
 }
 
 impl EditError {

@@ -110,6 +110,10 @@ impl Task<'_> {
     }
 
     fn no_room(&self, extents: &[Range<u64>]) -> EditError {
+        let headers = self.room.headers.saturating_add(u64::from(self.grown));
+        if self.room.plan(self.file, headers).is_none() {
+            return EditError::NoRoomForProgramHeader;
+        }
         let far = self.slot.evicted.iter().map(|&index| self.section_size(index));
         let needed = extents.iter().map(|extent| extent.end - extent.start).chain(far).sum();
         let available = self.slot.end(PAGE).saturating_sub(self.slot.start);

@@ -32,6 +32,7 @@ use crate::edit::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::edit::splices::Splices;
 use crate::edit::{EditError, EditNote};
 use crate::source::Source;
+use check::Allowed;
 use dynamic::Dynamic;
 use file::{File, SHT_NOBITS, file_range, is_allocated};
 use layout::{Bundle, Layout};
@@ -169,6 +170,12 @@ struct Editor<'a> {
 }
 
 impl Editor<'_> {
+    /// The addresses of so many program headers.
+    fn room_for(&self, headers: usize) -> Option<Range<u64>> {
+        let start = self.file.address_of(self.file.header.phoff.get())?;
+        Some(start..start.saturating_add(room::HEADER.saturating_mul(headers as u64)))
+    }
+
     fn write(
         &self,
         source: &mut Source<'_>,
@@ -206,12 +213,35 @@ impl Editor<'_> {
         let what = "parts of the file overlap";
         let address = slot.start;
         let splices = parts.write().ok_or(EditError::SelfCheck { address, what })?;
+        let headers = self.room_for(segments.len());
+        check::check(source, file, &splices, &allowed(file, slot, layout, headers))?;
         let notes = match layout.zeroed {
             0 => Vec::new(),
             bytes => vec![EditNote::Zeroed { bytes }],
         };
         Ok(Edited { splices, notes })
     }
+}
+
+/// The memory that may be different.
+fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>>) -> Allowed {
+    let section = |index: &usize| file.sections.get(*index);
+    let mut addresses = Vec::from_iter(headers);
+    // Behind the slot there may be room up to the next segment.
+    let slot_end = match slot.content_after {
+        true => slot.end(1),
+        false => slot.segment().end.max(layout.end),
+    };
+    addresses.push(slot.start..slot_end);
+    if let (Some(end), Some(&start)) = (layout.grown, layout.starts.first()) {
+        addresses.push(start..end);
+    }
+    for (index, &address) in &layout.moved {
+        let Some(section) = section(index) else { continue };
+        addresses.push(file::addresses(section));
+        addresses.push(address..address.saturating_add(section.size.get()));
+    }
+    Allowed { addresses }
 }
 
 /// The new address of what lies at an address.

@@ -257,15 +257,6 @@ impl Slot {
         Some(run.offset.saturating_add(address - run.addresses.start))
     }
 
-    /// The address of an offset in the segment.
-    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
-        self.runs.iter().find_map(|run| {
-            let into = offset.checked_sub(run.offset)?;
-            let address = run.addresses.start.saturating_add(into);
-            (address < run.addresses.end).then_some(address)
-        })
-    }
-
     /// The bytes at these addresses, zeros in gaps. `old` is the ELF file.
     pub(super) fn image(&self, old: &Splices, range: &Range<u64>) -> Splices {
         let mut image = Splices::new();
