@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use super::file::File;
-use super::wrappers::{Wrapper, wrappers};
+use super::file::{File, addresses};
+use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::edit::EditError;
 use crate::edit::splices::Splices;
 use crate::source::{Origin, ReadSeek, Source};
@@ -21,8 +21,9 @@ use crate::source::{Origin, ReadSeek, Source};
 /// Sections of device code have this name, or one that starts with it.
 const DEVICE_SECTION: &[u8] = b".hip_fatbin";
 
-/// Memory whose contents may differ, by address: the place of the device code, the old and new
-/// places of sections that moved, the dynamic section, wrappers, touched relocations and symbol tables.
+/// Memory that may hold something else, by address: the place of the device code, and the old and new places of
+/// sections that moved. What wrappers, tables of relocations and symbols and the dynamic section hold is compared
+/// entry by entry, and the ELF header and the program headers field by field: of them it says nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Allowed {
     pub(super) addresses: Vec<Range<u64>>,
@@ -58,6 +59,10 @@ struct Check<'a> {
     new: &'a File,
     splices: &'a Splices,
     allowed: &'a Allowed,
+    /// What is allowed, and what is compared in another way than by its bytes in memory.
+    compared: Allowed,
+    /// The addresses of the pointers of the wrappers.
+    pointers: Vec<u64>,
 }
 
 /// Compares the file that `splices` are with the old one.
@@ -67,23 +72,27 @@ pub(super) fn check(
     splices: &Splices,
     allowed: &Allowed,
 ) -> Result<(), EditError> {
-    let registered = wrappers(source, old)?;
-    let new = with_new(source, splices, |source| {
+    let before = wrappers(source, old)?;
+    let (new, after) = with_new(source, splices, |source| {
         let window = 0..source.len();
         let new = File::read(source, &window).map_err(|error| match error {
             super::file::ReadError::Read(error) => EditError::Read(error),
             _ => fault(0, "the headers cannot be read"),
         })?;
-        registrations(source, old, &new, &registered)?;
-        Ok(new)
+        let wrappers = wrappers(source, &new)?;
+        Ok((new, wrappers))
     })?;
-    // What the ELF header and the program headers say is compared, not their bytes in memory.
-    let mut allowed = allowed.clone();
+    let pointers: Vec<_> = before.iter().map(Wrapper::pointer).collect();
+    let mut compared = allowed.clone();
+    compared.addresses.extend(pointers.iter().map(|&at| at..at.saturating_add(8)));
+    let tables = old.sections.iter().filter(|section| sections::is_table(section));
+    compared.addresses.extend(tables.map(addresses));
     let headers = old.segments.len().max(new.segments.len()) as u64;
     for (offset, size) in [(0, 64), (old.header.phoff.get(), headers * 56)] {
-        allowed.addresses.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
+        compared.addresses.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
     }
-    let check = Check { old, new: &new, splices, allowed: &allowed };
+    let check = Check { old, new: &new, splices, allowed, compared, pointers };
+    registrations(&check, source, &before, &after)?;
     segments::check(&check, source)?;
     sections::check(&check, source)
 }
@@ -136,23 +145,23 @@ const READABLE: u64 = 4096;
 
 /// That the same wrappers are there, and a bundle where each points to.
 fn registrations(
+    check: &Check<'_>,
     source: &mut Source<'_>,
-    old: &File,
-    new: &File,
     before: &[Wrapper],
+    after: &[Wrapper],
 ) -> Result<(), EditError> {
-    let after = wrappers(source, new)?;
+    let (old, new) = (check.old, check.new);
     if !after.iter().map(|wrapper| wrapper.address).eq(before.iter().map(|old| old.address)) {
         let address = after.first().map_or(0, |wrapper| wrapper.address);
         return Err(fault(address, "other wrappers than before"));
     }
     let in_device_section = |file: &File, address: u64| {
-        let sections = file.sections.iter().filter(|s| file.name(s).starts_with(DEVICE_SECTION));
-        let mut ranges = sections.map(|s| s.addr.get()..s.addr.get().saturating_add(s.size.get()));
-        ranges.any(|range| range.contains(&address))
+        let mut sections = file.sections.iter();
+        sections
+            .any(|s| file.name(s).starts_with(DEVICE_SECTION) && addresses(s).contains(&address))
     };
     let (mut moves, mut back) = (BTreeMap::new(), BTreeMap::new());
-    for (before, after) in before.iter().zip(&after) {
+    for (before, after) in before.iter().zip(after) {
         let Wrapper { address, bundle, .. } = *after;
         if *moves.entry(before.bundle).or_insert(bundle) != bundle
             || *back.entry(bundle).or_insert(before.bundle) != before.bundle
@@ -165,13 +174,12 @@ fn registrations(
         if std::mem::discriminant(&before.form) != std::mem::discriminant(&after.form) {
             return Err(fault(address, "the wrapper has another form of pointer"));
         }
-        if matches!(after.form, super::wrappers::PointerForm::Unknown { .. }) {
+        if matches!(after.form, PointerForm::Unknown { .. }) {
             continue;
         }
         let offset =
             new.offset_of(bundle).ok_or(fault(address, "the wrapper points outside the file"))?;
-        let magic = source.peek(&(offset..offset.saturating_add(24)), 24)?;
-        if !magic.starts_with(b"CCOB") && magic != b"__CLANG_OFFLOAD_BUNDLE__" {
+        if !contents::is_bundle(source, check.splices, offset)? {
             return Err(fault(address, "the wrapper points to what is no bundle"));
         }
         if readable(new, bundle) < READABLE.min(readable(old, before.bundle)) {
@@ -205,8 +213,7 @@ mod tests {
 
     /// What may change when bundles are packed.
     fn allowed() -> Allowed {
-        let (symbols, rela) = (DYNSYM..DYNSYM + 0x60, RELA..RELA + 0x60);
-        Allowed { addresses: vec![WRAPPERS..WRAPPERS + 72, SLOT, symbols, rela, 0x6000..0x6100] }
+        Allowed { addresses: vec![SLOT] }
     }
 
     fn compare(old: &[u8], new: &[u8]) -> Result<(), EditError> {

@@ -10,6 +10,7 @@ use crate::source::Source;
 
 /// Bytes compared at once: whole entries of every table.
 const CHUNK: u64 = 24 * 2048;
+const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
 impl Check<'_> {
     /// Shows `len` bytes of both files, in chunks, with the offset of each in the range. Chunks that are the same
@@ -62,7 +63,22 @@ impl Check<'_> {
     }
 }
 
-/// Bytes of the new file; fewer where it ends before, or holds a new image or decompressed data.
+/// Whether a bundle starts at this offset of the new file.
+pub(super) fn is_bundle(
+    source: &mut Source<'_>,
+    splices: &Splices,
+    offset: u64,
+) -> io::Result<bool> {
+    let range = offset..offset.saturating_add(BUNDLE.len() as u64);
+    if let [Splice::Decompressed(_, part)] = splices.slice(&range).parts() {
+        // What a compressed bundle holds was looked at before.
+        return Ok(part.start == 0);
+    }
+    let bytes = read(source, splices, &range)?;
+    Ok(bytes == BUNDLE || bytes.starts_with(b"CCOB"))
+}
+
+/// Bytes of the new file; fewer where it ends before, or holds what is not read here.
 fn read(source: &mut Source<'_>, splices: &Splices, range: &Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for part in splices.slice(range).parts() {

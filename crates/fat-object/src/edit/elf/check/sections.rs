@@ -12,9 +12,16 @@ const SHT_NULL: u32 = 0;
 const SHT_SYMTAB: u32 = 2;
 const SHT_RELA: u32 = 4;
 const SHT_DYNAMIC: u32 = 6;
+const SHT_REL: u32 = 9;
 const SHF_TLS: u64 = 0x400;
 const SHF_INFO_LINK: u64 = 0x40;
 const SHN_LORESERVE: u16 = 0xff00;
+
+/// Whether a section is compared entry by entry.
+pub(super) fn is_table(section: &SectionHeader) -> bool {
+    matches!(section.kind.get(), SHT_SYMTAB | SHT_DYNSYM | SHT_RELA | SHT_DYNAMIC)
+        && section.flags.get() & SHF_ALLOC != 0
+}
 
 /// A section in both files.
 type Pair<'a> = (&'a SectionHeader, &'a SectionHeader);
@@ -119,8 +126,9 @@ fn attributes(
     };
     let fixed = check.old.name(old) == check.new.name(new) && same(old) == same(new);
     let link = |old: u32, new: u32| name(check.old, old.into()) == name(check.new, new.into());
-    // What is no section index is a number of symbols.
-    let has_info_link = old.flags.get() & SHF_INFO_LINK != 0;
+    // Of a table of symbols it is a number of symbols.
+    let has_info_link =
+        old.flags.get() & SHF_INFO_LINK != 0 || matches!(old.kind.get(), SHT_RELA | SHT_REL);
     let info =
         if has_info_link { link(old.info.get(), new.info.get()) } else { old.info == new.info };
     if !fixed || !link(old.link.get(), new.link.get()) || !info {
@@ -185,7 +193,7 @@ fn contents(
         }
         SHT_RELA => entry_pairs(check, source, new, from, to, len, &|old: &Rela, new: &Rela| {
             let same = (old.offset, old.info) == (new.offset, new.info);
-            let wrapper = check.allowed.contains(old.offset.get());
+            let wrapper = check.pointers.binary_search(&old.offset.get()).is_ok();
             same && (old.addend == new.addend || wrapper)
         }),
         SHT_DYNAMIC => dynamic(check, source, pairs, old, new),

@@ -155,7 +155,7 @@ fn backing(file: &File, address: u64) -> Option<(Backing, u64, u32)> {
 fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), EditError> {
     let ranges =
         |file: &File| -> Vec<Range<u64>> { file.loads().map(|l| l.vaddr.get()..end(l)).collect() };
-    for range in ranges(check.old).iter().flat_map(|range| check.allowed.gaps(range)) {
+    for range in ranges(check.old).iter().flat_map(|range| check.compared.gaps(range)) {
         let mut at = range.start;
         while at < range.end {
             let (Some((before, until, flags)), Some((after, new_until, new_flags))) =
@@ -180,7 +180,7 @@ fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), EditError> {
             at = to;
         }
     }
-    for gap in ranges(check.new).iter().flat_map(|range| check.allowed.gaps(range)) {
+    for gap in ranges(check.new).iter().flat_map(|range| check.compared.gaps(range)) {
         let mut at = gap.start;
         while at < gap.end {
             at = end(check.old.load_at(at).ok_or(fault(at, "memory that was not there"))?);
