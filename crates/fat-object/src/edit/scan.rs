@@ -244,3 +244,80 @@ pub(super) fn blocks(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::source::Origin;
+
+    const STARTS: [u64; 3] = [0x1000, 0x2000, 0x3000];
+    const SLOT: Range<u64> = 0x1000..0x4000;
+    const TEXT: u64 = 0x5000;
+
+    #[test]
+    fn windows_that_lie_in_two_blocks() {
+        for at in 0xfff0..0x10010 {
+            let displacement = (0x3000_u64.wrapping_sub(TEXT + at + 10) as u32).to_le_bytes();
+            let bytes = [&[0x81, 0x3d][..], &displacement].concat();
+            let mut file = vec![0; 0x12010];
+            file[16 + at as usize..16 + at as usize + 6].copy_from_slice(&bytes);
+            let mut cursor = Cursor::new(&file);
+            let mut source = Source::new(&mut cursor, Origin::File).unwrap();
+            let mut targets = Targets::new(&STARTS, &SLOT);
+            let mut scanner = Scanner::new(Machine::X86_64, true, Vec::new());
+            blocks(&mut source, &(16..0x12010), TEXT, &mut |address, bytes| {
+                scanner.code(address, bytes, &mut targets);
+                true
+            })
+            .unwrap();
+            assert_eq!(targets.found(), [(2, TEXT + at + 2)]);
+        }
+    }
+
+    #[test]
+    fn x86_64_offsets_of_the_large_model() {
+        // movabs $offset, %rax
+        let bytes = [&[0x48, 0xb8][..], &0x2000_u64.wrapping_sub(0x1234).to_le_bytes()].concat();
+        let bytes = [&[0; 16][..], &bytes, &[0; 16]].concat();
+        let mut targets = Targets::new(&STARTS, &SLOT);
+        Scanner::new(Machine::X86_64, true, vec![0x1234]).code(TEXT, &bytes, &mut targets);
+        assert_eq!(targets.found(), [(1, TEXT + 2)]);
+    }
+
+    #[test]
+    fn aarch64_addresses_in_parts() {
+        let starts = [0x40_3000, 0x40_6000];
+        let found = |relocated: bool, words: &[u32]| {
+            let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let bytes = [&[0; 16][..], &code, &[0; 16]].concat();
+            let slot = 0x40_3000..0x40_9000;
+            let mut targets = Targets::new(&starts, &slot);
+            let mut scanner = Scanner::new(Machine::Aarch64, relocated, Vec::new());
+            scanner.code(0x1000, &bytes, &mut targets);
+            targets.found()
+        };
+        // movz x5, #0x40, lsl 16; nop; movk x5, #0x6000
+        let words = [0xd2a0_0805, 0xd503_201f, 0xf28c_0005];
+        assert_eq!(found(false, &words), [(1, 0x1008)]);
+        assert_eq!(found(true, &words), []);
+        // movk x6, #0x6000
+        assert_eq!(found(false, &[0xd2a0_0805, 0xd503_201f, 0xf28c_0006]), []);
+    }
+
+    #[test]
+    fn starts_that_have_few_bits_in_common() {
+        let (starts, slot) = ([0x1008, 0x2110, 0x2999], 0x1000..0x4000);
+        let mut targets = Targets::new(&starts, &slot);
+        for start in starts {
+            assert!((0..=4).all(|before| targets.maybe(start - before, 4)));
+            targets.exact(start, start);
+            targets.exact(start + 1, 0);
+        }
+        assert_eq!(targets.found(), [(0, 0x1008), (1, 0x2110), (2, 0x2999)]);
+        let mut targets = Targets::new(&starts, &slot);
+        targets.page(0x2abc, 7);
+        assert_eq!(targets.found(), [(1, 7), (2, 7)]);
+    }
+}

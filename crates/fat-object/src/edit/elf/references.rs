@@ -17,6 +17,7 @@ use crate::source::Source;
 const SHF_EXECINSTR: u64 = 4;
 /// Types of sections that hold data of the program: PROGBITS, the three arrays of functions, and x86-64's unwind tables.
 const DATA: [u32; 5] = [1, 14, 15, 16, 0x7000_0001];
+
 /// The bundles that something else than a wrapper may refer to, as indices into `starts`, each with the address of a
 /// reference. `starts` are ascending and lie in `slot`. What names a symbol does not count: symbols move along.
 pub(super) fn foreign_references(
@@ -300,40 +301,6 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_lie_in_two_blocks() {
-        for at in 0xfff0..0x10010 {
-            let bytes = [&[0x81, 0x3d][..], &displacement(TEXT + at + 10, 0x3000)].concat();
-            let mut file = vec![0; 0x12000];
-            file[at as usize..at as usize + 6].copy_from_slice(&bytes);
-            let mut cursor = std::io::Cursor::new(&file);
-            let mut source = Source::new(&mut cursor, crate::source::Origin::File).unwrap();
-            let mut targets = Targets::new(&STARTS, &SLOT);
-            let mut scanner = Scanner::new(Machine::X86_64, true, Vec::new());
-            blocks(&mut source, &(0..0x12000), TEXT, &mut |address, bytes| {
-                scanner.code(address, bytes, &mut targets);
-                true
-            })
-            .unwrap();
-            assert_eq!(targets.found(), [(2, TEXT + at + 2)]);
-        }
-    }
-
-    #[test]
-    fn x86_64_offsets_of_the_large_model() {
-        // movabs $offset, %rax
-        let bytes = [&[0x48, 0xb8][..], &0x2000_u64.wrapping_sub(0x1234).to_le_bytes()].concat();
-        let sample = code(DYN, X86_64, 9, &bytes).build();
-        let found = with(&sample, |_, _| {
-            let mut targets = Targets::new(&STARTS, &SLOT);
-            let text = [&[0; 16][..], &bytes, &[0; 16]].concat();
-            let mut scanner = Scanner::new(Machine::X86_64, true, vec![0x1234]);
-            scanner.code(TEXT, &text, &mut targets);
-            targets.found()
-        });
-        assert_eq!(found.unwrap(), [(1, TEXT + 2)]);
-    }
-
-    #[test]
     fn aarch64_instructions() {
         let at = TEXT + 8;
         // adrp x3 of the page of 0x2000, 3 pages before; add x3, x3, #0
@@ -348,26 +315,6 @@ mod tests {
         }
         // add and nothing to do with it
         assert_eq!(found(&aarch64(&[0x9100_0063, 0xd503_201f, 0xaa01_03e0])), []);
-    }
-
-    #[test]
-    fn aarch64_addresses_in_parts() {
-        let starts = [0x40_3000, 0x40_6000];
-        let found = |relocated: bool, words: &[u32]| {
-            let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let bytes = [&[0; 16][..], &code, &[0; 16]].concat();
-            let slot = 0x40_3000..0x40_9000;
-            let mut targets = Targets::new(&starts, &slot);
-            let mut scanner = Scanner::new(Machine::Aarch64, relocated, Vec::new());
-            scanner.code(0x1000, &bytes, &mut targets);
-            targets.found()
-        };
-        // movz x5, #0x40, lsl 16; nop; movk x5, #0x6000
-        let words = [0xd2a0_0805, 0xd503_201f, 0xf28c_0005];
-        assert_eq!(found(false, &words), [(1, 0x1008)]);
-        assert_eq!(found(true, &words), []);
-        // movk x6, #0x6000
-        assert_eq!(found(false, &[0xd2a0_0805, 0xd503_201f, 0xf28c_0006]), []);
     }
 
     #[test]
@@ -392,21 +339,6 @@ mod tests {
         // mov $0x1000, %eax
         let sample = Sample { rela: vec![], ..code(EXEC, X86_64, 7, &[0xb8, 0, 0x10, 0, 0, 0x90]) };
         assert_eq!(found(&sample), [(0, TEXT + 8)]);
-    }
-
-    #[test]
-    fn starts_that_have_few_bits_in_common() {
-        let (starts, slot) = ([0x1008, 0x2110, 0x2999], 0x1000..0x4000);
-        let mut targets = Targets::new(&starts, &slot);
-        for start in starts {
-            assert!((0..=4).all(|before| targets.maybe(start - before, 4)));
-            targets.exact(start, start);
-            targets.exact(start + 1, 0);
-        }
-        assert_eq!(targets.found(), [(0, 0x1008), (1, 0x2110), (2, 0x2999)]);
-        let mut targets = Targets::new(&starts, &slot);
-        targets.page(0x2abc, 7);
-        assert_eq!(targets.found(), [(1, 7), (2, 7)]);
     }
 
     #[test]
