@@ -1,8 +1,10 @@
 //! Symbols whose section moves or gets another number.
 
+use std::ops::Range;
+
 use zerocopy::IntoBytes;
 
-use super::file::{File, Symbol, file_range};
+use super::file::{File, Symbol, addresses, file_range};
 use super::layout::Layout;
 use super::relocations::{SHT_DYNSYM, entries};
 use super::sections::Sections;
@@ -36,14 +38,20 @@ pub(super) fn renumber(
         let mut open = false;
         entries(source, file, &file_range(table), &mut |_, at, old: &Symbol| {
             let mut new = *old;
-            if is_address(old) {
-                let index = old.section.get();
+            let index = old.section.get();
+            // Others are reserved numbers.
+            let section = file.sections.get(usize::from(index)).filter(|_| index > 0);
+            if let Some(section) = section {
                 let value = old.value.get();
-                let by = file.sections.get(usize::from(index)).and_then(|section| {
-                    let address = layout.moved.get(&usize::from(index))?;
-                    Some(address.wrapping_sub(section.addr.get()))
-                });
-                new.value.set(value.wrapping_add(by.unwrap_or(0)));
+                let Range { start, end } = addresses(section);
+                // Symbols of the file as a whole are given the number of any section.
+                if is_address(old)
+                    && (start..=end).contains(&value)
+                    && let Some(address) = layout.moved.get(&usize::from(index))
+                {
+                    let by = address.wrapping_sub(start);
+                    new.value.set(value.wrapping_add(by));
+                }
                 new.section.set(sections.index(index, moved(value)));
             }
             if new.as_bytes() == old.as_bytes() {

@@ -239,9 +239,10 @@ fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
         SHN_LORESERVE.. => None,
         _ => file.sections.get(usize::from(index)).map(|s| (file.name(s).to_vec(), s.kind)),
     };
-    let same_section = old.section == new.section
-        || section(check.old, old.section.get()).map(|(name, _)| name)
-            == section(check.new, new.section.get()).map(|(name, _)| name);
+    let same_section = match section(check.old, old.section.get()) {
+        Some(before) => section(check.new, new.section.get()) == Some(before),
+        None => old.section == new.section,
+    };
     let may_move = old.value == new.value
         || check.allowed.contains(old.value.get()) && check.allowed.contains(new.value.get());
     let (size, new_size) = (old.size.get(), new.size.get());
