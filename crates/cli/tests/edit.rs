@@ -164,7 +164,7 @@ fn what_cannot_be_is_refused_and_nothing_written() {
         (&["replace", "four", "gfx942=gfx1100"], "four: no image is 'gfx942'; there is #0"),
         (
             &["replace", "four", "gfx906:xnack+=gfx1100"],
-            "four: 'gfx1100' is no image for hipv4-amdgcn-amd-amdhsa--gfx906:xnack+: code object for gfx1100",
+            "four: 'gfx1100' is no image for hipv4-amdgcn-amd-amdhsa--gfx906:xnack+: the code object is for gfx1100, not for gfx906",
         ),
         (
             &["replace", "four", "gfx1100=text"],
@@ -179,7 +179,7 @@ fn what_cannot_be_is_refused_and_nothing_written() {
         (&["add", "four", "hip-amdgcn-amd-amdhsa--gfx1100=gfx1100"], "which mean the same"),
         (
             &["add", "four", "hipv4-amdgcn-amd-amdhsa--gfx1101=gfx1100"],
-            "is no image for hipv4-amdgcn-amd-amdhsa--gfx1101: code object for gfx1100",
+            "is no image for hipv4-amdgcn-amd-amdhsa--gfx1101: the code object is for gfx1100, not for gfx1101",
         ),
         (&["add", "four", "odd-amdgcn-amd-amdhsa--gfx1100=gfx1100"], "unknown offload kind 'odd'"),
         (&["add", "four", "gfx1100=gfx1100"], "gfx1100"),

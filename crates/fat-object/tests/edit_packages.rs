@@ -241,5 +241,5 @@ fn thin_archives_are_not_edited() {
     let contents =
         fat_object::survey(&mut std::io::Cursor::new(thin), &fat_object::SurveyOptions::default());
     let error = contents.unwrap_err();
-    assert_eq!(error.to_string(), "members of thin archives cannot be edited");
+    assert_eq!(error.to_string(), "thin archives cannot be edited, but the files that they name");
 }

@@ -241,6 +241,12 @@ pub enum EditError {
         /// What is wrong. Entries are numbered as they would be.
         finding: Box<CompositionFinding>,
     },
+    /// The members of a thin archive are files of their own.
+    #[error("{}thin archives cannot be edited, but the files that they name", Prefix(path))]
+    ThinArchive {
+        /// The archive, from outside in.
+        path: Vec<Segment>,
+    },
     /// The container can hold no further image: a section that is one itself.
     #[error("{}: no image can be added", Place(path))]
     CannotAdd {

@@ -206,7 +206,7 @@ impl Node {
 ///
 /// # Errors
 ///
-/// [`EditError::Damaged`] for the first finding that is an error, [`EditError::Unsupported`] for thin archives,
+/// [`EditError::Damaged`] for the first finding that is an error, [`EditError::ThinArchive`],
 /// [`EditError::Read`].
 pub fn survey(input: &mut dyn ReadSeek, options: &SurveyOptions) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
@@ -334,9 +334,7 @@ impl Visitor for Surveyor {
         let location = finding.location();
         self.damage = Some(match finding.error() {
             // Nobody opens them here: they are files of their own.
-            Error::ThinMember { .. } => {
-                EditError::Unsupported { path, kind: "members of thin archives" }
-            }
+            Error::ThinMember { .. } => EditError::ThinArchive { path },
             error => EditError::Damaged { path, location, error: error.clone() },
         });
         Err(io::ErrorKind::InvalidData.into())
