@@ -270,7 +270,7 @@ fn damage_is_reported_where_it_is() {
     input[4096 + 24] ^= 1; // the hash of the second
     let error = decompress_error(&input);
     let EditError::Damaged { error: inner, .. } = &error else { panic!("{error}") };
-    assert!(matches!(inner, Error::Ccob(ccob::Error::HashMismatch { .. })), "{error}");
+    assert!(matches!(**inner, Error::Ccob(ccob::Error::HashMismatch { .. })), "{error}");
     let message = error.to_string();
     assert!(message.starts_with("ccob:1 at byte 0x1000: compressed bundle hash"), "{message}");
     // Compressing does not touch it.
@@ -288,7 +288,7 @@ fn limits_hold() {
     edit.decompress();
     let error = contents.plan(&mut Cursor::new(&file), &mut [], &edit).unwrap_err();
     let EditError::Damaged { error, .. } = &error else { panic!("{error}") };
-    assert!(matches!(error, Error::Ccob(ccob::Error::TooLarge { .. })), "{error}");
+    assert!(matches!(**error, Error::Ccob(ccob::Error::TooLarge { .. })), "{error}");
 }
 
 #[test]

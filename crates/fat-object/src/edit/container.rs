@@ -118,7 +118,7 @@ impl Planner<'_, '_> {
         let damaged = |error: ccob::Error| EditError::Damaged {
             path: path.to_vec(),
             location: node.location,
-            error: Error::Ccob(error),
+            error: Box::new(Error::Ccob(error)),
         };
         let available = node.range.end - node.range.start;
         let header = Header::parse(&source.peek(&node.range, 32)?, available).map_err(damaged)?;

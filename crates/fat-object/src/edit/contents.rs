@@ -262,7 +262,7 @@ impl<'a, 'i> Planner<'a, 'i> {
             let compressed = compressed.map_err(|error| EditError::Damaged {
                 path: place.path.clone(),
                 location: place.node.location,
-                error: Error::Ccob(error),
+                error: Box::new(Error::Ccob(error)),
             })?;
             let (change, splices) = otherwise.unless_better(compressed);
             self.record(place.node, change, &splices, Some(plain));

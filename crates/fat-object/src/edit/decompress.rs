@@ -57,7 +57,7 @@ impl Decompress {
 
     fn damaged(&self, error: Error) -> EditError {
         let location = Location::File(self.stored.start);
-        EditError::Damaged { path: self.path.clone(), location, error }
+        EditError::Damaged { path: self.path.clone(), location, error: Box::new(error) }
     }
 
     /// Checks that what it holds may take its place.

@@ -32,7 +32,7 @@ pub enum EditError {
         /// Where the container that the error speaks of starts.
         location: Location,
         /// What is wrong.
-        error: Error,
+        error: Box<Error>,
     },
     /// What holds the device code cannot be edited by this crate.
     #[error("{}{kind} cannot be edited", Prefix(path))]

@@ -31,7 +31,8 @@ impl RebuildError {
         match self {
             RebuildError::Read(error) => EditError::Read(error),
             RebuildError::Format(error) => {
-                EditError::Damaged { path: path.to_vec(), location: node.location, error }
+                let (path, error) = (path.to_vec(), Box::new(error));
+                EditError::Damaged { path, location: node.location, error }
             }
             RebuildError::Changed => EditError::InputChanged,
         }

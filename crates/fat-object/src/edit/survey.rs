@@ -335,7 +335,7 @@ impl Visitor for Surveyor {
         self.damage = Some(match finding.error() {
             // Nobody opens them here: they are files of their own.
             Error::ThinMember { .. } => EditError::ThinArchive { path },
-            error => EditError::Damaged { path, location, error: error.clone() },
+            error => EditError::Damaged { path, location, error: Box::new(error.clone()) },
         });
         Err(io::ErrorKind::InvalidData.into())
     }

@@ -267,6 +267,6 @@ fn damaged(window: &Range<u64>, detail: &str) -> EditError {
     EditError::Damaged {
         path: Vec::new(),
         location: Location::File(window.start),
-        error: Error::Archive { detail: detail.to_owned() },
+        error: Box::new(Error::Archive { detail: detail.to_owned() }),
     }
 }
