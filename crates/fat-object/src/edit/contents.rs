@@ -36,6 +36,7 @@ pub(super) fn plan(
     dispatch::check(&planner, &mut source, &window, &contents.root, &[])?;
     let new = planner.containers(&mut source, &contents.root, &[])?;
     let splices = dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?;
+    planner.check_done()?;
     let images = planner.image_changes();
     let Planner { changes, notes, .. } = planner;
     Ok(EditPlan { splices, input_size: contents.size, containers: changes, images, notes })
@@ -243,9 +244,10 @@ impl<'a, 'i> Planner<'a, 'i> {
             for place in left.by_ref() {
                 match self.container(source, place.node, &place.path, place.alone)? {
                     Step::Done(change, splices) => {
-                        let plain = match change {
-                            Change::Kept => None,
-                            _ => Some(splices.len()),
+                        let (change, plain) = match change {
+                            Change::Kept => (change, None),
+                            _ if splices.len() == 0 => (Change::Removed, Some(0)),
+                            _ => (change, Some(splices.len())),
                         };
                         self.record(place.node, change, &splices, plain);
                         new.insert(place.node.range.start, splices);
@@ -271,15 +273,33 @@ impl<'a, 'i> Planner<'a, 'i> {
         Ok(new)
     }
 
-    fn record(&mut self, node: &Node, change: Change, splices: &Splices, plain: Option<u64>) {
+    pub(super) fn record(
+        &mut self,
+        node: &Node,
+        change: Change,
+        splices: &Splices,
+        plain: Option<u64>,
+    ) {
         let Some(record) = node.container.and_then(|c| self.changes.get_mut(c)) else { return };
         record.change = change;
         record.size_after = splices.len();
         if let Some(plain) = plain {
             record.plain_after = plain;
         }
-        if splices.len() == 0 {
-            record.change = Change::Removed;
+    }
+
+    /// Checks that all wishes came true: a file can hold containers in places where nobody changes them.
+    fn check_done(&self) -> Result<(), EditError> {
+        let left = self.wishes.iter().find(|(index, wishes)| {
+            let change = self.changes.get(**index).map(|change| change.change);
+            wishes.change_something() && change.is_none_or(|change| change == Change::Kept)
+        });
+        match left.and_then(|(index, _)| self.contents.containers.get(*index)) {
+            Some(container) => {
+                let (path, kind) = (container.path.clone(), "containers in this place");
+                Err(EditError::Unsupported { path, kind })
+            }
+            None => Ok(()),
         }
     }
 

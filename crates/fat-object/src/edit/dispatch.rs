@@ -8,7 +8,7 @@ use super::host::{HostContext, Item, SectionChange, SectionEdit};
 use super::splices::{Splice, Splices};
 use super::survey::Node;
 use super::wishes::Wish;
-use super::{EditError, archive, coff, elf, object, pe, sequence};
+use super::{Change, EditError, archive, coff, elf, object, pe, sequence};
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{ContainerKind, Location, Segment};
 use crate::source::Source;
@@ -141,7 +141,7 @@ fn items(nodes: &[Node], new: &NewContainers) -> Vec<Item> {
 }
 
 fn section(
-    planner: &Planner<'_, '_>,
+    planner: &mut Planner<'_, '_>,
     node: &Node,
     path: &[Segment],
     new: &NewContainers,
@@ -153,14 +153,19 @@ fn section(
             let path = path.iter().chain([&node.segment]).cloned().collect();
             return Err(EditError::CannotAdd { path });
         }
-        match wishes.entries.first() {
-            None | Some(Wish::Keep) => SectionChange::Contents(Splices::copy_of(&node.range)),
-            Some(Wish::Remove) => SectionChange::Removed,
+        let (change, new) = match wishes.entries.first() {
+            None | Some(Wish::Keep) => (Change::Kept, Splices::copy_of(&node.range)),
+            Some(Wish::Remove) => (Change::Removed, Splices::new()),
             Some(Wish::Replace(image)) => {
                 let mut contents = Splices::new();
                 contents.push(Splice::Image(image.number, 0..image.size));
-                SectionChange::Contents(contents)
+                (Change::Edited, contents)
             }
+        };
+        planner.record(node, change, &new, Some(new.len()));
+        match change {
+            Change::Removed => SectionChange::Removed,
+            _ => SectionChange::Contents(new),
         }
     } else {
         let items = items(&node.children, new);
@@ -194,7 +199,8 @@ fn members(
 ) -> Result<Vec<MemberEdit>, EditError> {
     let mut members = Vec::new();
     for node in nodes {
-        if node.kind() != ContainerKind::Member || !matches!(node.location, Location::File(_)) {
+        let is_here = matches!(node.location, Location::File(_) | Location::Decompressed(_));
+        if node.kind() != ContainerKind::Member || !is_here {
             continue;
         }
         let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();

@@ -40,6 +40,16 @@ impl Wishes<'_> {
         self.added.is_empty() && self.entries.iter().all(|wish| *wish == Wish::Keep)
     }
 
+    /// Whether they cannot come true and leave everything as it is. An empty image can replace an empty one.
+    pub(super) fn change_something(&self) -> bool {
+        let changes = |wish: &Wish| match wish {
+            Wish::Keep => false,
+            Wish::Remove => true,
+            Wish::Replace(image) => image.size > 0,
+        };
+        !self.added.is_empty() || self.entries.iter().any(changes)
+    }
+
     pub(super) fn remove_any(&self) -> bool {
         self.entries.contains(&Wish::Remove)
     }

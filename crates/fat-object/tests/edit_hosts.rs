@@ -1,0 +1,158 @@
+//! Edits of every kind of file that holds device code, by the files of `examples/data`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+mod editing;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ccob::{Limits, WriteOptions};
+use editing::*;
+use fat_object::{
+    Change, CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, SurveyOptions,
+    survey,
+};
+use target_id::OffloadKind;
+
+/// The files of the examples that hold device code, and what it is.
+fn examples() -> Vec<(String, Vec<u8>, Contents)> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let mut examples = Vec::new();
+    for entry in std::fs::read_dir(data).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_file() {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let contents = survey(&mut std::io::Cursor::new(&bytes), &SurveyOptions::default());
+        match contents {
+            Ok(contents) if contents.containers().is_empty() => {}
+            Ok(contents) => {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                examples.push((name, bytes, contents));
+            }
+            Err(error) => assert!(matches!(error, EditError::ThinArchive { .. }), "{error}"),
+        }
+    }
+    assert!(examples.len() > 15, "{}", examples.len());
+    examples
+}
+
+/// Whether files like this are edited.
+fn is_edited(name: &str) -> bool {
+    let left_alone = ["macos", "darwin", ".bc", "cuda-fatbin", "proposal"];
+    name == "bundle.bc" || !left_alone.iter().any(|part| name.contains(part))
+}
+
+#[test]
+fn files_are_thinned_to_every_target_in_turn() {
+    for (name, bytes, contents) in examples() {
+        let targets: BTreeSet<String> =
+            contents.images().iter().map(|image| image.target().id().to_owned()).collect();
+        for target in targets.iter().filter(|target| !target.is_empty()) {
+            let stays = |image: &fat_object::EditableImage| {
+                image.target().kind() == Some(&OffloadKind::Host) || image.target().id() == target
+            };
+            let edit = |contents: &Contents, edit: &mut Edit| {
+                let images = contents.images().iter();
+                images.filter(|image| !stays(image)).for_each(|image| edit.remove(image.index()));
+            };
+            let mut options = EditOptions::default();
+            // See below.
+            options.grow = true;
+            let result = plan_with(&bytes, options, &[], edit);
+            let (plan, out) = match result {
+                Ok(result) => result,
+                // Some of its containers have nothing for this target.
+                Err(EditError::NothingLeft { .. }) => continue,
+                Err(error) => {
+                    assert!(!is_edited(&name), "{name} to {target}: {error}");
+                    assert!(matches!(error, EditError::Unsupported { .. }), "{error}");
+                    continue;
+                }
+            };
+            let kept = contents.images().iter().filter(|image| stays(image));
+            let all = images(&bytes);
+            let expected: Vec<_> = kept.map(|image| all[image.index()].clone()).collect();
+            assert!(images(&out) == expected, "{name} to {target}");
+            // What LLVM compressed with libzstd this may compress with less effort.
+            let is_compressed = contents.containers().iter().any(|c| c.compression().is_some());
+            assert!(is_compressed || out.len() <= bytes.len(), "{name} to {target}");
+            for (container, change) in contents.containers().iter().zip(plan.containers()) {
+                let of_it = &contents.images()[container.images()];
+                assert_eq!(of_it.iter().all(stays), change.change == Change::Kept, "{name}");
+                assert_eq!(of_it.iter().any(stays), change.change != Change::Removed, "{name}");
+            }
+            // Nothing more is to be done.
+            let (again, _) = plan_with(&out, EditOptions::default(), &[], edit).unwrap();
+            assert!(again.is_unchanged(), "{name} to {target}");
+        }
+    }
+}
+
+#[test]
+fn files_are_compressed_and_come_back() {
+    for (name, bytes, contents) in examples() {
+        let mut compress = Edit::default();
+        compress.compress(CompressOptions::default());
+        let mut decompress = Edit::default();
+        decompress.decompress();
+        let is_compressed = |c: &fat_object::EditableContainer| c.kind() == ContainerKind::Ccob;
+        let small = match run(&contents, &bytes, &[], &compress) {
+            Ok((plan, small)) => {
+                let expected =
+                    contents.containers().iter().any(|c| c.kind() == ContainerKind::Bundle);
+                assert!(expected || plan.is_unchanged(), "{name}");
+                small
+            }
+            Err(error) => {
+                assert!(!is_edited(&name), "{name}: {error}");
+                continue;
+            }
+        };
+        assert!(images(&small) == images(&bytes), "{name}");
+        if contents.containers().iter().any(is_compressed) {
+            continue;
+        }
+        match run(&surveyed(&small), &small, &[], &decompress) {
+            Ok((_, back)) => assert!(back == bytes, "{name}"),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+}
+
+/// An `ar` archive of these members.
+fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = b"!<arch>\n".to_vec();
+    for (name, data) in members {
+        let size = data.len();
+        archive.extend(
+            format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", format!("{name}/"), 0, 0, 0, 644)
+                .bytes(),
+        );
+        archive.extend(*data);
+        archive.resize(archive.len().next_multiple_of(2), b'\n');
+    }
+    archive
+}
+
+#[test]
+fn archives_in_archives_and_in_compressed_bundles() {
+    let whole = bundle(&[(HOST, b""), (GFX90A, &code(3, 5000)), (GFX1100, &code(4, 5001))], 4096);
+    let thin = bundle(&[(HOST, b""), (GFX1100, &code(4, 5001))], 4096);
+    let nested = |bundle: &[u8]| {
+        let inner = archive(&[("bundle", bundle), ("text", b"text")]);
+        archive(&[("first", b"no device code"), ("inner.a", &inner), ("last", bundle)])
+    };
+    assert!(remove(&nested(&whole), &[GFX90A]).unwrap() == nested(&thin));
+    let compressed =
+        |bundle: &[u8]| ccob::compress(&nested(bundle), &WriteOptions::default()).unwrap();
+    let out = remove(&compressed(&whole), &[GFX90A]).unwrap();
+    assert!(ccob::decompress(&out, &Limits::default()).unwrap().data == nested(&thin));
+    assert!(out == compressed(&thin));
+}
