@@ -157,10 +157,15 @@ impl Splices {
 
     /// Replaces as many bytes at `offset`, which must be there, by others.
     pub(crate) fn overwrite(&mut self, offset: u64, bytes: Vec<u8>) {
-        let end = offset.saturating_add(bytes.len() as u64);
+        self.replace(offset, Splices::from(Splice::Bytes(bytes)));
+    }
+
+    /// Replaces as much at `offset`, which must be there.
+    pub(crate) fn replace(&mut self, offset: u64, content: Splices) {
+        let end = offset.saturating_add(content.len());
         let tail = self.slice(&(end..u64::MAX));
         let mut new = self.slice(&(0..offset));
-        new.push(Splice::Bytes(bytes));
+        new.append(content);
         new.append(tail);
         *self = new;
     }

@@ -184,7 +184,7 @@ impl Editor<'_> {
         layout: &Layout,
     ) -> Result<Edited, EditError> {
         let (file, slot) = (self.file, self.slot);
-        let map = Map::new(file, slot, layout)?;
+        let map = Map::new(file, slot, layout);
         let segments = segments::segments(file, slot, layout, &map)?;
         let loads = Loads::new(file, &segments);
         let groups = groups(file, slot, bundles, layout);
@@ -255,16 +255,18 @@ fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
     }
 }
 
-/// The sections with bundles: one more behind each hole.
+/// The sections with bundles: one more behind each hole, and behind sections that moved to between bundles.
 fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<Range<u64>> {
     let main = slot.sections.first().and_then(|&index| file.sections.get(index));
+    let between = |gap: &Range<u64>| {
+        let starts = layout.holes.iter().map(|hole| hole.start);
+        starts.chain(layout.far.iter().map(|&(_, at)| at)).any(|at| gap.contains(&at))
+    };
     let mut groups: Vec<Range<u64>> = Vec::new();
     for (&start, bundle) in layout.starts.iter().zip(bundles) {
         let end = start.saturating_add(bundle.size);
         match groups.last_mut() {
-            Some(group) if !layout.holes.iter().any(|h| (group.end..=start).contains(&h.start)) => {
-                group.end = end;
-            }
+            Some(group) if !between(&(group.end..start)) => group.end = end,
             _ => groups.push(start..end),
         }
     }

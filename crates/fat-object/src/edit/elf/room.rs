@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::dynamic::Dynamic;
 use super::file::{
-    File, file_range, has_bytes, is_allocated, segment_addresses, segment_file_range,
+    File, file_range, has_bytes, is_allocated, segment_addresses, segment_file_range, up,
 };
 use super::movable::{Movable, PT_GNU_PROPERTY, PT_NOTE, SHT_NOTE, movable};
 use super::slot::Slot;
@@ -254,14 +254,22 @@ fn barrier(file: &File, slot: &Slot, in_zone: &dyn Fn(&usize) -> bool) -> u64 {
     let sections = sections.map(|(_, section)| section.offset.get());
     let loads = file.loads().filter(|load| load.filesz.get() > 0 && load.offset.get() > 0);
     let tables = [file.header.shoff.get(), file.len()];
+    let head = file.loads().find(|load| load.offset.get() == 0);
+    // Memory that the file has no bytes for is none to put anything into.
+    let empty = file.sections.iter().filter(|section| {
+        let within = |load| segment_addresses(load).contains(&section.addr.get());
+        is_allocated(section) && !has_bytes(section) && head.is_some_and(within)
+    });
+    let base = head.map_or(0, |load| load.vaddr.get());
     let first = sections
         .chain(loads.map(|load| load.offset.get()))
         .chain(tables.into_iter().filter(|&at| at > 0))
+        .chain(empty.map(|section| section.addr.get() - base))
         .min();
     // The segment with the headers can only become longer as far as its last page goes.
-    let page = file
-        .loads()
-        .find(|load| load.offset.get() == 0)
-        .map_or(0, |load| super::file::up(load.filesz.get(), 4096));
-    first.unwrap_or(0).min(page)
+    let end = head.map_or(0, |load| match load.filesz == load.memsz {
+        true => up(load.filesz.get(), FIRST_PAGE),
+        false => load.filesz.get(),
+    });
+    first.unwrap_or(0).min(end)
 }

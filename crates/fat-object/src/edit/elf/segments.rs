@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::file::{
-    File, PT_LOAD, ProgramHeader, file_range, has_bytes, segment_addresses, segment_file_range, up,
+    File, PT_LOAD, ProgramHeader, down, file_range, has_bytes, segment_addresses,
+    segment_file_range, up,
 };
 use super::layout::Layout;
 use super::movable::{PT_GNU_PROPERTY, PT_INTERP, PT_NOTE};
@@ -47,7 +48,7 @@ pub(super) struct Grown {
 }
 
 impl Map {
-    pub(super) fn new(file: &File, slot: &Slot, layout: &Layout) -> Result<Self, EditError> {
+    pub(super) fn new(file: &File, slot: &Slot, layout: &Layout) -> Self {
         let old = slot.file_range();
         let mut pieces = Vec::new();
         let mut offset = old.start;
@@ -60,39 +61,18 @@ impl Map {
             }
             at = hole.end.max(at);
         }
-        let (behind, rest) = if layout.end == slot.segment().end {
-            (old.end, offset)
+        let behind = if layout.end == slot.segment().end {
+            old.end
         } else {
             // The last part ends elsewhere: the padding behind it is made anew.
-            let next = next_content(file, old.end);
-            let rest = match offset > next {
-                true => next.saturating_add(up(offset - next, layout.align)),
-                false => next.saturating_sub(super::file::down(next - offset, layout.align)),
-            };
-            (next, rest)
+            next_content(file, old.end)
         };
+        let rest = behind_at(file, layout, behind, offset);
         let mut map = Map { segment: old.start..behind, pieces, rest, grown: None };
-        map.check_shift(file, layout)?;
         if let Some(end) = layout.grown {
             map.grow(file, layout, end);
         }
-        Ok(map)
-    }
-
-    /// Loadable segments behind the one that changes must stay aligned.
-    fn check_shift(&self, file: &File, layout: &Layout) -> Result<(), EditError> {
-        let shift = self.rest.wrapping_sub(self.segment.end);
-        let mut behind = file
-            .loads()
-            .filter(|load| load.filesz.get() > 0 && load.offset.get() >= self.segment.end);
-        let fits = |load: &ProgramHeader| {
-            let align = if layout.lowered { layout.align } else { load.align.get().max(1) };
-            shift.is_multiple_of(align)
-        };
-        match behind.all(fits) {
-            true => Ok(()),
-            false => Err(inconsistent("offsets of segments are not aligned")),
-        }
+        map
     }
 
     /// Makes place for a new segment behind all others.
@@ -122,6 +102,18 @@ impl Map {
             Some(into) => self.rest.saturating_add(into),
             None => old,
         }
+    }
+}
+
+/// Where what lies behind the segment starts: at `offset` or as little behind it as the alignment of other segments
+/// lets it. `old`: where it started.
+fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
+    let behind = file.loads().filter(|load| load.filesz.get() > 0 && load.offset.get() >= old);
+    let align = behind.map(|load| load.align.get()).fold(layout.align, u64::max);
+    let align = if layout.lowered { layout.align } else { align };
+    match offset.checked_sub(old) {
+        Some(by) => old.saturating_add(up(by, align)),
+        None => old.saturating_sub(down(old - offset, align)),
     }
 }
 
@@ -170,14 +162,19 @@ pub(super) fn segments(
         headers.insert(last_load, header);
     }
     let table_end = TABLE.saturating_add(HEADER.saturating_mul(headers.len() as u64));
+    let near = layout.zone.near.iter().filter_map(|&(index, at)| {
+        let section = file.sections.get(index)?;
+        Some(at.saturating_add(section.size.get()))
+    });
+    let front = near.fold(table_end, u64::max);
     for header in headers.iter_mut().filter(|header| header.kind.get() == PT_LOAD) {
         if layout.lowered && header.align.get() > layout.align {
             header.align.set(layout.align);
         }
         let in_first = header.offset.get() == 0 && header.filesz.get() > 0;
-        if in_first && header.filesz.get() < table_end && header.filesz == header.memsz {
-            header.filesz.set(table_end);
-            header.memsz.set(table_end);
+        if in_first && header.filesz.get() < front && header.filesz == header.memsz {
+            header.filesz.set(front);
+            header.memsz.set(front);
         }
     }
     let loads = Loads::new(file, &headers);
@@ -243,7 +240,8 @@ fn others(
         PT_INTERP | PT_NOTE | PT_GNU_PROPERTY => {
             let moved = layout.moved.iter().find_map(|(&index, &address)| {
                 let old = file.sections.get(index)?;
-                let inside = covered.contains(&old.offset.get()) && has_bytes(old);
+                let range = file_range(old);
+                let inside = covered.start <= range.start && range.end <= covered.end;
                 inside.then(|| address.wrapping_sub(old.addr.get()))
             });
             if let Some(by) = moved {

@@ -143,33 +143,32 @@ impl Parts<'_> {
         (file.len() == out.len()).then_some(file)
     }
 
-    /// The program headers and the sections behind them.
+    /// The program headers and the sections behind them. What belongs to nothing stays as it is.
     fn front(&self, phoff: u64) -> Option<Splices> {
-        let table = |count: usize| phoff.saturating_add(HEADER.saturating_mul(count as u64));
-        let mut end = table(self.file.segments.len()).max(table(self.segments.len()));
-        let moves = |index: usize| self.layout.moved.contains_key(&index);
+        let table = |count: usize| phoff..phoff.saturating_add(HEADER.saturating_mul(count as u64));
+        let mut gone = vec![table(self.file.segments.len())];
+        let mut contents =
+            vec![(phoff, Splices::from(Splice::Bytes(self.segments.as_bytes().into())))];
         for &(index, at) in &self.layout.zone.near {
-            let section = self.file.sections.get(index)?;
-            if moves(index) {
-                end = end.max(at.saturating_add(section.size.get()));
+            if self.layout.moved.contains_key(&index) {
+                contents.push((at, self.contents(index)?));
             }
         }
         for index in self.layout.moved.keys() {
             if !self.slot.evicted.contains(index) {
-                end = end.max(file_range(self.file.sections.get(*index)?).end);
+                gone.push(file_range(self.file.sections.get(*index)?));
             }
         }
-        let mut contents = Vec::new();
-        let headers = self.segments.as_bytes().to_vec();
-        contents.push((phoff, Splices::from(Splice::Bytes(headers))));
-        for &(index, at) in &self.layout.zone.near {
-            if at < end {
-                let content = self.contents(index)?;
-                end = end.max(at.saturating_add(content.len()));
-                contents.push((at, content));
-            }
+        let ends = contents.iter().map(|(at, content)| at.saturating_add(content.len()));
+        let end = ends.chain(gone.iter().map(|range| range.end)).max()?;
+        let mut front = self.old.slice(&(0..end));
+        let gone = gone
+            .into_iter()
+            .map(|range| (range.start, Splices::from(Splice::Zeros(range.end - range.start))));
+        for (at, content) in gone.chain(contents) {
+            front.replace(at, content);
         }
-        lay(phoff, end, contents)
+        (front.len() == end).then(|| front.slice(&(phoff..end)))
     }
 
     fn contents(&self, index: usize) -> Option<Splices> {
