@@ -8,11 +8,13 @@
 )]
 
 mod bundling;
+mod elf_objects;
 
 use std::borrow::Cow;
 use std::io::{self, Cursor};
 
 use bundling::{GFX90A, GFX906, HOST, Images, add, data, entries, there_and_back};
+use elf_objects::*;
 use fat_object::{
     EmbedError, HOST_PLACEHOLDER, ImageFormat, ObjectBundle, ObjectPart, Options,
     remove_bundle_sections, walk,
@@ -119,167 +121,6 @@ fn coff_sections_are_those_of_the_bundler() {
         let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
         assert_eq!([8, 12, 16, 20, 36].map(word), *expected, "{number}");
     }
-}
-
-/// A section of an object built by hand.
-#[derive(Clone)]
-struct Section {
-    name: &'static str,
-    kind: u32,
-    contents: Vec<u8>,
-    link: u32,
-    info: u32,
-}
-
-/// An ELF object built by hand; the string table with all names comes last.
-#[derive(Clone)]
-struct Elf {
-    wide: bool,
-    big: bool,
-    sections: Vec<Section>,
-    symbol_names: &'static [&'static str],
-    extended: bool,
-    table_first: bool,
-    trailing: Vec<u8>,
-}
-
-const PROGBITS: u32 = 1;
-const SYMTAB: u32 = 2;
-const RELA: u32 = 4;
-const GROUP: u32 = 17;
-const SYMTAB_SHNDX: u32 = 18;
-
-fn progbits(name: &'static str, contents: &[u8]) -> Section {
-    Section { name, kind: PROGBITS, contents: contents.to_vec(), link: 0, info: 0 }
-}
-
-fn elf(wide: bool, big: bool) -> Elf {
-    Elf {
-        wide,
-        big,
-        sections: vec![progbits(".data", b"DATA!")],
-        symbol_names: &[],
-        extended: false,
-        table_first: false,
-        trailing: Vec::new(),
-    }
-}
-
-impl Elf {
-    fn half(&self, n: u16) -> Vec<u8> {
-        if self.big { n.to_be_bytes().to_vec() } else { n.to_le_bytes().to_vec() }
-    }
-
-    fn word(&self, n: u32) -> Vec<u8> {
-        if self.big { n.to_be_bytes().to_vec() } else { n.to_le_bytes().to_vec() }
-    }
-
-    fn long(&self, n: u64) -> Vec<u8> {
-        match (self.wide, self.big) {
-            (true, true) => n.to_be_bytes().to_vec(),
-            (true, false) => n.to_le_bytes().to_vec(),
-            (false, _) => self.word(n as u32),
-        }
-    }
-
-    fn words(&self, words: &[u32]) -> Vec<u8> {
-        words.iter().flat_map(|&word| self.word(word)).collect()
-    }
-
-    fn name(&self, name: &str) -> u32 {
-        let names = self.names();
-        let name = [name.as_bytes(), b"\0"].concat();
-        names.windows(name.len()).position(|window| window == name).unwrap() as u32
-    }
-
-    fn names(&self) -> Vec<u8> {
-        let mut names = b"\0.strtab\0".to_vec();
-        for name in self.sections.iter().map(|s| s.name).chain(self.symbol_names.iter().copied()) {
-            names.extend([name.as_bytes(), b"\0"].concat());
-        }
-        names
-    }
-
-    fn symbol(&self, name: &str, info: u8, section: u16, value: u64) -> Vec<u8> {
-        let name = self.word(if name.is_empty() { 0 } else { self.name(name) });
-        let rest = [vec![info, 0], self.half(section)].concat();
-        let numbers = [self.long(value), self.long(0)].concat();
-        if self.wide { [name, rest, numbers].concat() } else { [name, numbers, rest].concat() }
-    }
-
-    fn rela(&self, symbol: u64) -> Vec<u8> {
-        let info = if self.wide { symbol << 32 | 1 } else { symbol << 8 | 1 };
-        [self.long(0), self.long(info), self.long(0)].concat()
-    }
-
-    fn build(&self) -> Vec<u8> {
-        let (header_len, entry_len) = if self.wide { (64, 64) } else { (52, 40) };
-        let count = self.sections.len() + 2;
-        let mut body = Vec::new();
-        let start = if self.table_first { header_len + count * entry_len } else { header_len };
-        let header = |fields: [u32; 2], at: usize, size: usize, rest: [u32; 2], entry: usize| {
-            let align = u64::from(fields[1] != 0);
-            [
-                self.words(&fields),
-                self.long(0),
-                self.long(0),
-                self.long(at as u64),
-                self.long(size as u64),
-                self.words(&rest),
-                self.long(align),
-                self.long(entry as u64),
-            ]
-            .concat()
-        };
-        let names = self.names();
-        let null = if self.extended { (count, count as u32 - 1) } else { (0, 0) };
-        let mut table = header([0, 0], 0, null.0, [null.1, 0], 0);
-        let mut known = ("", 0);
-        for section in &self.sections {
-            let entry = match (section.kind, self.wide) {
-                (SYMTAB, true) | (RELA, true) => 24,
-                (SYMTAB, false) => 16,
-                (RELA, false) => 12,
-                _ => 0,
-            };
-            let (at, size) = (start + body.len(), section.contents.len());
-            if known.0 != section.name {
-                known = (section.name, self.name(section.name));
-            }
-            let fields = [known.1, section.kind];
-            table.extend(header(fields, at, size, [section.link, section.info], entry));
-            body.extend(&section.contents);
-        }
-        table.extend(header([1, 3], start + body.len(), names.len(), [0, 0], 0));
-        body.extend(names);
-        if !self.table_first {
-            let padded = (start + body.len()).next_multiple_of(8) - start;
-            body.resize(padded, 0);
-        }
-        let table_at = if self.table_first { header_len } else { start + body.len() };
-        let numbers = if self.extended { [0, 0xffff] } else { [count as u16, count as u16 - 1] };
-        let mut file =
-            [0x7f, b'E', b'L', b'F', 1 + u8::from(self.wide), 1 + u8::from(self.big), 1].to_vec();
-        file.resize(16, 0);
-        file.extend([self.half(1), self.half(62), self.word(1)].concat());
-        file.extend(
-            [self.long(0), self.long(0), self.long(table_at as u64), self.word(0)].concat(),
-        );
-        file.extend([header_len as u16, 0, 0, entry_len as u16].map(|n| self.half(n)).concat());
-        file.extend(numbers.map(|n| self.half(n)).concat());
-        assert_eq!(file.len(), header_len);
-        for part in if self.table_first { [table, body] } else { [body, table] } {
-            file.extend(part);
-        }
-        file.extend(&self.trailing);
-        file
-    }
-}
-
-fn all_elf() -> impl Iterator<Item = Elf> {
-    [(false, false), (false, true), (true, false), (true, true)]
-        .into_iter()
-        .map(|(wide, big)| elf(wide, big))
 }
 
 #[test]

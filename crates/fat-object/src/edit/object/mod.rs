@@ -116,9 +116,9 @@ fn edit_as<H: ElfHeader>(
     };
     match removed.is_empty() {
         true => Ok(splices),
-        false => {
-            Err(EditError::Unsupported { path: Vec::new(), kind: "objects with bundle sections" })
-        }
+        false => splices.edited(source, |source, window| {
+            remove::remove::<H>(source, window, &|index, _| removed.contains(&index))
+        }),
     }
 }
 
