@@ -117,12 +117,14 @@ struct Style {
 
 impl Style {
     fn of(members: &[Member]) -> Self {
-        let mut named = members.iter().filter(|member| member.name_len > 0).peekable();
-        let bsd = named.peek().is_some();
         let aligned = |at: u64| at.is_multiple_of(BSD_ALIGNMENT);
+        // The index may have a short name.
+        let named = members.iter().all(|m| m.name_len > 0 || m.name.starts_with(b"__.SYMDEF"));
+        let padded = |member: &Member| member.name_len == 0 || aligned(member.data.start);
         Style {
-            padded_names: bsd && named.all(|member| aligned(member.data.start)),
-            padded_data: bsd && members.iter().all(|m| aligned(m.header_at) && aligned(m.data.end)),
+            padded_names: named && members.iter().all(padded),
+            padded_data: named
+                && members.iter().all(|m| aligned(m.header_at) && aligned(m.data.end)),
         }
     }
 }
@@ -268,5 +270,63 @@ fn damaged(window: &Range<u64>, detail: &str) -> EditError {
         path: Vec::new(),
         location: Location::File(window.start),
         error: Box::new(Error::Archive { detail: detail.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edit::EditOptions;
+    use crate::source::Origin;
+    use std::io::Cursor;
+
+    /// An archive of two members, of 4 and 2 bytes, with the second one in its index, which this is the start of.
+    fn edited(index: &[u8], name: &str, new: u64) -> Result<Edited, EditError> {
+        let header = |name: &str, size: usize| {
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644)
+        };
+        let second = 8 + 60 + index.len() as u64 + 60 + 4;
+        let mut file = b"!<arch>\n".to_vec();
+        file.extend(header(name, index.len()).bytes());
+        let index_at = file.len();
+        file.extend(index);
+        file.extend([header("a/", 4).as_bytes(), b"aaaa"].concat());
+        let data = file.len() as u64 - 4..file.len() as u64;
+        file.extend([header("b/", 2).as_bytes(), b"bb"].concat());
+        // The offset comes behind the number of symbols.
+        let width = if name == "/" { 4 } else { 8 };
+        let offset = second.to_be_bytes();
+        file[index_at + width..index_at + 2 * width].copy_from_slice(&offset[8 - width..]);
+        let window = 0..file.len() as u64;
+        let mut reader = Cursor::new(file);
+        let mut source = Source::new(&mut reader, Origin::File).unwrap();
+        let options = EditOptions::default();
+        let context = HostContext { window: &window, options: &options };
+        let mut splices = Splices::new();
+        splices.push(Splice::Zeros(new));
+        edit(&mut source, context, vec![MemberEdit { range: data, new: splices }])
+    }
+
+    #[test]
+    fn fields_that_are_too_short() {
+        let (four, eight) = (b"\0\0\0\x01____b\0", b"\0\0\0\0\0\0\0\x01________b\0");
+        let before = 8 + 60 + 10 + 60;
+        // An even offset.
+        let most = (1 << 32) - 2 - before;
+        assert_eq!(edited(four, "/", most).unwrap().splices.len(), (1 << 32) - 2 + 62);
+        let error = edited(four, "/", most + 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "offset of a member in the symbol index would be 4294967296, and the archive has room for \
+             no more than 4294967295"
+        );
+        edited(eight, "/SYM64/", most + 1).unwrap();
+        edited(eight, "/SYM64/", MAX_SIZE).unwrap();
+        let error = edited(eight, "/SYM64/", MAX_SIZE + 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "size of a member would be 10000000000, and the archive has room for no more than \
+             9999999999"
+        );
     }
 }
