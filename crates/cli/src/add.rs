@@ -21,11 +21,11 @@ use crate::{Outcome, input, report};
   offload add fat.o openmp-amdgcn-amd-amdhsa--gfx942=a.o -o fatter.o
   offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=a.hsaco --in bundle:1 --grow -o libbar.so
 
-IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the file has several
-bundles, --in tells which, with a container out of the column IN of `offload ls`.
+IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the file
+has several bundles, --in tells which, with a container out of the column IN of `offload ls`.
 
-In a linked program or library the device code has a place of a certain size, as large as when it was linked. What
-does not fit there is refused, unless --grow lets the file have a new place for it.")]
+In a linked program or library the device code has a place, as large as when it was linked. What
+does not fit there is refused, unless --grow gives it a new place at the end of the file's memory.")]
 pub(crate) struct Args {
     /// The file to edit; - is standard input
     #[arg(value_name = "FILE")]

@@ -21,8 +21,8 @@ use crate::{Outcome, input};
   offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in bundle:1 -o libbar.so
   offload remove old.s --id 'my gpu' --in-place         IDs are compared as text, whatever they are
 
-Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle entry IDs. Removing the
-last device image of a bundle is refused (--allow-empty).")]
+Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle entry
+IDs. Removing the last device image of a bundle is refused (--allow-empty).")]
 pub(crate) struct Args {
     /// The file to remove from; - is standard input
     #[arg(value_name = "FILE")]

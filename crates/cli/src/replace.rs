@@ -18,16 +18,16 @@ use crate::{Outcome, input, report};
 #[command(after_help = "Examples:
   offload replace libfoo.so gfx90a=new.hsaco -o libbar.so
   offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+=new.hsaco --in-place
-  offload replace libfoo.so 3=new.hsaco -o libbar.so            the image that `offload ls` shows as 3
+  offload replace libfoo.so 3=new.hsaco -o libbar.so        the image that `offload ls` shows as 3
   offload replace libfoo.so gfx90a=new.hsaco --in bundle:1 -o libbar.so
-  offload replace fat.o gfx90a=a.o gfx1100=b.o --in-place       several at once
+  offload replace fat.o gfx90a=a.o gfx1100=b.o --in-place   several at once
 
-An ID is a bundle entry ID, exactly as it is stored; or a target ID, if one image only has it; or the number in the
-first column of `offload ls`. Where several images have the ID, as in libraries of several translation units, the
-number tells which, or --in, with a container out of the column IN.
+An ID is a bundle entry ID, exactly as it is stored; or a target ID, if one image only has it; or
+the number in the first column of `offload ls`. Where several images have the ID, as in libraries
+of several translation units, the number tells which, or --in, with a container out of the column IN.
 
-In a linked program or library the device code has a place of a certain size, as large as when it was linked. What
-does not fit there is refused, unless --grow lets the file have a new place for it.")]
+In a linked program or library the device code has a place, as large as when it was linked. What
+does not fit there is refused, unless --grow gives it a new place at the end of the file's memory.")]
 pub(crate) struct Args {
     /// The file to edit; - is standard input
     #[arg(value_name = "FILE")]

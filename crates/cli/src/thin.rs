@@ -15,10 +15,10 @@ use crate::{Outcome, input};
 /// Remove device code for other targets from any file: bundles, packages, objects, archives, libraries, programs
 ///
 /// With --keep stays what a device of the given targets could load: code for the processor with any setting of the
-/// features that are not given, code for the generic processor that covers it, and SPIR-V. --exact keeps only code
-/// for the very target IDs. With --drop goes what is for the given targets, and only that. The host's entries always
-/// stay. What stays is not changed in any byte, and what goes really leaves the file, linked or not: it gets smaller,
-/// loads as before, and strip and objcopy understand it.
+/// features that are not given, code for the generic processor that covers it, for NVIDIA GPUs that of earlier ones
+/// that they run, and SPIR-V. --exact keeps only code for the very target IDs. With --drop goes what is for the given
+/// targets, and only that. The host's entries always stay. What stays is not changed in any byte, and what goes really
+/// leaves the file, linked or not: it gets smaller, loads as before, and strip and objcopy understand it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   offload thin libfoo.so --keep gfx90a -o small/libfoo.so    for one GPU
@@ -31,12 +31,12 @@ An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80) or a bundle e
 (hipv4-amdgcn-amd-amdhsa--gfx90a). --drop gfx90a means all settings of its features, and generic
 code only when it is named.
 
-Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no bundle loses all its
-images (--allow-empty), and the new file, read again, holds what it should. Signed files are refused
-(--drop-signature). NVIDIA's fatbinaries stay as they are.
+Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no bundle
+loses all its images (--allow-empty), and the new file, read again, holds what it should. Signed
+files are refused (--drop-signature). NVIDIA's fatbinaries stay as they are.
 
 What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python
-packages, signatures. Libraries that are not linked yet are better thinned before they are.")]
+packages, signatures. Objects and archives are better thinned before they are linked.")]
 pub(crate) struct Args {
     /// Files to thin; - is standard input. Several only with --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]
