@@ -84,7 +84,7 @@ fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wish
         };
         if let Some(before) = replaced.insert(old.index(), typed) {
             let n = numbered.number(old);
-            faults.push(format!("'{before}' and '{}' are both image {n}", typed));
+            faults.push(format!("'{before}' and '{typed}' are both image {n}"));
         }
         wishes.replace(old, number);
     }

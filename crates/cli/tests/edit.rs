@@ -388,6 +388,93 @@ fn ids_that_do_not_go_together_are_refused() {
     }
 }
 
+/// `offload ls` also counts what lies in images, which are edited as a whole.
+#[test]
+fn numbers_are_those_of_ls() {
+    let place = Place::new();
+    fs::copy(data("hip.o"), place.path("host")).unwrap();
+    let host = "host-x86_64-unknown-linux-gnu-";
+    let hip = "hipv4-amdgcn-amd-amdhsa--gfx1100";
+    place.ok(&[
+        "bundle",
+        "-o",
+        "nested",
+        "--type=bc",
+        &format!("{host}=host"),
+        &format!("{hip}=images/gfx1100"),
+    ]);
+    let rows = ls(&place.path("nested"));
+    let last = rows.last().unwrap();
+    assert_eq!((rows.len(), last.index, last.id.as_deref()), (7, 6, Some(hip)));
+
+    place.ok(&["replace", "nested", "6=images/gfx90a:sramecc+:xnack-", "--any-image", "-o", "out"]);
+    let image = fs::read(place.path("images/gfx90a:sramecc+:xnack-")).unwrap();
+    assert!(extract(&place.path("out"), 6) == image);
+    let before = Snapshot::of(&place);
+    let output = place.run(&["remove", "nested", "--index", "2", "--in-place"]);
+    assert_eq!(output.status.code(), Some(1));
+    let words =
+        "no such image to edit 2; there is #0 host-x86_64-unknown-linux-gnu- in bundle:0, #6 hipv4";
+    assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    before.is_unchanged();
+}
+
+/// Device code in a linked file has a place, and gets another one only when asked.
+#[test]
+fn linked_files_grow_when_asked() {
+    let place = Place::new();
+    let out = place.path("out");
+    let mut large = fs::read(place.path("images/gfx1100")).unwrap();
+    large.resize(50_000, 7);
+    fs::write(place.path("large"), &large).unwrap();
+    for (name, args) in [
+        ("hip-two-units.so", &["replace", "file", "gfx1100=large", "--in=bundle:0"][..]),
+        (
+            "hip-two-units.so",
+            &[
+                "add",
+                "file",
+                "hipv4-amdgcn-amd-amdhsa--gfx1101=large",
+                "--in=bundle:0",
+                "--any-image",
+            ],
+        ),
+        ("hip.dll", &["replace", "file", "gfx1100=large"]),
+        ("hip-two-units-ccob.so", &["decompress", "file"]),
+        ("hip.dll", &["decompress", "file"]),
+    ] {
+        fs::copy(data(name), place.path("file")).unwrap();
+        let grown = if args[0] == "replace" { Some(1) } else { None };
+        let args = [args, &["-o", "out"]].concat();
+        // In a compressed bundle the large image has room enough.
+        if name != "hip.dll" || args[0] == "decompress" {
+            let output = place.run(&args);
+            assert_eq!(output.status.code(), Some(1), "{name}");
+            assert!(stderr(&output).ends_with("(--grow)\n"), "{name}: {}", stderr(&output));
+            assert!(!out.exists());
+        }
+        let output = place.run(&[&args[..], &["--grow"]].concat());
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+        assert!(offload([OsStr::new("verify"), out.as_os_str()]).status.success(), "{name}");
+        // Equal IDs stay in their order; what is added is none of the old ones.
+        let mut new: Vec<_> = ls(&out).into_iter().rev().collect();
+        for old in ls(&data(name)) {
+            let row = loop {
+                let row = new.pop().unwrap();
+                if row.id == old.id {
+                    break row;
+                }
+            };
+            let expected = match Some(old.index) == grown {
+                true => large.clone(),
+                false => extract(&data(name), old.index),
+            };
+            assert!(extract(&out, row.index) == expected, "{name} {}", old.index);
+        }
+        fs::remove_file(&out).unwrap();
+    }
+}
+
 /// Of every kind of file: what stays for a GPU is all that a GPU could load, with the bytes it had; the rest of the file
 /// says the same as before, and nothing is left to do.
 #[test]
