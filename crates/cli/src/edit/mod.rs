@@ -196,7 +196,7 @@ impl Editor<'_> {
         let mut input = opened.map_err(|error| reason(&error))?;
         let metadata = input.metadata().map_err(|error| reason(&error))?;
         let target = self.output.output.as_deref().unwrap_or(path);
-        let replaces = self.output.in_place || is_same(path, target);
+        let replaces = is_same(path, target);
 
         let contents = survey(&mut input, &SurveyOptions::new(self.limits.options()))
             .map_err(|error| explain(&error, &self.images))?;
@@ -224,12 +224,12 @@ impl Editor<'_> {
             wishes.note(format!("its signature ({seal}) is dropped"));
         }
         wishes.notes.extend(plan.notes().iter().map(describe));
-        let written = !self.output.dry_run && (changes || self.output.output.is_some());
-        if written {
+        if !self.output.dry_run && (changes || !replaces) {
             let lost = self.write(&plan, &mut input, &metadata, target, replaces)?;
             wishes.warnings.extend(lost);
         }
-        Ok(FileRow::new(name, target, &contents, &plan, &wishes, self.output.dry_run))
+        let row = FileRow::new(name, target, &contents, &plan, &wishes);
+        Ok(row.written(self.output.dry_run, replaces))
     }
 
     /// Writes the new file. Returns what could not be kept of the old one's attributes.

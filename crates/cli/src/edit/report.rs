@@ -28,6 +28,9 @@ pub(super) struct FileRow {
     containers: Vec<ContainerRow>,
     notes: Vec<String>,
     warnings: Vec<String>,
+    /// Whether the output is the input.
+    #[serde(skip)]
+    in_place: bool,
 }
 
 /// Images before and after, of one target. Sizes are without compression.
@@ -63,7 +66,6 @@ impl FileRow {
         contents: &Contents,
         plan: &EditPlan,
         wishes: &Wishes,
-        dry_run: bool,
     ) -> Self {
         let containers = plan.containers().iter().filter_map(|change| {
             let container = contents.containers().get(change.container)?;
@@ -81,7 +83,7 @@ impl FileRow {
         FileRow {
             file: file.to_owned(),
             output: input::display(output),
-            dry_run,
+            dry_run: false,
             changed: !plan.is_unchanged(),
             size_before: plan.input_size(),
             size_after: plan.size(),
@@ -89,7 +91,14 @@ impl FileRow {
             containers: containers.collect(),
             notes: wishes.notes.clone(),
             warnings: wishes.warnings.clone(),
+            in_place: false,
         }
+    }
+
+    /// Says how the new file is written: not at all, or in the place of the old one.
+    pub(super) fn written(mut self, dry_run: bool, in_place: bool) -> Self {
+        (self.dry_run, self.in_place) = (dry_run, in_place);
+        self
     }
 
     /// Whether a new file was written.
@@ -100,7 +109,7 @@ impl FileRow {
     /// Prints what is worth knowing to standard error.
     pub(super) fn messages(&self, file: &str, work: Work) {
         if !self.changed {
-            let left = match (self.dry_run, self.output == self.file) {
+            let left = match (self.dry_run, self.in_place) {
                 (true, _) => "",
                 (false, true) => ", left alone",
                 (false, false) => ", copied",
