@@ -68,6 +68,13 @@ fn keep(file: &[u8], kept: &[usize]) -> Result<Vec<u8>, EditError> {
     plan.map(|(_, out)| out)
 }
 
+/// Takes new images that are no code objects.
+fn any_image() -> EditOptions {
+    let mut options = EditOptions::default();
+    options.any_image = true;
+    options
+}
+
 fn compress(file: &[u8]) -> Vec<u8> {
     let edit = |_: &_, edit: &mut fat_object::Edit| edit.compress(CompressOptions::default());
     plan_with(file, EditOptions::default(), &[], edit).unwrap().1
@@ -149,7 +156,7 @@ fn images_of_any_size_take_the_place_of_others() {
         for size in [0, 1, 4096, all[index].1.len() as u32, 50_001] {
             let new = code(3, size);
             let replace = |_: &_, edit: &mut fat_object::Edit| edit.replace(index, 0);
-            let (plan, out) = plan_with(&file, EditOptions::default(), &[&new], replace).unwrap();
+            let (plan, out) = plan_with(&file, any_image(), &[&new], replace).unwrap();
             let mut expected = all.clone();
             expected[index].1.clone_from(&new);
             assert_eq!(images(&out), expected, "{name} {size}");
@@ -535,7 +542,7 @@ fn sections_of_a_bundle_change_and_go() {
             }
         };
         let new: [&[u8]; 2] = [b"a longer image than before", b"no longer empty"];
-        let (_, out) = plan_with(&file, EditOptions::default(), &new, edit).unwrap();
+        let (_, out) = plan_with(&file, any_image(), &new, edit).unwrap();
         let left = images(&out);
         assert_eq!(left.len(), count - 4);
         let contents: Vec<&[u8]> = left.iter().rev().map(|(_, bytes)| &**bytes).collect();
