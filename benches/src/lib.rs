@@ -14,6 +14,12 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
+/// GPUs that libraries are made for.
+pub const GPUS: [&str; 10] = [
+    "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1200",
+    "gfx1201",
+];
+
 /// A command to measure: its name in the table, the program, its arguments.
 pub type Measured<'a> = (&'a str, &'a Path, Vec<OsString>);
 
@@ -62,7 +68,7 @@ pub fn llvm(tool: &str) -> Option<PathBuf> {
 }
 
 /// What one run took: time in seconds, time of all cores in seconds, memory at its peak in KiB.
-type Sample = (f64, f64, f64);
+pub type Sample = (f64, f64, f64);
 
 /// The line above the figures of [`measure`].
 pub fn heading(runs: usize) {
@@ -72,6 +78,7 @@ pub fn heading(runs: usize) {
 
 /// Runs the commands in turn, `runs` times, and prints the medians of what they took. The first is the one that the
 /// others are related to, by the median of the ratios of runs side by side. `prepare` is called before each command.
+/// Answers the medians: time in seconds, time of all cores in seconds, memory at its peak in KiB.
 ///
 /// # Errors
 ///
@@ -80,7 +87,7 @@ pub fn measure(
     runs: usize,
     commands: &[Measured<'_>],
     mut prepare: impl FnMut() -> Result<(), Box<dyn Error>>,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<Vec<Sample>, Box<dyn Error>> {
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); commands.len()];
     for _ in 0..runs {
         for ((_, program, args), samples) in commands.iter().zip(&mut samples) {
@@ -99,6 +106,7 @@ pub fn measure(
         }
     }
     let mut first: Option<(&str, &[Sample])> = None;
+    let mut medians = Vec::new();
     for ((name, ..), samples) in commands.iter().zip(&samples) {
         let (base_name, base) = *first.get_or_insert((name, samples));
         let ratio = median(samples.iter().zip(base).map(|(sample, base)| sample.0 / base.0));
@@ -106,14 +114,18 @@ pub fn measure(
             true => String::new(),
             false => format!("  {ratio:.2} times {base_name}"),
         };
+        let time = median(samples.iter().map(|sample| sample.0));
+        let cpu = median(samples.iter().map(|sample| sample.1));
+        let memory = median(samples.iter().map(|sample| sample.2));
         println!(
             "{name:<44} {:>9.2} ms {:>9.2} ms {:>8.1} MiB{ratio}",
-            median(samples.iter().map(|sample| sample.0)) * 1e3,
-            median(samples.iter().map(|sample| sample.1)) * 1e3,
-            median(samples.iter().map(|sample| sample.2)) / 1024.0
+            time * 1e3,
+            cpu * 1e3,
+            memory / 1024.0
         );
+        medians.push((time, cpu, memory));
     }
-    Ok(())
+    Ok(medians)
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -161,4 +173,43 @@ pub fn concatenate(files: &[PathBuf], to: &Path) -> io::Result<()> {
         io::copy(&mut File::open(file)?, &mut out)?;
     }
     Ok(())
+}
+
+/// The files of a directory, the largest first.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub fn largest_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        files.push((entry.metadata()?.len(), entry.path()));
+    }
+    files.sort();
+    Ok(files.into_iter().rev().map(|(_, path)| path).collect())
+}
+
+/// So many bytes of code for the `n`-th of ten GPUs: much of it as for the others, some of it not.
+///
+/// # Errors
+///
+/// As of [`machine_code`].
+pub fn alike(path: &Path, n: usize, size: u64) -> Result<(), Box<dyn Error>> {
+    machine_code(path, size, 0)?;
+    let mut bytes = fs::read(path)?;
+    for (at, byte) in bytes.iter_mut().enumerate().step_by(250) {
+        if (at / 250).is_multiple_of(n / 3 + 2) {
+            *byte = byte.wrapping_add(u8::try_from(n)?);
+        }
+    }
+    Ok(fs::write(path, bytes)?)
+}
+
+/// An option as LLVM's tools take it: `-name=path`.
+#[must_use]
+pub fn option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(format!("-{name}="));
+    option.push(path);
+    option
 }

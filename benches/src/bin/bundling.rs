@@ -11,17 +11,16 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bundle_format::Layout;
-use offload_benches::{Measured, build, child, concatenate, heading, llvm, machine_code, measure};
+use offload_benches::{
+    GPUS, Measured, alike, build, child, concatenate, heading, largest_files, llvm, machine_code,
+    measure, option,
+};
 
-const GPUS: [&str; 10] = [
-    "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1200",
-    "gfx1201",
-];
 const MEMBERS: usize = 2000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,7 +73,8 @@ impl Bench<'_> {
             }
             nix::unistd::sync();
             Ok(())
-        })
+        })?;
+        Ok(())
     }
 
     fn small(&self) -> Result<(), Box<dyn Error>> {
@@ -117,7 +117,7 @@ impl Bench<'_> {
         heading(RUNS);
         let mut inputs = match std::env::var_os("CODE_OBJECTS") {
             Some(directory) => largest_files(Path::new(&directory))?,
-            None => self.inputs("code", GPUS.len(), alike)?,
+            None => self.inputs("code", GPUS.len(), |path, n| alike(path, n, 32 << 20))?,
         };
         inputs.truncate(GPUS.len());
         let mut size = 0;
@@ -145,7 +145,8 @@ impl Bench<'_> {
             ("offload compress", &self.offload, args("compress", &plain)),
             ("offload decompress", &self.offload, args("decompress", &small)),
         ];
-        measure(RUNS, &commands, || Ok(()))
+        measure(RUNS, &commands, || Ok(()))?;
+        Ok(())
     }
 
     fn archive(&self) -> Result<(), Box<dyn Error>> {
@@ -211,34 +212,6 @@ fn run(tool: &Path, args: &[OsString]) -> Result<(), Box<dyn Error>> {
 
 fn id(gpu: &str) -> String {
     format!("hipv4-amdgcn-amd-amdhsa--{gpu}")
-}
-
-fn option(name: &str, path: &Path) -> OsString {
-    let mut option = OsString::from(format!("-{name}="));
-    option.push(path);
-    option
-}
-
-fn largest_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        files.push((entry.metadata()?.len(), entry.path()));
-    }
-    files.sort();
-    Ok(files.into_iter().rev().map(|(_, path)| path).collect())
-}
-
-/// Code for the `n`-th of ten GPUs: much of it as for the others, some of it not.
-fn alike(path: &Path, n: usize) -> Result<(), Box<dyn Error>> {
-    machine_code(path, 32 << 20, 0)?;
-    let mut bytes = fs::read(path)?;
-    for (at, byte) in bytes.iter_mut().enumerate().step_by(250) {
-        if (at / 250).is_multiple_of(n / 3 + 2) {
-            *byte = byte.wrapping_add(u8::try_from(n)?);
-        }
-    }
-    Ok(fs::write(path, bytes)?)
 }
 
 /// An archive of bundles, each with code for four GPUs.

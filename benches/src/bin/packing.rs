@@ -69,7 +69,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     commands.extend(
         theirs.iter().map(|tool| ("LLVM 22's llvm-offload-binary", &**tool, extract.clone())),
     );
-    measure(RUNS, &commands, prepare)
+    measure(RUNS, &commands, prepare)?;
+    Ok(())
 }
 
 fn make_images(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
