@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use target_id::Target;
 
@@ -64,13 +65,14 @@ impl fmt::Display for ContainerKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     kind: ContainerKind,
-    name: String,
+    /// One name can be in the paths of many containers.
+    name: Arc<str>,
     /// Where it is not UTF-8.
-    name_bytes: Option<Vec<u8>>,
+    name_bytes: Option<Arc<[u8]>>,
 }
 
 impl Segment {
-    pub(crate) fn new(kind: ContainerKind, name: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ContainerKind, name: impl Into<Arc<str>>) -> Self {
         Segment { kind, name: name.into(), name_bytes: None }
     }
 
@@ -78,7 +80,7 @@ impl Segment {
     pub(crate) fn from_bytes(kind: ContainerKind, bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(name) => Segment::new(kind, name),
-            Err(_) => Segment { kind, name: lossy(bytes), name_bytes: Some(bytes.to_vec()) },
+            Err(_) => Segment { kind, name: lossy(bytes).into(), name_bytes: Some(bytes.into()) },
         }
     }
 
@@ -98,7 +100,7 @@ impl Segment {
     /// The name of a member as its archive stores it, which may be no UTF-8; [`name`](Self::name) for others.
     #[must_use]
     pub fn name_bytes(&self) -> &[u8] {
-        self.name_bytes.as_deref().unwrap_or(self.name.as_bytes())
+        self.name_bytes.as_deref().unwrap_or_else(|| self.name.as_bytes())
     }
 }
 
