@@ -112,8 +112,8 @@
 //!   strings. Containers of which nothing is wished are copied as they are, with whatever lies around them.
 //! - A bundle is laid out as close as the alignment allows that it had: whole pages, or none, or in between the largest
 //!   that all its images keep. In a file or section of bundles each starts at a multiple of 4096 that did so before.
-//! - The same edit does nothing more when it is done again; and to thin a file twice is to thin it at once, for bundles
-//!   aligned to pages or not at all.
+//! - The same edit does nothing more when it is done again; and to thin a file twice is to thin it at once, for plain
+//!   bundles aligned to pages or not at all.
 //! - A compressed bundle keeps method and version (2 takes the place of 1, which does not tell where it ends); if it
 //!   were to grow by what it loses, higher levels are tried. Compressing leaves bundles alone that would not get
 //!   smaller. Decompressing gives back every byte of a file whose bundles all start at multiples of 4096.
@@ -122,8 +122,8 @@
 //! - New images have to be for the target that their entry names, as [`check_agreement`] has it, unless
 //!   [`EditOptions::any_image`] is set.
 //!
-//! NVIDIA fatbinaries, Mach-O files, WebAssembly modules, LLVM bitcode, thin archives and the text bundles of the first
-//! proposal are not edited: [`EditError::Unsupported`], if something in them were to change.
+//! NVIDIA fatbinaries, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
+//! not edited: [`EditError::Unsupported`], if something in them were to change.
 //!
 //! # Bounds
 //!
@@ -134,6 +134,8 @@
 //! - [`Options::max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
 //!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked.
+//! - Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of what
+//!   they decompress one bundle at a time. Of plain bundles they read headers.
 //! - Thin archives name files: [`Options::max_thin_bytes`] bounds those, and in them are no further ones.
 
 #![forbid(unsafe_code)]
