@@ -169,19 +169,6 @@ impl File {
         })?;
         Some(load.vaddr.get().saturating_add(offset - load.offset.get()))
     }
-
-    /// The bytes of a section in the file; none for NOBITS.
-    pub(super) fn contents(
-        &self,
-        source: &mut Source<'_>,
-        section: &SectionHeader,
-    ) -> io::Result<Vec<u8>> {
-        if section.kind.get() == SHT_NOBITS {
-            return Ok(Vec::new());
-        }
-        let start = self.window.start.saturating_add(section.offset.get());
-        source.read_range(&(start..start.saturating_add(section.size.get())))
-    }
 }
 
 /// Why the headers cannot be read.

@@ -193,10 +193,10 @@ impl Slot {
     /// Nothing else may lie in the slot.
     fn check_inside(&self, file: &File) -> Result<(), EditError> {
         self.check_evicted(file)?;
-        let end = match self.content_after {
-            true => self.next.unwrap_or(self.segment().end),
-            false => self.segment().end,
-        };
+        let bundles = self.sections.iter().filter_map(|&index| file.sections.get(index));
+        let bundles_end = bundles.map(|section| addresses(section).end).max().unwrap_or(0);
+        let next = self.next.filter(|_| self.content_after);
+        let end = next.unwrap_or(self.segment().end).max(bundles_end);
         for (index, section) in file.sections.iter().enumerate() {
             let range = addresses(section);
             let inside = range.start < end && range.end > self.start && !range.is_empty();

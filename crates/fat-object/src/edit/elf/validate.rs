@@ -1,7 +1,8 @@
 //! What a linked ELF file must be like to be edited.
 
 use super::file::{
-    File, ProgramHeader, ReadError, file_range, has_bytes, segment_addresses, segment_file_range,
+    File, ProgramHeader, ReadError, SHT_NULL, SectionHeader, file_range, has_bytes, is_allocated,
+    segment_addresses, segment_file_range,
 };
 use crate::edit::EditError;
 
@@ -43,6 +44,11 @@ pub(super) fn validate(file: &File) -> Result<(), EditError> {
     if file.sections.is_empty() {
         return Err(EditError::NoSectionHeaders);
     }
+    let untyped =
+        |section: &SectionHeader| section.kind.get() == SHT_NULL && section.size.get() > 0;
+    if file.sections.iter().any(untyped) {
+        return Err(EditError::UnsupportedElf { what: "a section without a type" });
+    }
     let available = file.len();
     for section in file.sections.iter().filter(|section| has_bytes(section)) {
         let range = file_range(section);
@@ -62,7 +68,22 @@ pub(super) fn validate(file: &File) -> Result<(), EditError> {
             return Err(EditError::BeyondEnd { what: "a segment", start, end, available });
         }
     }
-    loads(file)
+    loads(file)?;
+    let loaded = |section: &SectionHeader| {
+        let address = section.addr.get();
+        let last = address.saturating_add(section.size.get() - 1);
+        let last_byte = section.offset.get().saturating_add(section.size.get() - 1);
+        file.offset_of(address) == Some(section.offset.get())
+            && file.offset_of(last) == Some(last_byte)
+    };
+    let mut sections = file
+        .sections
+        .iter()
+        .filter(|section| is_allocated(section) && has_bytes(section) && section.size.get() > 0);
+    match sections.all(loaded) {
+        true => Ok(()),
+        false => Err(inconsistent("a section is not loaded from where it lies")),
+    }
 }
 
 fn loads(file: &File) -> Result<(), EditError> {

@@ -1,0 +1,573 @@
+//! Linked ELF files with device code, as linkers lay them out, made without a linker.
+#![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+#![allow(clippy::cast_possible_truncation, reason = "small files")]
+
+use std::ops::Range;
+
+pub const EXEC: u16 = 2;
+pub const DYN: u16 = 3;
+pub const X86_64: u16 = 62;
+pub const AARCH64: u16 = 183;
+
+/// Where the device code lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// In the segment with the headers; segments share pages of the file: `ld.lld`.
+    First,
+    /// In the third segment, each on pages of its own: `ld.bfd`.
+    Third,
+}
+
+/// What the pointers of the wrappers are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointers {
+    /// RELA, with the value in place, too.
+    Rela,
+    /// RELR.
+    Relr,
+    /// RELA against symbols.
+    Symbols,
+    /// The values alone.
+    Plain,
+}
+
+/// What the file is like.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    pub style: Style,
+    pub e_type: u16,
+    pub machine: u16,
+    pub page: u64,
+    pub bundles: Vec<Vec<u8>>,
+    pub pointers: Pointers,
+    /// Type of the relocations, if it is not the right one.
+    pub relocation: Option<u32>,
+    pub interpreter: bool,
+    /// Whether there is content behind the device code in its segment.
+    pub after: bool,
+    /// Bytes of `.gnu.hash`.
+    pub hash: usize,
+    /// Whether there is a dynamic section. Without one, `.rela.plt` cannot move.
+    pub dynamic: bool,
+    /// Program headers that there is room for.
+    pub free_headers: u64,
+    /// Whether there is a symbol table.
+    pub symbols: bool,
+    /// Whether code refers to this bundle.
+    pub reference: Option<usize>,
+}
+
+impl Default for Linked {
+    fn default() -> Self {
+        Linked {
+            style: Style::Third,
+            e_type: DYN,
+            machine: X86_64,
+            page: 4096,
+            bundles: Vec::new(),
+            pointers: Pointers::Rela,
+            relocation: None,
+            interpreter: false,
+            after: true,
+            hash: 72,
+            dynamic: true,
+            free_headers: 0,
+            symbols: true,
+            reference: None,
+        }
+    }
+}
+
+struct Section {
+    name: &'static str,
+    kind: u32,
+    flags: u64,
+    align: u64,
+    bytes: Vec<u8>,
+    /// Of NOBITS.
+    size: u64,
+    link: &'static str,
+    info: u32,
+    entsize: u64,
+    segment: usize,
+    address: u64,
+    offset: u64,
+}
+
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn filler(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|i| ((i * 7 + seed * 13) % 250) as u8 + 1).collect()
+}
+
+/// A symbol: section, value, size, info.
+fn symbol(section: u16, value: u64, size: u64, info: u8) -> Vec<u8> {
+    let mut bytes = 0u32.to_le_bytes().to_vec();
+    bytes.extend([info, 0]);
+    bytes.extend(section.to_le_bytes());
+    bytes.extend(words(&[value, size]));
+    bytes
+}
+
+impl Linked {
+    /// One of this style with these bundles.
+    pub fn new(style: Style, bundles: Vec<Vec<u8>>) -> Self {
+        Linked { style, bundles, ..Linked::default() }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        let mut add = |name, kind, flags, align, segment, bytes: Vec<u8>| {
+            let size = bytes.len() as u64;
+            let (link, info, entsize, address, offset) = ("", 0, 0, 0, 0);
+            sections.push(Section {
+                name,
+                kind,
+                flags,
+                align,
+                bytes,
+                size,
+                link,
+                info,
+                entsize,
+                segment,
+                address,
+                offset,
+            });
+        };
+        let third = match self.style {
+            Style::First => 0,
+            Style::Third => 2,
+        };
+        let count = self.bundles.len();
+        add("", 0, 0, 0, usize::MAX, Vec::new());
+        if self.interpreter {
+            add(".interp", 1, 2, 1, 0, b"/lib64/ld-linux-x86-64.so.2\0".to_vec());
+        }
+        let note = [words(&[0x14_0000_0004, 0x0055_4e47_0000_0003]), filler(1, 20)].concat();
+        add(".note.gnu.build-id", 7, 2, 4, 0, note);
+        if self.dynamic {
+            add(".gnu.hash", 0x6fff_fff6, 2, 8, 0, filler(2, self.hash));
+            add(".dynsym", 11, 2, 8, 0, vec![0; 24 * (2 + count)]);
+            add(".dynstr", 3, 2, 1, 0, [vec![0], filler(3, 30), vec![0]].concat());
+        }
+        match self.pointers {
+            Pointers::Rela | Pointers::Symbols if self.dynamic => {
+                add(".rela.dyn", 4, 2, 8, 0, vec![0; 24 * count]);
+            }
+            Pointers::Relr if self.dynamic => add(".relr.dyn", 19, 2, 8, 0, vec![0; 8 * count]),
+            _ => {}
+        }
+        if !self.dynamic {
+            add(".rela.plt", 4, 0x42, 8, 0, words(&[self.base(), 37, 0]));
+        }
+        if self.style == Style::Third {
+            add(".text", 1, 6, 16, 1, vec![0x90; 64]);
+        }
+        add(".rodata", 1, 2, 16, third, filler(4, 100));
+        let mut device = Vec::new();
+        for bundle in &self.bundles {
+            device.resize(device.len().next_multiple_of(4096), 0);
+            device.extend(bundle);
+        }
+        add(".hip_fatbin", 1, 2, 4096, third, device);
+        if self.after {
+            add(".eh_frame", 1, 2, 8, third, filler(5, 90));
+        }
+        if self.style == Style::First {
+            add(".text", 1, 6, 16, 1, vec![0x90; 64]);
+        }
+        let last = third.max(1) + 1;
+        add(".tdata", 1, 0x403, 4, last, filler(6, 12));
+        if self.dynamic {
+            add(".dynamic", 6, 3, 8, last, vec![0; 16 * 12]);
+        }
+        add(".hipFatBinSegment", 1, 3, 8, last, vec![0; 24 * count]);
+        // As mold leaves it: empty, at the end of what is in the file.
+        add(".tm_clone_table", 1, 3, 8, last, Vec::new());
+        add(".bss", 8, 3, 16, last, Vec::new());
+        add(".comment", 1, 0, 1, usize::MAX, filler(7, 33));
+        if self.symbols {
+            add(".symtab", 2, 0, 8, usize::MAX, Vec::new());
+            add(".strtab", 3, 0, 1, usize::MAX, vec![0]);
+        }
+        add(".shstrtab", 3, 0, 1, usize::MAX, Vec::new());
+        for section in &mut sections {
+            let (link, entsize) = match section.name {
+                ".gnu.hash" => (".dynsym", 0),
+                ".dynsym" => (".dynstr", 24),
+                ".rela.dyn" => (".dynsym", 24),
+                ".dynamic" => (".dynstr", 16),
+                ".symtab" => (".strtab", 24),
+                _ => ("", 0),
+            };
+            (section.link, section.entsize) = (link, entsize);
+            match section.name {
+                ".bss" => section.size = 5000,
+                ".dynsym" => section.info = 1,
+                _ => {}
+            }
+        }
+        sections
+    }
+
+    fn base(&self) -> u64 {
+        if self.e_type == EXEC { 0x40_0000 } else { 0 }
+    }
+
+    /// The bytes of the file.
+    pub fn build(&self) -> Vec<u8> {
+        let mut sections = self.sections();
+        let loads =
+            sections.iter().filter_map(|s| (s.segment < 9).then_some(s.segment)).max().unwrap() + 1;
+        let headers = loads + 3 + usize::from(self.dynamic) + 2 * usize::from(self.interpreter);
+        let front = 64 + 56 * (headers as u64 + self.free_headers);
+        let mut offset = front;
+        let mut ranges = vec![(0, 0, 0, 0); loads];
+        ranges[0].1 = self.base();
+        let mut shift = self.base();
+        for (segment, range) in ranges.iter_mut().enumerate() {
+            if segment > 0 {
+                match self.style {
+                    Style::First => shift += self.page,
+                    Style::Third => {
+                        let address = (offset + shift).next_multiple_of(self.page);
+                        let writable = segment == loads - 1;
+                        // The writable segment starts somewhere on its page.
+                        offset = match writable {
+                            true => offset,
+                            false => offset.next_multiple_of(self.page),
+                        };
+                        shift = match writable {
+                            true => address + offset % self.page - offset,
+                            false => address - offset,
+                        };
+                    }
+                }
+                *range = (offset, offset + shift, 0, 0);
+            }
+            for section in sections.iter_mut().filter(|s| s.segment == segment) {
+                let at = (offset + shift).next_multiple_of(section.align);
+                if section.kind == 8 {
+                    (section.address, section.offset) = (at, offset);
+                    range.3 = at + section.size - range.1;
+                    continue;
+                }
+                offset = at - shift;
+                (section.address, section.offset) = (at, offset);
+                offset += section.size;
+                range.2 = offset - range.0;
+                range.3 = range.3.max(range.2);
+            }
+        }
+        for section in sections.iter_mut().filter(|s| s.segment == usize::MAX && s.kind != 0) {
+            offset = offset.next_multiple_of(section.align);
+            section.offset = offset;
+            match section.name {
+                ".symtab" => section.size = 24 * (1 + 12 + self.bundles.len() as u64),
+                ".shstrtab" => section.size = 512,
+                _ => {}
+            }
+            offset += section.size;
+        }
+        let shoff = offset.next_multiple_of(8);
+        self.fill(&mut sections);
+
+        let mut file = vec![0; shoff as usize];
+        let put = |file: &mut Vec<u8>, at: u64, bytes: &[u8]| {
+            file[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+        };
+        let index = |name: &str| sections.iter().position(|s| s.name == name).unwrap_or(0);
+        let mut names = Vec::new();
+        let mut table = Vec::new();
+        for section in &sections {
+            let name = names.len() as u32;
+            names.extend(section.name.bytes().chain([0]));
+            put(&mut file, section.offset, &section.bytes);
+            for half in [name, section.kind] {
+                table.extend(half.to_le_bytes());
+            }
+            table.extend(words(&[section.flags, section.address, section.offset, section.size]));
+            for half in [index(section.link) as u32, section.info] {
+                table.extend(half.to_le_bytes());
+            }
+            table.extend(words(&[section.align, section.entsize]));
+        }
+        put(&mut file, sections[index(".shstrtab")].offset, &names);
+        file.extend(table);
+
+        let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+        elf.resize(16, 0);
+        for half in [self.e_type, self.machine] {
+            elf.extend(half.to_le_bytes());
+        }
+        elf.extend(1u32.to_le_bytes());
+        elf.extend(words(&[self.base() + 0x1000, 64, shoff]));
+        elf.extend(0u32.to_le_bytes());
+        for half in [64, 56, headers as u16, 64, sections.len() as u16, index(".shstrtab") as u16] {
+            elf.extend(half.to_le_bytes());
+        }
+        let at = |name: &str| {
+            let section = &sections[index(name)];
+            (section.offset, section.address, section.size, section.size)
+        };
+        let table = (64, self.base() + 64, 56 * headers as u64, 56 * headers as u64);
+        let mut list = Vec::new();
+        if self.interpreter {
+            list.push((6, 4, table, 8));
+            list.push((3, 4, at(".interp"), 1));
+        }
+        for (segment, &range) in ranges.iter().enumerate() {
+            let flags = if segment == loads - 1 {
+                6
+            } else if segment == 1 {
+                5
+            } else {
+                4
+            };
+            list.push((1, flags, range, self.page));
+        }
+        if self.dynamic {
+            list.push((2, 6, at(".dynamic"), 8));
+        }
+        list.push((4, 4, at(".note.gnu.build-id"), 4));
+        list.push((7, 4, at(".tdata"), 4));
+        list.push((0x6474_e551, 6, (0, 0, 0, 0), 16));
+        for (kind, flags, (offset, address, size, memory), align) in list {
+            for half in [kind, flags] {
+                elf.extend(u32::to_le_bytes(half));
+            }
+            elf.extend(words(&[offset, address, address, size, memory, align]));
+        }
+        put(&mut file, 0, &elf);
+        file
+    }
+
+    /// What depends on addresses.
+    fn fill(&self, sections: &mut [Section]) {
+        let find = |sections: &[Section], name: &str| sections.iter().position(|s| s.name == name);
+        let Some(device) = find(sections, ".hip_fatbin") else { return };
+        let Some(wrappers) = find(sections, ".hipFatBinSegment") else { return };
+        let mut starts = Vec::new();
+        let mut at = sections[device].address;
+        for bundle in &self.bundles {
+            at = at.next_multiple_of(4096);
+            starts.push(at);
+            at += bundle.len() as u64;
+        }
+        let in_place = self.pointers != Pointers::Symbols;
+        let wrapper = |&start: &u64| words(&[0x1_4849_5046, if in_place { start } else { 0 }, 0]);
+        sections[wrappers].bytes = starts.iter().flat_map(wrapper).collect();
+        let pointer = |n: usize| sections[wrappers].address + 24 * n as u64 + 8;
+        let pointers: Vec<u64> = (0..starts.len()).map(pointer).collect();
+        let relative = if self.machine == X86_64 { 8 } else { 1027 };
+        let absolute = if self.machine == X86_64 { 1 } else { 257 };
+        let pairs = pointers.iter().zip(&starts).enumerate();
+        let rela: Vec<u8> = pairs
+            .flat_map(|(n, (&pointer, &start))| match self.pointers {
+                Pointers::Symbols => words(&[pointer, (n as u64 + 2) << 32 | absolute, 0]),
+                _ => words(&[pointer, self.relocation.map_or(relative, u64::from), start]),
+            })
+            .collect();
+        let mut tags = Vec::new();
+        for (name, tag, size_tag) in [
+            (".gnu.hash", 0x6fff_fef5, 0),
+            (".dynsym", 6, 0),
+            (".dynstr", 5, 0),
+            (".rela.dyn", 7, 8),
+            (".relr.dyn", 36, 35),
+        ] {
+            let Some(n) = find(sections, name) else { continue };
+            tags.extend([tag, sections[n].address]);
+            if size_tag > 0 {
+                tags.extend([size_tag, sections[n].size]);
+            }
+        }
+        let text = find(sections, ".text").unwrap_or(0);
+        let tdata = find(sections, ".tdata").unwrap_or(0);
+        let symbols: Vec<Vec<u8>> = (sections.iter().enumerate())
+            .filter(|(_, section)| section.flags & 2 != 0)
+            .map(|(n, section)| symbol(n as u16, section.address, 0, 3))
+            .take(11)
+            .collect();
+        let device_symbols: Vec<u8> =
+            starts.iter().flat_map(|&start| symbol(device as u16, start, 0, 0x11)).collect();
+        let own = symbol(text as u16, sections[text].address, 16, 0x12);
+        let per_thread = symbol(tdata as u16, 4, 4, 0x16);
+        if let Some(reference) = self.reference {
+            // lea rdi, [rip + bundle]
+            let from = sections[text].address + 7;
+            let by = starts[reference].wrapping_sub(from) as u32;
+            let lea = [vec![0x48, 0x8d, 0x3d], by.to_le_bytes().to_vec()].concat();
+            sections[text].bytes[..7].copy_from_slice(&lea);
+        }
+        for section in sections {
+            match section.name {
+                ".rela.dyn" => section.bytes.clone_from(&rela),
+                ".relr.dyn" => section.bytes = words(&pointers),
+                ".dynamic" => {
+                    section.bytes = words(&tags);
+                    section.bytes.resize(section.size as usize, 0);
+                }
+                ".dynsym" => {
+                    section.bytes = [vec![0; 24], own.clone(), device_symbols.clone()].concat()
+                }
+                ".symtab" => {
+                    section.bytes = [vec![0; 24], symbols.concat()].concat();
+                    section.bytes.extend(&per_thread);
+                    section.bytes.extend(&device_symbols);
+                    section.info = 12;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A file as a loader sees it, read anew and without the crate's help.
+pub struct Loaded {
+    pub bytes: Vec<u8>,
+}
+
+/// A section header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub name: String,
+    pub kind: u32,
+    pub flags: u64,
+    pub address: u64,
+    pub offset: u64,
+    pub size: u64,
+    pub link: u32,
+}
+
+/// A program header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub kind: u32,
+    pub flags: u32,
+    pub offset: u64,
+    pub address: u64,
+    pub size: u64,
+    pub memory: u64,
+    pub align: u64,
+}
+
+impl Loaded {
+    pub fn new(bytes: &[u8]) -> Self {
+        Loaded { bytes: bytes.to_vec() }
+    }
+
+    pub fn half(&self, at: u64) -> u16 {
+        u16::from_le_bytes(self.bytes[at as usize..at as usize + 2].try_into().unwrap())
+    }
+
+    pub fn word(&self, at: u64) -> u32 {
+        u32::from_le_bytes(self.bytes[at as usize..at as usize + 4].try_into().unwrap())
+    }
+
+    pub fn long(&self, at: u64) -> u64 {
+        u64::from_le_bytes(self.bytes[at as usize..at as usize + 8].try_into().unwrap())
+    }
+
+    pub fn segments(&self) -> Vec<Segment> {
+        (0..u64::from(self.half(56)))
+            .map(|n| self.long(32) + 56 * n)
+            .map(|at| Segment {
+                kind: self.word(at),
+                flags: self.word(at + 4),
+                offset: self.long(at + 8),
+                address: self.long(at + 16),
+                size: self.long(at + 32),
+                memory: self.long(at + 40),
+                align: self.long(at + 48),
+            })
+            .collect()
+    }
+
+    pub fn loads(&self) -> Vec<Segment> {
+        self.segments().into_iter().filter(|segment| segment.kind == 1).collect()
+    }
+
+    pub fn sections(&self) -> Vec<Header> {
+        let table = self.long(40);
+        let names = self.long(table + 64 * u64::from(self.half(62)) + 24);
+        (0..u64::from(self.half(60)))
+            .map(|n| table + 64 * n)
+            .map(|at| {
+                let name = &self.bytes[(names + u64::from(self.word(at))) as usize..];
+                let name = name.split(|&byte| byte == 0).next().unwrap();
+                Header {
+                    name: String::from_utf8(name.to_vec()).unwrap(),
+                    kind: self.word(at + 4),
+                    flags: self.long(at + 8),
+                    address: self.long(at + 16),
+                    offset: self.long(at + 24),
+                    size: self.long(at + 32),
+                    link: self.word(at + 40),
+                }
+            })
+            .collect()
+    }
+
+    pub fn section(&self, name: &str) -> Header {
+        self.sections().into_iter().find(|section| section.name == name).unwrap()
+    }
+
+    pub fn contents(&self, section: &Header) -> &[u8] {
+        let Range { start, end } = section.offset..section.offset + section.size;
+        &self.bytes[start as usize..end as usize]
+    }
+
+    /// Memory of whole pages that the file has bytes for, as it is mapped.
+    pub fn read(&self, address: u64, len: u64) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        while (out.len() as u64) < len {
+            let at = address + out.len() as u64;
+            let load = self.loads().into_iter().find(|load| {
+                let end = (load.address + load.size).next_multiple_of(4096);
+                (load.address & !4095..end).contains(&at)
+            })?;
+            let offset = load.offset.wrapping_add(at.wrapping_sub(load.address));
+            let left = (len - out.len() as u64).min(4096 - at % 4096);
+            let end = (offset + left).min(self.bytes.len() as u64);
+            out.extend(self.bytes.get(offset as usize..end as usize)?);
+            out.resize(out.len() + (left - (end - offset)) as usize, 0);
+        }
+        Some(out)
+    }
+
+    fn read_long(&self, address: u64) -> u64 {
+        u64::from_le_bytes(self.read(address, 8).unwrap().try_into().unwrap())
+    }
+
+    /// The tags of the dynamic section.
+    pub fn tag(&self, wanted: u64) -> Option<u64> {
+        let dynamic = self.segments().into_iter().find(|segment| segment.kind == 2)?;
+        (0..dynamic.size / 16)
+            .map(|n| dynamic.address + 16 * n)
+            .find(|&at| self.read_long(at) == wanted)
+            .map(|at| self.read_long(at + 8))
+    }
+
+    /// The addresses that the wrappers hold once the relocations are applied, for a load address of 0.
+    pub fn registered(&self) -> Vec<u64> {
+        let section = self.section(".hipFatBinSegment");
+        let rela = self.tag(7).zip(self.tag(8)).map_or(0..0, |(at, size)| at..at + size);
+        (0..section.size / 24)
+            .map(|n| section.address + 24 * n + 8)
+            .map(|pointer| {
+                let entry = rela.clone().step_by(24).find(|&at| self.read_long(at) == pointer);
+                let Some(entry) = entry else { return self.read_long(pointer) };
+                let info = self.read_long(entry + 8);
+                let addend = self.read_long(entry + 16);
+                match info >> 32 {
+                    0 => addend,
+                    symbol => addend + self.read_long(self.tag(6).unwrap() + 24 * symbol + 8),
+                }
+            })
+            .collect()
+    }
+}
