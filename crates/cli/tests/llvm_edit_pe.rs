@@ -1,11 +1,17 @@
 //! Editing device code in PE files as LLVM's and GNU's linkers make them, and what loaders and tools then say.
+//!
+//! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, and Debian's `binutils-mingw-w64-x86-64`; fails without
+//! them. What needs Wine, in `/usr/lib/wine/wine64` or where `WINE` points, is asked for by `--ignored`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::single_range_in_vec_init,
+    reason = "a panic is how a test says no"
+)]
 
 mod common;
-mod edit_pe {
-    pub mod dlls;
-    pub mod loader;
-    pub mod wine;
-}
+mod edit_pe;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -122,6 +122,20 @@
 //! - New images have to be for the target that their entry names, as [`check_agreement`] has it, unless
 //!   [`EditOptions::any_image`] is set.
 //!
+//! And of PE executables and libraries (PE32+, for x86-64 and ARM64; "PE Format" by Microsoft):
+//!
+//! - A section `.hip_fatbin` (or `.hip_fat`, what linkers leave of the name) keeps its place and size in memory, and is
+//!   cut at its end in the file: loaders fill the rest with zeros. Sections follow each other without gaps, as Windows
+//!   wants it, and none gets empty in the file. Everything outside is loaded as before; this is checked.
+//! - Several bundles move together, and the pointers of the wrappers in `.hipFatBinSegment` with them, as do symbols.
+//!   Bundles that something else may refer to (base relocations, exports, code) or that no wrapper leads to stay. The
+//!   section is split in front of them, if there is room for a section header and there are no symbols; otherwise zeros
+//!   stay in the file ([`EditNote::Zeroed`]).
+//! - With [`EditOptions::grow`], device code without room for it gets a new section of the same name at the end of the
+//!   image; the old one is called `.hip_old` then.
+//! - Signed files are refused, unless [`EditOptions::drop_signature`] is set: then their certificates go. A checksum is
+//!   computed anew where there was one. The time stamp stays, by which symbol servers know the file.
+//!
 //! NVIDIA fatbinaries, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
 //! not edited: [`EditError::Unsupported`], if something in them were to change.
 //!

@@ -38,7 +38,6 @@ pub struct Headers {
     pub image_size: usize,
     pub headers_size: usize,
     pub checksum: usize,
-    pub symbols_at: usize,
     pub sections: Vec<Section>,
 }
 
@@ -70,7 +69,6 @@ impl Headers {
             image_size: u32_at(file, optional + 56),
             headers_size: u32_at(file, optional + 60),
             checksum: u32_at(file, optional + 64),
-            symbols_at: u32_at(file, coff + 8),
             sections: (0..u16_at(file, coff + 2)).map(section).collect(),
         }
     }

@@ -114,11 +114,11 @@ impl Check<'_> {
     /// Each wrapper leads to the bundle that it led to.
     fn new_wrappers(&self, new: &[Wrapper]) -> Result<(), EditError> {
         for (old, new) in self.wrappers.iter().zip(new) {
-            let placed = self.slots.iter().zip(self.placements);
-            let mut bundles =
-                placed.flat_map(|(slot, placement)| slot.bundles.iter().zip(&placement.addresses));
-            let bundle = bundles.find(|(bundle, _)| bundle.old.start == old.target);
-            let target = bundle.map_or(old.target, |(_, &address)| address);
+            let mut placed = self.slots.iter().zip(self.placements);
+            let address = placed.find_map(|(slot, placement)| {
+                placement.addresses.get(slot.bundle_at(old.target)?).copied()
+            });
+            let target = address.unwrap_or(old.target);
             if (new.address, new.target) != (old.address, target) {
                 return Err(self.fault(old.address, "a wrapper"));
             }

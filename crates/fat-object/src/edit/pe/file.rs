@@ -20,6 +20,9 @@ const MACHINES: [u16; 2] = [0x8664, MACHINE_ARM64];
 /// Pages of the processors, which the alignment of sections must not be below.
 pub(super) const PAGE: u64 = 4096;
 
+/// The Windows loader takes no more sections ("PE Format", "COFF File Header").
+pub(super) const MOST_SECTIONS: usize = 96;
+
 pub(super) const DIRECTORY_EXPORT: usize = 0;
 pub(super) const DIRECTORY_CERTIFICATE: usize = 4;
 pub(super) const DIRECTORY_RELOCATION: usize = 5;
@@ -93,6 +96,9 @@ impl File {
         }
         if !in_file.is_power_of_two() || in_file < 512 || in_file > in_memory {
             return Err(EditError::UnsupportedPe { what: "unknown alignment in the file" });
+        }
+        if self.sections.len() > MOST_SECTIONS {
+            return Err(EditError::UnsupportedPe { what: "more than 96 sections" });
         }
         let inconsistent = |what| EditError::InconsistentSections { what };
         let mut end = u64::from(self.optional.headers_size.get());

@@ -108,7 +108,7 @@ pub(super) fn lay_out(
     slots: &[Slot],
     placements: &[Placement],
     wrappers: &[Wrapper],
-    certificates: Option<Range<u64>>,
+    certificates: Option<&Range<u64>>,
 ) -> Result<Layout, EditError> {
     let mut replacements = Vec::new();
     let mut parts_of_slots = Vec::new();
@@ -147,7 +147,7 @@ pub(super) fn lay_out(
     }
     let inserted_size = inserted.len();
     replacements.push(Replacement { old: end..end, new: inserted });
-    let cut = certificates.clone();
+    let cut = certificates.cloned();
     replacements.extend(cut.map(|old| Replacement { old, new: Splices::new() }));
     let replaced = Replacements::new(replacements);
 

@@ -51,7 +51,8 @@ pub(crate) fn edit(
     let wrappers = wrappers::read(source, &file)?;
     wrappers::check(&file, &wrappers, &slots)?;
     let placements = place::place(source, &file, &slots, &wrappers, context.options.grow)?;
-    let mut layout = layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates)?;
+    let mut layout =
+        layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates.as_ref())?;
     if file.optional.checksum.get() != 0 {
         let len = layout.splices.len();
         let sum = checksum::checksum(layout.splices.reader(source.reader(), images), len)?;

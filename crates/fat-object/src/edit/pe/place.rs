@@ -3,16 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::file::{File, PAGE};
+use super::file::{File, MOST_SECTIONS, PAGE};
 use super::references;
 use super::slot::{Bundle, Slot};
 use super::wrappers::Wrapper;
 use crate::edit::EditError;
 use crate::source::Source;
 use crate::wire::CoffSection;
-
-/// The Windows loader takes no more sections ("PE Format", "COFF File Header").
-const MOST_SECTIONS: usize = 96;
 
 /// Where the bundles of a slot go. Addresses count from the image base.
 pub(super) struct Placement {

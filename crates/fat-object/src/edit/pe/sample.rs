@@ -73,6 +73,11 @@ fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
+/// Offsets and sizes as headers have them.
+fn narrow(n: usize) -> u32 {
+    u32::try_from(n).unwrap()
+}
+
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
@@ -92,7 +97,7 @@ impl Sample {
         let target = SLOT_AT + self.bundles[bundle].0;
         self.code = vec![0x90; 0x21];
         self.code.extend([0x48, 0x8d, 0x05]);
-        let next = CODE_AT + u32::try_from(self.code.len()).unwrap() + 4;
+        let next = CODE_AT + narrow(self.code.len()) + 4;
         self.code.extend((target - next).to_le_bytes());
         self.code.push(0xc3);
         self
@@ -127,13 +132,13 @@ impl Sample {
         let mut constants = self.pointer.to_le_bytes().to_vec();
         put(&mut constants, 0x20, &words(&[0, 7, 0, 2, 4, 0x3080, 0]));
         put(&mut constants, 0x80, b"RSDS");
-        let count = u32::try_from(self.exports.len()).unwrap();
+        let count = narrow(self.exports.len());
         put(&mut constants, 0x100, &words(&[0, 0, 0, 0, 1, count, 0, 0x3140, 0, 0]));
         put(&mut constants, 0x140, &words(&self.exports));
         let mut relocations = Vec::new();
         let locations: Vec<u16> =
-            (0..self.wrappers.len()).map(|n| 0xa008 + 24 * n as u16).collect();
-        relocations.extend(words(&[WRAPPERS_AT, 8 + 2 * locations.len() as u32]));
+            (0..).map(|n| 0xa008 + 24 * n).take(self.wrappers.len()).collect();
+        relocations.extend(words(&[WRAPPERS_AT, 8 + 2 * narrow(locations.len())]));
         relocations.extend(locations.iter().flat_map(|location| location.to_le_bytes()));
         if self.pointer != 0 {
             relocations.extend(words(&[0x3000, 12]));
@@ -150,7 +155,7 @@ impl Sample {
         ];
         let mut directories = [[0; 2]; 16];
         if self.relocations {
-            directories[5] = [after, u32::try_from(relocations.len()).unwrap()];
+            directories[5] = [after, narrow(relocations.len())];
             sections.push((*b".reloc\0\0", after, relocations, 0x4200_0040));
         }
         directories[0] = [0x3100, 0x60];
@@ -169,24 +174,24 @@ impl Sample {
         let mut initialized = 0;
         for (n, (name, address, contents, flags)) in sections.iter().enumerate() {
             let raw_size = contents.len().next_multiple_of(0x200);
-            let memory = if contents.is_empty() { 0xf80 } else { contents.len() as u32 };
-            let at = if contents.is_empty() { 0 } else { raw_at as u32 };
-            let header = words(&[memory, *address, raw_size as u32, at, 0, 0, 0, *flags]);
+            let memory = if contents.is_empty() { 0xf80 } else { narrow(contents.len()) };
+            let at = if contents.is_empty() { 0 } else { narrow(raw_at) };
+            let header = words(&[memory, *address, narrow(raw_size), at, 0, 0, 0, *flags]);
             put(&mut file, table_at + 40 * n, name);
             put(&mut file, table_at + 40 * n + 8, &header);
             put(&mut file, raw_at, contents);
             if *address == 0x3000 {
-                put(&mut file, raw_at + 0x20 + 24, &words(&[raw_at as u32 + 0x80]));
+                put(&mut file, raw_at + 0x20 + 24, &words(&[narrow(raw_at) + 0x80]));
             }
             raw_at += raw_size;
             file.resize(raw_at, 0);
-            initialized += if flags & 0x40 != 0 { raw_size as u32 } else { 0 };
+            initialized += if flags & 0x40 != 0 { narrow(raw_size) } else { 0 };
         }
         let mut symbols_at = 0;
         let mut symbols = 0;
         if self.symbols {
-            symbols_at = file.len() as u32;
-            symbols = 2 + self.bundles.len() as u32;
+            symbols_at = narrow(file.len());
+            symbols = 2 + narrow(self.bundles.len());
             let symbol = |name: &[u8], value: u32, section: u16, auxiliary: u8| {
                 let mut bytes = name.to_vec();
                 bytes.resize(8, 0);
@@ -195,8 +200,8 @@ impl Sample {
                 bytes.extend([0, 0, 3, auxiliary]);
                 bytes
             };
-            for (n, &(at, _)) in self.bundles.iter().enumerate() {
-                file.extend(symbol(&[b'b', b'0' + n as u8], at, 5, u8::from(n == 0)));
+            for (n, &(at, _)) in (0_u8..).zip(&self.bundles) {
+                file.extend(symbol(&[b'b', b'0' + n], at, 5, u8::from(n == 0)));
                 if n == 0 {
                     // Looks like a symbol.
                     file.extend(symbol(b"aux", 0x3000, 5, 0));
@@ -220,7 +225,7 @@ impl Sample {
         put(&mut file, 0x98 + 108, &words(&[16]));
         file.extend(&self.overlay);
         if !self.certificate.is_empty() {
-            directories[4] = [file.len() as u32, u32::try_from(self.certificate.len()).unwrap()];
+            directories[4] = [narrow(file.len()), narrow(self.certificate.len())];
             file.extend(&self.certificate);
         }
         for (n, directory) in directories.iter().enumerate() {

@@ -19,6 +19,7 @@ pub(super) struct Slot {
     pub(super) memory: Range<u64>,
     /// Where the next section may start.
     pub(super) limit: u64,
+    /// In the order of their addresses.
     pub(super) bundles: Vec<Bundle>,
 }
 
@@ -107,6 +108,11 @@ impl Slot {
         zeros(source, end..range.end)?;
         let memory = start..start + memory_size(section);
         Ok(Slot { sections: index..index + 1, memory, limit, bundles })
+    }
+
+    /// The bundle that started at an address.
+    pub(super) fn bundle_at(&self, address: u64) -> Option<usize> {
+        self.bundles.binary_search_by_key(&address, |bundle| bundle.old.start).ok()
     }
 
     /// Whether the other is a part that an earlier edit split off. Symbols name sections by their numbers: where there

@@ -17,7 +17,8 @@ fn edited(sample: &Sample, sizes: &[usize]) -> (Vec<u8>, Vec<EditNote>) {
     let old = sample.build();
     let (new, notes) = resize(&old, &plain(), sizes).unwrap();
     same_memory(&old, &new);
-    let wrappers: Vec<_> = sample.wrappers.iter().map(|&n| (n as u8, sizes[n])).collect();
+    let id = |n: usize| u8::try_from(n).unwrap();
+    let wrappers: Vec<_> = sample.wrappers.iter().map(|&n| (id(n), sizes[n])).collect();
     assert_eq!(registered(&new), wrappers);
     let before: Vec<_> = sample.bundles.iter().map(|&(_, len)| len).collect();
     let (back, _) = resize(&new, &plain(), &before).unwrap();
@@ -128,8 +129,7 @@ fn relocated_pointers_into_a_bundle_pin_it() {
         assert_eq!(raw_sizes(&new, ".hip_fat"), [0x400, 0x2400]);
     }
     // Elsewhere they do not matter.
-    let mut sample = Sample::default();
-    sample.pointer = BASE + 0x1000;
+    let sample = Sample { pointer: BASE + 0x1000, ..Sample::default() };
     let (new, _) = edited(&sample, &[0x345, 0x800, 0x1321]);
     assert_eq!(raw_sizes(&new, ".hip_fat"), [0x3400]);
 }
@@ -463,7 +463,8 @@ fn refusal(at: usize, bytes: &[u8]) -> String {
 #[test]
 fn other_files_are_refused() {
     let section = 0x98 + 240;
-    let cases: [(usize, &[u8], &str); 14] = [
+    let cases: [(usize, &[u8], &str); 15] = [
+        (0x86, &[97], "unsupported PE: more than 96 sections"),
         (0x98, &[0x0b, 0x01], "unsupported PE: 32 bits"),
         (0x98, &[0x0b, 0x03], "unsupported PE: unknown magic of the optional header"),
         (0x84, &[0x4c, 0x01], "unsupported PE: neither x86-64 nor ARM64"),
@@ -551,7 +552,7 @@ fn changed_bytes_do_no_harm() {
     let (_, found) = bundles(&file).remove(0);
     let device_code = found[0].start..found[2].end;
     let options = EditOptions { grow: true, drop_signature: true, allow_empty: true, ..plain() };
-    let some = |at: &usize| *at < 0x300 || at % 5 == 0;
+    let some = |at: &usize| *at < 0x300 || at.is_multiple_of(5);
     for at in (0..file.len()).filter(|at| !device_code.contains(at)).filter(some) {
         // Everything matters in headers.
         let values = if at < 0x300 { &[0, 1, 0x7f, 0xff][..] } else { &[!file[at]][..] };

@@ -89,7 +89,7 @@ pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result
     for (number, wrapper) in wrappers.iter().enumerate() {
         let leads_to_bundle = match slots.iter().find(|slot| slot.memory.contains(&wrapper.target))
         {
-            Some(slot) => slot.bundles.iter().any(|bundle| bundle.old.start == wrapper.target),
+            Some(slot) => slot.bundle_at(wrapper.target).is_some(),
             None => file.section_at(wrapper.target).is_some(),
         };
         if !leads_to_bundle {

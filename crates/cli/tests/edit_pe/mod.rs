@@ -1,0 +1,13 @@
+//! PE files with device code, and who loads them.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "included by tests; a panic is how a test says no"
+)]
+
+pub mod dlls;
+pub mod loader;
+pub mod wine;
