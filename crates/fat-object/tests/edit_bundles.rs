@@ -8,8 +8,9 @@
 
 mod editing;
 
+use bundle_format::Layout;
 use editing::*;
-use fat_object::{EditError, EditOptions};
+use fat_object::{Contents, Edit, EditError, EditOptions};
 
 fn sample() -> Vec<u8> {
     bundle(
@@ -68,4 +69,87 @@ fn an_image_of_the_same_size_is_put_in_place() {
     let at = file.windows(4096).position(|w| w == code(5, 4096)).unwrap();
     file[at..at + 4096].copy_from_slice(&new);
     assert_eq!(out, file);
+}
+
+#[test]
+fn ids_keep_every_byte() {
+    let ids: [&[u8]; 3] = [b"host-\xff", b"hip-\xfe\xfd", b"hip-amdgcn-amd-amdhsa--gfx90a"];
+    let layout = |ids: &[&[u8]]| {
+        let sizes = ids.iter().map(|id| (*id, 10_u64));
+        Layout::new(sizes, 4096).unwrap().to_vec(&vec![&[7; 10][..]; ids.len()]).unwrap()
+    };
+    let out = remove(&layout(&ids), &["hip-amdgcn-amd-amdhsa--gfx90a"]).unwrap();
+    assert_eq!(out, layout(&ids[..2]));
+}
+
+#[test]
+fn the_alignment_is_that_of_before() {
+    let (a, b, c) = (code(3, 5000), code(5, 4097), code(7, 100));
+    let all: [(&str, &[u8]); 3] = [(GFX906, &a), (GFX90A, &b), (GFX1100, &c)];
+    // Tight, at powers of two, and at numbers that are none.
+    for (align, new) in [(1, 1), (2, 2), (64, 64), (4096, 4096), (8192, 4096), (96, 32)] {
+        let out = remove(&bundle(&all, align), &[GFX906]).unwrap();
+        assert_eq!(out, bundle(&all[1..], new), "{align}");
+        let out = remove(&bundle(&all, align), &[GFX90A]).unwrap();
+        assert_eq!(out, bundle(&[all[0], all[2]], new), "{align}");
+    }
+}
+
+#[test]
+fn entries_may_lie_in_any_order_and_far_apart() {
+    // Two entries: the first lies behind the second, both far behind their descriptors.
+    let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    file.extend(2_u64.to_le_bytes());
+    for (offset, size, id) in [(0x6000_u64, 3_u64, GFX906), (0x3000, 4, GFX90A)] {
+        [offset, size, id.len() as u64].map(|number| file.extend(number.to_le_bytes()));
+        file.extend(id.bytes());
+    }
+    file.resize(0x3000, 0);
+    file.extend(b"fore");
+    file.resize(0x6000, 0);
+    file.extend(b"aft");
+    assert_eq!(remove(&file, &[]).unwrap(), file);
+    assert_eq!(remove(&file, &[GFX90A]).unwrap(), bundle(&[(GFX906, b"aft")], 4096));
+    let mut options = EditOptions::default();
+    options.any_image = true;
+    let edit = |contents: &Contents, edit: &mut Edit| {
+        assert_eq!(contents.images().len(), 2);
+        edit.replace(0, 0);
+    };
+    let (_, longer) = plan_with(&file, options, &[b"after"], edit).unwrap();
+    assert_eq!(longer, bundle(&[(GFX906, b"after"), (GFX90A, b"fore")], 4096));
+}
+
+#[test]
+fn a_page_is_left_where_nothing_else_is() {
+    let mut options = EditOptions::default();
+    options.allow_empty = true;
+    let all = |contents: &Contents, edit: &mut Edit| {
+        let device = contents.images().iter().filter(|image| image.id() != Some(HOST));
+        device.for_each(|image| edit.remove(image.index()));
+    };
+    let (plan, out) = plan_with(&sample(), options.clone(), &[], all).unwrap();
+    assert_eq!(out, bundle(&[(HOST, b"")], 4096));
+    assert_eq!((out.len(), plan.containers()[0].size_after), (4096, 4096));
+    let (_, out) = plan_with(&bundle(&[(GFX90A, b"x")], 4096), options.clone(), &[], all).unwrap();
+    let mut expected = bundle(&[], 4096);
+    expected.resize(4096, 0);
+    assert_eq!(out, expected);
+    let (_, out) = plan_with(&bundle(&[(GFX90A, b"xyz")], 1), options, &[], all).unwrap();
+    assert_eq!(out, bundle(&[], 1));
+}
+
+#[test]
+fn pages_of_zeros_and_odd_gaps_stay() {
+    let thin = bundle(&[(HOST, b""), (GFX90A, &code(5, 4096)), (GFX1100, &code(7, 100))], 4096);
+    let with = |bundle: &[u8]| {
+        let mut file = bundle.to_vec();
+        file.resize(file.len().next_multiple_of(4096) + 2 * 4096, 0);
+        file.extend(bundle);
+        file.extend([0; 1000]);
+        file
+    };
+    assert_eq!(remove(&with(&sample()), &[GFX906]).unwrap(), with(&thin));
+    let odd = |bundle: &[u8]| [bundle, &[0; 33], bundle].concat();
+    assert_eq!(remove(&odd(&sample()), &[GFX906]).unwrap(), odd(&thin));
 }
