@@ -149,6 +149,7 @@ impl Patches {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::*;
     use crate::source::ReadSeek;
@@ -162,10 +163,8 @@ mod tests {
         out.replace('\0', ".")
     }
 
-    fn bytes(text: &str) -> Option<Splices> {
-        let mut splices = Splices::new();
-        splices.push(Splice::Bytes(text.into()));
-        Some(splices)
+    fn bytes(text: &str) -> Splices {
+        Splice::Bytes(text.into()).into()
     }
 
     /// Lays out parts of `input`, of which each digit and the same ones behind it are one.
@@ -176,7 +175,7 @@ mod tests {
             let end = input.rfind(digit).unwrap() + 1;
             let mut piece = Piece::kept(start as u64..end as u64, align);
             if let Some((_, new)) = change.iter().find(|(c, _)| *c == digit) {
-                piece.new = new.and_then(bytes);
+                piece.new = new.map(bytes);
                 piece.gone = new.is_none();
             }
             pieces.push(piece);
@@ -236,7 +235,7 @@ mod tests {
     fn empty_parts_stay_in_order() {
         let pieces = [
             Piece::kept(6..6, 2),
-            Piece { new: bytes("abcde"), ..Piece::kept(2..4, 2) },
+            Piece { new: Some(bytes("abcde")), ..Piece::kept(2..4, 2) },
             Piece::kept(6..8, 2),
             // In the middle of another one, before the change, and beyond the end.
             Piece::kept(7..7, 1),
@@ -251,7 +250,7 @@ mod tests {
 
     #[test]
     fn parts_that_overlap() {
-        let changed = |range: Range<u64>| Piece { new: bytes("x"), ..Piece::kept(range, 1) };
+        let changed = |range: Range<u64>| Piece { new: Some(bytes("x")), ..Piece::kept(range, 1) };
         let overlap = |pieces: &[Piece]| lay_out(&(0..10), pieces).map(|l| l.splices.len());
         assert_eq!(
             overlap(&[changed(2..4), Piece::kept(3..5, 1)]),

@@ -246,6 +246,7 @@ pub(super) fn blocks(
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use std::io::Cursor;
 

@@ -37,6 +37,7 @@ pub(super) fn absolute(base: u64, range: &Range<u64>) -> Range<u64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::*;
     use crate::source::Origin;

@@ -17,6 +17,7 @@ mod relocations;
 mod renumber;
 mod room;
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod sample;
 mod sections;
 mod segments;
@@ -279,10 +280,8 @@ fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<
         // Zeros at its end are no bundle's.
         group.end = group.end.max(file::addresses(last).end);
     }
-    if let (Some(main), Some(first)) = (main, groups.first_mut()) {
-        if layout.grown.is_none() {
-            first.start = first.start.min(main.addr.get());
-        }
+    if let (None, Some(main), Some(first)) = (layout.grown, main, groups.first_mut()) {
+        first.start = first.start.min(main.addr.get());
     }
     groups
 }

@@ -279,6 +279,7 @@ fn bundle_number(wrappers: &[Wrapper], n: usize) -> usize {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::super::sample::{
         AARCH64, DYN, DYNSYM, EXEC, HIP_FATBIN, RELA, STARTS, Sample, WRAPPERS, patched, pointer,
@@ -400,10 +401,10 @@ mod tests {
 
     #[test]
     fn symbols_of_other_sections_stay() {
-        let mut sample = Sample::default();
         // `_end` of what lies before, a constant, an undefined one, one of another section.
-        sample.symbols =
+        let symbols =
             vec![(4, STARTS[1], 0), (0xfff1, STARTS[1], 0), (0, STARTS[1], 0), (6, 0x4000, 0)];
+        let sample = Sample { symbols, ..Sample::default() };
         assert_eq!(repointed(&sample), [RELA + 24 + 16, RELA + 48 + 16, pointer(1), pointer(2)]);
     }
 

@@ -12,9 +12,11 @@ mod layout;
 mod place;
 mod references;
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod sample;
 mod slot;
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests;
 mod wrappers;
 

@@ -12,6 +12,9 @@ use crate::source::Source;
 const CHUNK: u64 = 24 * 2048;
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
+/// Sees an offset in a range, and the bytes of both files from there on.
+type Visit<'v> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), EditError> + 'v;
+
 impl Check<'_> {
     /// Shows `len` bytes of both files, in chunks, with the offset of each in the range. Chunks that are the same
     /// bytes of the input are left out. Offsets count from the starts of the ELF files.
@@ -21,7 +24,7 @@ impl Check<'_> {
         old: u64,
         new: u64,
         len: u64,
-        visit: &mut dyn FnMut(u64, &[u8], &[u8]) -> Result<(), EditError>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), EditError> {
         let old = self.old.window.start.saturating_add(old);
         if self.splices.copies(&(new..new.saturating_add(len)), old) {

@@ -101,12 +101,12 @@ fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), EditError> {
             return Err(fault(address, "other segments than before"));
         }
         // What takes no bytes of the file may name any offset.
-        if new.filesz.get() > 0 && old.filesz.get() > 0 {
-            if check.old.offset_of(old.vaddr.get()) == Some(old.offset.get())
-                && check.new.offset_of(address) != Some(new.offset.get())
-            {
-                return Err(fault(address, "a segment's offset is not that of its address"));
-            }
+        if new.filesz.get() > 0
+            && old.filesz.get() > 0
+            && check.old.offset_of(old.vaddr.get()) == Some(old.offset.get())
+            && check.new.offset_of(address) != Some(new.offset.get())
+        {
+            return Err(fault(address, "a segment's offset is not that of its address"));
         }
         if new.kind.get() == PT_PHDR {
             let size = u64::from(check.new.header.phnum.get()) * 56;
