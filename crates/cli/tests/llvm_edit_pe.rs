@@ -137,7 +137,7 @@ fn thinned_files_have_what_was_kept() {
 
 #[test]
 fn linkers_checksums_are_ours() {
-    let (dlls, outputs) = (Dlls::shared(), Outputs::new());
+    let dlls = Dlls::shared();
     for name in ["release.dll", "gnu.dll"] {
         let file = dlls.read(name);
         assert_eq!(Headers::of(&file).checksum, checksum(&file), "{name}");
@@ -163,7 +163,7 @@ fn compressing_is_undone_by_decompressing() {
 
 #[test]
 fn what_the_compiler_compressed_grows_if_it_may() {
-    let (dlls, outputs) = (Dlls::shared(), Outputs::new());
+    let outputs = Outputs::new();
     let input = input(PACKED);
     let old = fs::read(&input).unwrap();
     let output = outputs.path("decompressed.dll");
@@ -228,7 +228,7 @@ fn replaced_images_come_back_larger_and_smaller() {
 
 #[test]
 fn signed_files_keep_or_lose_their_signature() {
-    let (dlls, outputs) = (Dlls::shared(), Outputs::new());
+    let outputs = Outputs::new();
     let input = input(SIGNED);
     let old = fs::read(&input).unwrap();
     let output = outputs.path("unsigned.dll");
@@ -246,7 +246,7 @@ fn signed_files_keep_or_lose_their_signature() {
 
 #[test]
 fn edited_files_survive_other_tools() {
-    let (dlls, outputs) = (Dlls::shared(), Outputs::new());
+    let outputs = Outputs::new();
     for name in PLAIN {
         let (input, thin) = (input(name), outputs.path("thin.dll"));
         ok(&["thin", &input, "--keep", "gfx1100", "-o", &thin]);
