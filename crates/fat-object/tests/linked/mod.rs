@@ -412,7 +412,7 @@ impl Linked {
                     section.bytes.resize(section.size as usize, 0);
                 }
                 ".dynsym" => {
-                    section.bytes = [vec![0; 24], own.clone(), device_symbols.clone()].concat()
+                    section.bytes = [vec![0; 24], own.clone(), device_symbols.clone()].concat();
                 }
                 ".symtab" => {
                     section.bytes = [vec![0; 24], symbols.concat()].concat();
