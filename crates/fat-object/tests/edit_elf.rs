@@ -32,6 +32,16 @@ fn bundles(count: u32) -> Vec<Vec<u8>> {
 /// Files of all layouts that must come out well.
 fn layouts() -> Vec<Linked> {
     let mut all = Vec::new();
+    for count in [1, 3] {
+        // The first segment holds nothing but headers.
+        all.push(Linked {
+            e_type: EXEC,
+            pointers: Pointers::Plain,
+            dynamic: false,
+            note: false,
+            ..Linked::new(Style::Third, bundles(count))
+        });
+    }
     for style in [Style::First, Style::Third] {
         for count in [1, 3] {
             let plain = Linked::new(style, bundles(count));
@@ -319,6 +329,25 @@ fn what_cannot_leave_a_static_program_becomes_zeros() {
     assert_eq!(registered_images(&thinned), images_of(&file, &[GFX906]));
     check_same(&file, &thinned);
     assert!(decompress(&compress(&file).unwrap().1, false).unwrap().1 == file);
+}
+
+#[test]
+fn as_many_holes_are_made_as_there_is_room_for_headers() {
+    // Pointers of an unknown form keep all bundles where they are.
+    let linked = Linked { relocation: Some(6), ..Linked::new(Style::Third, bundles(90)) };
+    let file = linked.build();
+    let thinned = thin(&file, GFX906);
+    check_same(&file, &thinned);
+    assert_eq!(images(&thinned), images_of(&file, &[GFX906]));
+    let (old, new) = (Loaded::new(&file), Loaded::new(&thinned));
+    let holes = new.loads().len() - old.loads().len();
+    assert!((60..90).contains(&holes), "{holes}");
+    assert_eq!(new.sections().iter().filter(|s| s.name == ".hip_fatbin").count(), holes);
+    assert!(new.section(".note.gnu.build-id").offset < 4060);
+    // The next edit can start from that.
+    let compressed = compress(&thinned).unwrap().1;
+    check_same(&file, &compressed);
+    assert!(decompress(&compressed, false).unwrap().1 == thinned);
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub struct Linked {
     pub hash: usize,
     /// Whether there is a dynamic section. Without one, `.rela.plt` cannot move.
     pub dynamic: bool,
+    /// Whether there is a note; without one and [`dynamic`](Self::dynamic), the first segment has nothing but headers.
+    pub note: bool,
     /// Program headers that there is room for.
     pub free_headers: u64,
     /// Whether there is a symbol table.
@@ -71,6 +73,7 @@ impl Default for Linked {
             after: true,
             hash: 72,
             dynamic: true,
+            note: true,
             free_headers: 0,
             symbols: true,
             reference: None,
@@ -146,8 +149,10 @@ impl Linked {
         if self.interpreter {
             add(".interp", 1, 2, 1, 0, b"/lib64/ld-linux-x86-64.so.2\0".to_vec());
         }
-        let note = [words(&[0x14_0000_0004, 0x0055_4e47_0000_0003]), filler(1, 20)].concat();
-        add(".note.gnu.build-id", 7, 2, 4, 0, note);
+        if self.note {
+            let note = [words(&[0x14_0000_0004, 0x0055_4e47_0000_0003]), filler(1, 20)].concat();
+            add(".note.gnu.build-id", 7, 2, 4, 0, note);
+        }
         if self.dynamic {
             add(".gnu.hash", 0x6fff_fff6, 2, 8, 0, filler(2, self.hash));
             add(".dynsym", 11, 2, 8, 0, vec![0; 24 * (2 + count)]);
@@ -160,7 +165,7 @@ impl Linked {
             Pointers::Relr if self.dynamic => add(".relr.dyn", 19, 2, 8, 0, vec![0; 8 * count]),
             _ => {}
         }
-        if !self.dynamic {
+        if !self.dynamic && self.note {
             add(".rela.plt", 4, 0x42, 8, 0, words(&[self.base(), 37, 0]));
         }
         if self.style == Style::Third {
@@ -222,11 +227,15 @@ impl Linked {
         let mut sections = self.sections();
         let loads =
             sections.iter().filter_map(|s| (s.segment < 9).then_some(s.segment)).max().unwrap() + 1;
-        let headers = loads + 3 + usize::from(self.dynamic) + 2 * usize::from(self.interpreter);
+        let headers = loads
+            + 2
+            + usize::from(self.note)
+            + usize::from(self.dynamic)
+            + 2 * usize::from(self.interpreter);
         let front = 64 + 56 * (headers as u64 + self.free_headers);
         let mut offset = front;
         let mut ranges = vec![(0, 0, 0, 0); loads];
-        ranges[0].1 = self.base();
+        ranges[0] = (0, self.base(), front, front);
         let mut shift = self.base();
         for (segment, range) in ranges.iter_mut().enumerate() {
             if segment > 0 {
@@ -332,7 +341,9 @@ impl Linked {
         if self.dynamic {
             list.push((2, 6, at(".dynamic"), 8));
         }
-        list.push((4, 4, at(".note.gnu.build-id"), 4));
+        if self.note {
+            list.push((4, 4, at(".note.gnu.build-id"), 4));
+        }
         list.push((7, 4, at(".tdata"), 4));
         list.push((0x6474_e551, 6, (0, 0, 0, 0), 16));
         for (kind, flags, (offset, address, size, memory), align) in list {

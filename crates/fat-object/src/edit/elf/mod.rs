@@ -214,7 +214,7 @@ impl Editor<'_> {
         let what = "parts of the file overlap";
         let address = slot.start;
         let splices = parts.write().ok_or(EditError::SelfCheck { address, what })?;
-        let headers = self.room_for(segments.len());
+        let headers = self.room_for(segments.len().max(file.segments.len()));
         check::check(source, file, &splices, &allowed(file, slot, layout, headers))?;
         let notes = match layout.zeroed {
             0 => Vec::new(),

@@ -161,7 +161,8 @@ pub(super) fn segments(
         header.align.set(layout.align);
         headers.insert(last_load, header);
     }
-    let table_end = TABLE.saturating_add(HEADER.saturating_mul(headers.len() as u64));
+    let end = |count: usize| TABLE.saturating_add(HEADER.saturating_mul(count as u64));
+    let (old_end, table_end) = (end(file.segments.len()), end(headers.len()));
     let near = layout.zone.near.iter().filter_map(|&(index, at)| {
         let section = file.sections.get(index)?;
         Some(at.saturating_add(section.size.get()))
@@ -171,8 +172,10 @@ pub(super) fn segments(
         if layout.lowered && header.align.get() > layout.align {
             header.align.set(layout.align);
         }
-        let in_first = header.offset.get() == 0 && header.filesz.get() > 0;
-        if in_first && header.filesz.get() < front && header.filesz == header.memsz {
+        // The segment with the headers reaches at least as far as they do; one that holds nothing else, just as far.
+        let in_first = header.offset.get() == 0 && header.filesz == header.memsz;
+        let size = header.filesz.get();
+        if in_first && size > 0 && (size < front || size == old_end) {
             header.filesz.set(front);
             header.memsz.set(front);
         }
