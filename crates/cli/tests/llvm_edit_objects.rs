@@ -243,6 +243,26 @@ fn programs_find_the_images_that_are_left() {
     }
 }
 
+/// What a relocatable link makes of edited objects is what the edit makes of the linked one.
+#[test]
+fn edits_and_relocatable_links_can_change_places() {
+    let place = Place::new();
+    objects(&place);
+    for (edit, args, _) in &EDITS[..3] {
+        for unit in UNITS {
+            place.edit(args, &format!("{unit}.o"), &format!("{edit}-{unit}.o"));
+        }
+        let [scale, shift] = UNITS.map(|unit| format!("{edit}-{unit}.o"));
+        place.gnu("ld.bfd", &["-r", &scale, &shift, "-o", "edited-bfd.o"]);
+        place.llvm("ld.lld", &["-r", &scale, &shift, "-o", "edited-lld.o"]);
+        for linker in ["bfd", "lld"] {
+            place.edit(args, &format!("{linker}.o"), "linked.o");
+            let edited = place.bytes(&format!("edited-{linker}.o"));
+            assert!(place.bytes("linked.o") == edited, "{edit} {linker}");
+        }
+    }
+}
+
 #[test]
 fn every_kind_of_archive_is_as_other_tools_write_it() {
     let place = Place::new();

@@ -94,15 +94,15 @@ impl Coff {
         }
 
         let mut symbols = Vec::new();
-        let mut symbol = |name: &[u8], value: u64, section: u32, class: u8, auxiliary: u8| {
+        let mut symbol = |name: &[u8], value: u64, section: u32, defined: Option<&[u8]>| {
+            let (class, auxiliary) = if defined.is_some() { (3, 1) } else { (2, 0) };
             let mut entry = name.to_vec();
             entry.resize(8, 0);
             entry.extend((value as u32).to_le_bytes());
             entry.extend(&section.to_le_bytes()[..if self.big { 4 } else { 2 }]);
             entry.extend([0, 0, class, auxiliary]);
             symbols.extend(&entry);
-            if auxiliary > 0 {
-                let contents = &contents[section as usize - 1];
+            if let Some(contents) = defined {
                 let mut definition = (contents.len() as u32).to_le_bytes().to_vec();
                 definition.extend([0; 4]);
                 let checksum = if self.checksums { crc(contents) } else { 0 };
@@ -111,12 +111,16 @@ impl Coff {
                 symbols.extend(definition);
             }
         };
-        symbol(b".hip_fat", 0, 1, 3, 1);
-        symbol(b".hipFatB", 0, 2, 3, 1);
+        symbol(b".hip_fat", 0, 1, Some(&contents[0]));
+        symbol(b".hipFatB", 0, 2, Some(&contents[1]));
         for (name, value) in [&b"first"[..], b"second", b"third"].into_iter().zip(starts) {
-            symbol(name, value, 1, 2, 0);
+            symbol(name, value, 1, None);
         }
-        symbol(b"end", contents[0].len() as u64, 1, 2, 0);
+        symbol(b"end", contents[0].len() as u64, 1, None);
+        // As GNU's linker keeps them of sections that it put together.
+        symbol(b".hip_fat", starts[1], 1, Some(&self.bundles[1]));
+        symbol(b".hip_fat", starts[2], 1, Some(&self.bundles[2]));
+        symbol(b".hipFatB", 24, 2, Some(&contents[1][24..48]));
         let count = (symbols.len() / if self.big { 20 } else { 18 }) as u32;
 
         let mut file = Vec::new();

@@ -31,10 +31,13 @@ struct Target<'c> {
     of_section: bool,
 }
 
-/// The auxiliary symbol with size and checksum of a section.
+/// The auxiliary symbol with size and checksum of a section. GNU's linker keeps one of each section that it puts
+/// together to one.
 struct Definition {
     /// Index of the section.
     section: usize,
+    /// Where in it this one starts.
+    value: u64,
     /// Offset in the walked file.
     at: u64,
     size: u32,
@@ -79,17 +82,29 @@ pub(super) fn follow(
         }
     }
     for definition in symbols.definitions {
-        let Some(new) = contents.get(&definition.section) else { continue };
-        let is_changed = changed.iter().any(|(index, _)| *index == definition.section);
-        let old_size = object.parts.get(definition.section).map(|parts| &parts.contents);
-        let old_size = old_size.map_or(0, |range| range.end - range.start);
-        if is_changed && u64::from(definition.size) == old_size {
-            patches.put(definition.at, &narrow(new.len())?.get().to_le_bytes());
+        let Definition { section, value, at, size, checksum } = definition;
+        let (Some(new), Some(parts)) = (contents.get(&section), object.parts.get(section)) else {
+            continue;
+        };
+        let old = value..value.saturating_add(size.into());
+        if old.end > parts.contents.end - parts.contents.start {
+            continue;
+        }
+        let moves = changed.iter().find(|(index, _)| *index == section).map(|(_, c)| &c.moves);
+        let new_start = moves.map_or(value, |moves| moves.value(value));
+        let new_size = moves.map_or(size.into(), |moves| moves.size(value, size.into()));
+        let new = new.slice(&(new_start..new_start.saturating_add(new_size)));
+        let old = absolute(object.window.start.saturating_add(parts.contents.start), &old);
+        if new.is_copy_of(&old) {
+            continue;
+        }
+        if new_size != u64::from(size) {
+            patches.put(at, &narrow(new_size)?.get().to_le_bytes());
         }
         // Without one there was none.
-        if definition.checksum != 0 {
-            let new = checksum::of(source, new)?.unwrap_or(0);
-            patches.put(definition.at.saturating_add(8), &new.to_le_bytes());
+        if checksum != 0 {
+            let new = checksum::of(source, &new)?.unwrap_or(0);
+            patches.put(at.saturating_add(8), &new.to_le_bytes());
         }
     }
     Ok(())
@@ -104,17 +119,17 @@ fn symbols<'c>(
 ) -> Result<Symbols<'c>, EditError> {
     let mut symbols = Symbols::default();
     let mut auxiliary = 0_u8;
-    // The section that the next auxiliary symbol is about.
+    // The section that the next auxiliary symbol is about, and where in it.
     let mut of_section = None;
     let len = object.symbol_len();
     let table = absolute(object.window.start, &object.symbols);
     for_each(source, &table, len, |_, number, at, entry| {
         if auxiliary > 0 {
             auxiliary -= 1;
-            if let (Some(section), Some(size), Some(checksum)) =
+            if let (Some((section, value)), Some(size), Some(checksum)) =
                 (of_section.take(), word(entry, 0), word(entry, 8))
             {
-                symbols.definitions.push(Definition { section, at, size, checksum });
+                symbols.definitions.push(Definition { section, value, at, size, checksum });
             }
             return Ok(());
         }
@@ -133,12 +148,13 @@ fn symbols<'c>(
         let Some(section) = section.and_then(|number| number.checked_sub(1)) else { return Ok(()) };
         let value = word(entry, 8).unwrap_or(0);
         let kind = entry.get(len_of_section(len)..).and_then(|rest| rest.first_chunk::<2>());
-        let defines = class == IMAGE_SYM_CLASS_STATIC && kind == Some(&[0, 0]) && value == 0;
-        of_section = (defines && count > 0).then_some(section);
+        let defines = class == IMAGE_SYM_CLASS_STATIC && kind == Some(&[0, 0]) && count > 0;
+        of_section = defines.then_some((section, value.into()));
         let Some((_, changed)) = changed.iter().find(|(index, _)| *index == section) else {
             return Ok(());
         };
-        let of_section = of_section.is_some();
+        // At the start it may stand for all of it.
+        let of_section = defines && value == 0;
         let new = if of_section { value.into() } else { changed.moves.value(value.into()) };
         if new != u64::from(value) {
             patches.put(at.saturating_add(8), &narrow(new)?.get().to_le_bytes());
