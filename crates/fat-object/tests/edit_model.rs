@@ -110,6 +110,16 @@ fn file(containers: &[Container], at_pages: bool) -> Vec<u8> {
     }
 }
 
+/// Whether a container behind another starts at a page although nothing put it there: then it does so again.
+fn at_pages_by_chance(containers: &[Container]) -> bool {
+    let mut end = 0;
+    containers.iter().any(|container| {
+        let start = end;
+        end += container.bytes().len();
+        start > 0 && start % 4096 == 0
+    })
+}
+
 fn form() -> impl Strategy<Value = Form> {
     let compressed = (
         prop_oneof![Just(Version::V1), Just(Version::V2), Just(Version::V3)],
@@ -206,6 +216,7 @@ proptest! {
     ) {
         let left: Vec<Container> =
             containers.iter().filter_map(|container| container.thinned(&keep)).collect();
+        prop_assume!(at_pages || !at_pages_by_chance(&containers));
         let nothing_left = |c: &Container| c.images.is_empty();
         let old = file(&containers, at_pages);
         match thin(&old, &keep) {
@@ -230,6 +241,9 @@ proptest! {
         first in prop::collection::vec(0..PROCESSORS.len(), 2..6),
         second in prop::collection::vec(0..PROCESSORS.len(), 1..4),
     ) {
+        let left: Vec<Container> =
+            containers.iter().filter_map(|container| container.thinned(&first)).collect();
+        prop_assume!(at_pages || !at_pages_by_chance(&containers) && !at_pages_by_chance(&left));
         let old = file(&containers, at_pages);
         let both: Vec<usize> = first.iter().copied().filter(|p| second.contains(p)).collect();
         if let (Some(once), Some(at_once)) = (thin(&old, &first), thin(&old, &both)) {
