@@ -443,6 +443,21 @@ fn without_a_wish_nothing_changes() {
 }
 
 #[test]
+fn a_member_of_an_archive_is_edited_as_a_file() {
+    let file = Linked::new(Style::First, bundles(2)).build();
+    let archive = |member: &[u8]| {
+        let mut bytes = Vec::new();
+        let mut builder = ar::Builder::new(&mut bytes);
+        for (name, member) in [("odd", &b"other"[..]), ("lib.so", member)] {
+            let header = ar::Header::new(name.into(), member.len() as u64);
+            builder.append(&header, member).unwrap();
+        }
+        bytes
+    };
+    assert_eq!(thin(&archive(&file), GFX906), archive(&thin(&file, GFX906)));
+}
+
+#[test]
 fn bytes_behind_the_section_headers_stay() {
     let linked = Linked::new(Style::Third, bundles(1));
     let mut file = linked.build();

@@ -203,7 +203,6 @@ impl Editor<'_> {
                 tags.extend(self.dynamic.patch(tag, address));
             }
         }
-        tags.sort_by_key(|patch| patch.offset);
         old = overwrite(&old, tags);
         old = overwrite(&old, renumber::renumber(source, file, layout, &sections, &moved)?);
         old = overwrite(&old, symbols::clip(source, file, &left)?);

@@ -25,8 +25,9 @@ pub(super) struct Parts<'a> {
     pub(super) bundles: Vec<Splices>,
 }
 
-/// Other bytes in some places, sorted and apart.
-pub(super) fn overwrite(splices: &Splices, patches: impl IntoIterator<Item = Patch>) -> Splices {
+/// Other bytes in some places.
+pub(super) fn overwrite(splices: &Splices, mut patches: Vec<Patch>) -> Splices {
+    patches.sort_by_key(|patch| patch.offset);
     let mut out = Splices::new();
     for patch in patches {
         let at = out.len();
