@@ -259,11 +259,11 @@ mod tests {
 
     #[test]
     fn windows_that_lie_in_two_blocks() {
-        for at in 0xfff0..0x10010 {
-            let displacement = (0x3000_u64.wrapping_sub(TEXT + at + 10) as u32).to_le_bytes();
-            let bytes = [&[0x81, 0x3d][..], &displacement].concat();
+        for (n, at) in (0xfff0..0x10010).zip(0xfff0..) {
+            let displacement = 0x3000_u64.wrapping_sub(TEXT + at + 10).to_le_bytes();
+            let bytes = [&[0x81, 0x3d][..], &displacement[..4]].concat();
             let mut file = vec![0; 0x12010];
-            file[16 + at as usize..16 + at as usize + 6].copy_from_slice(&bytes);
+            file[16 + n..16 + n + 6].copy_from_slice(&bytes);
             let mut cursor = Cursor::new(&file);
             let mut source = Source::new(&mut cursor, Origin::File).unwrap();
             let mut targets = Targets::new(&STARTS, &SLOT);

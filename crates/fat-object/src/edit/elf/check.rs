@@ -206,8 +206,8 @@ fn readable(file: &File, address: u64) -> u64 {
 #[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::super::sample::{
-        DATA, DYNSYM, HIP_FATBIN, RELA, RODATA, SLOT, STARTS, Sample, TEXT, WRAPPERS, patched,
-        splices, with,
+        DATA, DYNSYM, HIP_FATBIN, RELA, RODATA, SLOT, STARTS, Sample, TEXT, WRAPPERS, index,
+        patched, splices, with,
     };
     use super::super::wrappers::{Patch, repoint};
     use super::*;
@@ -280,8 +280,8 @@ mod tests {
     #[test]
     fn changed_bytes() {
         let (old, new) = (sample().build(), packed());
-        let at = |address: u64| if address < 0x3000 { address } else { address - 0x1000 } as usize;
-        let headers = with(&new, |_, file| file.header.shoff.get()).unwrap() as usize;
+        let at = |address: u64| index(if address < 0x3000 { address } else { address - 0x1000 });
+        let headers = index(with(&new, |_, file| file.header.shoff.get()).unwrap());
         let expect = |offset: usize, value: u8, address: u64, what: &str| {
             let mut bytes = new.clone();
             assert_ne!(std::mem::replace(&mut bytes[offset], value), value);
@@ -311,12 +311,12 @@ mod tests {
         // Registrations.
         let no_bundle = "the wrapper points to what is no bundle";
         expect(0x2000, 0, WRAPPERS + 24, no_bundle);
-        expect(RELA as usize + 16, 8, WRAPPERS, no_bundle);
+        expect(index(RELA) + 16, 8, WRAPPERS, no_bundle);
         let outside = "the wrapper points outside the sections of device code";
-        expect(RELA as usize + 17, 0, WRAPPERS, outside);
+        expect(index(RELA) + 17, 0, WRAPPERS, outside);
         let pairs = "wrappers of one bundle point to two, or of two to one";
-        expect(RELA as usize + 72 - 7, 0x10, WRAPPERS + 48, pairs);
-        expect(RELA as usize + 8, 37, WRAPPERS, "the wrapper has another form of pointer");
+        expect(index(RELA) + 72 - 7, 0x10, WRAPPERS + 48, pairs);
+        expect(index(RELA) + 8, 37, WRAPPERS, "the wrapper has another form of pointer");
         // Section headers: address, size, type, offset.
         let section = |n: usize| headers + 64 * n;
         expect(section(6) + 4, 7, RODATA, "a section has other attributes");
@@ -330,11 +330,11 @@ mod tests {
         expect(section(11) + 24, 8, 0x6300, nobits);
         expect(section(12) + 64 + 4, 0, 0, "a section has other attributes");
         // Symbols: the name, the value of one in code, a size.
-        let other = "a table has other entries";
-        expect(DYNSYM as usize + 24, 1, DYNSYM, other);
-        expect(DYNSYM as usize + 48 + 8, 1, DYNSYM, other);
-        expect(DYNSYM as usize + 24 + 17, 0x20, DYNSYM, other);
-        expect(0x5300 + 48 + 8, 1, 0, other);
+        let other = "a symbol differs";
+        expect(index(DYNSYM) + 24, 1, STARTS[2], other);
+        expect(index(DYNSYM) + 48 + 8, 1, TEXT, other);
+        expect(index(DYNSYM) + 24 + 17, 0x20, STARTS[2], other);
+        expect(0x5300 + 48 + 8, 1, TEXT, other);
         // A tag of the dynamic section.
         expect(at(0x6000) + 8, 8, 0x208, "the dynamic section has another entry");
     }
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn symbols_may_shrink() {
         let (old, mut new) = (sample().build(), packed());
-        new[DYNSYM as usize + 24 + 17] = 8;
+        new[index(DYNSYM) + 24 + 17] = 8;
         compare(&old, &new).unwrap();
     }
 

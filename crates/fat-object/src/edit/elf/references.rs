@@ -267,9 +267,13 @@ mod tests {
         assert_eq!(found(&sample), [(1, DATA)]);
     }
 
+    fn low(word: u64) -> u32 {
+        u32::try_from(word & 0xffff_ffff).unwrap()
+    }
+
     /// Displacement from the end of an instruction.
     fn displacement(from: u64, to: u64) -> [u8; 4] {
-        (to.wrapping_sub(from) as u32).to_le_bytes()
+        low(to.wrapping_sub(from)).to_le_bytes()
     }
 
     #[test]
@@ -306,7 +310,7 @@ mod tests {
         let at = TEXT + 8;
         // adrp x3 of the page of 0x2000, 3 pages before; add x3, x3, #0
         assert_eq!(found(&aarch64(&[0xb0ff_ffe3, 0x9100_0063])), [(1, at)]);
-        let adr = |to: u64| 0x1000_0003 | (to.wrapping_sub(at) as u32 >> 2 & 0x7_ffff) << 5;
+        let adr = |to: u64| 0x1000_0003 | (low(to.wrapping_sub(at)) >> 2 & 0x7_ffff) << 5;
         assert_eq!(found(&aarch64(&[adr(0x3000)])), [(2, at)]);
         assert_eq!(found(&aarch64(&[adr(0x3004)])), []);
         // ldr x3, 0x1000, and ldr q3

@@ -74,6 +74,11 @@ impl Default for Sample {
     }
 }
 
+/// A place in a file of this size.
+pub(super) fn index(at: u64) -> usize {
+    usize::try_from(at).unwrap()
+}
+
 /// The address of the pointer of a wrapper.
 pub(super) fn pointer(n: usize) -> u64 {
     WRAPPERS + 24 * n as u64 + 8
@@ -96,7 +101,7 @@ impl Sample {
     pub(super) fn build(&self) -> Vec<u8> {
         let mut memory = vec![0; 0x6300];
         let put = |memory: &mut Vec<u8>, at: u64, bytes: &[u8]| {
-            memory[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+            memory[index(at)..index(at) + bytes.len()].copy_from_slice(bytes);
         };
         let mut symbols = Symbol::new_zeroed().as_bytes().to_vec();
         for &(section, value, size) in &self.symbols {
@@ -162,12 +167,12 @@ impl Sample {
             (".shstrtab", 3, 0, 0, 0),
         ];
         let mut bytes: Vec<u8> = memory;
-        bytes.drain(self.cut.start as usize..self.cut.end as usize);
+        bytes.drain(index(self.cut.start)..index(self.cut.end));
         let mut names = Vec::new();
         let mut headers = Vec::new();
         for (name, kind, flags, address, size) in list {
             let mut header = SectionHeader::new_zeroed();
-            header.name = (names.len() as u32).into();
+            header.name = u32::try_from(names.len()).unwrap().into();
             names.extend(name.bytes().chain([0]));
             (header.kind, header.flags) = (kind.into(), u64::into(flags));
             (header.addr, header.size, header.align) = (address.into(), size.into(), 1.into());
@@ -195,9 +200,10 @@ impl Sample {
         (elf.version, elf.ehsize) = (1.into(), 64.into());
         (elf.phoff, elf.phentsize) = (64.into(), 56.into());
         let segments = self.segments();
-        (elf.phnum, elf.shentsize) = ((segments.len() as u16).into(), 64.into());
-        (elf.shoff, elf.shnum) = ((bytes.len() as u64).into(), (headers.len() as u16).into());
-        elf.shstrndx = (headers.len() as u16 - 1).into();
+        let count = |n: usize| u16::try_from(n).unwrap();
+        (elf.phnum, elf.shentsize) = (count(segments.len()).into(), 64.into());
+        (elf.shoff, elf.shnum) = ((bytes.len() as u64).into(), count(headers.len()).into());
+        elf.shstrndx = (count(headers.len()) - 1).into();
         bytes.extend(headers.as_bytes());
         put(&mut bytes, 0, elf.as_bytes());
         put(&mut bytes, 64, segments.as_bytes());
@@ -247,7 +253,7 @@ pub(super) fn with<T>(bytes: &[u8], test: impl FnOnce(&mut Source<'_>, &File) ->
 pub(super) fn patched(bytes: &[u8], patches: &[super::wrappers::Patch]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for patch in patches {
-        let at = patch.offset as usize;
+        let at = index(patch.offset);
         bytes[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
     }
     bytes

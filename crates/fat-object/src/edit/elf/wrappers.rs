@@ -282,8 +282,8 @@ fn bundle_number(wrappers: &[Wrapper], n: usize) -> usize {
 #[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::super::sample::{
-        AARCH64, DYN, DYNSYM, EXEC, HIP_FATBIN, RELA, STARTS, Sample, WRAPPERS, patched, pointer,
-        with,
+        AARCH64, DYN, DYNSYM, EXEC, HIP_FATBIN, RELA, STARTS, Sample, WRAPPERS, index, patched,
+        pointer, with,
     };
     use super::*;
 
@@ -363,7 +363,7 @@ mod tests {
             vec![(pointer(0), 1, 2, 0), (pointer(1), 1, 1, 0), (pointer(2), 1, 2, 0x2000)];
         let form = |n: u64, symbol: u64, in_place: bool| {
             let (entry, symbol) = (RELA + 24 * n, DYNSYM + 24 * symbol);
-            (STARTS[n as usize], PointerForm::Symbol { entry, symbol, in_place })
+            (STARTS[index(n)], PointerForm::Symbol { entry, symbol, in_place })
         };
         assert_eq!(forms(&sample), [form(0, 2, true), form(1, 1, true), form(2, 2, false)]);
         // The symbols at 0x2000 and in the third bundle, in both tables; the addend of the third pointer, whose
@@ -467,7 +467,7 @@ mod tests {
             let index = file.sections.iter().position(|section| file.name(section) == SECTION);
             file.header.shoff.get() + 64 * index.unwrap() as u64
         });
-        let at = at.unwrap() as usize;
+        let at = index(at.unwrap());
         bytes[at + 32] = 71;
         let error = with(&bytes, wrappers).unwrap().unwrap_err();
         assert_eq!(

@@ -189,12 +189,20 @@ fn contents(
     match old.kind.get() {
         SHT_NULL | SHT_NOBITS => Ok(()),
         SHT_SYMTAB | SHT_DYNSYM => {
-            entry_pairs(check, source, new, from, to, len, &|old, new| symbols(check, old, new))
+            entry_pairs(check, source, old, new, &|old: &Symbol, new: &Symbol| match symbols(
+                check, old, new,
+            ) {
+                true => Ok(()),
+                false => Err(fault(old.value.get(), "a symbol differs")),
+            })
         }
-        SHT_RELA => entry_pairs(check, source, new, from, to, len, &|old: &Rela, new: &Rela| {
+        SHT_RELA => entry_pairs(check, source, old, new, &|old: &Rela, new: &Rela| {
             let same = (old.offset, old.info) == (new.offset, new.info);
             let wrapper = check.pointers.binary_search(&old.offset.get()).is_ok();
-            same && (old.addend == new.addend || wrapper)
+            match same && (old.addend == new.addend || wrapper) {
+                true => Ok(()),
+                false => Err(fault(old.offset.get(), "a relocation differs")),
+            }
         }),
         SHT_DYNAMIC => dynamic(check, source, pairs, old, new),
         // Memory has been compared.
@@ -206,28 +214,27 @@ fn contents(
     }
 }
 
-/// Compares a table entry by entry.
+/// Compares a table entry by entry. `compare` gets those that are not the same bytes.
 fn entry_pairs<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     check: &Check<'_>,
     source: &mut Source<'_>,
+    old: &SectionHeader,
     new: &SectionHeader,
-    from: u64,
-    to: u64,
-    len: u64,
-    same: &dyn Fn(&T, &T) -> bool,
+    compare: &dyn Fn(&T, &T) -> Result<(), EditError>,
 ) -> Result<(), EditError> {
+    let (from, to, len) = (old.offset.get(), new.offset.get(), old.size.get());
     check.chunks(source, from, to, len, &mut |_, before, after| {
         let size = size_of::<T>();
-        let pairs = before.chunks_exact(size).zip(after.chunks_exact(size));
-        let differs = |(before, after): (&[u8], &[u8])| {
-            before != after
-                && match (T::ref_from_bytes(before), T::ref_from_bytes(after)) {
-                    (Ok(before), Ok(after)) => !same(before, after),
-                    _ => true,
-                }
-        };
-        if before.len() != after.len() || { pairs }.any(differs) {
-            return Err(fault(new.addr.get(), "a table has other entries"));
+        if before.len() != after.len() || !before.len().is_multiple_of(size) {
+            return Err(fault(new.addr.get(), "a table ends within an entry"));
+        }
+        for (before, after) in before.chunks_exact(size).zip(after.chunks_exact(size)) {
+            if before != after
+                && let (Ok(before), Ok(after)) =
+                    (T::ref_from_bytes(before), T::ref_from_bytes(after))
+            {
+                compare(before, after)?;
+            }
         }
         Ok(())
     })
