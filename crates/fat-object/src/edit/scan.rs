@@ -246,7 +246,6 @@ pub(super) fn blocks(
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use std::io::Cursor;
 

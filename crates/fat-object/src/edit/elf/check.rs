@@ -203,7 +203,6 @@ fn readable(file: &File, address: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::super::sample::{
         DATA, DYNSYM, HIP_FATBIN, RELA, RODATA, SLOT, STARTS, Sample, TEXT, WRAPPERS, index,

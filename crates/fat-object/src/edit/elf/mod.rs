@@ -17,7 +17,6 @@ mod relocations;
 mod renumber;
 mod room;
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod sample;
 mod sections;
 mod segments;

@@ -182,7 +182,6 @@ impl Memory {
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::super::sample::{
         AARCH64, DATA, DYN, EXEC, HIP_FATBIN, RODATA, SLOT, STARTS, Sample, TEXT, X86_64, with,

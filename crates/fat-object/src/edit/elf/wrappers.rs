@@ -279,7 +279,6 @@ fn bundle_number(wrappers: &[Wrapper], n: usize) -> usize {
 }
 
 #[cfg(test)]
-#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
 mod tests {
     use super::super::sample::{
         AARCH64, DYN, DYNSYM, EXEC, HIP_FATBIN, RELA, STARTS, Sample, WRAPPERS, index, patched,
