@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
-    CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, EditPlan, Finding,
+    CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding,
     Image, Options, ReadSeek, Severity, SurveyOptions, Visitor, survey, walk,
 };
 
@@ -192,7 +192,7 @@ fn run(
     let plan = match contents.plan(&mut Cursor::new(data), &mut images, edit) {
         Ok(plan) => plan,
         Err(error) => {
-            assert!(!matches!(error, EditError::SelfCheck { .. }), "{error}");
+            // A file that contradicts itself may be found to do so only by the self-check.
             assert_message(&error);
             return None;
         }
