@@ -470,7 +470,8 @@ pub(crate) fn starts_with(
         ImageFormat::Bundle => {
             let prefix = bundle_prefix(source, window)?;
             headers.spend(prefix.len() as u64);
-            Bundle::parse_prefix(&prefix, available).is_ok()
+            // Programs that read bundles have the magic among their constants, with zeros behind it.
+            Bundle::parse_prefix(&prefix, available).is_ok_and(|bundle| !bundle.is_empty())
         }
         ImageFormat::OffloadBinary => {
             let prefix = package_prefix(source, window)?;

@@ -14,7 +14,7 @@ use crate::model::{
 use crate::source::ReadSeek;
 use crate::walker::{Options, walk};
 
-use super::EditError;
+use super::{EditError, elf};
 
 /// How to [`survey`] a file.
 #[derive(Clone, Debug)]
@@ -206,7 +206,8 @@ impl Node {
 ///
 /// # Errors
 ///
-/// [`EditError::Damaged`] for the first finding that is an error, [`EditError::ThinArchive`],
+/// [`EditError::Damaged`] for the first finding that is an error, [`EditError::ThinArchive`], [`EditError::MovedOut`] and
+/// [`EditError::NoSectionHeaders`] of ELF files in which nothing is found for that reason,
 /// [`EditError::Read`].
 pub fn survey(input: &mut dyn ReadSeek, options: &SurveyOptions) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
@@ -216,6 +217,9 @@ pub fn survey(input: &mut dyn ReadSeek, options: &SurveyOptions) -> Result<Conte
         return Err(damage);
     }
     let summary = summary?;
+    if surveyor.containers.is_empty() && matches!(summary.format, ImageFormat::Elf { .. }) {
+        elf::explain_nothing(input)?;
+    }
     Ok(Contents {
         size: summary.size,
         format: summary.format,

@@ -31,7 +31,7 @@ use std::ops::Range;
 use crate::edit::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::edit::splices::Splices;
 use crate::edit::{EditError, EditNote};
-use crate::source::Source;
+use crate::source::{Origin, ReadSeek, Source};
 use check::Allowed;
 use dynamic::Dynamic;
 use file::{File, SHT_NOBITS, file_range, is_allocated};
@@ -39,7 +39,7 @@ use layout::{Bundle, Layout};
 use sections::Sections;
 use segments::{Loads, Map};
 use slot::Slot;
-use validate::inconsistent;
+use validate::{ET_DYN, ET_EXEC, inconsistent};
 use wrappers::{PointerForm, Wrapper};
 use write::{Parts, overwrite};
 
@@ -73,6 +73,27 @@ pub(crate) fn edit(
     let editor = Editor { file: &file, dynamic: &dynamic, slot: &slot, wrappers: &wrappers };
     let layout = editor.lay_out(source, context.options, &bundles)?;
     editor.write(source, &bundles, contents, &layout)
+}
+
+/// Says why no device code was found in an ELF file, if it tells.
+pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), EditError> {
+    let mut source = Source::new(input, Origin::File)?;
+    let window = 0..source.len();
+    let Ok(file) = File::read(&mut source, &window) else { return Ok(()) };
+    if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get()) {
+        return Ok(());
+    }
+    if file.sections.is_empty() {
+        return Err(EditError::NoSectionHeaders);
+    }
+    let mut device_code = file.sections.iter().filter(|s| file.name(s) == SECTION.as_bytes());
+    if device_code.any(|section| section.kind.get() == SHT_NOBITS) {
+        return Err(EditError::MovedOut { how: "section is NOBITS" });
+    }
+    match wrappers::wrappers(&mut source, &file) {
+        Err(moved @ EditError::MovedOut { .. }) => Err(moved),
+        _ => Ok(()),
+    }
 }
 
 /// The sections with bundles, and the bundles by address.

@@ -6,8 +6,8 @@ use super::file::{
 };
 use crate::edit::EditError;
 
-const ET_EXEC: u16 = 2;
-const ET_DYN: u16 = 3;
+pub(super) const ET_EXEC: u16 = 2;
+pub(super) const ET_DYN: u16 = 3;
 const EM_X86_64: u16 = 62;
 const EM_AARCH64: u16 = 183;
 /// The kernel loads no program with a larger table than 64 KiB.

@@ -9,6 +9,7 @@ use zerocopy::{FromBytes, LittleEndian};
 use super::file::{File, SHF_ALLOC, SHT_NOBITS, Symbol};
 use super::relocations::{Machine, Relocations, entries, kind};
 use super::symbols;
+use super::validate::ET_EXEC;
 use crate::edit::EditError;
 use crate::source::Source;
 use crate::wire::HipWrapper64;
@@ -20,7 +21,6 @@ const SECTION: &[u8] = b".hipFatBinSegment";
 const MAGIC: u32 = 0x4849_5046;
 /// `HIPK`: the device code was moved to a file of its own.
 const MAGIC_MOVED: u32 = 0x4849_504b;
-pub(super) const ET_EXEC: u16 = 2;
 /// Where the pointer lies in a wrapper.
 const POINTER: u64 = 8;
 
