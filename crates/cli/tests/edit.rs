@@ -616,7 +616,7 @@ fn what_cannot_be_edited_is_said_to_be_so() {
         (
             "libhip-thin.a",
             &["thin", "--keep", "gfx1100"],
-            "members of thin archives cannot be edited",
+            "thin archives cannot be edited, but the files that they name",
         ),
         (
             "bundle-proposal.s",

@@ -1,0 +1,80 @@
+//! Shows that edited files are right: builds files of many kinds, looks at them before and after, tells what is wrong.
+
+pub mod broken;
+pub mod memory;
+pub mod messages;
+pub mod observe;
+pub mod survive;
+pub mod zoo;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a check has against a file; nothing, if it is right.
+pub type Complaints = Vec<String>;
+
+/// A program of the system.
+pub fn tool(name: &str) -> PathBuf {
+    let path = Path::new("/usr/bin").join(name);
+    assert!(path.exists(), "{} is missing: .ci/run installs it", path.display());
+    path
+}
+
+/// Runs a tool to its end, but not for ever: what it runs may be broken.
+pub fn run<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Output {
+    command(program).args(arguments).output().unwrap()
+}
+
+/// A command that is to be run by [`run`]'s rules.
+pub fn command(program: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "60"]).arg(program);
+    // Messages are compared.
+    command.env("LC_ALL", "C").env_remove("DEBUGINFOD_URLS");
+    command
+}
+
+/// Runs a tool that must succeed.
+pub fn must<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> String {
+    let arguments: Vec<_> = arguments.into_iter().map(|word| word.as_ref().to_owned()).collect();
+    let output = run(program, &arguments);
+    assert!(
+        output.status.success(),
+        "{} {arguments:?}: {}\n{}",
+        program.display(),
+        output.status,
+        said(&output)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What a tool said, on either stream.
+pub fn said(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8_lossy(&text).trim_end().to_owned()
+}
+
+/// Does something with each item, as many at a time as there are cores. A panic is a complaint, too.
+pub fn each<T: Sync>(items: &[T], job: impl Fn(&T) -> Complaints + Sync) -> Complaints {
+    let next = AtomicUsize::new(0);
+    let complaints = Mutex::new(Complaints::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = job(item);
+                    complaints.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    complaints.into_inner().unwrap()
+}
+
+/// Panics with all complaints, if there are any.
+pub fn settle(complaints: &[String]) {
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}

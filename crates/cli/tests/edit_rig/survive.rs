@@ -1,0 +1,151 @@
+//! Tools that change files, after which an edited file has to be as good as the unedited one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use super::messages::binutils;
+use super::observe::{self, Seen};
+use super::zoo::{Linked, Shape, World};
+use super::{Complaints, run, said, tool};
+use crate::common::llvm;
+
+/// The tools, by the name that lists have for them.
+pub const TOOLS: [&str; 11] = [
+    "strip",
+    "strip -g",
+    "objcopy",
+    "objcopy --add-section",
+    "llvm-strip",
+    "llvm-objcopy",
+    "eu-strip",
+    "patchelf --set-rpath",
+    "patchelf --add-needed",
+    "patchelf --set-soname",
+    "patchelf --set-interpreter",
+];
+
+/// Runs one of the tools on a file, in place.
+fn apply(like: &Linked, name: &str, path: &Path) -> Output {
+    let (program, option) =
+        name.split_once(' ').map_or((name, None), |(program, option)| (program, Some(option)));
+    let program = match program {
+        "strip" | "objcopy" => tool(binutils(like, program)),
+        "eu-strip" | "patchelf" => tool(program),
+        _ => llvm(program),
+    };
+    let interpreter = match like.world {
+        World::Glibc => "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+        World::Musl => "/lib/x86_64-linux-musl/libc.so",
+        World::AArch64 => "/lib/../lib/ld-linux-aarch64.so.1",
+    };
+    let loader = like.place.join("loader");
+    let section = format!(".rig={}", loader.display());
+    let mut arguments: Vec<&str> = option.into_iter().collect();
+    match name {
+        "objcopy --add-section" => arguments.push(&section),
+        "patchelf --set-rpath" => {
+            arguments.push("/a/path/that/is/longer/than/any/that/the/file/has:$ORIGIN/../lib")
+        }
+        // In the files of AArch64 and musl as well.
+        "patchelf --add-needed" => arguments.push("libamdhip64.so"),
+        "patchelf --set-soname" => arguments.push("librig-with-a-long-name.so.6"),
+        "patchelf --set-interpreter" => arguments.push(interpreter),
+        _ => {}
+    }
+    run(&program, arguments.iter().map(AsRef::as_ref).chain([path.as_os_str()]))
+}
+
+/// What became of a file that went through all tools.
+pub type Survival = BTreeMap<&'static str, Result<Outcome, String>>;
+
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub seen: Seen,
+    pub size: u64,
+    /// What the tool said.
+    pub said: String,
+}
+
+/// Applies each tool to a file, and looks at what it does then.
+pub fn survival(like: &Linked, path: &Path) -> Survival {
+    let place = tempfile::tempdir().unwrap();
+    let mut survival = Survival::new();
+    for name in TOOLS {
+        // Shared objects have no interpreter, and only they have a name.
+        let is_sensible = match name {
+            "patchelf --set-interpreter" => matches!(like.shape, Shape::Pie | Shape::NoPie),
+            "patchelf --set-soname" => like.shape == Shape::Shared,
+            _ => true,
+        };
+        if !is_sensible {
+            continue;
+        }
+        let copy = place.path().join("file");
+        fs::copy(path, &copy).unwrap();
+        let output = apply(like, name, &copy);
+        let outcome = match output.status.success() {
+            false => Err(format!("fails: {}", said(&output))),
+            true => observe::observe(like, &copy)
+                .map(|seen| {
+                    let said = said(&output).replace(copy.to_str().unwrap(), "FILE");
+                    Outcome { seen, size: fs::metadata(&copy).unwrap().len(), said }
+                })
+                .map_err(|error| format!("{error}; the tool said: {}", said(&output))),
+        };
+        survival.insert(name, outcome);
+    }
+    survival
+}
+
+/// patchelf 0.14 moves the dynamic section of a program at a fixed address to the start of the file where there is room,
+/// into a segment that cannot be written to. Linkers leave none; the edited file has some.
+fn is_ruined_by_patchelf(like: &Linked, tool: &str) -> bool {
+    like.shape == Shape::NoPie && ["patchelf --set-rpath", "patchelf --add-needed"].contains(&tool)
+}
+
+/// What is wrong with an edited file after the tools. `seen` is what it did before them, `before` what became of the
+/// unedited file.
+/// `change` is by how many bytes the edit changed the file's size.
+pub fn compare(
+    like: &Linked,
+    before: &Survival,
+    seen: &Seen,
+    after: &Survival,
+    change: i64,
+) -> Complaints {
+    let mut complaints = Complaints::new();
+    for (tool, outcome) in after {
+        // What ruins the unedited file may ruin the edited one; which these are is another test's matter.
+        let Ok(outcome_before) = &before[tool] else { continue };
+        match outcome {
+            Err(_) if is_ruined_by_patchelf(like, tool) => {}
+            Err(error) => complaints.push(format!("after {tool}: {error}")),
+            Ok(outcome) => {
+                let mut found = observe::compare_host(&outcome_before.seen, &outcome.seen);
+                if outcome.seen.bundles != seen.bundles {
+                    found.push("other bundles".into());
+                }
+                if outcome.said != outcome_before.said {
+                    found.push(format!(
+                        "the tool says {:?}, not {:?}",
+                        outcome.said, outcome_before.said
+                    ));
+                }
+                // Pages of the file and headers are all that may be more than before.
+                let most = outcome_before.size.saturating_add_signed(change) + like.page() * 3;
+                if outcome.size > most {
+                    found.push(format!(
+                        "{} bytes; the unedited file has {} then",
+                        outcome.size, outcome_before.size
+                    ));
+                }
+                complaints.extend(
+                    found.into_iter().map(|complaint| format!("after {tool}: {complaint}")),
+                );
+            }
+        }
+    }
+    complaints
+}
