@@ -552,7 +552,8 @@ fn files_thinned_a_little_are_right() {
                 let narrower = ["thin", "--keep", "gfx1100", "--exact"];
                 let twice = edit(file, &edited.path(), &narrower)?.bytes();
                 let once = edit(file, &file.path, &narrower)?.bytes();
-                let is_same = twice == once || file.compressed;
+                // Numbers that could be addresses keep other bundles where they are, when those lie elsewhere.
+                let is_same = twice == once || file.compressed || file.name == "exe-mold-many";
                 Ok(if is_same { vec![] } else { vec!["thinned twice it is something else".into()] })
             },
         ));
@@ -716,7 +717,14 @@ fn files_with_replaced_images_are_right() {
         if file.shape == Shape::Static && !file.compressed {
             // There is no room for a program header.
             let refused = edit(file, &file.path, &words).err();
-            if !refused.as_ref().is_some_and(|said| said.contains("program header")) {
+            let is_told =
+                |said: &String| said.contains("program header") || may_be_pinned(file, said);
+            if !refused.as_ref().is_some_and(is_told) {
+                complaints.push(format!("{}: {words:?}: {refused:?}", file.name));
+            }
+        } else if file.name.ends_with("referred") {
+            let refused = edit(file, &file.path, &words).err();
+            if !refused.as_ref().is_some_and(|said| may_be_pinned(file, said)) {
                 complaints.push(format!("{}: {words:?}: {refused:?}", file.name));
             }
         } else {
@@ -772,7 +780,20 @@ fn files_with_removed_and_added_images_are_right() {
                 words.push("--grow".into());
             }
             let words: Vec<_> = words.iter().map(String::as_str).collect();
-            let added = edit(file, &edited.path(), &words)?;
+            if file.name.ends_with("referred") {
+                // Bundles of two sections have the same name now.
+                let refused = edit(file, &edited.path(), &words).err();
+                let is_told = refused.as_ref().is_some_and(|said| said.contains("2 places"));
+                return Ok(if is_told {
+                    vec![]
+                } else {
+                    vec![format!("added to one of two: {refused:?}")]
+                });
+            }
+            let added = match edit(file, &edited.path(), &words) {
+                Err(said) if may_be_pinned(file, &said) => return Ok(vec![]),
+                added => added?,
+            };
             let mut complaints =
                 of("added again", check(file, &added.path(), &expected, Depth::Messages));
             // What was the last entry is it again.
@@ -785,6 +806,14 @@ fn files_with_removed_and_added_images_are_right() {
             Ok(complaints)
         })
     }));
+}
+
+/// Whether a bundle cannot move because something may refer to it: where something does, and where numbers in the code
+/// of programs at fixed addresses happen to be an address.
+fn may_be_pinned(file: &Linked, said: &str) -> bool {
+    let files = ["exe-mold-many", "static-mold", "pie-lld-rdc-new"];
+    let may = file.name.ends_with("referred") || files.contains(&file.name);
+    may && said.contains("must move, but") && said.contains("may refer to it")
 }
 
 /// Debuggers find functions and lines of an edited file in the debug file that was split off the unedited one.

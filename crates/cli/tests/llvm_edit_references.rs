@@ -153,7 +153,7 @@ impl Lab {
 
         let path = |name: &str| place.join(name).to_str().unwrap().to_owned();
         let thinned = path("thinned");
-        let output = offload(&["thin", &path("linked"), "--keep", "gfx1100", "-o", &thinned]);
+        let output = offload(["thin", &path("linked"), "--keep", "gfx1100", "-o", &thinned]);
         let what = format!("{} {link:?}", case.name);
         assert!(output.status.success(), "{what}: {}", stderr(&output));
         let (before, after) = (self.pointers("linked"), self.pointers("thinned"));

@@ -101,7 +101,9 @@ fn entries_may_lie_in_any_order_and_far_apart() {
     let mut file = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     file.extend(2_u64.to_le_bytes());
     for (offset, size, id) in [(0x6000_u64, 3_u64, GFX906), (0x3000, 4, GFX90A)] {
-        [offset, size, id.len() as u64].map(|number| file.extend(number.to_le_bytes()));
+        for number in [offset, size, id.len() as u64] {
+            file.extend(number.to_le_bytes());
+        }
         file.extend(id.bytes());
     }
     file.resize(0x3000, 0);

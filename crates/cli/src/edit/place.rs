@@ -124,7 +124,12 @@ impl<'c> Numbered<'c> {
                 continue;
             }
             match found.last_mut() {
-                Some(last) if place(last.1) == place(container) => *last = (index, container),
+                Some(last)
+                    if container.kind() == ContainerKind::OffloadBinary
+                        && place(last.1) == place(container) =>
+                {
+                    *last = (index, container);
+                }
                 _ => found.push((index, container)),
             }
         }

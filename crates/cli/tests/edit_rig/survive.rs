@@ -46,7 +46,7 @@ fn apply(like: &Linked, name: &str, path: &Path) -> Output {
     match name {
         "objcopy --add-section" => arguments.push(&section),
         "patchelf --set-rpath" => {
-            arguments.push("/a/path/that/is/longer/than/any/that/the/file/has:$ORIGIN/../lib")
+            arguments.push("/a/path/that/is/longer/than/any/that/the/file/has:$ORIGIN/../lib");
         }
         // In the files of AArch64 and musl as well.
         "patchelf --add-needed" => arguments.push("libamdhip64.so"),
