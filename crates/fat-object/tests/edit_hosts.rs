@@ -14,8 +14,8 @@ use std::path::Path;
 use ccob::{Limits, WriteOptions};
 use editing::*;
 use fat_object::{
-    Change, CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, SurveyOptions,
-    survey,
+    Change, CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, Options,
+    SurveyOptions, survey,
 };
 use target_id::OffloadKind;
 
@@ -155,4 +155,18 @@ fn archives_in_archives_and_in_compressed_bundles() {
     let out = remove(&compressed(&whole), &[GFX90A]).unwrap();
     assert!(ccob::decompress(&out, &Limits::default()).unwrap().data == nested(&thin));
     assert!(out == compressed(&thin));
+}
+
+#[test]
+fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
+    let whole = bundle(&[(HOST, b""), (GFX90A, &code(3, 5000))], 4096);
+    let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\n";
+    let with = |bundle: &[u8]| archive(&[("bundle", bundle), ("text", text)]);
+    let file = with(&ccob::compress(&whole, &WriteOptions::default()).unwrap());
+    let mut walk = Options::default();
+    walk.decompress = false;
+    let contents = survey(&mut std::io::Cursor::new(&file), &SurveyOptions::new(walk)).unwrap();
+    let mut edit = Edit::default();
+    edit.decompress();
+    assert!(run(&contents, &file, &[], &edit).unwrap().1 == with(&whole));
 }

@@ -188,7 +188,7 @@ impl<'a, 'i> Planner<'a, 'i> {
     /// The form of a bundle, as far as there are images that tell it.
     pub(super) fn form(&self, node: &Node) -> Option<BundleForm> {
         let container = self.contents.containers.get(node.container?)?;
-        self.contents.images.get(container.images.start)?.form
+        self.contents.images.get(container.images.clone())?.first()?.form
     }
 
     /// Whether something in or under the node may change.
