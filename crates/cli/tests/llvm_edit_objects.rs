@@ -388,6 +388,37 @@ fn sections_of_bundles_go_as_objcopy_removes_them() {
 }
 
 #[test]
+fn linked_programs_with_a_bundle_run_on() {
+    let place = Place::new();
+    fs::write(place.path("five.c"), "int main(void) { return 5; }\n").unwrap();
+    for flags in [&["-fuse-ld=bfd"][..], &["-fuse-ld=lld", "-g"], &["-no-pie", "-fuse-ld=bfd"]] {
+        place.llvm("clang", &[&["five.c", "-o", "five"], flags].concat());
+        let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx1100"];
+        fs::write(place.path("first"), [1; 500]).unwrap();
+        fs::write(place.path("second"), [2; 50]).unwrap();
+        let targets = format!("--targets=host-x86_64-unknown-linux-gnu-,{},{}", ids[0], ids[1]);
+        let inputs = ["--input=five", "--input=first", "--input=second", "--output=fat"];
+        let args = [&["--type=o", &*targets][..], &inputs].concat();
+        place.llvm("clang-offload-bundler", &args);
+        fs::set_permissions(
+            place.path("fat"),
+            fs::metadata(place.path("five")).unwrap().permissions(),
+        )
+        .unwrap();
+        place.offload(&["thin", "fat", "--keep", "gfx1100", "-o", "thin"]);
+        let remove = format!("--remove-section=__CLANG_OFFLOAD_BUNDLE__{}", ids[0]);
+        place.llvm("llvm-objcopy", &[&remove, "fat", "theirs"]);
+        assert!(place.bytes("thin") == place.bytes("theirs"), "{flags:?}");
+        place.offload(&["replace", "thin", "gfx1100=first", "--any-image", "-o", "replaced"]);
+        assert!(place.images("replaced") == [(ids[1].to_owned(), vec![1; 500])]);
+        for file in ["thin", "replaced"] {
+            assert_eq!(place.complaints(file), place.complaints("five"), "{flags:?} {file}");
+            assert_eq!(Command::new(place.path(file)).status().unwrap().code(), Some(5));
+        }
+    }
+}
+
+#[test]
 fn relocatable_device_code_is_linked_for_what_is_left() {
     let place = Place::new();
     for unit in UNITS {

@@ -20,7 +20,7 @@ use fat_object::{
     CompressOptions, EditError, EditOptions, EditPart, EmbedError, HOST_PLACEHOLDER, ObjectPart,
     SurveyOptions, survey,
 };
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 
 const HOST: &str = editing::HOST;
 
@@ -555,6 +555,60 @@ fn sections_of_a_bundle_change_and_go() {
         assert!(host_part(&alone) == host_part(&expected));
         assert_eq!(images(&alone), images(&expected));
     }
+}
+
+#[test]
+fn sections_behind_a_linked_file_change_and_go() {
+    let library = data("hip-two-units.so");
+    let entries: [(&str, &[u8]); 3] =
+        [(HOST, HOST_PLACEHOLDER), ("hip-a--b-c", b"one"), ("hip-x---y", b"")];
+    let file = bundling::add(&library, &entries);
+    let edit = |contents: &fat_object::Contents, edit: &mut fat_object::Edit| {
+        for image in contents.images() {
+            match image.id() {
+                Some("hip-a--b-c") => edit.remove(image.index()),
+                Some("hip-x---y") => edit.replace(image.index(), 0),
+                _ => {}
+            }
+        }
+    };
+    let (_, out) = plan_with(&file, any_image(), &[b"new"], edit).unwrap();
+    let mut expected = images(&file);
+    let count = expected.len();
+    expected[count - 1].1 = b"new".to_vec();
+    expected.remove(count - 2);
+    assert_eq!(images(&out), expected);
+    // What is loaded is behind the header, and is what it was.
+    let end = object::File::parse(&*library).unwrap();
+    let end = end.segments().map(|s| s.file_range().0 + s.file_range().1).max();
+    assert!(out[64..end.unwrap() as usize] == library[64..end.unwrap() as usize]);
+    assert_eq!(images(&fat_object::remove_bundle_sections(&out).unwrap()), images(&library));
+    // Not together with what is loaded.
+    let both = |contents: &fat_object::Contents, edit: &mut fat_object::Edit| {
+        edit.remove(contents.images().len() - 2);
+        edit.replace(1, 0);
+    };
+    let error = plan_with(&file, any_image(), &[b"new"], both).unwrap_err();
+    assert!(error.to_string().ends_with("cannot be edited"), "{error}");
+    // A section of this name that is loaded.
+    let form = Elf { table_first: false, ..elf(true, false) };
+    let mut form = wrapped(&form, Pointers::Symbols, true).0;
+    form.sections[4].name = "__CLANG_OFFLOAD_BUNDLE__hip-x---y";
+    let mut file = form.build();
+    let sections = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+    file[16] = 3;
+    file[sections + 5 * 64 + 8] = 2; // SHF_ALLOC
+    // A segment of the file header.
+    let header = file.len() as u64;
+    file.extend([[1_u32, 4].map(u32::to_le_bytes).concat(), vec![0; 24]].concat());
+    file.extend([64_u64, 64, 8].map(u64::to_le_bytes).concat());
+    file[32..40].copy_from_slice(&header.to_le_bytes());
+    file[54..58].copy_from_slice(&[56, 0, 1, 0]);
+    let error = remove(&file, &["hip-x---y"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "device code of linked ELF files that is loaded, in other sections than .hip_fatbin, cannot be edited"
+    );
 }
 
 #[test]

@@ -49,7 +49,12 @@ pub(super) fn file(
             if !sections.iter().any(SectionEdit::is_changed) {
                 return Ok(Splices::copy_of(window));
             }
+            let unloaded =
+                |edit: &SectionEdit| !edit.is_changed() || object::is_never_loaded(&edit.name);
             match host {
+                Host::LinkedElf if sections.iter().all(unloaded) => {
+                    object::edit(source, context, sections)
+                }
                 Host::LinkedElf => elf::edit(source, context, sections),
                 Host::ElfObject => object::edit(source, context, sections),
                 Host::Pe => pe::edit(source, planner.images.readers, context, sections),

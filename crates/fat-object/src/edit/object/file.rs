@@ -10,6 +10,9 @@ use crate::source::Source;
 use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader, Wire};
 
 pub(super) const FORMAT: &str = "ELF";
+const ET_REL: u16 = 1;
+const ET_EXEC: u16 = 2;
+const ET_DYN: u16 = 3;
 pub(super) const SHN_XINDEX: u16 = 0xffff;
 const SHT_NULL: u32 = 0;
 pub(super) const SHT_SYMTAB: u32 = 2;
@@ -35,17 +38,15 @@ pub(super) struct Object<H: ElfHeader> {
 }
 
 impl<H: ElfHeader> Object<H> {
-    /// Reads the headers of a file that `check` accepts, and checks that all sections lie in it.
-    pub(super) fn read(
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        check: impl FnOnce(&ElfFields) -> Result<(), EditError>,
-    ) -> Result<Self, EditError> {
+    /// Reads the headers of an object or a linked file, and checks that all sections lie in it.
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
         let header_len = size_of::<H>() as u64;
         let header = read_table::<H>(source, window, ObjectPart::FileHeader, &(0..header_len))?;
         let header = *header.first().ok_or(EmbedError::NoSectionHeaders)?;
         let fields = header.fields();
-        check(&fields)?;
+        if ![ET_REL, ET_EXEC, ET_DYN].contains(&fields.e_type) {
+            return Err(EmbedError::ElfType { found: fields.e_type }.into());
+        }
         let (table, sections) = Self::headers(source, window, &fields)?;
         let names_index = match fields.shstrndx {
             SHN_XINDEX => sections.first().map_or(0, |null| null.link),

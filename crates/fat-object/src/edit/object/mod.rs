@@ -1,4 +1,5 @@
-//! Relocatable ELF objects: contents of sections replaced, the others laid out anew.
+//! Relocatable ELF objects: contents of sections replaced, the others laid out anew. And linked files, as far as
+//! nothing that is loaded changes.
 //!
 //! Nothing is read but headers, symbols and relocations. What lies before the first change stays; what lies behind it
 //! moves, in its order and with its alignment. When the bundles of a section move, the addends of relocations and the
@@ -24,10 +25,15 @@ use crate::wire::{
     ELFDATA2LSB, ELFDATA2MSB, ElfHeader, ElfHeader32, ElfHeader64, ElfSection, ElfSectionHeader,
 };
 use file::{Object, SHT_NOBITS, place};
+use remove::Loaded;
 
-const ET_REL: u16 = 1;
+/// Whether no section of this name is loaded with a linked file, so that [`edit`] can change it there, too.
+pub(crate) fn is_never_loaded(name: &str) -> bool {
+    name.starts_with(bundle_format::MAGIC_TEXT) || name.starts_with(".llvm.offloading")
+}
 
-/// Lays out the file in the window with other device code in its sections.
+/// Lays out the file in the window with other device code in its sections. It may be linked if they are behind
+/// everything that is loaded.
 pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
@@ -83,11 +89,8 @@ fn edit_as<H: ElfHeader>(
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
 ) -> Result<Splices, EditError> {
-    let object = Object::<H>::read(source, window, |fields| match fields.e_type {
-        ET_REL if fields.phnum == 0 => Ok(()),
-        ET_REL => Err(EditError::UnsupportedElf { what: "relocatable with program headers" }),
-        found => Err(EmbedError::ElfType { found }.into()),
-    })?;
+    let object = Object::<H>::read(source, window)?;
+    let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
     let mut removed = Vec::new();
     // By the index of the section.
     let mut changed: Vec<(usize, Changed)> = Vec::new();
@@ -98,7 +101,12 @@ fn edit_as<H: ElfHeader>(
             end: edit.range.end.saturating_sub(window.start),
         })?;
         taken.push(index);
-        let align = object.sections.get(index).map_or(1, |section| section.align);
+        let section = object.sections.get(index);
+        if edit.is_changed() && section.is_some_and(|section| loaded.may_need(section)) {
+            let kind = "device code of linked ELF files that is loaded, in other sections than .hip_fatbin,";
+            return Err(EditError::Unsupported { path: Vec::new(), kind });
+        }
+        let align = section.map_or(1, |section| section.align);
         match edit.change {
             SectionChange::Removed => removed.push(index),
             change => {

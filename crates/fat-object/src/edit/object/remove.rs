@@ -22,9 +22,6 @@ use crate::embed::{EmbedError, ObjectPart};
 use crate::source::Source;
 use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader, ElfSegment, ElfSymbol};
 
-const ET_REL: u16 = 1;
-const ET_EXEC: u16 = 2;
-const ET_DYN: u16 = 3;
 const SHN_LORESERVE: u64 = 0xff00;
 const SHT_GROUP: u32 = 17;
 const SHF_ALLOC: u64 = 0x2;
@@ -135,7 +132,7 @@ fn referenced(section: u32, by: usize) -> EmbedError {
 }
 
 /// The segments of a linked file.
-struct Loaded {
+pub(super) struct Loaded {
     /// Starts in order, each with the largest end of a segment that starts there or before.
     ranges: Vec<(u64, u64)>,
     /// Where the last one ends, or the program header table if it comes later; 0 without segments.
@@ -143,7 +140,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn read<H: ElfHeader>(
+    pub(super) fn read<H: ElfHeader>(
         source: &mut Source<'_>,
         window: &Range<u64>,
         fields: &ElfFields,
@@ -176,6 +173,11 @@ impl Loaded {
         Ok(Loaded { ranges, end })
     }
 
+    /// Whether a program may need what is in this section, or something behind it, where it is.
+    pub(super) fn may_need(&self, section: &ElfSection) -> bool {
+        self.end > 0 && (section.flags & SHF_ALLOC != 0 || section.offset < self.end)
+    }
+
     /// Whether a section is in one of them. An empty one is where its byte would be.
     fn contains(&self, section: &ElfSection) -> bool {
         if section.kind == SHT_NOBITS && section.flags & SHF_ALLOC != 0 {
@@ -196,10 +198,7 @@ pub(super) fn remove<H: ElfHeader>(
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
 ) -> Result<Option<Splices>, EditError> {
-    let object = Object::<H>::read(source, window, |fields| match fields.e_type {
-        ET_REL | ET_EXEC | ET_DYN => Ok(()),
-        found => Err(EmbedError::ElfType { found }.into()),
-    })?;
+    let object = Object::<H>::read(source, window)?;
     let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
     let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
 
