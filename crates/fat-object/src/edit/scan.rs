@@ -30,6 +30,8 @@ pub(super) struct Targets<'a> {
     low: u64,
     /// Where the first reference to each lies.
     found: Vec<Option<u64>>,
+    /// How many were not found.
+    left: usize,
 }
 
 impl<'a> Targets<'a> {
@@ -37,7 +39,8 @@ impl<'a> Targets<'a> {
         let first = starts.first().copied().unwrap_or(0);
         let differences = starts.iter().fold(0x1000, |all, start| all | (start ^ first));
         let mask = (1 << differences.trailing_zeros()) - 1;
-        Targets { starts, slot, mask, low: first & mask, found: vec![None; starts.len()] }
+        let (found, left) = (vec![None; starts.len()], starts.len());
+        Targets { starts, slot, mask, low: first & mask, found, left }
     }
 
     /// Whether a start may be at `address`, or up to `further` bytes behind it: most are not.
@@ -80,19 +83,21 @@ impl<'a> Targets<'a> {
 
     /// A reference to nobody knows what.
     pub(super) fn all(&mut self, at: u64) {
-        for n in 0..self.starts.len() {
+        let missing = if self.all_found() { 0 } else { self.starts.len() };
+        for n in 0..missing {
             self.note(n, at);
         }
     }
 
     fn note(&mut self, n: usize, at: u64) {
-        if let Some(found) = self.found.get_mut(n) {
-            found.get_or_insert(at);
+        if let Some(found @ None) = self.found.get_mut(n) {
+            *found = Some(at);
+            self.left -= 1;
         }
     }
 
     pub(super) fn all_found(&self) -> bool {
-        self.found.iter().all(Option::is_some)
+        self.left == 0
     }
 
     pub(super) fn found(self) -> Vec<(usize, u64)> {

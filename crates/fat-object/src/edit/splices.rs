@@ -142,6 +142,9 @@ impl Splices {
     /// The part of the output in `range`; less where it ends before.
     pub(crate) fn slice(&self, range: &Range<u64>) -> Splices {
         let mut slice = Splices::new();
+        if range.is_empty() {
+            return slice;
+        }
         let first = self.ends.partition_point(|&end| end <= range.start);
         for (part, &end) in self.parts.iter().zip(&self.ends).skip(first) {
             let start = end - part.len();
@@ -241,10 +244,16 @@ impl SplicesReader<'_, '_> {
         let (_, data) = self.decompressed.insert((Arc::clone(bundle), data));
         Ok(data)
     }
-}
 
-impl Read for SplicesReader<'_, '_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    /// Whether the next part is at hand: the others are read only where they are wanted.
+    fn is_cheap(&self) -> bool {
+        let index = self.splices.ends.partition_point(|&end| end <= self.position);
+        let part = self.splices.parts.get(index);
+        !matches!(part, Some(Splice::Image(..) | Splice::Decompressed(..)))
+    }
+
+    /// Reads of one part.
+    fn read_part(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let splices = self.splices;
         let index = splices.ends.partition_point(|&end| end <= self.position);
         let (Some(part), Some(&end)) = (splices.parts.get(index), splices.ends.get(index)) else {
@@ -275,6 +284,21 @@ impl Read for SplicesReader<'_, '_> {
         };
         self.position += n as u64;
         if n == 0 && want > 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(n) }
+    }
+}
+
+impl Read for SplicesReader<'_, '_> {
+    /// Parts may be a few bytes each: as many as there is room for are read at once.
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut done = self.read_part(buf)?;
+        while done < buf.len() && self.is_cheap() {
+            match self.read_part(buf.get_mut(done..).unwrap_or_default()) {
+                Ok(n) if n > 0 => done += n,
+                // An error comes again.
+                _ => break,
+            }
+        }
+        Ok(done)
     }
 }
 
@@ -355,6 +379,26 @@ mod tests {
             expected.replace_range(at..at + 3, "???");
             assert_eq!(text(&splices), expected);
         }
+    }
+
+    #[test]
+    fn small_parts_are_read_at_once() {
+        let splices = sample();
+        let (mut input, mut image) = (Cursor::new(b"0123456789"), Cursor::new(b"abcdef"));
+        let mut images: [&mut dyn ReadSeek; 1] = [&mut image];
+        let mut reader = splices.reader(&mut input, &mut images);
+        let mut buf = [0; 64];
+        // Up to the image, and on from there.
+        assert_eq!(reader.read(&mut buf).unwrap(), 7);
+        assert_eq!(reader.read(&mut buf).unwrap(), 6);
+        assert_eq!(&buf[..6], b"abcxyz");
+        assert_eq!(reader.read(&mut buf).unwrap(), 0);
+        reader.seek(SeekFrom::Start(2)).unwrap();
+        assert_eq!(reader.read(&mut buf[..3]).unwrap(), 3);
+        // An image that is not there is an error only where it starts.
+        let mut reader = splices.reader(&mut input, &mut []);
+        assert_eq!(reader.read(&mut buf).unwrap(), 7);
+        reader.read(&mut buf).unwrap_err();
     }
 
     #[test]

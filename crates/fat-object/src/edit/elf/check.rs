@@ -8,11 +8,11 @@ mod contents;
 mod sections;
 mod segments;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use super::file::{File, addresses};
+use super::file::{File, ProgramHeader, addresses};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::edit::EditError;
 use crate::edit::splices::Splices;
@@ -21,28 +21,44 @@ use crate::source::{Origin, ReadSeek, Source};
 /// Sections of device code have this name, or one that starts with it.
 const DEVICE_SECTION: &[u8] = b".hip_fatbin";
 
-/// Memory that may hold something else, by address: the place of the device code, and the old and new places of
-/// sections that moved. What wrappers, tables of relocations and symbols and the dynamic section hold is compared
-/// entry by entry, and the ELF header and the program headers field by field: of them it says nothing.
+/// Parts of the memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Allowed {
-    pub(super) addresses: Vec<Range<u64>>,
+pub(super) struct Addresses {
+    /// Sorted and apart.
+    ranges: Vec<Range<u64>>,
 }
 
-impl Allowed {
+impl Addresses {
+    pub(super) fn new(mut addresses: Vec<Range<u64>>) -> Self {
+        addresses.retain(|range| !range.is_empty());
+        addresses.sort_by_key(|range| range.start);
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for range in addresses {
+            match ranges.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => ranges.push(range),
+            }
+        }
+        Addresses { ranges }
+    }
+
+    /// Those that end behind an address.
+    fn behind(&self, address: u64) -> &[Range<u64>] {
+        let before = self.ranges.partition_point(|range| range.end <= address);
+        self.ranges.get(before..).unwrap_or_default()
+    }
+
     fn contains(&self, address: u64) -> bool {
-        self.addresses.iter().any(|range| range.contains(&address))
+        self.behind(address).first().is_some_and(|range| range.contains(&address))
     }
 
     /// The parts of `range` that are not allowed to differ.
     fn gaps(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let mut allowed: Vec<_> = self.addresses.iter().collect();
-        allowed.sort_by_key(|range| range.start);
         let mut gaps = Vec::new();
         let mut at = range.start;
-        for allowed in allowed {
-            if at < allowed.start.min(range.end) {
-                gaps.push(at..allowed.start.min(range.end));
+        for allowed in self.behind(at).iter().take_while(|allowed| allowed.start < range.end) {
+            if at < allowed.start {
+                gaps.push(at..allowed.start);
             }
             at = at.max(allowed.end);
         }
@@ -58,19 +74,24 @@ struct Check<'a> {
     old: &'a File,
     new: &'a File,
     splices: &'a Splices,
-    allowed: &'a Allowed,
+    /// What may hold something else.
+    allowed: &'a Addresses,
     /// What is allowed, and what is compared in another way than by its bytes in memory.
-    compared: Allowed,
+    compared: Addresses,
     /// The addresses of the pointers of the wrappers.
     pointers: Vec<u64>,
 }
 
 /// Compares the file that `splices` are with the old one.
+///
+/// `allowed` may hold something else: the place of the device code, and the old and new places of sections that moved.
+/// What wrappers, tables of relocations and symbols and the dynamic section hold is compared entry by entry, and the
+/// ELF header and the program headers field by field: of them it says nothing.
 pub(super) fn check(
     source: &mut Source<'_>,
     old: &File,
     splices: &Splices,
-    allowed: &Allowed,
+    allowed: &Addresses,
 ) -> Result<(), EditError> {
     let before = wrappers(source, old)?;
     let (new, after) = with_new(source, splices, |source| {
@@ -83,14 +104,15 @@ pub(super) fn check(
         Ok((new, wrappers))
     })?;
     let pointers: Vec<_> = before.iter().map(Wrapper::pointer).collect();
-    let mut compared = allowed.clone();
-    compared.addresses.extend(pointers.iter().map(|&at| at..at.saturating_add(8)));
+    let mut compared = allowed.ranges.clone();
+    compared.extend(pointers.iter().map(|&at| at..at.saturating_add(8)));
     let tables = old.sections.iter().filter(|section| sections::is_table(section));
-    compared.addresses.extend(tables.map(addresses));
+    compared.extend(tables.map(addresses));
     let headers = old.segments.len().max(new.segments.len()) as u64;
     for (offset, size) in [(0, 64), (old.header.phoff.get(), headers * 56)] {
-        compared.addresses.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
+        compared.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
     }
+    let compared = Addresses::new(compared);
     let check = Check { old, new: &new, splices, allowed, compared, pointers };
     registrations(&check, source, &before, &after)?;
     segments::check(&check, source)?;
@@ -155,12 +177,13 @@ fn registrations(
         let address = after.first().map_or(0, |wrapper| wrapper.address);
         return Err(fault(address, "other wrappers than before"));
     }
-    let in_device_section = |file: &File, address: u64| {
-        let mut sections = file.sections.iter();
-        sections
-            .any(|s| file.name(s).starts_with(DEVICE_SECTION) && addresses(s).contains(&address))
+    let device_code = |file: &File| {
+        let sections = file.sections.iter();
+        let device = sections.filter(|s| file.name(s).starts_with(DEVICE_SECTION));
+        Addresses::new(device.map(addresses).collect())
     };
-    let (mut moves, mut back) = (BTreeMap::new(), BTreeMap::new());
+    let (device_before, device_after) = (device_code(old), device_code(new));
+    let (mut moves, mut back, mut seen) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
     for (before, after) in before.iter().zip(after) {
         let Wrapper { address, bundle, .. } = *after;
         if *moves.entry(before.bundle).or_insert(bundle) != bundle
@@ -168,13 +191,13 @@ fn registrations(
         {
             return Err(fault(address, "wrappers of one bundle point to two, or of two to one"));
         }
-        if in_device_section(old, before.bundle) && !in_device_section(new, bundle) {
+        if device_before.contains(before.bundle) && !device_after.contains(bundle) {
             return Err(fault(address, "the wrapper points outside the sections of device code"));
         }
         if std::mem::discriminant(&before.form) != std::mem::discriminant(&after.form) {
             return Err(fault(address, "the wrapper has another form of pointer"));
         }
-        if matches!(after.form, PointerForm::Unknown { .. }) {
+        if matches!(after.form, PointerForm::Unknown { .. }) || !seen.insert(bundle) {
             continue;
         }
         let offset =
@@ -182,24 +205,28 @@ fn registrations(
         if !contents::is_bundle(source, check.splices, offset)? {
             return Err(fault(address, "the wrapper points to what is no bundle"));
         }
-        if readable(new, bundle) < READABLE.min(readable(old, before.bundle)) {
+        if readable(new, bundle) < readable(old, before.bundle) {
             return Err(fault(address, "less than 4096 bytes can be read of the bundle"));
         }
     }
     Ok(())
 }
 
-/// How many bytes from an address on can be read from pages that have bytes of the file.
+/// How many bytes from an address on can be read from pages that have bytes of the file: all of them, or those that
+/// the runtime reads.
 fn readable(file: &File, address: u64) -> u64 {
     let Some(load) = file.load_at(address) else { return 0 };
-    let end = load.vaddr.get().saturating_add(load.filesz.get());
-    let mut end = end.checked_next_multiple_of(READABLE).unwrap_or(end);
-    for next in file.loads().filter(|next| next.vaddr.get() > address) {
-        if next.vaddr.get() & !(READABLE - 1) <= end && next.flags == load.flags {
-            end = end.max(next.vaddr.get().saturating_add(next.filesz.get()));
+    let end = |load: &ProgramHeader| load.vaddr.get().saturating_add(load.filesz.get());
+    let mut until = end(load).checked_next_multiple_of(READABLE).unwrap_or(u64::MAX);
+    for next in file.loads_from(address).filter(|next| next.vaddr.get() > address) {
+        if next.vaddr.get() & !(READABLE - 1) > until || until - address >= READABLE {
+            break;
+        }
+        if next.flags == load.flags {
+            until = until.max(end(next));
         }
     }
-    end.saturating_sub(address)
+    until.saturating_sub(address).min(READABLE)
 }
 
 #[cfg(test)]
@@ -212,8 +239,8 @@ mod tests {
     use super::*;
 
     /// What may change when bundles are packed.
-    fn allowed() -> Allowed {
-        Allowed { addresses: vec![SLOT] }
+    fn allowed() -> Addresses {
+        Addresses::new(vec![SLOT])
     }
 
     fn compare(old: &[u8], new: &[u8]) -> Result<(), EditError> {
@@ -260,7 +287,7 @@ mod tests {
         let bytes = sample().build();
         compare(&bytes, &bytes).unwrap();
         let copy = Splices::copy_of(&(0..bytes.len() as u64));
-        let nothing = Allowed::default();
+        let nothing = Addresses::default();
         with(&bytes, |source, file| check(source, file, &copy, &allowed()).unwrap());
         // A section of device code always may change.
         let result = with(&bytes, |source, file| check(source, file, &copy, &nothing));
@@ -350,13 +377,13 @@ mod tests {
         let bytes = sample().build();
         let all = bytes.len() as u64;
         for allowed in [0x100..0x200, 0x1000..0x4000] {
-            let allowed = Allowed { addresses: vec![allowed] };
+            let allowed = Addresses::new(vec![allowed]);
             assert_eq!(
                 allowed.gaps(&(0..all)).iter().map(|gap| gap.end - gap.start).sum::<u64>(),
-                all - (allowed.addresses[0].end - allowed.addresses[0].start)
+                all - (allowed.ranges[0].end - allowed.ranges[0].start)
             );
         }
-        let allowed = Allowed { addresses: vec![8..9, 2..4, 3..6, 20..30] };
+        let allowed = Addresses::new(vec![8..9, 2..4, 3..6, 20..30]);
         assert_eq!(allowed.gaps(&(0..10)), [0..2, 6..8, 9..10]);
         assert_eq!(allowed.gaps(&(3..5)), []);
     }

@@ -20,6 +20,8 @@ pub(super) const SHT_NOBITS: u32 = 8;
 pub(super) const SHF_WRITE: u64 = 1;
 pub(super) const SHF_ALLOC: u64 = 2;
 pub(super) const SHF_TLS: u64 = 0x400;
+/// Many sections may have one and the same long name: looking for its end must not take long.
+const LONGEST_NAME: usize = 256;
 
 /// The multiple of `align`, a power of two, at or behind a place.
 pub(super) fn up(place: u64, align: u64) -> u64 {
@@ -79,6 +81,10 @@ pub(super) struct File {
     pub(super) sections: Vec<SectionHeader>,
     /// The section name string table.
     names: Vec<u8>,
+    /// The loadable segments among all.
+    loads: Vec<ProgramHeader>,
+    /// Whether they are in the order of their addresses, and apart.
+    in_order: bool,
 }
 
 impl File {
@@ -120,22 +126,35 @@ impl File {
             }
             _ => Vec::new(),
         };
-        Ok(File { window: window.clone(), header, segments, sections, names })
+        let is_load = |segment: &&ProgramHeader| segment.kind.get() == PT_LOAD;
+        let loads: Vec<ProgramHeader> = segments.iter().filter(is_load).copied().collect();
+        let pairs = loads.iter().zip(loads.iter().skip(1));
+        let in_order = pairs.into_iter().all(|(a, b)| segment_addresses(a).end <= b.vaddr.get());
+        let window = window.clone();
+        Ok(File { window, header, segments, sections, names, loads, in_order })
     }
 
-    /// The name of a section; empty where it has none.
+    /// The name of a section, or the start of a longer one than matters; empty where it has none.
     pub(super) fn name(&self, section: &SectionHeader) -> &[u8] {
         let start = usize::try_from(section.name.get()).unwrap_or(usize::MAX);
         let name = self.names.get(start..).unwrap_or_default();
+        let name = name.get(..LONGEST_NAME).unwrap_or(name);
         name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
     /// The loadable segment whose memory holds this address.
     pub(super) fn load_at(&self, address: u64) -> Option<&ProgramHeader> {
-        self.loads().find(|load| {
-            let start = load.vaddr.get();
-            (start..start.saturating_add(load.memsz.get())).contains(&address)
-        })
+        // In order, it is the first one or none.
+        let most = if self.in_order { 1 } else { self.loads.len() };
+        let mut loads = self.loads_from(address).take(most);
+        loads.find(|load| segment_addresses(load).contains(&address))
+    }
+
+    /// The loadable segments without those that end before an address, if they are in order.
+    pub(super) fn loads_from(&self, address: u64) -> impl Iterator<Item = &ProgramHeader> {
+        let before = |load: &ProgramHeader| segment_addresses(load).end <= address;
+        let first = if self.in_order { self.loads.partition_point(before) } else { 0 };
+        self.loads.iter().skip(first)
     }
 
     /// Bytes of the file.
@@ -151,7 +170,7 @@ impl File {
 
     /// The loadable segments.
     pub(super) fn loads(&self) -> impl Iterator<Item = &ProgramHeader> {
-        self.segments.iter().filter(|segment| segment.kind.get() == PT_LOAD)
+        self.loads.iter()
     }
 
     /// The offset in the ELF file of what is loaded to this address; none where no byte of the file is.

@@ -100,13 +100,19 @@ impl Task<'_> {
             let ends = self.starts.iter().zip(self.bundles);
             extents.extend(ends.map(|(&at, bundle)| at..at.saturating_add(bundle.size)));
         }
-        let mut most = self.holes(&extents, align).len().min(MOST_SEGMENTS);
-        loop {
-            if let Some(layout) = self.attempt(&extents, most, align) {
-                return Ok(Layout { lowered, ..layout });
+        let most = self.holes(&extents, align).len().min(MOST_SEGMENTS);
+        let mut best = self.attempt(&extents, most, align);
+        // Fewer holes need no more room: so many fit, and so many do not.
+        let (mut fits, mut too_many) = (0, if best.is_some() { 0 } else { most });
+        while fits < too_many {
+            let middle = fits.midpoint(too_many);
+            match self.attempt(&extents, middle, align) {
+                Some(layout) => (best, fits) = (Some(layout), middle + 1),
+                None => too_many = middle,
             }
-            most = most.checked_sub(1).ok_or_else(|| self.no_room(&extents))?;
         }
+        let layout = best.ok_or_else(|| self.no_room(&extents))?;
+        Ok(Layout { lowered, ..layout })
     }
 
     fn no_room(&self, extents: &[Range<u64>]) -> EditError {

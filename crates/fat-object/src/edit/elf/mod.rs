@@ -32,9 +32,9 @@ use crate::edit::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::edit::splices::Splices;
 use crate::edit::{EditError, EditNote};
 use crate::source::{Origin, ReadSeek, Source};
-use check::Allowed;
+use check::Addresses;
 use dynamic::Dynamic;
-use file::{File, SHT_NOBITS, file_range, is_allocated};
+use file::{File, SHT_NOBITS, SectionHeader, file_range, is_allocated};
 use layout::{Bundle, Layout};
 use sections::Sections;
 use segments::{Loads, Map};
@@ -58,13 +58,12 @@ pub(crate) fn edit(
     let file = File::read(source, context.window)?;
     let (indices, items) = device_code(&file, sections)?;
     validate::validate(&file)?;
-    let start = address(&file, &indices, items.first().ok_or(EditError::NoDeviceCode)?)?.start;
+    let start = items.first().ok_or(EditError::NoDeviceCode)?.0.start;
     let dynamic = Dynamic::read(source, &file)?;
     let slot = Slot::find(&file, &dynamic, indices, start)?;
     let mut bundles = Vec::new();
     let mut contents = Vec::new();
-    for item in items {
-        let old = address(&file, &slot.sections, &item)?;
+    for (old, item) in items {
         bundles.push(Bundle { old, size: item.new.len(), pinned: false });
         contents.push(item.new);
     }
@@ -96,11 +95,11 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), EditError>
     }
 }
 
-/// The sections with bundles, and the bundles by address.
-fn device_code(
-    file: &File,
-    sections: Vec<SectionEdit>,
-) -> Result<(Vec<usize>, Vec<Item>), EditError> {
+/// The sections with bundles, and the bundles with their addresses.
+type DeviceCode = (Vec<usize>, Vec<(Range<u64>, Item)>);
+
+/// What changes, in the order of the file.
+fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, EditError> {
     let unsupported = |kind| Err(EditError::Unsupported { path: Vec::new(), kind });
     let mut indices = Vec::new();
     let mut items = Vec::new();
@@ -126,7 +125,11 @@ fn device_code(
         let range = file.window.start.saturating_add(range.start)
             ..file.window.start.saturating_add(range.end);
         match edits.remove(&range.start).map(|edit| (edit.range == range, edit.change)) {
-            Some((true, SectionChange::Containers(bundles))) => items.extend(bundles),
+            Some((true, SectionChange::Containers(bundles))) => {
+                for item in bundles {
+                    items.push((address(section, &range, &item)?, item));
+                }
+            }
             _ => return unsupported("sections .hip_fatbin without bundles"),
         }
         indices.push(index);
@@ -134,7 +137,7 @@ fn device_code(
     if !edits.is_empty() {
         return Err(EditError::InputChanged);
     }
-    items.sort_by_key(|item| item.old.start);
+    items.sort_by_key(|(_, item)| item.old.start);
     Ok((indices, items))
 }
 
@@ -151,17 +154,20 @@ fn kind_of(name: &str) -> &'static str {
     }
 }
 
-/// The addresses of a bundle.
-fn address(file: &File, sections: &[usize], item: &Item) -> Result<Range<u64>, EditError> {
-    let start = item.old.start.checked_sub(file.window.start);
-    let size = item.old.end.saturating_sub(item.old.start);
-    let section = sections.iter().filter_map(|&index| file.sections.get(index)).find_map(|s| {
-        let range = file_range(s);
-        let into = start?.checked_sub(range.start)?;
-        (into.checked_add(size)? <= s.size.get()).then(|| s.addr.get().checked_add(into))?
-    });
-    let start = section.ok_or(inconsistent("a bundle lies in no section"))?;
-    Ok(start..start.saturating_add(size))
+/// The addresses of a bundle of a section, which lies at `range` in the walked file.
+fn address(
+    section: &SectionHeader,
+    range: &Range<u64>,
+    item: &Item,
+) -> Result<Range<u64>, EditError> {
+    let address = |at: u64| {
+        let into = at.checked_sub(range.start).filter(|_| at <= range.end)?;
+        section.addr.get().checked_add(into)
+    };
+    match (address(item.old.start), address(item.old.end)) {
+        (Some(start), Some(end)) if start <= end => Ok(start..end),
+        _ => Err(inconsistent("a bundle lies in no section")),
+    }
 }
 
 /// Every wrapper must point to a bundle, and that may not go altogether.
@@ -244,7 +250,7 @@ impl Editor<'_> {
 }
 
 /// The memory that may be different.
-fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>>) -> Allowed {
+fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>>) -> Addresses {
     let section = |index: &usize| file.sections.get(*index);
     let mut addresses = Vec::from_iter(headers);
     // Behind the slot there may be room up to the next segment.
@@ -261,7 +267,7 @@ fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>
         addresses.push(file::addresses(section));
         addresses.push(address..address.saturating_add(section.size.get()));
     }
-    Allowed { addresses }
+    Addresses::new(addresses)
 }
 
 /// The new address of what lies at an address.
@@ -278,9 +284,12 @@ fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
 /// The sections with bundles: one more behind each hole, and behind sections that moved to between bundles.
 fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<Range<u64>> {
     let main = slot.sections.first().and_then(|&index| file.sections.get(index));
+    let holes = layout.holes.iter().map(|hole| hole.start);
+    let mut others: Vec<u64> = holes.chain(layout.far.iter().map(|&(_, at)| at)).collect();
+    others.sort_unstable();
     let between = |gap: &Range<u64>| {
-        let starts = layout.holes.iter().map(|hole| hole.start);
-        starts.chain(layout.far.iter().map(|&(_, at)| at)).any(|at| gap.contains(&at))
+        let next = others.partition_point(|&at| at < gap.start);
+        others.get(next).is_some_and(|at| gap.contains(at))
     };
     let mut groups: Vec<Range<u64>> = Vec::new();
     for (&start, bundle) in layout.starts.iter().zip(bundles) {

@@ -1,5 +1,7 @@
 //! Where bundles go: they stay, or close up, or get a new segment.
 
+use std::collections::BTreeMap;
+
 use super::Editor;
 use super::file::{File, is_allocated, up};
 use super::layout::{Bundle, Layout, PAGE, Task, pack, stay};
@@ -45,7 +47,7 @@ impl Editor<'_> {
         if packed.is_some() && packed != stays {
             pins = Some(self.pins(source, bundles)?);
             let mut pinned = bundles.to_vec();
-            for &(bundle, _) in pins.iter().flatten() {
+            for &bundle in pins.iter().flat_map(BTreeMap::keys) {
                 if let Some(bundle) = pinned.get_mut(bundle) {
                     bundle.pinned = true;
                 }
@@ -78,29 +80,32 @@ impl Editor<'_> {
         task(starts, true)
     }
 
-    /// The bundles that must not move, and why.
+    /// The bundles that must not move, and why: the first reason for each.
     fn pins(
         &self,
         source: &mut Source<'_>,
         bundles: &[Bundle],
-    ) -> Result<Vec<(usize, EditError)>, EditError> {
+    ) -> Result<BTreeMap<usize, EditError>, EditError> {
         let starts: Vec<u64> = bundles.iter().map(|bundle| bundle.old.start).collect();
         let end = bundles.last().map_or(self.slot.start, |bundle| bundle.old.end);
         let slot = self.slot.start..end;
-        let mut pins = Vec::new();
+        let mut pins = BTreeMap::new();
         for wrapper in self.wrappers {
             let PointerForm::Unknown { kind } = wrapper.form else { continue };
             let address = wrapper.pointer();
-            let pin = |bundle| (bundle, EditError::PointerForm { bundle, address, kind });
-            match starts.binary_search(&wrapper.bundle) {
-                Ok(bundle) => pins.push(pin(bundle)),
+            let pinned = match starts.binary_search(&wrapper.bundle) {
+                Ok(bundle) => bundle..bundle + 1,
                 // It may be any.
-                Err(_) => pins.extend((0..bundles.len()).map(pin)),
+                Err(_) if pins.len() < bundles.len() => 0..bundles.len(),
+                Err(_) => 0..0,
+            };
+            for bundle in pinned {
+                pins.entry(bundle).or_insert(EditError::PointerForm { bundle, address, kind });
             }
         }
         let foreign = foreign_references(source, self.file, self.wrappers, &slot, &starts)?;
         for (bundle, address) in foreign {
-            pins.push((bundle, EditError::ForeignReference { bundle, address }));
+            pins.entry(bundle).or_insert(EditError::ForeignReference { bundle, address });
         }
         Ok(pins)
     }

@@ -16,6 +16,8 @@ use crate::edit::scan::{Machine, Scanner, Targets, absolute, blocks};
 use crate::source::Source;
 
 const SHF_EXECINSTR: u64 = 4;
+/// Linkers make one or two.
+const MOST_GOTS: usize = 8;
 /// Types of sections that hold data of the program: PROGBITS, the three arrays of functions, and x86-64's unwind tables.
 const DATA: [u32; 5] = [1, 14, 15, 16, 0x7000_0001];
 
@@ -71,7 +73,7 @@ fn is_pointer(wrappers: &[Wrapper], address: u64) -> bool {
 /// What offsets of the large code model may count from: the linker's `_GLOBAL_OFFSET_TABLE_`.
 fn got(file: &File) -> Vec<u64> {
     let is_got = |section: &&SectionHeader| matches!(file.name(section), b".got" | b".got.plt");
-    file.sections.iter().filter(is_got).map(|section| section.addr.get()).collect()
+    file.sections.iter().filter(is_got).take(MOST_GOTS).map(|section| section.addr.get()).collect()
 }
 
 /// Where the bytes of a section lie in the walked file.

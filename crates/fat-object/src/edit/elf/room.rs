@@ -151,29 +151,30 @@ impl Room {
         if count > MOST_SEGMENTS as u64 {
             return None;
         }
-        let mut displaced = self.units.partition_point(|unit| unit.place < table_end);
+        let (mut near, mut far) = (Vec::new(), self.homeless.clone());
+        let mut at = table_end;
+        let mut rest = self.units.iter();
+        // Those go that are in the way of the table, or of one that goes a little further.
         loop {
-            let (front, rest) = self.units.split_at_checked(displaced)?;
-            let mut near = Vec::new();
-            let mut at = table_end;
-            for unit in front.iter().filter(|unit| unit.near) {
-                let place = unit.fit(at);
-                at = place.saturating_add(unit.size);
-                if at > FIRST_PAGE && at > unit.end() && unit.end() <= FIRST_PAGE {
-                    return None;
-                }
-                near.extend(unit.places(file, place));
+            let next = rest.as_slice().first().map_or(self.barrier, |unit| unit.place);
+            if at <= next.min(self.barrier) {
+                break;
             }
-            let next = rest.first().map_or(self.barrier, |unit| unit.place.min(self.barrier));
-            if at <= next {
-                let far = front.iter().filter(|unit| !unit.near).flat_map(|unit| &unit.sections);
-                let mut far: Vec<usize> = far.chain(&self.homeless).copied().collect();
-                far.sort_unstable();
-                near.extend(rest.iter().flat_map(|unit| unit.places(file, unit.place)));
-                return Some(Zone { near, far });
+            let unit = rest.next()?;
+            if !unit.near {
+                far.extend(&unit.sections);
+                continue;
             }
-            displaced = displaced.checked_add(1).filter(|&n| n <= self.units.len())?;
+            let place = unit.fit(at);
+            at = place.saturating_add(unit.size);
+            if at > FIRST_PAGE && at > unit.end() && unit.end() <= FIRST_PAGE {
+                return None;
+            }
+            near.extend(unit.places(file, place));
         }
+        far.sort_unstable();
+        near.extend(rest.flat_map(|unit| unit.places(file, unit.place)));
+        Some(Zone { near, far })
     }
 }
 

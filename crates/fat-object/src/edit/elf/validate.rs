@@ -61,6 +61,12 @@ pub(super) fn validate(file: &File) -> Result<(), EditError> {
             return Err(inconsistent("alignment of a section"));
         }
     }
+    // What is done for each section is done for each byte of the file no more than twice.
+    let sizes = file.sections.iter().filter(|section| has_bytes(section));
+    let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.size.get()));
+    if all > available.saturating_mul(2) {
+        return Err(inconsistent("sections share bytes"));
+    }
     for segment in &file.segments {
         let range = segment_file_range(segment);
         if range.end > available && segment.filesz.get() > 0 {

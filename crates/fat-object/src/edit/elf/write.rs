@@ -162,17 +162,49 @@ impl Parts<'_> {
         }
         let ends = contents.iter().map(|(at, content)| at.saturating_add(content.len()));
         let end = ends.chain(gone.iter().map(|range| range.end)).max()?;
-        let mut front = self.old.slice(&(0..end));
-        let gone = gone
-            .into_iter()
-            .map(|range| (range.start, Splices::from(Splice::Zeros(range.end - range.start))));
-        for (at, content) in gone.chain(contents) {
-            front.replace(at, content);
+        let mut zeroed = Splices::new();
+        gone.sort_by_key(|range| range.start);
+        for range in gone {
+            zeroed.append(self.old.slice(&(zeroed.len()..range.start)));
+            zeroed.zeros_to(range.end);
         }
-        (front.len() == end).then(|| front.slice(&(phoff..end)))
+        zeroed.append(self.old.slice(&(zeroed.len()..end)));
+        contents.sort_by_key(|&(at, _)| at);
+        let mut front = Splices::new();
+        for (at, content) in contents {
+            front.append(zeroed.slice(&(phoff.saturating_add(front.len())..at)));
+            (phoff.checked_add(front.len())? == at).then(|| front.append(content))?;
+        }
+        front.append(zeroed.slice(&(phoff.saturating_add(front.len())..end)));
+        (phoff.checked_add(front.len())? == end).then_some(front)
     }
 
     fn contents(&self, index: usize) -> Option<Splices> {
         Some(self.old.slice(&file_range(self.file.sections.get(index)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_in_any_order() {
+        let patch = |offset, bytes: &[u8]| Patch { offset, bytes: bytes.to_vec() };
+        // Tables may stand in another order than their headers, and share bytes.
+        let patches = vec![patch(6, b"dd"), patch(2, b"aaa"), patch(4, b"abb"), patch(9, b"e")];
+        let new = overwrite(&Splices::copy_of(&(0..10)), patches);
+        let bytes = |bytes: &[u8]| Splice::Bytes(bytes.to_vec());
+        assert_eq!(
+            new.parts(),
+            [
+                Splice::Copy(0..2),
+                bytes(b"aaa"),
+                bytes(b"bb"),
+                bytes(b"d"),
+                Splice::Copy(8..9),
+                bytes(b"e")
+            ]
+        );
     }
 }

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 use super::{Check, DEVICE_SECTION, fault};
 use crate::edit::EditError;
-use crate::edit::elf::file::{File, SHF_ALLOC, SHT_NOBITS, SectionHeader, Symbol};
+use crate::edit::elf::file::{File, SHF_ALLOC, SHT_NOBITS, SectionHeader, Symbol, addresses};
 use crate::edit::elf::relocations::{Rela, SHT_DYNSYM, entries};
 use crate::source::Source;
 
@@ -34,9 +34,12 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Ed
     }
     device(check)?;
     let pairs = pairs(check)?;
+    let mut loaded = pairs.clone();
+    loaded.retain(|(old, _)| old.flags.get() & SHF_ALLOC != 0 && old.size.get() > 0);
+    loaded.sort_by_key(|(old, _)| old.addr.get());
     for &(old, new) in &pairs {
         attributes(check, old, new)?;
-        contents(check, source, &pairs, old, new)?;
+        contents(check, source, &loaded, old, new)?;
     }
     Ok(())
 }
@@ -176,11 +179,11 @@ fn device(check: &Check<'_>) -> Result<(), EditError> {
     }
 }
 
-/// That a section holds the same but for what was to change.
+/// That a section holds the same but for what was to change. `loaded`: the sections that are loaded, by address.
 fn contents(
     check: &Check<'_>,
     source: &mut Source<'_>,
-    pairs: &[Pair<'_>],
+    loaded: &[Pair<'_>],
     old: &SectionHeader,
     new: &SectionHeader,
 ) -> Result<(), EditError> {
@@ -204,7 +207,7 @@ fn contents(
                 false => Err(fault(old.offset.get(), "a relocation differs")),
             }
         }),
-        SHT_DYNAMIC => dynamic(check, source, pairs, old, new),
+        SHT_DYNAMIC => dynamic(check, source, loaded, old, new),
         // Memory has been compared.
         _ if allocated && old.addr == new.addr => Ok(()),
         _ => match check.difference(source, from, to, len)? {
@@ -284,7 +287,7 @@ const ADDRESSES: [u64; 17] = [
 fn dynamic(
     check: &Check<'_>,
     source: &mut Source<'_>,
-    pairs: &[Pair<'_>],
+    loaded: &[Pair<'_>],
     old: &SectionHeader,
     new: &SectionHeader,
 ) -> Result<(), EditError> {
@@ -311,12 +314,9 @@ fn dynamic(
         let ((old_tag, before), (tag, after)) = (words(before), words(after));
         let mut expected = before;
         if ADDRESSES.contains(&tag) {
-            let holds = |pair: &&Pair<'_>| {
-                let (start, size) = (pair.0.addr.get(), pair.0.size.get());
-                let is_loaded = pair.0.flags.get() & SHF_ALLOC != 0;
-                is_loaded && (start..start.saturating_add(size)).contains(&before)
-            };
-            if let Some((old, new)) = pairs.iter().find(holds) {
+            let behind = loaded.partition_point(|(old, _)| old.addr.get() <= before);
+            let around = behind.checked_sub(1).and_then(|last| loaded.get(last));
+            if let Some((old, new)) = around.filter(|(old, _)| addresses(old).contains(&before)) {
                 expected = new.addr.get().saturating_add(before - old.addr.get());
             }
             if check.old.offset_of(before).is_some() && check.new.offset_of(after).is_none() {
