@@ -247,7 +247,14 @@ proptest! {
         let old = file(&containers, at_pages);
         let both: Vec<usize> = first.iter().copied().filter(|p| second.contains(p)).collect();
         if let (Some(once), Some(at_once)) = (thin(&old, &first), thin(&old, &both)) {
-            prop_assert!(thin(&once, &both) == Some(at_once));
+            let twice = thin(&once, &both);
+            // The zeros behind a package that is gone stay where containers are at pages.
+            let is_gone = containers.iter().any(|container| container.thinned(&both).is_none());
+            if is_gone && at_pages {
+                prop_assert!(twice.is_some_and(|twice| walked(&twice) == walked(&at_once)));
+            } else {
+                prop_assert!(twice == Some(at_once));
+            }
         }
     }
 
