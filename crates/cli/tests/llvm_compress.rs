@@ -87,8 +87,9 @@ fn llvm_reads_every_method_version_and_level() {
     let (plain, small) = (place.path().join("plain"), place.path().join("small"));
     let out = place.path().join("out");
     bundle(&codes, &plain, &[]);
+    // Not level 0 of zlib, which makes nothing smaller: then the bundle stays plain.
     for (method, levels) in
-        [("zstd", &["-7", "1", "3", "9", "12", "99"][..]), ("zlib", &["0", "1", "6", "9", "99"])]
+        [("zstd", &["-7", "1", "3", "9", "12", "99"][..]), ("zlib", &["1", "6", "9", "99"])]
     {
         for (level, version) in levels.iter().zip(["3", "2"].iter().cycle()) {
             ours(&[
