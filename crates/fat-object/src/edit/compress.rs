@@ -1,10 +1,9 @@
 //! Bundles compressed, several at a time.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, mpsc};
-use std::thread;
+use std::{panic, thread};
 
 use ccob::{Codec, Limits, Method, WriteOptions};
 
@@ -106,7 +105,7 @@ pub(super) fn run<E>(
     let (done, finished) = mpsc::channel::<(usize, usize, Compressed)>();
     let waiting = Mutex::new(waiting);
     thread::scope(|scope| {
-        let mut workers = 0;
+        let mut workers = Vec::new();
         for _ in 0..at_once {
             let (waiting, done) = (&waiting, done.clone());
             let work = move || {
@@ -117,11 +116,10 @@ pub(super) fn run<E>(
                     }
                 }
             };
-            let worker: io::Result<_> = thread::Builder::new().spawn_scoped(scope, work);
-            workers += usize::from(worker.is_ok());
+            workers.extend(thread::Builder::new().spawn_scoped(scope, work));
         }
         drop(done);
-        if workers == 0 {
+        if workers.is_empty() {
             // No thread to be had is no reason to fail.
             return alone(of_each, next);
         }
@@ -134,21 +132,29 @@ pub(super) fn run<E>(
             out.insert(number, result);
             true
         };
-        while let Some(job) = next()? {
-            while in_flight > 0 && in_flight.saturating_add(job.data.len()) > IN_FLIGHT {
-                if !receive(&mut in_flight) {
+        let mut send_all = || {
+            while let Some(job) = next()? {
+                while in_flight > 0 && in_flight.saturating_add(job.data.len()) > IN_FLIGHT {
+                    if !receive(&mut in_flight) {
+                        break;
+                    }
+                }
+                in_flight += job.data.len();
+                if jobs.send((sent, job)).is_err() {
                     break;
                 }
+                sent += 1;
             }
-            in_flight += job.data.len();
-            if jobs.send((sent, job)).is_err() {
-                break;
-            }
-            sent += 1;
-        }
+            Ok(())
+        };
+        let all_sent = send_all();
         drop(jobs);
         while receive(&mut in_flight) {}
-        Ok(out.into_values().collect())
+        for worker in workers {
+            // A scope does not wait for the end of its threads, but for that of what they run.
+            worker.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+        }
+        all_sent.map(|()| out.into_values().collect())
     })
 }
 
