@@ -13,12 +13,14 @@ mod editing;
 use editing::{GFX90A, GFX906, bundle, code, images, plan_with};
 use fat_object::{EditError, EditNote, EditOptions};
 
+const REL: u16 = 1;
 const EXEC: u16 = 2;
 const DYN: u16 = 3;
 
 const PROGBITS: u32 = 1;
 const SYMTAB: u32 = 2;
 const STRTAB: u32 = 3;
+const RELA: u32 = 4;
 const DYNAMIC: u32 = 6;
 const NOTE: u32 = 7;
 const NOBITS: u32 = 8;
@@ -295,4 +297,107 @@ fn sections_that_are_the_whole_file() {
     let file = elf(DYN, &[load(READ, 0, end)], &sections, &names, body);
     let error = thin(&file).unwrap_err();
     assert_eq!(error.to_string(), "inconsistent program headers: sections share bytes");
+}
+
+#[test]
+fn objects_of_many_sections() {
+    let (names, ids) = names([
+        "__CLANG_OFFLOAD_BUNDLE__hipv4-amdgcn-amd-amdhsa--gfx906",
+        "__CLANG_OFFLOAD_BUNDLE__hipv4-amdgcn-amd-amdhsa--gfx90a",
+    ]);
+    let mut body = vec![0; 64];
+    let mut sections = Vec::new();
+    for n in 0..MANY {
+        let (name, offset) = (ids[n % 2], body.len() as u64);
+        sections.push(Section { name, kind: PROGBITS, offset, size: 1, ..Section::default() });
+        body.push(n as u8 | 1);
+        // All in one place, and of the kinds that others refer to.
+        let name = if n % 4 == 0 { ids[0] } else { 0 };
+        let kind = [PROGBITS, STRTAB, SYMTAB][n % 3];
+        sections.push(Section { name, kind, offset: 64, ..Section::default() });
+    }
+    let file = elf(REL, &[], &sections, &names, body);
+    let (new, _) = thin(&file).unwrap();
+    let left = images(&new);
+    assert_eq!(left.len(), MANY / 2);
+    assert!(
+        left.iter().zip(0..).all(|((id, code), n)| id == GFX90A && *code == [(2 * n) as u8 + 1])
+    );
+}
+
+#[test]
+fn objects_of_many_bundles_and_symbols() {
+    let (names, [fatbin, _]) = names([".hip_fatbin", ""]);
+    let mut body = vec![0; 64];
+    let mut sections = Vec::new();
+    let (mut symbols, mut relocations) = (vec![0; 24], Vec::new());
+    let many = MANY as u64 / 2;
+    let symbol = |section: u64, value: u64, size: u64| {
+        [&[0, 0, 0, 0, 1, 0][..], &(section as u16).to_le_bytes()]
+            .into_iter()
+            .chain([&value.to_le_bytes()[..], &size.to_le_bytes()])
+            .collect::<Vec<_>>()
+            .concat()
+    };
+    let two = two(1, 4);
+    let size = two.len() as u64;
+    // One section for each bundle, and one of as many bundles.
+    for section in 1..=many {
+        let offset = body.len() as u64;
+        body.extend(&two);
+        let (kind, align) = (PROGBITS, 1);
+        sections.push(Section { name: fatbin, kind, offset, size, align, ..Section::default() });
+        symbols.extend(symbol(section, 0, size));
+    }
+    let offset = body.len() as u64;
+    let (kind, all) = (PROGBITS, size * many);
+    sections.push(Section {
+        name: fatbin,
+        kind,
+        offset,
+        size: all,
+        align: 1,
+        ..Section::default()
+    });
+    for n in 0..many {
+        body.extend(&two);
+        symbols.extend(symbol(many + 1, n * size, size));
+        let place = [n * 8, many << 32 | 1, n * size];
+        relocations.extend(place.map(u64::to_le_bytes).concat());
+    }
+    let count = sections.len() as u32;
+    let tables = [(SYMTAB, symbols, [0, 1]), (RELA, relocations, [count + 1, count + 3])];
+    for (kind, table, [link, info]) in tables {
+        let (offset, size) = (body.len() as u64, table.len() as u64);
+        sections.push(Section { kind, offset, size, link, info, align: 8, ..Section::default() });
+        body.extend(table);
+    }
+    let (offset, size) = (body.len() as u64, many * 8);
+    sections.push(Section { kind: PROGBITS, offset, size, align: 8, ..Section::default() });
+    body.resize(body.len() + size as usize, 0);
+    let file = elf(REL, &[], &sections, &names, body);
+    let (new, _) = thin(&file).unwrap();
+    let left = images(&new);
+    assert_eq!(left.len(), 2 * many as usize);
+    assert!(left.iter().all(|(id, image)| id == GFX90A && *image == code(2, 4)));
+}
+
+#[test]
+fn coff_sections_that_are_defined_often() {
+    let bundle = two(1, 500_000);
+    let start = 20 + 40;
+    let count = 2 * MANY as u32;
+    let mut file = [0x8664_u16, 1].map(u16::to_le_bytes).concat();
+    file.extend([0, start + bundle.len() as u32, count, 0].map(u32::to_le_bytes).concat());
+    file.extend(b".hip_fat");
+    file.extend([0, 0, bundle.len() as u32, start, 0, 0, 0, 0x40].map(u32::to_le_bytes).concat());
+    file.extend(&bundle);
+    for _ in 0..MANY {
+        file.extend(b".hip_fat\0\0\0\0\x01\0\0\0\x03\x01");
+        file.extend([bundle.len() as u32, 0, 7].map(u32::to_le_bytes).concat());
+        file.extend([0; 6]);
+    }
+    file.extend(4_u32.to_le_bytes());
+    let (new, _) = thin(&file).unwrap();
+    assert_eq!(images(&new), [(GFX90A.to_owned(), code(2, 500_000))]);
 }

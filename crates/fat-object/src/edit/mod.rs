@@ -6,6 +6,7 @@
 
 mod archive;
 mod bundle;
+mod changes;
 mod coff;
 mod compress;
 mod container;

@@ -65,7 +65,7 @@ impl Changed {
             item.new = place;
         }
         items.sort_by_key(|item| item.old.start);
-        Ok(Some(Changed { contents: layout.splices, moves: Moves { items } }))
+        Ok(Some(Changed { contents: layout.splices, moves: Moves::new(items) }))
     }
 }
 
@@ -74,6 +74,8 @@ impl Changed {
 pub(super) struct Moves {
     /// By their old places.
     items: Vec<Moved>,
+    /// The first one that is not where it was.
+    first_moved: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -139,6 +141,12 @@ impl Lost {
 }
 
 impl Moves {
+    fn new(items: Vec<Moved>) -> Self {
+        let moves = |item: &Moved| item.fate == Fate::Gone || item.old.start != item.new.start;
+        let first_moved = items.iter().position(moves);
+        Moves { items, first_moved }
+    }
+
     fn point(&self, at: u64) -> Point {
         let behind = self.items.partition_point(|item| item.old.start <= at);
         let Some((index, item)) =
@@ -169,20 +177,20 @@ impl Moves {
     /// The size of a symbol with this value and size.
     pub(super) fn size(&self, at: u64, size: u64) -> u64 {
         let end = at.saturating_add(size);
-        let item = self.items.iter().find(|item| item.old.end == end && item.old.start >= at);
+        let ends = self.items.partition_point(|item| item.old.end < end);
+        let item = self.items.get(ends).filter(|item| item.old.end == end && item.old.start >= at);
         let end = item.map_or_else(|| self.value(end), |item| item.new.end);
         end.saturating_sub(self.value(at))
     }
 
     /// The first container that is not where it was.
     fn first_moved(&self) -> Option<(usize, &Moved)> {
-        let moves = |item: &&Moved| item.fate == Fate::Gone || item.old.start != item.new.start;
-        self.items.iter().enumerate().find(|(_, item)| moves(item))
+        self.first_moved.and_then(|index| Some((index, self.items.get(index)?)))
     }
 
     /// Whether all containers are where they were.
     pub(super) fn stay(&self) -> bool {
-        self.first_moved().is_none()
+        self.first_moved.is_none()
     }
 
     /// What is to be added to the symbol so that the reference is to what it was to; `None` when it is what it was.

@@ -6,7 +6,7 @@ use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
 use super::super::EditError;
-use super::super::host::SectionEdit;
+use super::super::changes::Place;
 use super::super::tables::absolute;
 use super::FORMAT;
 use crate::embed::{CoffFile, EmbedError, ObjectPart, coff_name_offset};
@@ -55,6 +55,12 @@ impl Object {
         for (number, section) in (1..).zip(&sections) {
             parts.push(Parts::of(source, window, number, section)?);
         }
+        // What is done for each section is done for each byte no more than twice.
+        let value = parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
+        let limit = window.end.saturating_sub(window.start).saturating_mul(2);
+        if value > limit {
+            return Err(EmbedError::TooLarge { format: FORMAT, value, limit }.into());
+        }
         let symbols = symbols(window, &header, headers_end)?;
         let (strings, strings_end) = strings(source, window, symbols.end)?;
         for (number, parts) in (1..).zip(&parts) {
@@ -72,25 +78,31 @@ impl Object {
         })
     }
 
-    /// The section that the edit is about: with these contents and this name, and not among those that are taken.
-    pub(super) fn find(&self, edit: &SectionEdit, taken: &[usize]) -> Option<usize> {
-        self.sections.iter().zip(&self.parts).enumerate().position(|(index, (section, parts))| {
-            absolute(self.window.start, &parts.contents) == edit.range
-                && String::from_utf8_lossy(self.name(section)) == edit.name
-                && !taken.contains(&index)
-        })
+    /// The sections that are somewhere in the file.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        let sections = self.sections.iter().zip(&self.parts).enumerate();
+        let in_file = |section: &CoffSection| {
+            section.characteristics.get() & IMAGE_SCN_CNT_UNINITIALIZED_DATA == 0
+        };
+        sections.filter(move |(_, (section, _))| in_file(section)).map(
+            |(index, (section, parts))| {
+                let name = self.name_on(section);
+                let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+                Place { index, range: absolute(self.window.start, &parts.contents), name }
+            },
+        )
     }
 
-    /// Name of a section, as it stands in its header or in the string table.
-    pub(super) fn name<'o>(&'o self, section: &'o CoffSection) -> &'o [u8] {
-        let name = match coff_name_offset(section) {
+    /// The name of a section, as it stands in its header or in the string table, there with all names behind it:
+    /// looking for its end may take long, if many sections have one name.
+    pub(super) fn name_on<'o>(&'o self, section: &'o CoffSection) -> &'o [u8] {
+        match coff_name_offset(section) {
             Some(offset) => {
                 let start = offset.and_then(|offset| usize::try_from(offset).ok());
                 start.and_then(|start| self.strings.get(start..)).unwrap_or_default()
             }
             None => &section.name,
-        };
-        name.split(|&byte| byte == 0).next().unwrap_or_default()
+        }
     }
 
     /// Length of an entry of the symbol table.
@@ -142,6 +154,12 @@ impl Parts {
             }
         }
         Ok(parts)
+    }
+
+    /// Bytes of all of them.
+    fn size(&self) -> u64 {
+        let ranges = [&self.contents, &self.relocations, &self.lines];
+        ranges.into_iter().map(|range| range.end - range.start).sum()
     }
 
     fn named(&self, number: u64) -> [(ObjectPart, &Range<u64>); 3] {

@@ -13,11 +13,14 @@ mod file;
 mod references;
 mod remove;
 
+use std::collections::BTreeMap;
+
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
 use super::EditError;
-use super::host::{Edited, HostContext, SectionChange, SectionEdit};
+use super::changes::{Changes, numbered};
+use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::relayout::{Overlap, Patches, Piece, lay_out};
 use super::splices::Splices;
@@ -37,25 +40,9 @@ pub(crate) fn edit(
 ) -> Result<Edited, EditError> {
     let window = context.window;
     let object = Object::read(source, window)?;
-    let mut removed = Vec::new();
-    // By the index of the section.
-    let mut changed: Vec<(usize, Changed)> = Vec::new();
-    let mut taken = Vec::new();
-    for edit in sections {
-        let index = object.find(&edit, &taken).ok_or(EditError::SharedBytes {
-            start: edit.range.start.saturating_sub(window.start),
-            end: edit.range.end.saturating_sub(window.start),
-        })?;
-        taken.push(index);
-        let align = object.sections.get(index).map_or(1, file::alignment);
-        match edit.change {
-            SectionChange::Removed => removed.push(index),
-            change => {
-                let new = Changed::new(&edit.range, align, change).map_err(shared)?;
-                changed.extend(new.map(|new| (index, new)));
-            }
-        }
-    }
+    let edits = numbered(window, sections, object.places())?;
+    let align = |index| object.sections.get(index).map_or(1, file::alignment);
+    let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
     let splices = if changed.is_empty() {
         Splices::copy_of(window)
     } else {
@@ -75,7 +62,7 @@ pub(crate) fn edit(
 /// The object with other contents in some sections.
 fn rewrite(
     object: &Object,
-    mut changed: Vec<(usize, Changed)>,
+    mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
 ) -> Result<Splices, EditError> {
     let base = object.window.start;
@@ -85,8 +72,7 @@ fn rewrite(
     ];
     let fixed = pieces.len();
     for (index, parts) in object.parts.iter().enumerate() {
-        let new = changed.iter_mut().find(|(changed, _)| *changed == index);
-        let new = new.map(|(_, changed)| std::mem::take(&mut changed.contents));
+        let new = changed.get_mut(&index).map(|changed| std::mem::take(&mut changed.contents));
         let old = match parts.contents.clone() {
             // What is empty may be nowhere.
             old if new.is_some() && old.start < object.headers_end => {
@@ -112,7 +98,7 @@ fn rewrite(
                 *field = narrow(start)?;
             }
         }
-        if changed.iter().any(|(changed, _)| *changed == index) {
+        if changed.contains_key(&index) {
             let size = places.first().map_or(0, |place| place.end - place.start);
             if new.raw_at.get() == 0 && size > 0 {
                 new.raw_at = narrow(places.first().map_or(0, |place| place.start))?;

@@ -7,6 +7,7 @@ use zerocopy::little_endian::{I32, U16, U32};
 
 use super::file::Object;
 use super::{checksum, narrow};
+use crate::budget::Budget;
 use crate::edit::EditError;
 use crate::edit::moves::{Addend, Changed, Reference};
 use crate::edit::relayout::Patches;
@@ -56,7 +57,7 @@ struct Symbols<'c> {
 pub(super) fn follow(
     source: &mut Source<'_>,
     object: &Object,
-    changed: &[(usize, Changed)],
+    changed: &BTreeMap<usize, Changed>,
     patches: &mut Patches,
 ) -> Result<(), EditError> {
     let symbols = symbols(source, object, changed, patches)?;
@@ -81,6 +82,8 @@ pub(super) fn follow(
             }
         }
     }
+    let all = contents.values().fold(0, |sum: u64, new| sum.saturating_add(new.len()));
+    let mut to_sum = Budget::new(all.saturating_mul(2));
     for definition in symbols.definitions {
         let Definition { section, value, at, size, checksum } = definition;
         let (Some(new), Some(parts)) = (contents.get(&section), object.parts.get(section)) else {
@@ -90,7 +93,7 @@ pub(super) fn follow(
         if old.end > parts.contents.end - parts.contents.start {
             continue;
         }
-        let moves = changed.iter().find(|(index, _)| *index == section).map(|(_, c)| &c.moves);
+        let moves = changed.get(&section).map(|changed| &changed.moves);
         let new_start = moves.map_or(value, |moves| moves.value(value));
         let new_size = moves.map_or(size.into(), |moves| moves.size(value, size.into()));
         let new = new.slice(&(new_start..new_start.saturating_add(new_size)));
@@ -103,7 +106,11 @@ pub(super) fn follow(
         }
         // Without one there was none.
         if checksum != 0 {
-            let new = checksum::of(source, &new)?.unwrap_or(0);
+            // None for definitions that share bytes until they are too many.
+            let new = match to_sum.take(new.len()) {
+                true => checksum::of(source, &new)?.unwrap_or(0),
+                false => 0,
+            };
             patches.put(at.saturating_add(8), &new.to_le_bytes());
         }
     }
@@ -114,7 +121,7 @@ pub(super) fn follow(
 fn symbols<'c>(
     source: &mut Source<'_>,
     object: &Object,
-    changed: &'c [(usize, Changed)],
+    changed: &'c BTreeMap<usize, Changed>,
     patches: &mut Patches,
 ) -> Result<Symbols<'c>, EditError> {
     let mut symbols = Symbols::default();
@@ -150,9 +157,7 @@ fn symbols<'c>(
         let kind = entry.get(len_of_section(len)..).and_then(|rest| rest.first_chunk::<2>());
         let defines = class == IMAGE_SYM_CLASS_STATIC && kind == Some(&[0, 0]) && count > 0;
         of_section = defines.then_some((section, value.into()));
-        let Some((_, changed)) = changed.iter().find(|(index, _)| *index == section) else {
-            return Ok(());
-        };
+        let Some(changed) = changed.get(&section) else { return Ok(()) };
         // At the start it may stand for all of it.
         let of_section = defines && value == 0;
         let new = if of_section { value.into() } else { changed.moves.value(value.into()) };

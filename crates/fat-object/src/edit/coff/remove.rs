@@ -51,8 +51,8 @@ impl Cuts {
     }
 }
 
-/// The object in the window without the sections that `goes` says, given their indices and names; `None` when there is
-/// nothing to remove.
+/// The object in the window without the sections that `goes` says, given their indices and the names
+/// from theirs on; `None` when there is nothing to remove.
 pub(crate) fn remove(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -63,7 +63,7 @@ pub(crate) fn remove(
     let mut numbers = Vec::with_capacity(object.sections.len());
     let mut kept = Vec::new();
     for (index, section) in object.sections.iter().enumerate() {
-        if goes(index, object.name(section)) {
+        if goes(index, object.name_on(section)) {
             if section.relocations.get() != 0 {
                 let section = index as u64 + 1;
                 let by = ObjectPart::Relocations(section);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::edit::EditError;
-use crate::edit::host::SectionEdit;
+use crate::edit::changes::Place;
 use crate::edit::tables::absolute;
 use crate::embed::{EmbedError, ObjectPart};
 use crate::source::Source;
@@ -70,8 +70,16 @@ impl<H: ElfHeader> Object<H> {
         let program_headers = u64::from(fields.phnum).saturating_mul(fields.phentsize.into());
         let range = fields.phoff..fields.phoff.saturating_add(program_headers);
         inside(window, ObjectPart::ProgramHeaders, &range)?;
+        let mut total = 0_u64;
         for (index, section) in sections.iter().enumerate() {
-            inside(window, ObjectPart::Section(index as u64), &place(section))?;
+            let place = place(section);
+            inside(window, ObjectPart::Section(index as u64), &place)?;
+            total = total.saturating_add(place.end - place.start);
+        }
+        // What is done for each section is done for each byte no more than twice.
+        let limit = largest(window);
+        if total > limit {
+            return Err(EmbedError::TooLarge { format: FORMAT, value: total, limit }.into());
         }
         Ok(Object { window: window.clone(), header, sections, table, names_index: index, names })
     }
@@ -106,29 +114,32 @@ impl<H: ElfHeader> Object<H> {
         Ok((range(count), table.iter().map(ElfSectionHeader::fields).collect()))
     }
 
-    /// The section that the edit is about: with these contents and this name, and not among those that are taken.
-    pub(super) fn find(&self, edit: &SectionEdit, taken: &[usize]) -> Option<usize> {
-        let mut sections = self.sections.iter().enumerate().skip(1);
-        let found = sections.find(|(index, section)| {
-            section.kind != SHT_NOBITS
-                && self.place(section) == edit.range
-                && String::from_utf8_lossy(self.name(section)) == edit.name
-                && !taken.contains(index)
-        });
-        found.map(|(index, _)| index)
+    /// The sections that are somewhere in the file.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        let sections = self.sections.iter().enumerate().skip(1);
+        sections.filter(|(_, section)| section.kind != SHT_NOBITS).map(|(index, section)| {
+            let name = self.name_on(section).split(|&byte| byte == 0).next().unwrap_or_default();
+            Place { index, range: self.place(section), name }
+        })
     }
 
-    /// The name of a section; empty where it has none.
-    pub(super) fn name(&self, section: &ElfSection) -> &[u8] {
+    /// The name of a section and all names behind it, each with a zero at its end: looking for it may take long, if
+    /// many sections have one name.
+    pub(super) fn name_on(&self, section: &ElfSection) -> &[u8] {
         let start = usize::try_from(section.name).unwrap_or(usize::MAX);
-        let name = self.names.get(start..).unwrap_or_default();
-        name.split(|&byte| byte == 0).next().unwrap_or_default()
+        self.names.get(start..).unwrap_or_default()
     }
 
     /// Where the contents of a section lie in the walked file.
     pub(super) fn place(&self, section: &ElfSection) -> Range<u64> {
         absolute(self.window.start, &place(section))
     }
+}
+
+/// What sections together may come to, and a file made of them: alignments that the object kept fit by far.
+pub(super) fn largest(window: &Range<u64>) -> u64 {
+    let len = window.end.saturating_sub(window.start);
+    len.saturating_mul(2).saturating_add(0x1_0000)
 }
 
 /// Where the contents of a section lie; an empty range where nothing in the file belongs to it.

@@ -10,12 +10,14 @@ mod file;
 mod references;
 mod remove;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::EditError;
-use super::host::{Edited, HostContext, SectionChange, SectionEdit};
+use super::changes::{Changes, numbered};
+use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::relayout::{Overlap, Patches, Piece, lay_out};
 use super::splices::Splices;
@@ -49,8 +51,8 @@ pub(crate) fn edit(
     Ok(Edited { splices, notes: Vec::new() })
 }
 
-/// The file in the window, which may be linked, without the sections that `goes` says, given their indices and names;
-/// `None` when there is nothing to remove.
+/// The file in the window, which may be linked, without the sections that `goes` says, given their indices and the names
+/// from theirs on; `None` when there is nothing to remove.
 pub(super) fn without(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -91,30 +93,17 @@ fn edit_as<H: ElfHeader>(
 ) -> Result<Splices, EditError> {
     let object = Object::<H>::read(source, window)?;
     let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
-    let mut removed = Vec::new();
-    // By the index of the section.
-    let mut changed: Vec<(usize, Changed)> = Vec::new();
-    let mut taken = Vec::new();
-    for edit in edits {
-        let index = object.find(&edit, &taken).ok_or(EditError::SharedBytes {
-            start: edit.range.start.saturating_sub(window.start),
-            end: edit.range.end.saturating_sub(window.start),
-        })?;
-        taken.push(index);
-        let section = object.sections.get(index);
+    let edits = numbered(window, edits, object.places())?;
+    for (index, edit) in &edits {
+        let section = object.sections.get(*index);
         if edit.is_changed() && section.is_some_and(|section| loaded.may_need(section)) {
             let kind = "device code of linked ELF files that is loaded, in other sections than .hip_fatbin,";
             return Err(EditError::Unsupported { path: Vec::new(), kind });
         }
-        let align = section.map_or(1, |section| section.align);
-        match edit.change {
-            SectionChange::Removed => removed.push(index),
-            change => {
-                let new = Changed::new(&edit.range, power_of_two(align), change);
-                changed.extend(new.map_err(shared)?.map(|new| (index, new)));
-            }
-        }
     }
+    let align =
+        |index: usize| object.sections.get(index).map_or(1, |section| power_of_two(section.align));
+    let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
     let splices = if changed.is_empty() {
         Splices::copy_of(window)
     } else {
@@ -133,15 +122,14 @@ fn edit_as<H: ElfHeader>(
 /// The object with other contents in some sections.
 fn rewrite<H: ElfHeader>(
     object: &Object<H>,
-    mut changed: Vec<(usize, Changed)>,
+    mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
 ) -> Result<Splices, EditError> {
     let mut pieces = Vec::with_capacity(object.sections.len());
     // Section numbers of the pieces; the first is the null section's, and stands for the header.
     pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
     for (index, section) in object.sections.iter().enumerate().skip(1) {
-        let new = changed.iter_mut().find(|(changed, _)| *changed == index);
-        let new = new.map(|(_, changed)| std::mem::take(&mut changed.contents));
+        let new = changed.remove(&index).map(|changed| changed.contents);
         let old = match place(section) {
             // What is empty may be anywhere.
             old if new.is_some() && old.is_empty() => object.table.start..object.table.start,

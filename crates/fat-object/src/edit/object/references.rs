@@ -1,6 +1,7 @@
 //! What refers to the contents of a section of an ELF object: symbols and relocations.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use zerocopy::byteorder::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
@@ -40,12 +41,20 @@ type Targets<'c> = BTreeMap<u64, Target<'c>>;
 pub(super) fn follow<H: ElfHeader>(
     source: &mut Source<'_>,
     object: &Object<H>,
-    changed: &[(usize, Changed)],
+    changed: &BTreeMap<usize, Changed>,
     patches: &mut Patches,
 ) -> Result<(), EditError> {
+    let stay = changed.values().all(|changed| changed.moves.stay());
+    // Sections by the one that they link to.
+    let mut users: BTreeMap<u32, Vec<&ElfSection>> = BTreeMap::new();
+    for user in &object.sections {
+        if [SHT_REL, SHT_RELA, SHT_CREL, SHT_SYMTAB_SHNDX].contains(&user.kind) {
+            users.entry(user.link).or_default().push(user);
+        }
+    }
     for (index, section) in object.sections.iter().enumerate() {
         let of_changed =
-            || changed.iter().any(|(changed, _)| u32::try_from(*changed) == Ok(section.info));
+            || usize::try_from(section.info).is_ok_and(|info| changed.contains_key(&info));
         if [SHT_REL, SHT_RELA, SHT_CREL].contains(&section.kind) && of_changed() && section.size > 0
         {
             return Err(EditError::Unsupported {
@@ -56,39 +65,44 @@ pub(super) fn follow<H: ElfHeader>(
         if section.kind != SHT_SYMTAB {
             continue;
         }
-        let targets = symbols(source, object, index, changed, patches)?;
+        let users = u32::try_from(index).ok().and_then(|index| users.get(&index));
+        let users = users.map_or(&[][..], Vec::as_slice);
+        let extension = users.iter().find(|user| user.kind == SHT_SYMTAB_SHNDX);
+        let extension = extension.map(|extension| object.place(extension));
+        let targets = symbols(source, object, section, extension.as_ref(), changed, patches)?;
         if targets.is_empty() {
             continue;
         }
-        for user in &object.sections {
-            if usize::try_from(user.link) == Ok(index) {
-                relocations(source, object, user, &targets, patches)?;
+        for user in users {
+            if user.kind == SHT_CREL && !stay {
+                return Err(EditError::Unsupported {
+                    path: Vec::new(),
+                    kind: "objects with compact relocations, where bundles move,",
+                });
             }
+            relocations(source, object, user, &targets, patches)?;
         }
     }
     Ok(())
 }
 
-/// Changes values and sizes of symbols, and finds those that relocations may use.
+/// Changes values and sizes of symbols of the table `section`, and finds those that relocations may use. `extension`:
+/// where the numbers of sections are that have no room in symbols.
 fn symbols<'c, H: ElfHeader>(
     source: &mut Source<'_>,
     object: &Object<H>,
-    table: usize,
-    changed: &'c [(usize, Changed)],
+    section: &ElfSection,
+    extension: Option<&Range<u64>>,
+    changed: &'c BTreeMap<usize, Changed>,
     patches: &mut Patches,
 ) -> Result<Targets<'c>, EditError> {
     let mut targets = Targets::new();
-    let Some(section) = object.sections.get(table) else { return Ok(targets) };
-    let is_extension = |other: &&ElfSection| {
-        other.kind == SHT_SYMTAB_SHNDX && usize::try_from(other.link) == Ok(table)
-    };
-    let extension = object.sections.iter().find(is_extension).map(|section| object.place(section));
     let entry_len = size_of::<H::Symbol>() as u64;
     for_each(source, &object.place(section), entry_len, |source, number, at, entry| {
         let Ok(mut symbol) = H::Symbol::read_from_bytes(entry) else { return Ok(()) };
         let mut index = u32::from(symbol.section());
         if symbol.section() == SHN_XINDEX
-            && let Some(extension) = &extension
+            && let Some(extension) = extension
         {
             let word = extension.start.saturating_add(number.saturating_mul(4));
             if word.saturating_add(4) <= extension.end {
@@ -97,10 +111,8 @@ fn symbols<'c, H: ElfHeader>(
                     .map_or(index, U32::get);
             }
         }
-        let Some((_, changed)) = changed.iter().find(|(i, _)| u32::try_from(*i) == Ok(index))
-        else {
-            return Ok(());
-        };
+        let index = usize::try_from(index).ok();
+        let Some(changed) = index.and_then(|index| changed.get(&index)) else { return Ok(()) };
         let of_section = symbol.info() & 0xf == STT_SECTION;
         let (value, size) = (symbol.value(), symbol.size());
         targets.insert(number, Target { changed, value, of_section });
@@ -134,12 +146,6 @@ fn relocations<H: ElfHeader>(
     let (entry_len, explicit) = match section.kind {
         SHT_RELA => (word * 3, true),
         SHT_REL => (word * 2, false),
-        SHT_CREL if !targets.values().all(|target| target.changed.moves.stay()) => {
-            return Err(EditError::Unsupported {
-                path: Vec::new(),
-                kind: "objects with compact relocations, where bundles move,",
-            });
-        }
         _ => return Ok(()),
     };
     let too_large = |value: i64| EmbedError::TooLarge {

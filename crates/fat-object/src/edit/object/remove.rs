@@ -11,10 +11,11 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::file::{
     FORMAT, Object, SHN_XINDEX, SHT_CREL, SHT_NOBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB,
-    SHT_SYMTAB_SHNDX, field, inside, place, read_table,
+    SHT_SYMTAB_SHNDX, field, inside, largest, place, read_table,
 };
 use super::references::decode;
 use crate::edit::EditError;
+use crate::edit::relayout::Patches;
 use crate::edit::splices::{Splice, Splices};
 use crate::edit::strings::{Limit, Strings, Table, string_at};
 use crate::edit::tables::{absolute, for_each};
@@ -28,8 +29,6 @@ const SHF_ALLOC: u64 = 0x2;
 const SHF_INFO_LINK: u64 = 0x40;
 /// `STB_LOCAL` and `STT_SECTION`.
 const LOCAL_SECTION_SYMBOL: u8 = 3;
-/// What a result may have more than twice the object: alignments that the object kept fit by far.
-const SLACK: u64 = 0x1_0000;
 
 /// A section with what it will hold.
 struct Part {
@@ -99,7 +98,7 @@ impl Numbers {
         let mut next = 0_u32;
         let mut numbers = Vec::with_capacity(object.sections.len());
         for (index, section) in object.sections.iter().enumerate() {
-            if index > 0 && goes(index, object.name(section)) {
+            if index > 0 && goes(index, object.name_on(section)) {
                 if index == object.names_index {
                     return Err(referenced(u32::try_from(index).unwrap_or(u32::MAX), 0));
                 }
@@ -191,7 +190,8 @@ impl Loaded {
     }
 }
 
-/// The file in the window without the sections that `goes` says, given their indices and names; `None` when there is
+/// The file in the window without the sections that `goes` says, given their indices and the names
+/// from theirs on; `None` when there is
 /// nothing to remove.
 pub(super) fn remove<H: ElfHeader>(
     source: &mut Source<'_>,
@@ -202,11 +202,9 @@ pub(super) fn remove<H: ElfHeader>(
     let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
     let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
 
-    let len = window.end.saturating_sub(window.start);
-    let limit = len.saturating_mul(2).saturating_add(SLACK);
+    let limit = largest(window);
     let too_large = |value| EmbedError::TooLarge { format: FORMAT, value, limit };
     let mut parts = Vec::new();
-    let mut total = 0_u64;
     for (index, fields) in object.sections.iter().enumerate() {
         if numbers.0.get(index).is_some_and(Option::is_none) {
             continue;
@@ -215,18 +213,11 @@ pub(super) fn remove<H: ElfHeader>(
             nothing if nothing.is_empty() => 0..0,
             _ => object.place(fields),
         };
-        total = total.saturating_add(contents.end - contents.start);
-        if total > limit {
-            return Err(too_large(total).into());
-        }
         let fixed = index != 0 && loaded.contains(fields);
         parts.push(Part { fields: *fields, contents: Contents::Kept(contents), index, fixed });
     }
     renumber(source, &mut parts, &numbers, &object)?;
-    for new_index in 1..parts.len() {
-        // Tables that others use as well stay as they are.
-        let _rebuilt = rebuild(source, &mut parts, &object, new_index)?;
-    }
+    rebuild_tables(source, &mut parts, &object)?;
 
     // In the order they have lain in, behind all segments; those that have no place in the file take none.
     let header_len = size_of::<H>() as u64;
@@ -253,16 +244,20 @@ pub(super) fn remove<H: ElfHeader>(
         table.push(H::Section::new(&part.fields).ok_or_else(|| too_large(part.fields.offset))?);
     }
     let mut splices = Splices::new();
-    splices.push(Splice::Bytes(header.as_bytes().to_vec()));
     if loaded.end > header_len {
         splices.push(Splice::Copy(absolute(window.start, &(header_len..loaded.end))));
     }
+    let mut patches = Patches::default();
     for part in parts.iter().filter(|part| part.fixed) {
         // Numbers of sections in it may have changed, its length has not.
         if let Contents::New(bytes) = &part.contents {
-            splices.overwrite(part.fields.offset, bytes.clone());
+            patches.put(window.start.saturating_add(part.fields.offset), bytes);
         }
     }
+    let (start, end) = (header_len, loaded.end);
+    let loaded = patches.apply(splices).ok_or(EditError::SharedBytes { start, end })?;
+    let mut splices = Splices::from(Splice::Bytes(header.as_bytes().to_vec()));
+    splices.append(loaded);
     for index in order {
         // Sorted by index, as the table was.
         let Ok(at) = parts.binary_search_by_key(&index, |part| part.index) else { continue };
@@ -421,32 +416,43 @@ fn relocations<H: ElfHeader>(
     })
 }
 
-/// Leaves the names of removed sections out of a table of strings that section headers and symbols refer to.
-/// `None` when it is none, or cannot be.
-fn rebuild<H: ElfHeader>(
+/// Leaves the names of removed sections out of the tables of strings that only section headers and symbols refer to.
+fn rebuild_tables<H: ElfHeader>(
     source: &mut Source<'_>,
     parts: &mut [Part],
     object: &Object<H>,
-    new_index: usize,
-) -> Result<Option<()>, EditError> {
-    let is_table = |part: &&Part| part.fields.kind == SHT_STRTAB;
-    let Some(table) = parts.get(new_index).filter(is_table) else { return Ok(None) };
-    let names = table.index == object.names_index;
-    let fixed = table.fixed || table.fields.flags & SHF_ALLOC != 0;
-    let uses = |part: &Part| part.index != 0 && usize::try_from(part.fields.link) == Ok(new_index);
-    let symbols_only = |part: &Part| !uses(part) || part.fields.kind == SHT_SYMTAB;
-    if fixed || !parts.iter().all(symbols_only) || !(names || parts.iter().any(uses)) {
-        return Ok(None);
+) -> Result<(), EditError> {
+    // The parts that refer to each.
+    let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, part) in parts.iter().enumerate().skip(1) {
+        if let Ok(table) = usize::try_from(part.fields.link) {
+            users.entry(table).or_default().push(at);
+        }
     }
-    let old = table.read(source)?;
-    // By the part that holds them.
-    let mut symbols = BTreeMap::new();
-    for (at, part) in parts.iter().enumerate().filter(|(_, part)| uses(part)) {
-        symbols.insert(at, part.read(source)?);
+    for new_index in 1..parts.len() {
+        let is_table = |part: &&Part| part.fields.kind == SHT_STRTAB;
+        let Some(table) = parts.get(new_index).filter(is_table) else { continue };
+        let names = table.index == object.names_index;
+        let fixed = table.fixed || table.fields.flags & SHF_ALLOC != 0;
+        let users = users.get(&new_index).map_or(&[][..], Vec::as_slice);
+        let mut kinds = users.iter().filter_map(|&at| parts.get(at)).map(|part| part.fields.kind);
+        if fixed || kinds.any(|kind| kind != SHT_SYMTAB) || !names && users.is_empty() {
+            continue;
+        }
+        let old = table.read(source)?;
+        let mut symbols = BTreeMap::new();
+        for &at in users {
+            if let Some(part) = parts.get(at) {
+                symbols.insert(at, part.read(source)?);
+            }
+        }
+        // One that cannot be built anew stays as it is.
+        let _rebuilt = rebuild_strings::<H>(parts, &mut symbols, &old, new_index, names);
     }
-    Ok(rebuild_strings::<H>(parts, &mut symbols, &old, new_index, names))
+    Ok(())
 }
 
+/// `symbols`: those that refer to the table, by the part that holds them. `None` when it cannot be built anew.
 fn rebuild_strings<H: ElfHeader>(
     parts: &mut [Part],
     symbols: &mut BTreeMap<usize, Vec<u8>>,
