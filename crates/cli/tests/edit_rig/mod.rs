@@ -65,7 +65,11 @@ pub fn each<T: Sync>(items: &[T], job: impl Fn(&T) -> Complaints + Sync) -> Comp
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = job(item);
+                    let run = std::panic::AssertUnwindSafe(|| job(item));
+                    let found = std::panic::catch_unwind(run).unwrap_or_else(|panic| {
+                        let text = panic.downcast_ref::<String>().map(String::as_str);
+                        vec![format!("panic: {}", text.unwrap_or("above"))]
+                    });
                     complaints.lock().unwrap().extend(found);
                 }
             });
