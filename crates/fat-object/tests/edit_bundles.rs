@@ -155,3 +155,15 @@ fn pages_of_zeros_and_odd_gaps_stay() {
     let odd = |bundle: &[u8]| [bundle, &[0; 33], bundle].concat();
     assert_eq!(remove(&odd(&sample()), &[GFX906]).unwrap(), odd(&thin));
 }
+
+#[test]
+fn empty_images_are_as_close_as_others_were() {
+    for align in [1, 4096] {
+        let all: [(&str, &[u8]); 3] = [(GFX906, b""), (GFX90A, b""), (GFX1100, b"code")];
+        let once = remove(&bundle(&all, align), &[GFX1100]).unwrap();
+        assert_eq!(once, bundle(&all[..2], align));
+        let twice = remove(&once, &[GFX90A]).unwrap();
+        assert_eq!(twice, bundle(&all[..1], align));
+        assert_eq!(twice, remove(&bundle(&all, align), &[GFX90A, GFX1100]).unwrap());
+    }
+}

@@ -108,13 +108,13 @@ pub(super) fn patched(
 }
 
 /// What the code objects of a bundle are aligned to: whole pages, or else nothing if they lie close together, or else
-/// as much as all of them are.
+/// as much as all of them are. Where empty ones lie counts only if there are no others.
 fn alignment(bundle: &Bundle<'_>) -> u64 {
-    let mut places: Vec<(u64, u64)> = bundle
-        .entries()
-        .filter(|entry| entry.size() > 0)
-        .map(|entry| (entry.offset(), entry.size()))
-        .collect();
+    let mut places: Vec<(u64, u64)> =
+        bundle.entries().map(|entry| (entry.offset(), entry.size())).collect();
+    if places.iter().any(|&(_, size)| size > 0) {
+        places.retain(|&(_, size)| size > 0);
+    }
     let bits = places.iter().fold(0, |bits, (offset, _)| bits | offset);
     if bits % PAGE == 0 {
         return PAGE;
