@@ -736,7 +736,7 @@ fn files_with_replaced_images_are_right() {
                 nothing,
             ));
         }
-        complaints.extend(replace_by_one_as_large(file, &replaced));
+        complaints.extend(replace_by_one_as_large(file, replaced));
         // Where much has gone, there is room.
         if file.targets.len() > 4 {
             let thin = ["thin", "--keep", "gfx1100,gfx906", "--exact"];
@@ -759,7 +759,7 @@ fn files_with_replaced_images_are_right() {
 /// Puts an image as large in the place of one, in a file that is not compressed: no other byte changes.
 fn replace_by_one_as_large(
     file: &Linked,
-    replaced: &dyn Fn(&[Bundle], &[u8]) -> Vec<Bundle>,
+    replaced: impl Fn(&[Bundle], &[u8]) -> Vec<Bundle>,
 ) -> Complaints {
     // Bundles that the linker wrapper of the new driver packs closely are laid out anew.
     if file.compressed || file.is_new {
