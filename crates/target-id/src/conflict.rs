@@ -107,17 +107,15 @@ fn group<'a>(target: &'a Target, id: Option<&TargetId>) -> Group<'a> {
     }
 }
 
-/// The first feature that only one of two target IDs sets.
+/// The first feature that only one of two target IDs sets. Both are sorted: it is where they part.
 fn in_one_only(a: &TargetId, b: &TargetId) -> Option<Feature> {
-    let missing = |these: &TargetId, those: &TargetId| {
-        these
-            .features()
-            .map(|(feature, _)| feature)
-            .find(|feature| those.setting(feature).is_none())
-            .cloned()
-    };
-    match (missing(a, b), missing(b, a)) {
-        (Some(x), Some(y)) => Some(x.min(y)),
-        (x, y) => x.or(y),
+    let (mut a, mut b) = (a.features(), b.features());
+    loop {
+        let (a, b) = (a.next().map(|(feature, _)| feature), b.next().map(|(feature, _)| feature));
+        match (a, b) {
+            (Some(a), Some(b)) if a == b => {}
+            (Some(a), Some(b)) => return Some(a.min(b).clone()),
+            (a, b) => return a.or(b).cloned(),
+        }
     }
 }
