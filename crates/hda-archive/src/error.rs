@@ -36,6 +36,14 @@ pub enum Error {
         /// What the reader of object files says.
         detail: String,
     },
+    /// Symbols of an object file share the bytes of their names until these are a multiple of the file.
+    #[error("the names of the symbols of the {format} file come to more than {limit} bytes")]
+    TooManyNames {
+        /// `ELF`, `COFF`, `PE` or `Mach-O`.
+        format: &'static str,
+        /// 16 bytes for each byte of the file.
+        limit: usize,
+    },
     /// The symbols of bitcode cannot be read.
     #[error(transparent)]
     Bitcode(#[from] BitcodeError),

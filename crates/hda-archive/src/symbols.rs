@@ -8,6 +8,10 @@ use object::{Endianness, File, Object, ObjectSymbol, SymbolKind, elf};
 
 use crate::error::Error;
 
+/// Bytes of names for each byte of an object. Names may share bytes: honest ones where one ends in the other, made up
+/// ones until they are too many for any memory.
+const NAMES_FOR_EACH_BYTE: usize = 16;
+
 /// Names of symbols that others can link to, in the order in which an index has them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Symbols {
@@ -23,27 +27,36 @@ impl Symbols {
     /// These are the global symbols that are defined, in the order of the symbol table, as LLVM's writer of
     /// archives takes them. Bitcode has a symbol table, too.
     ///
+    /// Time and memory grow with the length of the data: names come to no more than 16 bytes for each of its bytes.
+    ///
     /// # Errors
     ///
-    /// [`Error::Object`] and [`Error::Bitcode`] for what is malformed.
+    /// [`Error::Object`] and [`Error::Bitcode`] for what is malformed, [`Error::TooManyNames`].
     pub fn read(data: &[u8]) -> Result<Option<Self>, Error> {
-        let malformed =
-            |format| move |error: ObjectError| Error::Object { format, detail: error.to_string() };
+        let limit = data.len().saturating_mul(NAMES_FOR_EACH_BYTE);
+        let failed = |format| {
+            move |error: Failed| match error {
+                Failed::Malformed(error) => Error::Object { format, detail: error.to_string() },
+                Failed::TooManyNames => Error::TooManyNames { format, limit },
+            }
+        };
         // Too short to be told what it is, or nothing known: data.
         let Ok(kind) = FileKind::parse(data) else {
             return bitcode(data);
         };
         match kind {
             FileKind::Elf32 => {
-                elf_symbols::<elf::FileHeader32<Endianness>>(data).map_err(malformed("ELF"))
+                elf_symbols::<elf::FileHeader32<Endianness>>(data, limit).map_err(failed("ELF"))
             }
             FileKind::Elf64 => {
-                elf_symbols::<elf::FileHeader64<Endianness>>(data).map_err(malformed("ELF"))
+                elf_symbols::<elf::FileHeader64<Endianness>>(data, limit).map_err(failed("ELF"))
             }
-            FileKind::Coff | FileKind::CoffBig => other_symbols(data).map_err(malformed("COFF")),
-            FileKind::Pe32 | FileKind::Pe64 => other_symbols(data).map_err(malformed("PE")),
+            FileKind::Coff | FileKind::CoffBig => {
+                other_symbols(data, limit).map_err(failed("COFF"))
+            }
+            FileKind::Pe32 | FileKind::Pe64 => other_symbols(data, limit).map_err(failed("PE")),
             FileKind::MachO32 | FileKind::MachO64 => {
-                other_symbols(data).map_err(malformed("Mach-O"))
+                other_symbols(data, limit).map_err(failed("Mach-O"))
             }
             _ => return bitcode(data),
         }
@@ -66,6 +79,15 @@ impl Symbols {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.names
+    }
+
+    /// As [`push`](Self::push), if the names do not get longer than `limit` by it.
+    fn push_within(&mut self, name: &[u8], limit: usize) -> Result<(), Failed> {
+        if self.names.len().saturating_add(name.len()) > limit {
+            return Err(Failed::TooManyNames);
+        }
+        self.push(name);
+        Ok(())
     }
 
     fn push(&mut self, name: &[u8]) {
@@ -98,8 +120,23 @@ fn bitcode(data: &[u8]) -> Result<Option<Symbols>, Error> {
     Ok(names.map(|names| names.into_iter().collect()))
 }
 
+/// Why the symbols of an object file cannot be had.
+enum Failed {
+    Malformed(ObjectError),
+    TooManyNames,
+}
+
+impl From<ObjectError> for Failed {
+    fn from(error: ObjectError) -> Self {
+        Failed::Malformed(error)
+    }
+}
+
 /// ELF by its symbol table alone: the general reader also wants the dynamic one to be in order.
-fn elf_symbols<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Symbols, ObjectError> {
+fn elf_symbols<Elf: FileHeader<Endian = Endianness>>(
+    data: &[u8],
+    limit: usize,
+) -> Result<Symbols, Failed> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
     let table = header.sections(endian, data)?.symbols(endian, data, elf::SHT_SYMTAB)?;
@@ -108,18 +145,18 @@ fn elf_symbols<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Symb
     for symbol in table.iter().skip(1) {
         let special = [elf::STT_FILE, elf::STT_SECTION].contains(&symbol.st_type());
         if !symbol.is_local() && !symbol.is_undefined(endian) && !special {
-            symbols.push(symbol.name(endian, table.strings())?);
+            symbols.push_within(symbol.name(endian, table.strings())?, limit)?;
         }
     }
     Ok(symbols)
 }
 
-fn other_symbols(data: &[u8]) -> Result<Symbols, ObjectError> {
+fn other_symbols(data: &[u8], limit: usize) -> Result<Symbols, Failed> {
     let mut symbols = Symbols::default();
     for symbol in File::parse(data)?.symbols() {
         let special = matches!(symbol.kind(), SymbolKind::File | SymbolKind::Section);
         if symbol.is_global() && !symbol.is_undefined() && !special {
-            symbols.push(symbol.name_bytes()?);
+            symbols.push_within(symbol.name_bytes()?, limit)?;
         }
     }
     Ok(symbols)
@@ -149,6 +186,45 @@ mod tests {
         let object = include_bytes!("../../../examples/data/host.o");
         let error = Symbols::read(&object[..object.len() / 2]).unwrap_err();
         assert!(matches!(error, Error::Object { format: "ELF", .. }), "{error}");
+    }
+
+    /// An ELF object of 64 bits with as many symbols as `count`, all of one name.
+    fn symbols_of_one_name(count: usize, len: usize) -> Vec<u8> {
+        let name = [b"\0".to_vec(), vec![b'a'; len], vec![0]].concat();
+        let symbol = [&1_u32.to_le_bytes()[..], &[0x10, 0, 1, 0], &[0; 16]].concat();
+        let table = [vec![0; 24], symbol.repeat(count)].concat();
+        let headers = 64 + table.len() + name.len();
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(16, 0);
+        bytes.extend([1, 0, 62, 0, 1, 0, 0, 0]);
+        bytes.extend([0, 0, headers as u64].map(u64::to_le_bytes).concat());
+        bytes.extend([0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 64, 0, 3, 0, 2, 0]);
+        bytes.resize(64, 0);
+        bytes.extend(&table);
+        bytes.extend(&name);
+        bytes.resize(headers + 64, 0);
+        for (kind, offset, size, link) in
+            [(2_u32, 64, table.len(), 2_u32), (3, 64 + table.len(), name.len(), 0)]
+        {
+            bytes.extend([0, kind].map(u32::to_le_bytes).concat());
+            bytes.extend([0, 0, offset as u64, size as u64].map(u64::to_le_bytes).concat());
+            bytes.extend([link, 0].map(u32::to_le_bytes).concat());
+            bytes.extend([1_u64, 24].map(u64::to_le_bytes).concat());
+        }
+        bytes
+    }
+
+    #[test]
+    fn names_may_share_bytes_but_not_without_end() {
+        let symbols = Symbols::read(&symbols_of_one_name(100, 100)).unwrap().unwrap();
+        assert_eq!((symbols.len(), symbols.as_bytes().len()), (100, 100 * 101));
+        // 20,000 times 500 KB.
+        let data = symbols_of_one_name(20_000, 500_000);
+        let error = Symbols::read(&data).unwrap_err();
+        assert!(
+            matches!(error, Error::TooManyNames { format: "ELF", limit } if limit == 16 * data.len()),
+            "{error}"
+        );
     }
 
     #[test]
