@@ -44,7 +44,7 @@ impl<'p> ArchiveCopy<'p> {
         copier.put(self.layout.head())?;
         let mut next = 0;
         for (entry, planned) in self.planned.iter().enumerate() {
-            if !planned.archives.contains(&self.archive) {
+            if planned.archives.binary_search(&self.archive).is_err() {
                 continue;
             }
             let (header, padding) = self.layout.member(next).unwrap_or_default();

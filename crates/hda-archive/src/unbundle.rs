@@ -234,8 +234,9 @@ fn write_member<W: Write>(
     outs: &mut [Out<'_, W>],
     changed: Error,
 ) -> Result<(), Error> {
-    let mut outs: Vec<_> =
-        outs.iter_mut().filter(|out| planned.archives.contains(&out.archive)).collect();
+    // In order, so that many targets cost no more than those that get it.
+    let is_for = |out: &&mut Out<'_, W>| planned.archives.binary_search(&out.archive).is_ok();
+    let mut outs: Vec<_> = outs.iter_mut().filter(is_for).collect();
     for out in &mut outs {
         out.begin()?;
     }
