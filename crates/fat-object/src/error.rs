@@ -128,6 +128,15 @@ pub enum Error {
         /// Offset of its end.
         end: u64,
     },
+    /// Of the entries of a bundle in the object form, a second one stands for the host object itself.
+    #[error(
+        "the entry {id} stands for the object that it lies in, as another one does",
+        id = printable(id)
+    )]
+    SecondHost {
+        /// The entry's ID.
+        id: String,
+    },
     /// Two slices of a universal file share bytes, or one lies beyond its end.
     #[error(
         "slice {index} of the universal file lies at {start:#x}..{end:#x}: it overlaps another or lies beyond the end at {available:#x}"

@@ -82,6 +82,8 @@ impl Walker<'_> {
         // Sections that do not overlap have no more bytes than the file.
         let mut headers = Budget::new(available);
         let mut beyond_end = false;
+        // Objects can lie in objects.
+        let around = std::mem::take(&mut self.has_placeholder);
         for section in sections {
             let Range { start, end } = section.range;
             if end > available {
@@ -117,6 +119,7 @@ impl Walker<'_> {
                 None => walker.sequence(source, &inner, section.holds_bundle.then_some(window)),
             })?;
         }
+        self.has_placeholder = around;
         Ok(())
     }
 
@@ -147,6 +150,11 @@ impl Walker<'_> {
         // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
         let is_host = description.target.kind() == Some(&target_id::OffloadKind::Host);
         if is_host && source.peek(window, 2)? == [0] {
+            // It stands for the whole object: a second one would make its contents a multiple of it.
+            if std::mem::replace(&mut self.has_placeholder, true) {
+                let id = description.id.clone().unwrap_or_default();
+                return self.finding(source, window.start, Error::SecondHost { id });
+            }
             description.format = Some(ImageFormat::HostPlaceholder);
         }
         Ok(())

@@ -104,6 +104,7 @@ pub fn walk(
         names: Budget::new(NAMES_AT_LEAST),
         thin_members: Budget::new(options.max_thin_bytes),
         in_thin_member: false,
+        has_placeholder: false,
         images: 0,
         findings: 0,
         sound_ids: Vec::new(),
@@ -129,6 +130,8 @@ pub(crate) struct Walker<'v> {
     pub(crate) thin_members: Budget,
     /// Whether the walk is in such a file, at any depth.
     pub(crate) in_thin_member: bool,
+    /// Whether an entry that stands for the object itself was found in the object that is walked.
+    pub(crate) has_placeholder: bool,
     images: usize,
     pub(crate) findings: usize,
     /// The IDs of a bundle without fault that came before.

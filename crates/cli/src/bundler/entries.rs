@@ -276,7 +276,7 @@ impl Visitor for Finder<'_> {
             return Ok(());
         };
         let matters = match finding.error() {
-            Error::Composition(_) => is_bundles(way) || is_section(way),
+            Error::Composition(_) | Error::SecondHost { .. } => is_bundles(way) || is_section(way),
             Error::Bundle(_)
             | Error::Ccob(_)
             | Error::TrailingBytes { .. }

@@ -14,7 +14,8 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, Options, ReadSeek, Severity, Visitor, walk,
+    Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Severity, Visitor,
+    walk,
 };
 
 /// Counts the bytes that are read.
@@ -342,6 +343,55 @@ fn headers_in_many_sections_are_not_examined_without_end() {
     );
     // The headers of sections, and packages of half the file until they are as much as the file.
     assert!(seen.read.get() < 5 * n as u64, "{}", seen.read.get());
+}
+
+/// Whoever takes the host's entry gets the object: once, however many of its sections claim to stand for it.
+#[test]
+fn an_object_stands_for_itself_once() {
+    let name = b"\0__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-\0\0";
+    let mut sections = vec![(1, 64, 1, 1)];
+    sections.extend((0..100).map(|_| (1, 64 + name.len() - 1, 1, 1)));
+    // No two of them share a byte.
+    let mut contents = name.to_vec();
+    contents.resize(name.len() + 101, 0);
+    for (section, at) in sections.iter_mut().zip(64 + name.len()..) {
+        section.1 = at;
+    }
+    sections.push((3, 64, name.len(), 0));
+    struct Hosts(usize, Vec<String>);
+    impl Visitor for Hosts {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            self.0 += usize::from(image.format() == ImageFormat::HostPlaceholder);
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            self.1.push(finding.to_string());
+            Ok(())
+        }
+    }
+    let mut hosts = Hosts(0, Vec::new());
+    let object = inputs::elf(&contents, &sections);
+    walk(&mut Cursor::new(&object), &Options::default(), &mut hosts).unwrap();
+    assert_eq!((hosts.0, hosts.1.len()), (1, 100));
+    assert!(
+        hosts.1[0].ends_with(
+            "the entry host-x86_64-unknown-linux-gnu- stands for the object that it lies in, as \
+             another one does"
+        ),
+        "{}",
+        hosts.1[0]
+    );
+    // Each object in an archive has its own.
+    let member = |object: &[u8]| {
+        [format!("{:<16}{:<32}{:<10}`\n", "a/", "", object.len()).as_bytes(), object].concat()
+    };
+    sections.drain(1..101);
+    let object = inputs::elf(&contents, &sections);
+    assert_eq!(object.len() % 2, 0);
+    let archive = [b"!<arch>\n".to_vec(), member(&object).repeat(3)].concat();
+    let mut hosts = Hosts(0, Vec::new());
+    walk(&mut Cursor::new(&archive), &Options::default(), &mut hosts).unwrap();
+    assert_eq!((hosts.0, hosts.1.len()), (3, 0));
 }
 
 /// What a terminal would obey is escaped in texts, and kept in names.
