@@ -1,6 +1,6 @@
 //! Output files: written beside their place and renamed, so that no failure leaves half a file or loses an old one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ pub(crate) struct Outputs {
     /// A directory that is ours to remove again.
     created: Option<PathBuf>,
     files: Vec<(TempPath, PathBuf)>,
+    /// Where each path is among the files: there can be very many.
+    places: HashMap<PathBuf, usize>,
 }
 
 impl Outputs {
@@ -93,9 +95,15 @@ impl Outputs {
             file.as_file().set_permissions(existing.permissions()).map_err(|e| at(path, &e))?;
         }
         let result = fill(file.as_file_mut())?;
-        self.files.retain(|(_, before)| *before != place);
         // Only the name is kept: there can be more files than may be open at one time.
-        self.files.push((file.into_temp_path(), place));
+        let file = (file.into_temp_path(), place);
+        match self.places.get(&file.1).and_then(|&before| self.files.get_mut(before)) {
+            Some(before) => *before = file,
+            None => {
+                self.places.insert(file.1.clone(), self.files.len());
+                self.files.push(file);
+            }
+        }
         Ok(result)
     }
 
