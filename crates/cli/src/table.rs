@@ -1,4 +1,5 @@
-//! Plain tables: columns as wide as their widest cell, two spaces between.
+//! Plain tables: columns as wide as their widest cell, two spaces between. A cell that is far too long does not make
+//! the others as long.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -6,6 +7,9 @@ use std::io::{self, Write};
 use anstyle::Style;
 
 use crate::style::{COLUMN, printable};
+
+/// Columns are no wider: one ID of a megabyte would make a megabyte of every line.
+const WIDEST: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -65,7 +69,7 @@ impl Table {
             .enumerate()
             .filter_map(|(i, column)| {
                 let widest = widest(i).filter(|&widest| widest > 0)?;
-                Some((i, column, widest.max(width(&column.title))))
+                Some((i, column, widest.max(width(&column.title)).min(WIDEST)))
             })
             .collect();
         let line_width = |shown: &[(usize, &Column, usize)]| {
@@ -98,7 +102,7 @@ fn line(
         let cell = cells.get(i).map_or("", String::as_str);
         let style = style.unwrap_or(column.style);
         let gap = if nth == 0 { "" } else { "  " };
-        let padding = " ".repeat(widest - width(cell).min(widest));
+        let padding = " ".repeat(widest.saturating_sub(width(cell)));
         let last = nth + 1 == columns.len();
         match column.align {
             Align::Right => write!(out, "{gap}{padding}{style}{cell}{style:#}")?,
@@ -117,6 +121,18 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_long_cell_does_not_make_all_lines_long() {
+        let plain = Style::new();
+        let mut table =
+            Table::default().column("A", Align::Right, plain).column("B", Align::Left, plain);
+        table.row(&["a".repeat(1 << 20), "b".into()]);
+        (0..1000).for_each(|_| table.row(&["a".into(), "b".into()]));
+        let mut out = Vec::new();
+        table.print(&mut out, "", 80).unwrap();
+        assert!((1 << 20..(1 << 20) + 1000 * 300).contains(&out.len()), "{}", out.len());
+    }
 
     #[test]
     fn aligns_and_drops_empty_columns() {
