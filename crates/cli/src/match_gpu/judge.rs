@@ -1,6 +1,6 @@
 //! What a GPU gets of a unit, and why it does not get the rest.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fat_object::{ContainerKind, ImageFormat};
 use target_id::{Verdict, compatible};
@@ -56,14 +56,14 @@ pub(super) struct Answer {
 /// - CUDA: machine code before PTX, each with the highest compute capability (NVIDIA's compatibility guides).
 /// - Otherwise what fits best.
 pub(super) fn judge(unit: &Unit, gpu: &Gpu) -> Answer {
+    let order = order(unit);
     let fits: Vec<Fit> = unit.candidates.iter().map(|candidate| Fit::new(candidate, gpu)).collect();
-    let mut picked: Vec<States> = vec![0; fits.len()];
+    // The few that are given in some state, in file order.
+    let mut picked: BTreeMap<usize, States> = BTreeMap::new();
     let mut union = 0;
     for state in 0..gpu.states().len() {
-        if let Some(best) = best(unit, &fits, state)
-            && let Some(states) = picked.get_mut(best)
-        {
-            *states |= 1 << state;
+        if let Some(best) = best(order, &fits, state) {
+            *picked.entry(best).or_default() |= 1 << state;
             union |= 1 << state;
         }
     }
@@ -72,14 +72,14 @@ pub(super) fn judge(unit: &Unit, gpu: &Gpu) -> Answer {
         given = Given::If("its machine code is for this very GPU".to_owned());
     }
     let judged = fits.iter().enumerate().map(|(n, fit)| {
-        let states = picked.get(n).copied().unwrap_or(0);
+        let states = picked.get(&n).copied().unwrap_or(0);
         let given = Given::in_states(gpu, states);
         let reason = match (states, fit.states) {
             (0, 0) => fit.why_not(gpu),
             (0, fitting) => {
-                let first = picked.iter().position(|picked| picked & fitting != 0);
-                let first = first.and_then(|n| Some((unit.candidates.get(n)?, fits.get(n)?)));
-                behind(unit, fit, first)
+                let first = picked.iter().find(|(_, picked)| *picked & fitting != 0);
+                let first = first.and_then(|(&n, _)| Some((unit.candidates.get(n)?, fits.get(n)?)));
+                behind(order, fit, first)
             }
             (states, _) => fit.verdict_in(states).map(ToString::to_string).unwrap_or_default(),
         };
@@ -195,9 +195,9 @@ fn is_unnamed_machine_code(candidate: &Candidate) -> bool {
 }
 
 /// The candidate that a GPU in this state gets.
-fn best(unit: &Unit, fits: &[Fit], state: usize) -> Option<usize> {
+fn best(order: Order, fits: &[Fit], state: usize) -> Option<usize> {
     let fitting = fits.iter().enumerate().filter(|(_, fit)| fit.states >> state & 1 == 1);
-    let key = |n: usize, fit: &Fit| match order(unit) {
+    let key = |n: usize, fit: &Fit| match order {
         Order::First => (0, n),
         Order::FirstOfTier => (u32::from(fit.tier()), n),
         Order::Best => (fit.verdicts.get(state).map_or(u32::MAX, Verdict::rank), n),
@@ -205,6 +205,7 @@ fn best(unit: &Unit, fits: &[Fit], state: usize) -> Option<usize> {
     fitting.min_by_key(|(n, fit)| key(*n, fit)).map(|(n, _)| n)
 }
 
+#[derive(Clone, Copy)]
 enum Order {
     First,
     FirstOfTier,
@@ -222,7 +223,7 @@ fn order(unit: &Unit) -> Order {
 }
 
 /// Why an image is not given although it fits.
-fn behind(unit: &Unit, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> String {
+fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> String {
     let Some((first, first_fit)) = first else {
         return "would do, but another image comes first".to_owned();
     };
@@ -236,7 +237,7 @@ fn behind(unit: &Unit, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> String {
     if !what.is_empty() && first_fit.tier() < fit.tier() {
         return format!("would do, but {label} comes before {what}");
     }
-    match order(unit) {
+    match order {
         Order::Best if first_fit.verdict_in(fit.states) != fit.verdict_in(fit.states) => {
             format!("would do, but {label} fits better")
         }
