@@ -1,6 +1,6 @@
 //! Extraction: which images of a file, under which names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -75,7 +75,9 @@ struct Plan {
     /// Names that were made up, in order.
     generated: Vec<String>,
     /// Images that are packages, of which the contents are extracted.
-    opened: Vec<usize>,
+    opened: BTreeSet<usize>,
+    /// The candidates in each of them.
+    inside: BTreeMap<usize, Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -104,6 +106,11 @@ impl Plan {
             true => &everything[..],
             false => &filters,
         };
+        for (index, candidate) in candidates.iter().enumerate() {
+            if let Some(parent) = candidate.parent {
+                self.inside.entry(parent).or_default().push(index);
+            }
+        }
         for filter in filters {
             if let Some(spec) = filter
                 && let Err(kind) = spec.kind()
@@ -209,13 +216,12 @@ impl Plan {
         };
         if candidate.format == ImageFormat::OffloadBinary && options.release != LlvmRelease::Llvm22
         {
-            self.opened.push(image);
-            for (inner, _) in
-                candidates.iter().enumerate().filter(|(_, inner)| inner.parent == Some(image))
-            {
-                self.generate(options, candidates, inner, index)?;
-            }
-            return Ok(());
+            self.opened.insert(image);
+            // What was there for an earlier filter is there for this one, too.
+            let inside = self.inside.get(&image).cloned().unwrap_or_default();
+            return inside
+                .into_iter()
+                .try_for_each(|inner| self.generate(options, candidates, inner, index));
         }
         let name = names::generated(options.release, &options.input, &candidate.entry, *index);
         *index += 1;
