@@ -1,58 +1,91 @@
 //! Response files: `@file` stands for the words in the file.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::PathBuf;
 
 /// Files in files; LLVM's tools have no limit.
 const MAX_DEPTH: usize = 32;
 /// Small files that name each other twice grow without bound.
 const MAX_ARGUMENTS: usize = 1 << 20;
+/// Bytes of all files, each time that one is named: those that hold one long word, or none at all, grow as well.
+const MAX_BYTES: usize = 64 << 20;
+/// What naming a file counts for at least.
+const OPENING: usize = 1 << 10;
 
 /// Replaces each `@file` by the words of the file, and in those again. What cannot be read stays as it is: it may
 /// be the name of a file. Names are relative to the current directory, as in LLVM's tools.
 pub(super) fn expand(args: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
-    let mut out = Vec::with_capacity(args.len());
-    expand_into(args, &mut out, &mut Vec::new())?;
-    Ok(out)
+    let mut expansion = Expansion { out: Vec::new(), open: Vec::new(), bytes_left: MAX_BYTES };
+    expansion.words(args)?;
+    Ok(expansion.out)
 }
 
-fn expand_into(
-    args: Vec<Vec<u8>>,
-    out: &mut Vec<Vec<u8>>,
-    open: &mut Vec<PathBuf>,
-) -> Result<(), String> {
-    for arg in args {
-        let path = arg.strip_prefix(b"@").map(crate::input::path);
-        let Some((path, words)) = path.and_then(|path| Some((path.clone(), words(&path)?))) else {
-            if out.len() >= MAX_ARGUMENTS {
-                return Err(format!("response files hold more than {MAX_ARGUMENTS} arguments"));
+struct Expansion {
+    out: Vec<Vec<u8>>,
+    /// The files around, from outside in.
+    open: Vec<PathBuf>,
+    bytes_left: usize,
+}
+
+impl Expansion {
+    fn words(&mut self, words: Vec<Vec<u8>>) -> Result<(), String> {
+        for word in words {
+            let path = word.strip_prefix(b"@").map(crate::input::path);
+            let Some((path, bytes)) =
+                path.and_then(|path| self.read(path).transpose()).transpose()?
+            else {
+                self.has_room_for(1)?;
+                self.out.push(word);
+                continue;
+            };
+            let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            if self.open.contains(&real) {
+                return Err(format!("recursive expansion of: '{}'", path.display()));
             }
-            out.push(arg);
-            continue;
-        };
-        let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-        if open.contains(&real) {
-            return Err(format!("recursive expansion of: '{}'", path.display()));
+            if self.open.len() >= MAX_DEPTH {
+                return Err(format!(
+                    "'{}': response files are nested more than {MAX_DEPTH} deep",
+                    path.display()
+                ));
+            }
+            self.open.push(real);
+            let words = match utf16(&bytes) {
+                Some(text) => split(text.as_bytes()),
+                None => split(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)),
+            };
+            drop(bytes);
+            self.words(words.ok_or_else(too_many)?)?;
+            self.open.pop();
         }
-        if open.len() >= MAX_DEPTH {
-            return Err(format!(
-                "'{}': response files are nested more than {MAX_DEPTH} deep",
-                path.display()
-            ));
-        }
-        open.push(real);
-        expand_into(words, out, open)?;
-        open.pop();
+        Ok(())
     }
-    Ok(())
+
+    fn has_room_for(&self, more: usize) -> Result<(), String> {
+        match self.out.len().saturating_add(more) > MAX_ARGUMENTS {
+            true => Err(too_many()),
+            false => Ok(()),
+        }
+    }
+
+    /// A file's path and bytes; `None` if it cannot be read.
+    fn read(&mut self, path: PathBuf) -> Result<Option<(PathBuf, Vec<u8>)>, String> {
+        let too_large = || format!("response files hold more than {MAX_BYTES} bytes");
+        let mut bytes = Vec::new();
+        // Whatever the size is that the file claims.
+        let limit = u64::try_from(self.bytes_left).unwrap_or(u64::MAX).saturating_add(1);
+        let read = File::open(&path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+        if read.is_err() {
+            return Ok(None);
+        }
+        let left = self.bytes_left.checked_sub(bytes.len().max(OPENING));
+        self.bytes_left = left.ok_or_else(too_large)?;
+        Ok(Some((path, bytes)))
+    }
 }
 
-fn words(path: &Path) -> Option<Vec<Vec<u8>>> {
-    let bytes = fs::read(path).ok()?;
-    Some(match utf16(&bytes) {
-        Some(text) => split(text.as_bytes()),
-        None => split(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)),
-    })
+fn too_many() -> String {
+    format!("response files hold more than {MAX_ARGUMENTS} arguments")
 }
 
 /// The text of a file that starts with a byte order mark of UTF-16, as some build systems on Windows write it.
@@ -67,11 +100,17 @@ fn utf16(bytes: &[u8]) -> Option<String> {
 }
 
 /// GNU quoting: words end at whitespace, quotes of both kinds keep it, a backslash keeps any character, in quotes
-/// too. Empty words are dropped, quoted ones as well.
-fn split(text: &[u8]) -> Vec<Vec<u8>> {
+/// too. Empty words are dropped, quoted ones as well. `None` if there are more than a command line has.
+fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut word = Vec::new();
     let mut quote = None;
+    let end = |word: &mut Vec<u8>, words: &mut Vec<Vec<u8>>| {
+        if !word.is_empty() {
+            words.push(std::mem::take(word));
+        }
+        (words.len() <= MAX_ARGUMENTS).then_some(())
+    };
     let mut bytes = text.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
         match byte {
@@ -79,14 +118,13 @@ fn split(text: &[u8]) -> Vec<Vec<u8>> {
             _ if quote == Some(byte) => quote = None,
             b'\'' | b'"' if quote.is_none() => quote = Some(byte),
             b' ' | b'\t' | b'\r' | b'\n' if quote.is_none() => {
-                words.push(std::mem::take(&mut word));
+                end(&mut word, &mut words)?;
             }
             _ => word.push(byte),
         }
     }
-    words.push(word);
-    words.retain(|word| !word.is_empty());
-    words
+    end(&mut word, &mut words)?;
+    Some(words)
 }
 
 #[cfg(test)]
@@ -110,7 +148,7 @@ mod tests {
             ("end\\", vec!["end\\"]),
             ("# no comment", vec!["#", "no", "comment"]),
         ] {
-            assert_eq!(strings(split(text.as_bytes())), words, "{text}");
+            assert_eq!(strings(split(text.as_bytes()).unwrap()), words, "{text}");
         }
     }
 
@@ -149,8 +187,29 @@ mod tests {
             let twice = format!("{} {0}", name(n + 1));
             fs::write(place.path().join(n.to_string()), twice).unwrap();
         }
-        fs::write(place.path().join("60"), "a ".repeat(2000)).unwrap();
-        let error = expand(vec![name(50).into_bytes()]).unwrap_err();
+        let hold = |text: &str| {
+            fs::write(place.path().join("60"), text).unwrap();
+            expand(vec![name(50).into_bytes()]).unwrap_err()
+        };
+        let error = hold(&"a ".repeat(2000));
         assert!(error.contains("more than 1048576 arguments"), "{error}");
+        // One file, and one that is named often, with hardly any arguments.
+        let error = hold(&"a ".repeat(1 << 21));
+        assert!(error.contains("more than 1048576 arguments"), "{error}");
+        let error = hold(&"a".repeat(1 << 17));
+        assert!(error.contains("more than 67108864 bytes"), "{error}");
+        for n in 60..70 {
+            let twice = format!("{} {0}", name(n + 1));
+            fs::write(place.path().join(n.to_string()), twice).unwrap();
+        }
+        fs::write(place.path().join("70"), "").unwrap();
+        let error = expand(vec![name(50).into_bytes()]).unwrap_err();
+        assert!(error.contains("more than 67108864 bytes"), "{error}");
+        // A device has no end.
+        #[cfg(unix)]
+        {
+            let error = expand(vec![b"@/dev/zero".to_vec()]).unwrap_err();
+            assert!(error.contains("more than 67108864 bytes"), "{error}");
+        }
     }
 }
