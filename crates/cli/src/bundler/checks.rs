@@ -1,5 +1,8 @@
 //! The checks of a command line, in the order of LLVM's tool: the first that fails is the one that is reported.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
 use bundle_format::{CompositionFinding, EntryId, Request, composition};
 use target_id::{Triple, bundler_accepts, is_known_processor};
 
@@ -89,8 +92,9 @@ fn one_spelling(files: &Files, name: &str, warnings: &mut Vec<String>) -> Result
 /// Checks the targets, each for itself and all together.
 pub(crate) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>, String> {
     let mut ids: Vec<EntryId<'_>> = Vec::new();
+    let mut texts = BTreeSet::new();
     for text in typed {
-        if ids.iter().any(|id| id.text().as_bytes() == text) {
+        if !texts.insert(text) {
             return Err("Duplicate targets are not allowed".to_owned());
         }
         ids.push(target(text)?);
@@ -113,14 +117,16 @@ pub(crate) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>,
     if hosts > 1 || (hosts == 0 && needs_host) {
         return Err(format!("expecting exactly one host target but got {hosts}"));
     }
-    for (index, id) in ids.iter().enumerate() {
-        let written = id.canonical();
-        let before = ids.iter().take(index).find(|before| before.canonical() == written);
-        if let Some(before) = before {
+    let mut written = BTreeMap::new();
+    for id in &ids {
+        let written = written.entry(id.canonical());
+        if let Entry::Occupied(before) = &written {
+            let (written, before) = (before.key(), before.get());
             return Err(format!(
                 "Duplicate targets are not allowed: '{before}' and '{id}' both mean '{written}'"
             ));
         }
+        written.or_insert(id);
     }
     Ok(ids)
 }
