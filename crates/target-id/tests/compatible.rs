@@ -1,6 +1,5 @@
-//! Compatibility of code objects with targets.
+//! Compatibility of code objects with targets, case by case; `specification.rs` has the rules.
 
-use proptest::prelude::*;
 use target_id::{
     Error, Feature, NvidiaArch, OffloadKind, Options, Setting, Side, Target, Triple, Verdict,
     compatible, compatible_with_options,
@@ -334,119 +333,6 @@ fn sentences_and_debug_texts() {
     let kinds = compatible(&hip("gfx906"), &target("openmp", "amdgcn-amd-amdhsa-", "gfx906"));
     assert_eq!(kinds.to_string(), "is for hip, not for openmp");
     assert_eq!(kinds.debug_text(), "Incompatible: Kind/Triple mismatch");
-}
-
-/// The bundler's rule once more, as its documentation and behaviour put it, on texts and
-/// with nothing shared but the compatibility of triples.
-mod naive {
-    use std::collections::BTreeMap;
-
-    /// Kind, triple, target ID.
-    pub(super) type Id<'a> = (&'a str, &'a str, &'a str);
-
-    fn triples_fit(a: &str, b: &str) -> bool {
-        target_id::Triple::parse(a).compatible_with(&target_id::Triple::parse(b))
-    }
-
-    fn kinds_fit(a: &str, b: &str, hip_openmp: bool) -> bool {
-        let pair = [a, b];
-        let hip = |kind: &str| kind.to_lowercase().starts_with("hip");
-        a == b
-            || (pair.contains(&"hip") && pair.contains(&"hipv4"))
-            || (hip_openmp && ((a == "openmp" && hip(b)) || (b == "openmp" && hip(a))))
-    }
-
-    /// Primary name and features, if the target ID is usable with the triple.
-    fn parse<'a>(triple: &str, id: &'a str) -> Option<(&'a str, BTreeMap<&'a str, bool>)> {
-        let mut words: Vec<&str> = id.split(':').collect();
-        if words.len() > 1 && words.last() == Some(&"") {
-            words.pop();
-        }
-        let amd = triple.starts_with("amdgcn");
-        let (processor, allowed): (&str, &[&str]) = match *words.first()? {
-            "" => return None,
-            name if !amd => (name, &[]),
-            "tahiti" | "gfx600" => ("gfx600", &[]),
-            "gfx90a" => ("gfx90a", &["sramecc", "xnack"]),
-            "gfx906" => ("gfx906", &["sramecc", "xnack"]),
-            "gfx900" => ("gfx900", &["xnack"]),
-            "gfx1030" => ("gfx1030", &[]),
-            "gfx9-generic" => ("gfx9-generic", &["xnack"]),
-            _ => return None,
-        };
-        let mut features = BTreeMap::new();
-        for word in words.iter().skip(1) {
-            let on = match word.chars().last()? {
-                '+' => true,
-                '-' => false,
-                _ => return None,
-            };
-            let name = &word[..word.len() - 1];
-            if !allowed.contains(&name) || features.insert(name, on).is_some() {
-                return None;
-            }
-        }
-        Some((processor, features))
-    }
-
-    pub(super) fn compatible(c: Id<'_>, t: Id<'_>, hip_openmp: bool) -> bool {
-        if c.0 == t.0 && triples_fit(c.1, t.1) && c.2 == t.2 {
-            return true;
-        }
-        if !kinds_fit(c.0, t.0, hip_openmp) || !triples_fit(c.1, t.1) {
-            return false;
-        }
-        let (Some((c_processor, c_features)), Some((t_processor, t_features))) =
-            (parse(c.1, c.2), parse(t.1, t.2))
-        else {
-            return false;
-        };
-        c_processor == t_processor
-            && c_features.len() <= t_features.len()
-            && c_features.iter().all(|(name, on)| t_features.get(name) == Some(on))
-    }
-}
-
-fn id_strategy() -> impl Strategy<Value = (String, String, String)> {
-    let kind = prop::sample::select(vec!["hip", "hip", "hipv4", "openmp", "HIPx", "host"]);
-    let triple = prop::sample::select(vec![
-        "amdgcn-amd-amdhsa-",
-        "amdgcn-amd-amdhsa-",
-        "amdgcn-amd-amdhsa-llvm",
-        "amdgcn--amdhsa-",
-        "amdgcn-amd-amdpal-unknown",
-        "nvptx64-nvidia-cuda-unknown",
-    ]);
-    let id = "(gfx90a|gfx906|gfx900|gfx600|tahiti|gfx1030|gfx9-generic|sm_70)?(:(xnack|sramecc|foo)[+-]?){0,2}:?";
-    (kind, triple, id).prop_map(|(kind, triple, id)| (kind.to_owned(), triple.to_owned(), id))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
-
-    #[test]
-    fn agrees_with_the_naive_rule(c in id_strategy(), t in id_strategy(), same in any::<bool>(), hip_openmp in any::<bool>()) {
-        let t = if same { (t.0, c.1.clone(), t.2) } else { t };
-        let ours = compatible_with_options(
-            &target(&c.0, &c.1, &c.2),
-            &target(&t.0, &t.1, &t.2),
-            Options::default().hip_openmp(hip_openmp),
-        );
-        let naive = naive::compatible((&c.0, &c.1, &c.2), (&t.0, &t.1, &t.2), hip_openmp);
-        prop_assert_eq!(ours.is_strict(), naive, "{:?} {:?} {:?}", c, t, ours);
-        prop_assert_eq!(ours.debug_text().starts_with("Compatible"), naive);
-        prop_assert_eq!(ours.rank() < u32::MAX, ours.is_compatible());
-        prop_assert!(!ours.to_string().is_empty());
-    }
-
-    #[test]
-    fn features_decide_alone_on_one_processor(
-        c in "gfx90a(:xnack[+-])?(:sramecc[+-])?",
-        t in "gfx90a(:xnack[+-])?(:sramecc[+-])?",
-    ) {
-        let naive = naive::compatible(("hip", "amdgcn-amd-amdhsa-", &c), ("hip", "amdgcn-amd-amdhsa-", &t), false);
-        prop_assert_eq!(verdict(&c, &t).is_strict(), naive);
-    }
 }
 
 #[test]

@@ -1,9 +1,6 @@
-//! Composition of bundles.
+//! Composition of bundles, case by case; `specification.rs` has the rules.
 
-use proptest::prelude::*;
-use target_id::{
-    Conflict, ConflictKind, Feature, OffloadKind, Target, TargetId, Triple, conflicts,
-};
+use target_id::{Conflict, ConflictKind, Feature, OffloadKind, Target, Triple, conflicts};
 
 fn target(kind: &str, triple: &str, id: &str) -> Target {
     Target::new(Some(OffloadKind::parse(kind)), Some(Triple::parse(triple)), id)
@@ -91,27 +88,9 @@ fn separate_groups() {
 
 #[test]
 fn thousands_of_entries() {
-    let targets: Vec<Target> = (0..20_000)
+    let count = if cfg!(miri) { 100 } else { 20_000 };
+    let targets: Vec<Target> = (0..count)
         .map(|n| target("hip", "amdgcn-amd-amdhsa-", &format!("gfx{}:xnack+", 2000 + n / 2)))
         .collect();
-    assert_eq!(conflicts(&targets).len(), 10_000);
-}
-
-proptest! {
-    /// There is a conflict for an entry exactly if it repeats one or differs in features
-    /// from the first of its processor.
-    #[test]
-    fn agrees_with_the_rule_as_written(ids in prop::collection::vec("gfx90[68](:xnack[+-])?(:sramecc[+-])?", 0..6)) {
-        let parsed: Vec<TargetId> = ids.iter().map(|id| TargetId::parse(id).unwrap()).collect();
-        let names = |id: &TargetId| id.features().map(|(feature, _)| feature.clone()).collect::<Vec<_>>();
-        let expected: Vec<usize> = (0..parsed.len())
-            .filter(|&n| {
-                let first = parsed.iter().find(|id| id.processor() == parsed[n].processor()).unwrap();
-                parsed[..n].contains(&parsed[n]) || names(first) != names(&parsed[n])
-            })
-            .collect();
-        let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
-        let found: Vec<usize> = hip(&texts).iter().map(|conflict| conflict.second).collect();
-        prop_assert_eq!(found, expected);
-    }
+    assert_eq!(conflicts(&targets).len(), count / 2);
 }

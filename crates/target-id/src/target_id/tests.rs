@@ -197,7 +197,7 @@ fn truncations_and_single_byte_changes_do_not_panic() {
         let _ = TargetId::parse_v3(&whole[..end]);
     }
     for position in 0..whole.len() {
-        for byte in 0..=127u8 {
+        for byte in (0..=127u8).step_by(if cfg!(miri) { 41 } else { 1 }) {
             let mut changed = whole.as_bytes().to_vec();
             changed[position] = byte;
             let text = String::from_utf8(changed).unwrap();
@@ -224,11 +224,12 @@ fn messages_are_one_line_whatever_the_names() {
 
 #[test]
 fn many_features_are_no_trouble() {
+    let count = if cfg!(miri) { 100 } else { 50_000 };
     let mut text = String::from("unknown");
-    for number in 0..50_000 {
+    for number in 0..count {
         text.push_str(&format!(":f{number}+"));
     }
-    assert_eq!(TargetId::parse(&text).unwrap().features().len(), 50_000);
+    assert_eq!(TargetId::parse(&text).unwrap().features().len(), count);
 }
 
 proptest! {
