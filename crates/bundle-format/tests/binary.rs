@@ -333,8 +333,8 @@ fn every_truncation_is_an_error() {
 
 #[test]
 fn no_change_of_a_byte_panics() {
-    for at in 0..165 {
-        for value in 0..=255 {
+    for at in (0..165).step_by(if cfg!(miri) { 5 } else { 1 }) {
+        for value in (0..=255).step_by(if cfg!(miri) { 85 } else { 1 }) {
             let mut data = sample();
             data[at] = value;
             for (_, bundle) in bundles(&data).flatten() {

@@ -1,0 +1,123 @@
+//! What holds for all data, methods, versions and levels, and wherever the bytes lie in memory.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test says no")]
+
+use ccob::{
+    Error, Header, Limits, Method, Version, WriteOptions, compress, decompress, decompress_growing,
+    decompress_unverified, hash,
+};
+use proptest::prelude::*;
+
+/// Miri is a thousand times slower.
+const CASES: u32 = if cfg!(miri) { 2 } else { 256 };
+const LARGEST: usize = if cfg!(miri) { 40 } else { 5000 };
+
+/// Runs, repetitions and noise.
+fn data() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..60),
+        (any::<u8>(), 0..LARGEST).prop_map(|(byte, len)| vec![byte; len]),
+        (prop::collection::vec(any::<u8>(), 1..20), 0..LARGEST / 20)
+            .prop_map(|(word, times)| word.repeat(times)),
+    ];
+    prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
+}
+
+fn options() -> impl Strategy<Value = WriteOptions> {
+    let codecs: Vec<Method> = [Method::ZLIB, Method::ZSTD]
+        .into_iter()
+        .filter(|method| method.codec().is_some())
+        .collect();
+    // Without codecs the tests that need one are told so by `compress`.
+    let codecs = if codecs.is_empty() { vec![Method::ZLIB] } else { codecs };
+    (
+        prop::sample::select(codecs),
+        prop::sample::select(vec![Version::V1, Version::V2, Version::V3]),
+        prop::option::of(-5..13),
+        0..3_u32,
+    )
+        .prop_map(|(method, version, level, threads)| {
+            let mut options = WriteOptions::default()
+                .with_method(method)
+                .with_version(version)
+                .with_threads(threads);
+            options.level = level;
+            options
+        })
+}
+
+/// `bytes` at each address modulo 16, with others around them.
+fn at_each_address<T: PartialEq + std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> T) {
+    let expected = read(bytes);
+    for (shift, around) in (0..16).zip([0, 0xff, b'C'].into_iter().cycle()) {
+        let mut buffer = vec![around; bytes.len() + 64];
+        let at = (16 - buffer.as_ptr().addr() % 16) % 16 + shift;
+        buffer[at..at + bytes.len()].copy_from_slice(bytes);
+        let there = &buffer[at..at + bytes.len()];
+        assert_eq!(there.as_ptr().addr() % 16, shift);
+        assert!(read(there) == expected, "at {shift}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+    #[test]
+    fn what_is_written_is_read(
+        data in data(),
+        options in options(),
+        behind in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let container = match compress(&data, &options) {
+            Err(Error::CodecNotCompiled { method }) => {
+                prop_assert_eq!(method.codec(), None);
+                return Ok(());
+            }
+            container => container.unwrap(),
+        };
+        let header = Header::parse(&container, container.len() as u64).unwrap();
+        prop_assert_eq!((header.version(), header.method()), (options.version, options.method));
+        prop_assert_eq!((header.uncompressed_size(), header.hash()), (data.len() as u64, hash(&data)));
+        let has_total = options.version != Version::V1;
+        prop_assert_eq!(header.total_size(), has_total.then_some(container.len() as u64));
+
+        // What follows it is not its business.
+        let file = [&container[..], &behind].concat();
+        let limits = Limits::default().with_max_uncompressed(data.len() as u64);
+        let found = decompress(&file, &limits).unwrap();
+        prop_assert!(found.data == data);
+        prop_assert_eq!(found.consumed, container.len() as u64);
+        prop_assert_eq!(&found.header, &header);
+        prop_assert!(decompress_unverified(&file, &limits).as_ref() == Ok(&found));
+        let mut grown = |part: &[u8]| assert!(data.starts_with(part));
+        prop_assert!(decompress_growing(&file, &limits, &mut grown).as_ref() == Ok(&found));
+
+        // What was read and is written again is the same file.
+        let again = options.clone().with_version(header.version()).with_method(header.method());
+        prop_assert!(compress(&found.data, &again) == Ok(container.clone()));
+
+        // One byte less is one too many.
+        if let Some(max) = limits.max_uncompressed.checked_sub(1) {
+            let error = decompress(&file, &limits.with_max_uncompressed(max)).unwrap_err();
+            prop_assert_eq!(error, Error::TooLarge { uncompressed_size: max + 1, max });
+        }
+    }
+
+    #[test]
+    fn the_place_in_memory_does_not_matter(
+        data in data(),
+        options in options(),
+        behind in prop::collection::vec(any::<u8>(), 0..20),
+        damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+    ) {
+        let Ok(mut file) = compress(&data, &options) else { return Ok(()) };
+        file.extend(behind);
+        if let Some((at, byte)) = damage {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        let limits = Limits::default().with_max_uncompressed(1 << 20);
+        at_each_address(&file, |file| decompress(file, &limits));
+        at_each_address(&file, |file| Header::parse(file, file.len() as u64));
+        at_each_address(&data, |data| (hash(data), compress(data, &options)));
+    }
+}
