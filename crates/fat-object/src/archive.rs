@@ -5,7 +5,9 @@
 use std::io;
 use std::ops::{ControlFlow, Range};
 
-use object::read::archive::ArchiveFile;
+use object::archive::Header;
+use object::read::ReadRef;
+use object::read::archive::{ArchiveFile, ArchiveMember};
 
 use crate::budget::Budget;
 use crate::containers::lossy;
@@ -19,6 +21,12 @@ const THIN_MAGIC: [u8; 8] = *b"!<thin>\n";
 
 /// What opening a file costs, in bytes that could be read instead.
 const OPENING: u64 = 4096;
+
+/// The length of [`THIN_MAGIC`] and of the magic of other archives.
+const MAGIC_LEN: u64 = 8;
+
+/// COFF's archives start with three tables, and one more for ARM64EC.
+const MAX_TABLES: usize = 4;
 
 struct Member {
     name: Vec<u8>,
@@ -111,6 +119,9 @@ fn members(
             Ok(archive) => archive,
             Err(error) => return (members, malformed(error)),
         };
+        if let Some(error) = table_beyond_end(data, archive.is_thin()) {
+            return (members, Some(error));
+        }
         for member in archive.members() {
             let member = match member {
                 Ok(member) => member,
@@ -119,6 +130,9 @@ fn members(
             // Also of those that are passed over: looking for its end took as long.
             if !names.take(member.name().len() as u64) {
                 return (members, Some(Error::TooManyNames { limit: names.limit() }));
+            }
+            if let Some(error) = not_a_name(&member) {
+                return (members, Some(error));
             }
             // What `/` still starts after `object` took the known ones is some linker's private table.
             if member.name().starts_with(b"/") && !archive.is_thin() {
@@ -131,4 +145,46 @@ fn members(
         }
         (members, None)
     })
+}
+
+/// `object` passes over indexes of symbols and tables of names, also where they leave nothing behind them.
+fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Error> {
+    const HEADER_LEN: u64 = size_of::<Header>() as u64;
+    let available = data.len().ok()?;
+    let mut at = MAGIC_LEN;
+    for _ in 0..MAX_TABLES {
+        let header = data.read_at::<Header>(at).ok()?;
+        let is_table = match header.name {
+            [b'/', second, ..] => !second.is_ascii_digit(),
+            name => !is_thin && (name.starts_with(b"__.SYMDEF") || name.starts_with(b"#1/")),
+        };
+        if !is_table {
+            return None;
+        }
+        let size = str::from_utf8(&header.size).ok()?.trim_end().parse::<u64>().ok()?;
+        let start = at.checked_add(HEADER_LEN)?;
+        let end = start.checked_add(size)?;
+        if end > available {
+            let name = lossy(header.name.trim_ascii_end());
+            return Some(Error::MemberBeyondEnd { name, start, end, available });
+        }
+        at = end.checked_next_multiple_of(2)?;
+    }
+    None
+}
+
+/// Names in tables start with `/` and their offset, names in front of contents with `#1/` and their length. `object`
+/// takes what has no number there for a name.
+fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
+    let name = &member.header()?.name;
+    let sound = match name.split_at_checked(3) {
+        // A file that is called `#1`.
+        Some((b"#1/", rest)) => {
+            rest.trim_ascii_end().is_empty() || rest.first().is_some_and(u8::is_ascii_digit)
+        }
+        Some(([b'/', second, _], _)) => matches!(second, b' ' | b'/' | b'<' | b'S' | b'0'..=b'9'),
+        _ => true,
+    };
+    let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
+    (!sound).then(|| Error::MemberName { name: lossy(name.trim_ascii_end()), offset })
 }

@@ -56,6 +56,17 @@ pub enum Error {
         /// Length of the archive.
         available: u64,
     },
+    /// What stands where an archive has a member's name, at `offset`, is no name, and does not tell where one is.
+    #[error(
+        "archive member at {offset:#x} has {name} for a name, which is none and does not tell where one is",
+        name = printable(name)
+    )]
+    MemberName {
+        /// The 16 bytes without the spaces behind.
+        name: String,
+        /// Offset of the member's header in the archive.
+        offset: u64,
+    },
     /// A file that a thin archive names cannot be read.
     #[error("thin archive names {name}, which cannot be read: {source}", name = printable(name))]
     ThinMember {

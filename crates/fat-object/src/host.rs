@@ -5,9 +5,9 @@ use std::io;
 use std::ops::Range;
 
 use object::read::elf::{FileHeader, SectionHeader};
-use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
+use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
 use object::read::{FileKind, ReadCache, ReadRef};
-use object::{Endianness, Object, ObjectSection, elf};
+use object::{Endianness, Object, ObjectSection, elf, macho};
 
 use crate::budget::Budget;
 use crate::containers::{Start, lossy, starts_with};
@@ -232,9 +232,12 @@ fn parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> Result<Parts, Error>
         }
         FileKind::Coff | FileKind::CoffBig => other_parts(data, names).map_err(malformed("COFF")),
         FileKind::Pe32 | FileKind::Pe64 => other_parts(data, names).map_err(malformed("PE")),
-        FileKind::MachO32 | FileKind::MachO64 => {
-            other_parts(data, names).map_err(malformed("Mach-O"))
-        }
+        FileKind::MachO32 => check_commands::<macho::MachHeader32<Endianness>>(data)
+            .and_then(|()| other_parts(data, names))
+            .map_err(malformed("Mach-O")),
+        FileKind::MachO64 => check_commands::<macho::MachHeader64<Endianness>>(data)
+            .and_then(|()| other_parts(data, names))
+            .map_err(malformed("Mach-O")),
         FileKind::MachOFat32 => {
             let file = MachOFatFile32::parse(data).map_err(malformed("Mach-O"))?;
             Ok(Parts::Slices(file.arches().iter().map(slice).collect()))
@@ -285,6 +288,14 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         sections.push(Section { name, range, device, holds_bundle: false });
     }
     Ok(Parts::Sections(sections))
+}
+
+/// Load commands up to the first malformed one are all that [`object::File`] knows of.
+fn check_commands<'d, Mach: MachHeader>(data: impl ReadRef<'d>) -> object::read::Result<()> {
+    let header = Mach::parse(data, 0)?;
+    let mut commands = header.load_commands(header.endian()?, data, 0)?;
+    while commands.next()?.is_some() {}
+    Ok(())
 }
 
 fn other_parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> object::read::Result<Parts> {
