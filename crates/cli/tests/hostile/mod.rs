@@ -1,0 +1,192 @@
+//! Hostile files: made by code, each with what is true of it, by the formats' specifications and not by what some
+//! reader does. `hostile_files` asks the libraries about all of them, `llvm_hostile` the tools, LLVM's and ours.
+#![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "small files, made for tests; a panic is how a test says no"
+)]
+
+mod archives;
+mod bitcode;
+mod bundles;
+mod compressed;
+mod damaged;
+mod elf;
+mod objects;
+mod packages;
+mod texts;
+
+/// An image in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// The bundle entry ID, or `arch` of a package.
+    pub id: String,
+    pub bytes: Vec<u8>,
+    /// Whether it lies in another image, into which LLVM's tools do not look.
+    pub inner: bool,
+}
+
+pub fn held(id: &str, bytes: &[u8]) -> Held {
+    Held { id: id.to_owned(), bytes: bytes.to_vec(), inner: false }
+}
+
+/// What is true of a file.
+#[derive(Clone, Debug)]
+pub enum Truth {
+    /// It is malformed: whoever gives an answer without a complaint is wrong.
+    Refused,
+    /// It is odd, but holds exactly these images, in this order.
+    Holds(Vec<Held>),
+    /// It is a part or a damaged copy of something that has these images: without a complaint there may be only such.
+    Part(Vec<Held>),
+    /// Nobody knows, but images are bytes of the file.
+    Any,
+}
+
+/// What a file is, which decides who is asked about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Package,
+    /// An object with packages in `.llvm.offloading`.
+    PackageObject,
+    Bundle,
+    CompressedBundle,
+    Text,
+    /// An ELF file with bundles in a section.
+    BundleElf,
+    /// The same with compressed bundles.
+    CompressedElf,
+    /// An object whose sections are entries of a bundle.
+    ObjectForm,
+    /// An archive of objects with packages.
+    Archive,
+    /// An archive of bundles.
+    DeviceArchive,
+    Bitcode,
+    /// COFF and PE files with bundles, Mach-O, WebAssembly.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Hostile {
+    pub family: &'static str,
+    /// What is hostile about it.
+    pub name: String,
+    pub form: Form,
+    pub bytes: Vec<u8>,
+    /// Files that lie beside it.
+    pub beside: Vec<(String, Vec<u8>)>,
+    pub truth: Truth,
+}
+
+/// How many parts and damaged copies there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    Short,
+    Full,
+}
+
+/// All files.
+pub fn all(scale: Scale) -> Vec<Hostile> {
+    let families = [
+        packages::version_1(),
+        packages::version_2(),
+        packages::sequences(),
+        bundles::fields(),
+        bundles::ids(),
+        bundles::sequences(),
+        texts::texts(),
+        compressed::headers(),
+        compressed::streams(),
+        archives::archives(),
+        archives::thin(),
+        archives::device_archives(),
+        elf::packages(),
+        elf::bundles(),
+        elf::linked(),
+        elf::object_form(),
+        objects::coff(),
+        objects::mach_o(),
+        objects::wasm(),
+        objects::pe(),
+        bitcode::bitcode(),
+        damaged::cuts(scale),
+        damaged::mutants(scale),
+    ];
+    families.into_iter().flat_map(|family| family.files).collect()
+}
+
+/// Files of one kind.
+pub struct Family {
+    name: &'static str,
+    form: Form,
+    pub files: Vec<Hostile>,
+}
+
+impl Family {
+    pub fn new(name: &'static str, form: Form) -> Self {
+        Family { name, form, files: Vec::new() }
+    }
+
+    pub fn add(&mut self, name: impl Into<String>, bytes: Vec<u8>, truth: Truth) {
+        let (family, form) = (self.name, self.form);
+        let file = Hostile { family, name: name.into(), form, bytes, beside: Vec::new(), truth };
+        self.files.push(file);
+    }
+
+    pub fn refused(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
+        self.add(name, bytes, Truth::Refused);
+    }
+
+    pub fn holds(&mut self, name: impl Into<String>, bytes: Vec<u8>, images: &[Held]) {
+        self.add(name, bytes, Truth::Holds(images.to_vec()));
+    }
+
+    /// Malformed by each of these values of a field of eight bytes.
+    pub fn field(&mut self, name: &str, base: &[u8], at: usize, values: &[u64]) {
+        for value in values.iter().copied().collect::<std::collections::BTreeSet<_>>() {
+            let bytes = with(base, at, &value.to_le_bytes());
+            self.refused(format!("{name} {value:#x}"), bytes);
+        }
+    }
+}
+
+/// The bytes with others at `at`.
+pub fn with(bytes: &[u8], at: usize, others: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at..at + others.len()].copy_from_slice(others);
+    bytes
+}
+
+pub fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+pub fn joined(parts: &[&[u8]]) -> Vec<u8> {
+    parts.concat()
+}
+
+pub fn find(bytes: &[u8], what: &[u8]) -> usize {
+    bytes.windows(what.len()).position(|window| window == what).unwrap()
+}
+
+/// Numbers that are the same every time.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+/// Values that 64-bit numbers are hostile with.
+pub const WILD: [u64; 5] = [1 << 32, (1 << 63) - 1, 1 << 63, u64::MAX - 7, u64::MAX];
+
+pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+pub const GFX906: &str = "hipv4-amdgcn-amd-amdhsa--gfx906";
+pub const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a";
