@@ -181,7 +181,7 @@ impl Layout {
         Ok(bytes)
     }
 
-    /// Writes the whole bundle. `payloads` are read once each, in the order of the entries, and
+    /// Writes the whole bundle, and flushes it. `payloads` are read once each, in the order of the entries, and
     /// never held in memory as a whole.
     ///
     /// # Errors
@@ -217,7 +217,7 @@ impl Layout {
             let found = count.saturating_add(1);
             return Err(invalid(Error::PayloadCount { expected: count, found }));
         }
-        Ok(())
+        writer.flush()
     }
 }
 

@@ -371,7 +371,7 @@ pub fn to_vec(leader: Leader, entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Erro
     Ok(bytes)
 }
 
-/// As [`to_vec`], to a writer. Everything is checked before the first byte is written.
+/// As [`to_vec`], to a writer, which is flushed. Everything is checked before the first byte is written.
 ///
 /// # Errors
 ///
@@ -391,7 +391,7 @@ pub fn write_to(
         writer.write_all(content)?;
         end.iter().try_for_each(|part| writer.write_all(part.as_bytes()))?;
     }
-    Ok(())
+    writer.flush()
 }
 
 /// What goes in front of a content and behind it, in parts.

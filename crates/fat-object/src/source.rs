@@ -58,7 +58,7 @@ impl<'r> Source<'r> {
         &mut *self.reader
     }
 
-    /// Reads some bytes at `offset`; 0 at the end of the source.
+    /// Reads some bytes at `offset`; 0 at the end of the source. Interruptions are no errors.
     pub(crate) fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         if offset >= self.len || buf.is_empty() {
             return Ok(0);
@@ -74,7 +74,7 @@ impl<'r> Source<'r> {
             if buf.len() >= self.block_size {
                 self.block.clear();
                 self.block_start = offset;
-                let n = self.reader.read(buf)?;
+                let n = read_some(self.reader, buf)?;
                 self.block_start = offset.saturating_add(n as u64);
                 return Ok(n);
             }
@@ -97,28 +97,19 @@ impl<'r> Source<'r> {
     fn fill_block(&mut self) -> io::Result<()> {
         let kept = self.block.len();
         self.block.resize(kept + self.block_size, 0);
-        let read = loop {
-            let room = self.block.get_mut(kept..).unwrap_or_default();
-            match self.reader.read(room) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read,
-            }
-        };
+        let read = read_some(self.reader, self.block.get_mut(kept..).unwrap_or_default());
         self.block.truncate(kept + *read.as_ref().unwrap_or(&0));
         read.map(drop)
     }
 
     pub(crate) fn read_exact_at(&mut self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
         while !buf.is_empty() {
-            match self.read_at(offset, buf) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => {
-                    offset += n as u64;
-                    buf = buf.get_mut(n..).unwrap_or_default();
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+            let n = self.read_at(offset, buf)?;
+            if n == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
+            offset += n as u64;
+            buf = buf.get_mut(n..).unwrap_or_default();
         }
         Ok(())
     }
@@ -165,6 +156,10 @@ impl<'r> Source<'r> {
         let mut buf = [0; 4096];
         while at < window.end {
             let n = self.read_at(at, &mut buf)?;
+            if n == 0 && at < self.len {
+                // The file became shorter while it was read: who knows what was there.
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             if n == 0 {
                 break;
             }
@@ -175,6 +170,16 @@ impl<'r> Source<'r> {
             at += n as u64;
         }
         Ok(window.end)
+    }
+}
+
+/// Reads what there is to be had at one time.
+fn read_some(reader: &mut dyn ReadSeek, buf: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(buf) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
     }
 }
 
@@ -242,9 +247,7 @@ impl Read for HeaderReader<'_, '_> {
             }
             Err(e) => {
                 let kind = e.kind();
-                if kind != io::ErrorKind::Interrupted {
-                    self.failed.get_or_insert(e);
-                }
+                self.failed.get_or_insert(e);
                 Err(kind.into())
             }
         }

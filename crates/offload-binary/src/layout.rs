@@ -289,8 +289,8 @@ impl Layout {
         Ok(bytes)
     }
 
-    /// Writes the whole output. `images` are read once each, in the order of the entries, and
-    /// never held in memory as a whole; an entry without an image has an empty one. From file to
+    /// Writes the whole output, and flushes it. `images` are read once each, in the order of the entries,
+    /// and never held in memory as a whole; an entry without an image has an empty one. From file to
     /// file the kernel copies, where the platform can ([`std::io::copy`]).
     ///
     /// # Errors
@@ -334,7 +334,7 @@ impl Layout {
             let found = count.saturating_add(1);
             return Err(invalid(Error::ImageCount { expected: count, found }));
         }
-        Ok(())
+        writer.flush()
     }
 }
 

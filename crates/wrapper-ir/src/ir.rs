@@ -11,7 +11,7 @@ use crate::escape::{Escape, Escaped};
 use crate::layout::{Inputs, check_inputs};
 
 impl Module {
-    /// Writes the module as LLVM IR text, which LLVM 15 and later read. `images` are read once
+    /// Writes the module as LLVM IR text, which LLVM 15 and later read, and flushes it. `images` are read once
     /// each, in their order, and never held in memory as a whole.
     ///
     /// The text is that of `llvm-dis`, but for comments. How long it is depends on the bytes of

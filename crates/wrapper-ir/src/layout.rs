@@ -164,7 +164,7 @@ impl Layout {
         Ok(output)
     }
 
-    /// Writes the whole output. `images` are read once each, in their order. From file to file
+    /// Writes the whole output, and flushes it. `images` are read once each, in their order. From file to file
     /// the kernel copies, where the platform can ([`std::io::copy`]).
     ///
     /// # Errors
@@ -189,7 +189,8 @@ impl Layout {
                 }
             }
         }
-        inputs.finish()
+        inputs.finish()?;
+        writer.flush()
     }
 }
 

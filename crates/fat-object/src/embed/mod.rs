@@ -163,7 +163,7 @@ impl<'a> Embedding<'a> {
         Ok(bytes)
     }
 
-    /// Writes the result. The contents are read once and never held in memory as a whole.
+    /// Writes the result, and flushes it. The contents are read once and never held in memory as a whole.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl<'a> Embedding<'a> {
         for piece in &self.after.0 {
             writer.write_all(piece)?;
         }
-        Ok(())
+        writer.flush()
     }
 }
 

@@ -34,7 +34,7 @@ use crate::edit::{EditError, EditNote};
 use crate::source::{Origin, ReadSeek, Source};
 use check::Addresses;
 use dynamic::Dynamic;
-use file::{File, SHT_NOBITS, SectionHeader, file_range, is_allocated};
+use file::{File, ReadError, SHT_NOBITS, SectionHeader, file_range, is_allocated};
 use layout::{Bundle, Layout};
 use sections::Sections;
 use segments::{Loads, Map};
@@ -78,7 +78,11 @@ pub(crate) fn edit(
 pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), EditError> {
     let mut source = Source::new(input, Origin::File)?;
     let window = 0..source.len();
-    let Ok(file) = File::read(&mut source, &window) else { return Ok(()) };
+    let file = match File::read(&mut source, &window) {
+        Ok(file) => file,
+        Err(ReadError::Read(error)) => return Err(error.into()),
+        Err(_) => return Ok(()),
+    };
     if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get()) {
         return Ok(());
     }
@@ -90,7 +94,7 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), EditError>
         return Err(EditError::MovedOut { how: "section is NOBITS" });
     }
     match wrappers::wrappers(&mut source, &file) {
-        Err(moved @ EditError::MovedOut { .. }) => Err(moved),
+        Err(error @ (EditError::MovedOut { .. } | EditError::Read(_))) => Err(error),
         _ => Ok(()),
     }
 }

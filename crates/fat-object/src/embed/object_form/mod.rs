@@ -191,7 +191,7 @@ impl<'a> ObjectBundle<'a> {
         Ok(bytes)
     }
 
-    /// Writes the result. The contents are read once, in order, and never held in memory as a whole.
+    /// Writes the result, and flushes it. The contents are read once, in order, and never held in memory as a whole.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl<'a> ObjectBundle<'a> {
         for piece in &self.after.0 {
             writer.write_all(piece)?;
         }
-        Ok(())
+        writer.flush()
     }
 
     /// Whether these are the bytes of `object`, whatever the contents of the new sections, which have nothing

@@ -1,0 +1,64 @@
+//! Writers and readers that fail while a bundle is written.
+
+#![cfg(feature = "std")]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+
+use std::io::{self, BufWriter, ErrorKind};
+
+use bundle_format::text::{self, Leader};
+use bundle_format::{Error, Layout};
+use faulty::{Rig, check};
+
+const ENTRIES: [(&str, &[u8]); 3] = [
+    ("host-x86_64-unknown-linux-gnu-", b""),
+    ("hipv4-amdgcn-amd-amdhsa--gfx906", b"one code object"),
+    ("hipv4-amdgcn-amd-amdhsa--gfx90a", b"another"),
+];
+
+fn layout() -> Layout {
+    let sizes = ENTRIES.map(|(id, bytes)| (id, u64::try_from(bytes.len()).unwrap()));
+    Layout::new(sizes, 64).unwrap()
+}
+
+#[test]
+fn faults_of_the_streams_are_the_result() {
+    let layout = layout();
+    let expected = layout.to_vec(&ENTRIES.map(|(_, bytes)| bytes)).unwrap();
+    check(|rig| {
+        let mut out = rig.stream(b"");
+        let written = layout.write_to(&mut out, ENTRIES.map(|(_, bytes)| rig.stream(bytes)));
+        written.inspect(|()| assert_eq!(out.contents(), expected))
+    });
+    // What a buffer still holds is written before all is said to be well.
+    check(|rig| {
+        let mut out = rig.stream(b"");
+        let payloads = ENTRIES.map(|(_, bytes)| rig.stream(bytes));
+        let written = layout.write_to(BufWriter::new(&mut out), payloads);
+        written.inspect(|()| assert_eq!(out.contents(), expected))
+    });
+}
+
+#[test]
+fn faults_of_the_writer_of_text_are_the_result() {
+    let leader = Leader::for_type("ll").unwrap();
+    let expected = text::to_vec(leader, &ENTRIES).unwrap();
+    check(|rig| {
+        let mut out = rig.stream(b"");
+        let written = text::write_to(&mut out, leader, &ENTRIES);
+        written.inspect(|()| assert_eq!(out.contents(), expected))
+    });
+    check(|rig| {
+        let mut out = rig.stream(b"");
+        let written = text::write_to(BufWriter::new(&mut out), leader, &ENTRIES);
+        written.inspect(|()| assert_eq!(out.contents(), expected))
+    });
+}
+
+#[test]
+fn a_code_object_that_ends_early_is_named() {
+    let payloads = ENTRIES.map(|(_, bytes)| Rig::sound().stream(&bytes[..bytes.len().min(9)]));
+    let error = layout().write_to(io::sink(), payloads).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let error = error.downcast::<Error>().unwrap();
+    assert_eq!(error, Error::PayloadSize { entry: 1, expected: 15, found: 9 });
+}

@@ -1,0 +1,211 @@
+//! Streams that fail, end early or change while files are walked, surveyed, edited and embedded into.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+mod editing;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, BufWriter, ErrorKind, Read};
+use std::path::Path;
+use std::rc::Rc;
+
+use ccob::WriteOptions;
+use editing::*;
+use fat_object::{
+    CompressOptions, Contents, Edit, EditError, EditOptions, Embedding, Finding, HOST_PLACEHOLDER,
+    Image, ObjectBundle, Options, ReadSeek, SurveyOptions, Visitor, survey, walk,
+};
+use faulty::{Fault, Rig, at_each_call};
+
+/// The shipped example files, by name.
+fn examples() -> Vec<(String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file() && !path.ends_with("README.md"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read(path).unwrap())
+        })
+        .filter(|(name, _)| !name.starts_with('.') && !name.ends_with(".sh"))
+        .collect();
+    files.sort();
+    assert!(files.len() > 20, "the example files are missing");
+    files
+}
+
+fn hash(data: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Everything that a walk says.
+struct Listener<'r> {
+    rig: &'r Rig,
+    said: Vec<String>,
+}
+
+impl Visitor for Listener<'_> {
+    fn enter(&mut self, container: &fat_object::Container<'_>) -> io::Result<()> {
+        self.said.push(format!("{container:?}"));
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        image.reader().read_to_end(&mut bytes)?;
+        assert!(image.compression().is_some() || bytes.len() as u64 == image.size());
+        let object = image.enclosing_object().map(|mut object| {
+            let mut bytes = Vec::new();
+            object.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let hash = hash(&(bytes, object.transpose()?));
+        self.said.push(format!("{image:?} {hash:x}"));
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        self.said.push(finding.to_string());
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        let name = std::str::from_utf8(name).unwrap();
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+        let name = Path::new(name).file_name().unwrap();
+        Ok(Box::new(self.rig.stream(&std::fs::read(directory.join(name))?)))
+    }
+}
+
+fn walked(rig: &Rig, file: &[u8]) -> io::Result<Vec<String>> {
+    let mut listener = Listener { rig, said: Vec::new() };
+    let summary = walk(&mut rig.stream(file), &Options::default(), &mut listener)?;
+    listener.said.push(format!("{summary:?}"));
+    Ok(listener.said)
+}
+
+#[test]
+fn a_walk_ends_with_the_error_of_the_stream() {
+    for (name, file) in examples() {
+        println!("{name}");
+        faulty::check(|rig| walked(rig, &file));
+    }
+}
+
+/// As an error of `std::io`; what is none of reading or writing becomes one that no stream has.
+fn io_error(error: EditError) -> io::Error {
+    match error {
+        EditError::Read(error) | EditError::Write(error) => error,
+        EditError::Within { error, .. } => io_error(*error),
+        error => io::Error::other(error),
+    }
+}
+
+#[test]
+fn a_survey_ends_with_the_error_of_the_stream() {
+    for (name, file) in examples() {
+        if survey(&mut io::Cursor::new(&file), &SurveyOptions::default()).is_err() {
+            continue;
+        }
+        println!("{name}");
+        faulty::check(|rig| {
+            let contents = survey(&mut rig.stream(&file), &SurveyOptions::default());
+            contents.map(|contents| format!("{contents:?}")).map_err(io_error)
+        });
+    }
+}
+
+/// What is done to a file.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Remove,
+    Replace,
+    Add,
+    Compress,
+    Decompress,
+}
+
+impl Doing {
+    const ALL: [Self; 5] =
+        [Doing::Remove, Doing::Replace, Doing::Add, Doing::Compress, Doing::Decompress];
+
+    fn edit(self, contents: &Contents) -> Edit {
+        let mut options = EditOptions::default();
+        (options.allow_empty, options.any_image, options.grow) = (true, true, true);
+        let mut edit = Edit::new(options);
+        match self {
+            Doing::Remove => edit.remove(contents.images().len().saturating_sub(1)),
+            Doing::Replace => edit.replace(0, 0),
+            Doing::Add => edit.add(0, GFX1100.replace("gfx1100", "gfx1201"), 0),
+            Doing::Compress => edit.compress(
+                CompressOptions::default().with_write(WriteOptions::default().with_level(1)),
+            ),
+            Doing::Decompress => edit.decompress(),
+        }
+        edit
+    }
+}
+
+const NEW_IMAGE: &[u8] = b"a new image that is not very long";
+
+/// The new file.
+fn edited(rig: &Rig, file: &[u8], doing: Doing) -> io::Result<Vec<u8>> {
+    let mut input = rig.stream(file);
+    let mut image = rig.stream(NEW_IMAGE);
+    let options = SurveyOptions::default();
+    let contents = survey(&mut input, &options).map_err(io_error)?;
+    let edit = doing.edit(&contents);
+    let plan = contents.plan(&mut input, &mut [&mut image], &edit).map_err(io_error)?;
+    let mut out = rig.stream(b"");
+    plan.write(&mut input, &mut [image], &mut out).map_err(io_error)?;
+    assert_eq!(out.contents().len() as u64, plan.size());
+    Ok(out.contents().to_vec())
+}
+
+#[test]
+fn an_edit_ends_with_the_error_of_the_stream() {
+    let mut edits = 0;
+    for (name, file) in examples() {
+        for doing in Doing::ALL {
+            let result = edited(&Rig::sound(), &file, doing);
+            let Ok(new) = result else { continue };
+            if new == file {
+                continue;
+            }
+            println!("{name} {doing:?}");
+            edits += 1;
+            faulty::check(|rig| edited(rig, &file, doing));
+        }
+    }
+    assert!(edits > 20, "{edits}");
+}
+
+#[test]
+fn embedding_ends_with_the_error_of_the_stream() {
+    let object =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/host.o"))
+            .unwrap();
+    let contents = code(3, 300);
+    let embedding = Embedding::new(&object, contents.len() as u64).unwrap();
+    let expected = embedding.to_vec(&contents).unwrap();
+    faulty::check(|rig| {
+        let mut out = rig.stream(b"");
+        let written = embedding.write_to(BufWriter::new(&mut out), rig.stream(&contents));
+        written.inspect(|()| assert_eq!(out.contents(), expected))
+    });
+    let sizes = [(HOST, HOST_PLACEHOLDER.len() as u64), (GFX906, contents.len() as u64)];
+    let bundle = ObjectBundle::new(&object, &sizes).unwrap();
+    let expected = bundle.to_vec(&[HOST_PLACEHOLDER, &contents[..]]).unwrap();
+    faulty::check(|rig| {
+        let mut out = rig.stream(b"");
+        let entries = [HOST_PLACEHOLDER, &contents[..]].map(|entry| rig.stream(entry));
+        let written = bundle.write_to(BufWriter::new(&mut out), entries);
+        written.inspect(|()| assert_eq!(out.contents(), expected))
+    });
+}

@@ -1,0 +1,179 @@
+//! Streams that fail: for the tests of whatever reads or writes. No crate that is published depends on it.
+//!
+//! All streams of one operation share a [`Rig`], which counts their calls. So an operation can be run as it should go,
+//! and then once more for every call that it made, with that call going wrong:
+//!
+//! ```
+//! use std::io::{self, ErrorKind, Read, Write};
+//! use faulty::{Fault, Rig, at_each_call};
+//!
+//! let copy = |rig: &Rig| io::copy(&mut rig.stream(b"abc"), &mut rig.stream(b""));
+//! at_each_call(&Fault::Error(ErrorKind::StorageFull), copy, |call, result| {
+//!     assert_eq!(result.unwrap_err().kind(), ErrorKind::StorageFull, "call {call}");
+//! });
+//! ```
+//!
+//! A fault strikes once, and the stream works again: what swallows an error looks as if it had succeeded. [`check`] asks
+//! for everything that is promised of any operation.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs, missing_debug_implementations)]
+#![allow(clippy::panic, reason = "this is how a test says no")]
+
+mod stream;
+
+use std::cell::Cell;
+use std::fmt::Debug;
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+
+pub use stream::Stream;
+
+/// Kinds of errors that have nothing to do with what a file holds, and that no library makes up.
+pub const KINDS: [ErrorKind; 3] =
+    [ErrorKind::ConnectionReset, ErrorKind::WouldBlock, ErrorKind::StorageFull];
+
+/// What goes wrong.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// One call fails with an error of this kind.
+    Error(ErrorKind),
+    /// From a call on, the stream that it was made on ends where it stands, although its length is what it was.
+    End,
+    /// From a call on, streams with the first contents have the second, of whatever length.
+    Change(Rc<[u8]>, Rc<[u8]>),
+}
+
+/// What all streams of one operation share.
+#[derive(Clone, Debug, Default)]
+pub struct Rig(Rc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    calls: Cell<u64>,
+    /// What goes wrong, and the number of the call from 0.
+    fault: Option<(u64, Fault)>,
+    /// For numbers that look random, if few bytes are to be moved at a time.
+    short: Option<Cell<u64>>,
+}
+
+/// What becomes of a call.
+enum Verdict {
+    Works,
+    Fails(ErrorKind),
+    Ends,
+}
+
+impl Rig {
+    /// Nothing goes wrong.
+    #[must_use]
+    pub fn sound() -> Self {
+        Rig::default()
+    }
+
+    /// The call with this number, from 0, goes wrong.
+    #[must_use]
+    pub fn failing(call: u64, fault: Fault) -> Self {
+        Rig(Rc::new(State { fault: Some((call, fault)), ..State::default() }))
+    }
+
+    /// Every call moves few bytes, often one, and every third is interrupted: what a pipe and a signal handler may do.
+    #[must_use]
+    pub fn short(seed: u64) -> Self {
+        Rig(Rc::new(State { short: Some(Cell::new(seed)), ..State::default() }))
+    }
+
+    /// A stream with these contents, at its start.
+    #[must_use]
+    pub fn stream(&self, contents: &[u8]) -> Stream {
+        Stream::new(self.clone(), contents)
+    }
+
+    /// How many calls of its streams there were.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.0.calls.get()
+    }
+
+    /// Counts a call.
+    fn call(&self) -> Verdict {
+        let call = self.0.calls.get();
+        self.0.calls.set(call + 1);
+        match &self.0.fault {
+            Some((at, Fault::Error(kind))) if *at == call => Verdict::Fails(*kind),
+            Some((at, Fault::End)) if *at == call => Verdict::Ends,
+            _ => Verdict::Works,
+        }
+    }
+
+    /// The contents that a stream has by now.
+    fn changed(&self) -> Option<(&[u8], &[u8])> {
+        match &self.0.fault {
+            Some((at, Fault::Change(from, to))) if *at < self.0.calls.get() => Some((from, to)),
+            _ => None,
+        }
+    }
+
+    /// How many of `len` bytes a call moves; `None` if it is interrupted.
+    fn moves(&self, len: usize) -> Option<usize> {
+        let Some(state) = &self.0.short else { return Some(len) };
+        // Knuth's generator; the low bits of such a one are no good.
+        let next = state.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.set(next);
+        match next >> 60 {
+            0..5 => None,
+            5..11 => Some(len.min(1)),
+            wide => Some(len.min(usize::try_from(wide).unwrap_or(1) * 13)),
+        }
+    }
+}
+
+/// Runs an operation once as it should go, and once for every call that it made, with that call going wrong. `judge`
+/// gets the number of the call with what came of it. Returns how many there were.
+pub fn at_each_call<T>(
+    fault: &Fault,
+    mut operation: impl FnMut(&Rig) -> T,
+    mut judge: impl FnMut(u64, T),
+) -> u64 {
+    let sound = Rig::sound();
+    operation(&sound);
+    for call in 0..sound.calls() {
+        judge(call, operation(&Rig::failing(call, fault.clone())));
+    }
+    sound.calls()
+}
+
+/// Holds an operation to what every one of ours promises:
+///
+/// - short and interrupted calls change nothing;
+/// - the error of any call is what it returns, of the same kind;
+/// - where a stream ends before its length it returns an error, unless all that it needs was read.
+///
+/// # Panics
+///
+/// If it does not keep this.
+pub fn check<T: Debug + PartialEq>(mut operation: impl FnMut(&Rig) -> io::Result<T>) {
+    let right = match operation(&Rig::sound()) {
+        Ok(right) => right,
+        Err(error) => panic!("fails without a fault: {error}"),
+    };
+    for seed in 0..5 {
+        match operation(&Rig::short(seed)) {
+            Ok(result) => assert_eq!(result, right, "short calls, seed {seed}"),
+            Err(error) => panic!("short calls, seed {seed}: {error:?}"),
+        }
+    }
+    let sound = Rig::sound();
+    let _ = operation(&sound);
+    for (call, kind) in (0..sound.calls()).zip(KINDS.into_iter().cycle()) {
+        match operation(&Rig::failing(call, Fault::Error(kind))) {
+            Ok(_) => panic!("{kind:?} at call {call} is swallowed"),
+            Err(error) => assert_eq!(error.kind(), kind, "at call {call}: {error:?}"),
+        }
+    }
+    at_each_call(&Fault::End, operation, |call, result| {
+        if let Ok(result) = result {
+            assert_eq!(result, right, "the end at call {call}");
+        }
+    });
+}

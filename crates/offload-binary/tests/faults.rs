@@ -1,0 +1,51 @@
+//! Writers and readers that fail while a package is written.
+
+#![cfg(feature = "std")]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+
+use std::io::{self, BufWriter, ErrorKind};
+
+use faulty::{Rig, check};
+use offload_binary::{Error, FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+
+const IMAGES: [&[u8]; 3] = [b"first image", b"", b"the third one"];
+
+fn layout(version: FormatVersion) -> Layout {
+    let entries = IMAGES.map(|image| {
+        ImageEntry::new(u64::try_from(image.len()).unwrap())
+            .image_kind(ImageKind::OBJECT)
+            .offload_kind(OffloadKind::HIP)
+            .string("arch", "gfx90a")
+    });
+    Layout::new(version, &entries).unwrap()
+}
+
+#[test]
+fn faults_of_the_streams_are_the_result() {
+    for version in [FormatVersion::V1, FormatVersion::V2] {
+        let layout = layout(version);
+        let expected = layout.to_vec(&IMAGES).unwrap();
+        check(|rig| {
+            let mut out = rig.stream(b"");
+            let written = layout.write_to(&mut out, IMAGES.map(|image| rig.stream(image)));
+            written.inspect(|()| assert_eq!(out.contents(), expected))
+        });
+        // What a buffer still holds is written before all is said to be well.
+        check(|rig| {
+            let mut out = rig.stream(b"");
+            let images = IMAGES.map(|image| rig.stream(image));
+            let written = layout.write_to(BufWriter::new(&mut out), images);
+            written.inspect(|()| assert_eq!(out.contents(), expected))
+        });
+    }
+}
+
+#[test]
+fn an_image_that_ends_early_is_named() {
+    let layout = layout(FormatVersion::V2);
+    let images = [IMAGES[0], IMAGES[1], b"the th"].map(|image| Rig::sound().stream(image));
+    let error = layout.write_to(io::sink(), images).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let error = error.downcast::<Error>().unwrap();
+    assert_eq!(error, Error::ImageSize { entry: 2, expected: 13, found: 6 });
+}

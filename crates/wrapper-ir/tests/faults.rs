@@ -1,0 +1,57 @@
+//! Writers and images that fail while registration code is written.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+
+use std::io::{self, BufWriter, ErrorKind};
+
+use faulty::{Rig, check};
+use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
+
+const IMAGES: [&[u8]; 3] = [b"code for one device", b"\0\x7f\"\\", b"for another"];
+
+fn module() -> Module {
+    let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
+    let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target);
+    wrapper.images(IMAGES.map(Image::from_bytes)).module().unwrap()
+}
+
+#[test]
+fn faults_of_the_streams_are_the_result() {
+    let module = module();
+    let text = module.ir_to_string(&IMAGES).unwrap();
+    check(|rig| {
+        let mut out = rig.stream(b"");
+        let written = module.write_ir(&mut out, IMAGES.map(|image| rig.stream(image)));
+        written.inspect(|()| assert_eq!(out.contents(), text.as_bytes()))
+    });
+    for layout in [module.bitcode().unwrap(), module.object().unwrap()] {
+        let expected = layout.to_vec(&IMAGES).unwrap();
+        check(|rig| {
+            let mut out = rig.stream(b"");
+            let written = layout.write_to(&mut out, IMAGES.map(|image| rig.stream(image)));
+            written.inspect(|()| assert_eq!(out.contents(), expected))
+        });
+        // What a buffer still holds is written before all is said to be well.
+        check(|rig| {
+            let mut out = rig.stream(b"");
+            let images = IMAGES.map(|image| rig.stream(image));
+            let written = layout.write_to(BufWriter::new(&mut out), images);
+            written.inspect(|()| assert_eq!(out.contents(), expected))
+        });
+    }
+}
+
+#[test]
+fn an_image_that_ends_early_is_named() {
+    let images = || [IMAGES[0], IMAGES[1], b"for a"].map(|image| Rig::sound().stream(image));
+    let module = module();
+    for error in [
+        module.write_ir(io::sink(), images()).unwrap_err(),
+        module.bitcode().unwrap().write_to(io::sink(), images()).unwrap_err(),
+        module.object().unwrap().write_to(io::sink(), images()).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        let error = error.downcast::<Error>().unwrap();
+        assert_eq!(error, Error::InputSize { image: 2, expected: 11, found: 5 });
+    }
+}
