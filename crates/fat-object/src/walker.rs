@@ -241,6 +241,12 @@ impl Walker<'_> {
                 Error::TooDeep { limit: self.options.max_depth },
             );
         }
+        // Visitors keep the path of each container, too; the names of members and sections are counted where they are
+        // read.
+        if !self.takes_path() {
+            let error = Error::TooManyNames { limit: self.names.limit() };
+            return self.finding(source, window.start, error);
+        }
         let kind = segment.kind();
         self.path.push(segment);
         let container = Container {
@@ -276,8 +282,7 @@ impl Walker<'_> {
         description: &Description,
     ) -> io::Result<()> {
         // Visitors keep the path of each image.
-        let names = self.path.iter().map(|segment| segment.name().len() as u64).sum();
-        if !self.names.take(names) {
+        if !self.takes_path() {
             let error = Error::TooManyNames { limit: self.names.limit() };
             return self.finding(source, window.start, error);
         }
@@ -314,6 +319,11 @@ impl Walker<'_> {
         self.findings += 1;
         let location = Location::new(source.origin(), at);
         self.visitor.finding(&Finding { path: &self.path, location, error })
+    }
+
+    /// Counts the names of all containers around; false if these are too many.
+    fn takes_path(&mut self) -> bool {
+        self.names.take(self.path.iter().map(|segment| segment.name().len() as u64).sum())
     }
 
     /// Whether the walk is directly inside a container of this kind.

@@ -244,6 +244,9 @@ struct Surveyor {
 impl Surveyor {
     /// The container that images now lie in directly.
     fn container(&mut self, next_image: usize) -> usize {
+        if let Some(known) = self.open.last().and_then(|(node, _)| node.container) {
+            return known;
+        }
         // The bundle in a compressed bundle is not told apart from it.
         let is_ccob = |(node, _): &(Node, _)| node.kind() == ContainerKind::Ccob;
         let place = match self.open.len().checked_sub(2).and_then(|around| self.open.get(around)) {

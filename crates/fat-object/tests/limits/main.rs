@@ -291,6 +291,24 @@ fn paths_of_images_do_not_add_up_without_end() {
     assert!(seen.last_finding.len() < 2000);
 }
 
+/// A long name above many containers in which there is nothing.
+#[test]
+fn paths_of_containers_do_not_add_up_without_end() {
+    let n = 1 << 20;
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bundle.extend([0; 8]);
+    let mut content = vec![b'a'; n / 2];
+    content.extend(bundle.repeat(n / 2 / 32));
+    let mut bytes = b"!<arch>\n".to_vec();
+    bytes.extend(format!("#1/{:<13}{:<32}{:<10}`\n", n / 2, "", content.len()).bytes());
+    bytes.extend(content);
+    let limit = (64 << 20) + 4 * bytes.len() as u64;
+    let seen = cost(bytes);
+    assert_eq!(seen.entered - 1 + seen.findings, (n / 2 / 32) as u64);
+    assert!((100..=limit / (n as u64 / 2) + 1).contains(&seen.entered), "{}", seen.entered);
+    assert!(seen.last_finding.contains(&format!("come to more than {limit} bytes in all")));
+}
+
 #[test]
 fn names_of_sections_may_share_bytes_but_not_without_end() {
     // Four times the bytes of an honest file's headers, and a block of the file for each.
