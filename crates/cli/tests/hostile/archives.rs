@@ -185,11 +185,11 @@ pub fn archives() -> Family {
     family.add("two hundred deep", deep, Truth::Any);
     let broken =
         archive(&[&member("inner.a/", &with(&base, 8 + 48, b"x")), &member("one.o/", &object)]);
-    family.refused("a malformed archive in an archive", broken);
+    family.refused_inside("a malformed archive in an archive", broken);
     let mut bad = object.clone();
     let magic = super::find(&bad, b"\x10\xff\x10\xad");
     bad[magic + 8..magic + 16].copy_from_slice(&words(&[1 << 40]));
-    family.refused(
+    family.refused_inside(
         "a malformed package in a member",
         archive(&[&member("bad.o/", &bad), &member("one.o/", &object)]),
     );
@@ -262,20 +262,20 @@ pub fn device_archives() -> Family {
         ("ID of no length in a member", 48, 0),
         ("ID of 2^63 bytes in a member", 48, 1 << 63),
     ] {
-        family.refused(name, beside(&with(&sound, at, &words(&[value]))));
+        family.refused_inside(name, beside(&with(&sound, at, &words(&[value]))));
     }
-    family.refused("a member cut in its table", beside(&sound[..40]));
-    family.refused("a member cut in its image", beside(&sound[..sound.len() - 1]));
+    family.refused_inside("a member cut in its table", beside(&sound[..40]));
+    family.refused_inside("a member cut in its image", beside(&sound[..sound.len() - 1]));
     let (packed, inside) = super::compressed::sample();
     let good = held(GFX906, b"sound");
     family.holds("a compressed member", beside(&packed), &[&inside[..], &[good]].concat());
     let wrong = with(&packed, 24, &[!packed[24]]);
-    family.refused("a compressed member of another hash", beside(&wrong));
-    family.refused("a compressed member, cut", beside(&packed[..packed.len() - 3]));
+    family.refused_inside("a compressed member of another hash", beside(&wrong));
+    family.refused_inside("a compressed member, cut", beside(&packed[..packed.len() - 3]));
     let sections = [(format!("__CLANG_OFFLOAD_BUNDLE__{GFX90A}"), b"section".to_vec())];
     let object = section_object(&sections);
     let headers_at = u64::from_le_bytes(object[40..48].try_into().unwrap());
     let beyond = with(&object, headers_at as usize + 64 + 24, &words(&[1 << 30]));
-    family.refused("an object whose entry lies beyond its end", beside(&beyond));
+    family.refused_inside("an object whose entry lies beyond its end", beside(&beyond));
     family
 }

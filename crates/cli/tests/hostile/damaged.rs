@@ -71,9 +71,13 @@ fn wholes() -> Vec<Whole> {
     all
 }
 
-/// All parts, or one of seven; from the start of a file to any byte.
+/// All parts, or some; from the start of a file to any byte.
 pub fn cuts(scale: Scale) -> Family {
-    let step = if scale == Scale::Full { 1 } else { 7 };
+    let step = match scale {
+        Scale::Short => 29,
+        Scale::Long => 5,
+        Scale::Full => 1,
+    };
     let mut family = Family::new("", Form::Bundle);
     for whole in wholes() {
         for len in (0..whole.bytes.len()).step_by(step) {
@@ -89,6 +93,7 @@ pub fn cuts(scale: Scale) -> Family {
                 bytes: whole.bytes[..len].to_vec(),
                 beside: vec![],
                 truth,
+                sound_outside: false,
             });
         }
     }
@@ -124,7 +129,11 @@ const EXAMPLES: &[(&str, Form)] = &[
 
 /// Example files with one byte changed: where headers are, mostly.
 pub fn mutants(scale: Scale) -> Family {
-    let count = if scale == Scale::Full { 80 } else { 6 };
+    let count = match scale {
+        Scale::Short => 3,
+        Scale::Long => 20,
+        Scale::Full => 100,
+    };
     let mut family = Family::new("", Form::Bundle);
     for (nth, (name, form)) in EXAMPLES.iter().enumerate() {
         let base = example(name);
@@ -152,7 +161,15 @@ pub fn mutants(scale: Scale) -> Family {
             if byte != base[at] && family.files.iter().all(|file| file.name != name) {
                 let bytes = super::with(&base, at, &[byte]);
                 let (family_name, beside) = ("example files, one byte changed", vec![]);
-                let file = Hostile { family: family_name, name, form: *form, bytes, beside, truth };
+                let file = Hostile {
+                    family: family_name,
+                    name,
+                    form: *form,
+                    bytes,
+                    beside,
+                    truth,
+                    sound_outside: false,
+                };
                 family.files.push(file);
             }
         }

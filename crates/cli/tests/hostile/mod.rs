@@ -79,12 +79,16 @@ pub struct Hostile {
     /// Files that lie beside it.
     pub beside: Vec<(String, Vec<u8>)>,
     pub truth: Truth,
+    /// Whether what is malformed lies in a member of a sound archive.
+    pub sound_outside: bool,
 }
 
 /// How many parts and damaged copies there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     Short,
+    Long,
+    /// What a library has time for.
     Full,
 }
 
@@ -132,8 +136,15 @@ impl Family {
 
     pub fn add(&mut self, name: impl Into<String>, bytes: Vec<u8>, truth: Truth) {
         let (family, form) = (self.name, self.form);
-        let file = Hostile { family, name: name.into(), form, bytes, beside: Vec::new(), truth };
+        let (name, beside) = (name.into(), Vec::new());
+        let file = Hostile { family, name, form, bytes, beside, truth, sound_outside: false };
         self.files.push(file);
+    }
+
+    /// Malformed inside of a sound archive.
+    pub fn refused_inside(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
+        self.refused(name, bytes);
+        self.files.last_mut().unwrap().sound_outside = true;
     }
 
     pub fn refused(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
@@ -170,6 +181,10 @@ pub fn joined(parts: &[&[u8]]) -> Vec<u8> {
 
 pub fn find(bytes: &[u8], what: &[u8]) -> usize {
     bytes.windows(what.len()).position(|window| window == what).unwrap()
+}
+
+pub fn count(bytes: &[u8], what: &[u8]) -> usize {
+    bytes.windows(what.len()).filter(|window| *window == what).count()
 }
 
 /// Numbers that are the same every time.

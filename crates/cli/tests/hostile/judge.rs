@@ -1,0 +1,138 @@
+//! What a run says about a file, and whether that is true.
+#![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+
+use std::collections::BTreeSet;
+
+use crate::hostile::{Form, Held, Hostile, Truth};
+use crate::runs::{End, Run};
+
+/// What comes of asking a tool about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It gave the images that there are, or said nothing that is not so.
+    Right,
+    /// It complained about what is malformed.
+    Refused,
+    /// It complained about what is odd, but legal.
+    RefusedLegal,
+    /// It succeeded without a word on a malformed file, or with other images than there are.
+    Wrong,
+    Crash,
+    /// It did not end, or wrote without end.
+    Hang,
+    /// It took all memory that it was given.
+    Memory,
+}
+
+pub const VERDICTS: [Verdict; 7] = [
+    Verdict::Right,
+    Verdict::Refused,
+    Verdict::RefusedLegal,
+    Verdict::Wrong,
+    Verdict::Crash,
+    Verdict::Hang,
+    Verdict::Memory,
+];
+
+/// What a run that succeeded says about the images of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Nothing that can be compared.
+    Nothing,
+    Ids(Vec<String>),
+    Bytes(Vec<Vec<u8>>),
+    /// These are the images of these IDs, but not necessarily all.
+    Some(Vec<(String, Vec<u8>)>),
+    /// The very images, in order, also those in images.
+    All(Vec<Held>),
+    /// What cannot be so.
+    Nonsense(String),
+}
+
+/// Words by which a process says that it ran out of memory.
+const MEMORY: [&str; 5] = [
+    "out of memory",
+    "bad_alloc",
+    "Cannot allocate memory",
+    "memory allocation of",
+    "memory exhausted",
+];
+/// Words of a crash that a handler made an exit status of.
+const CRASH: [&str; 4] =
+    ["PLEASE submit a bug report", "Stack dump:", "LLVM ERROR:", "panicked at"];
+
+pub fn verdict(file: &Hostile, run: &Run, claim: impl FnOnce() -> Claim) -> Verdict {
+    let says = |words: &[&str]| words.iter().any(|word| run.stderr.contains(word));
+    match run.end {
+        End::Limit => Verdict::Hang,
+        _ if says(&MEMORY) => Verdict::Memory,
+        End::Signal(_) => Verdict::Crash,
+        _ if says(&CRASH) => Verdict::Crash,
+        End::Exit(0) => match (&file.truth, run.stderr.is_empty()) {
+            (Truth::Refused, true) => Verdict::Wrong,
+            // It names what is wrong, and goes on.
+            (Truth::Refused, false) => Verdict::Refused,
+            _ => match is_true(file, &claim()) {
+                true => Verdict::Right,
+                false => Verdict::Wrong,
+            },
+        },
+        // To fail without a word is no better than to be wrong without one.
+        End::Exit(_) if run.stderr.is_empty() && run.stdout.is_empty() => Verdict::Wrong,
+        End::Exit(_) => match file.truth {
+            Truth::Holds(_) => Verdict::RefusedLegal,
+            _ => Verdict::Refused,
+        },
+    }
+}
+
+/// Whether what is said of a file that need not be refused can be so.
+fn is_true(file: &Hostile, claim: &Claim) -> bool {
+    let outer = |images: &[Held]| -> Vec<Held> {
+        images.iter().filter(|image| !image.inner).cloned().collect()
+    };
+    match (&file.truth, claim) {
+        (_, Claim::Nothing) => true,
+        (_, Claim::Nonsense(_)) => false,
+        (Truth::Holds(held), Claim::Ids(ids)) => {
+            let outer = outer(held);
+            set(ids) == outer.iter().map(|image| &image.id).collect()
+        }
+        (Truth::Holds(held), Claim::Bytes(bytes)) => {
+            // As files, images in images may be there or not.
+            let outer = outer(held);
+            [&outer, held]
+                .iter()
+                .any(|held| set(bytes) == held.iter().map(|image| &image.bytes).collect())
+        }
+        (Truth::Holds(held), Claim::All(images)) => images == held,
+        (Truth::Holds(held) | Truth::Part(held), Claim::Some(some)) => some
+            .iter()
+            .all(|(id, bytes)| held.iter().any(|image| image.id == *id && image.bytes == *bytes)),
+        (Truth::Part(held), Claim::Ids(ids)) => {
+            ids.iter().all(|id| held.iter().any(|image| image.id == *id))
+        }
+        (Truth::Part(held), Claim::Bytes(all)) => {
+            all.iter().all(|bytes| held.iter().any(|image| image.bytes == *bytes))
+        }
+        (Truth::Part(held), Claim::All(images)) => images.iter().all(|image| held.contains(image)),
+        (Truth::Any, Claim::Ids(_)) => true,
+        (Truth::Any, Claim::Bytes(all)) => all.iter().all(|bytes| lies_in(file, bytes)),
+        (Truth::Any, Claim::Some(some)) => some.iter().all(|(_, bytes)| lies_in(file, bytes)),
+        (Truth::Any, Claim::All(images)) => images.iter().all(|image| lies_in(file, &image.bytes)),
+        (Truth::Refused, _) => false,
+    }
+}
+
+fn set<T: Ord>(all: &[T]) -> BTreeSet<&T> {
+    all.iter().collect()
+}
+
+fn lies_in(file: &Hostile, bytes: &[u8]) -> bool {
+    // What bitcode holds need not start at a whole byte, and what is compressed is nowhere.
+    let is_plain = file.form != Form::Bitcode && crate::hostile::count(&file.bytes, b"CCOB") == 0;
+    !is_plain
+        || bytes.is_empty()
+        || file.bytes.windows(bytes.len()).any(|window| window == bytes)
+        || file.beside.iter().any(|(_, beside)| beside.windows(bytes.len()).any(|w| w == bytes))
+}
