@@ -13,7 +13,7 @@ mod elf_objects;
 use std::borrow::Cow;
 use std::io::{self, Cursor};
 
-use bundling::{GFX90A, GFX906, HOST, Images, add, data, entries, there_and_back};
+use bundling::{GFX90A, GFX906, HOST, Images, add, coff, data, entries, there_and_back};
 use elf_objects::*;
 use fat_object::{
     EmbedError, HOST_PLACEHOLDER, ImageFormat, ObjectBundle, ObjectPart, Options,
@@ -239,27 +239,6 @@ fn there_and_back_with_others(object: &[u8]) {
     let without = remove_bundle_sections(object).unwrap().into_owned();
     assert!(*remove_bundle_sections(&add(object, &entries())).unwrap() == *without);
     there_and_back(&without);
-}
-
-/// A COFF object with two sections, the second with a long name, and three symbols, two of it.
-fn coff() -> Vec<u8> {
-    let mut object = [0x64, 0x86, 2, 0, 0, 0, 0, 0].to_vec();
-    object.extend(112u32.to_le_bytes()); // after headers and contents
-    object.extend([3, 0, 0, 0, 0, 0, 0, 0]);
-    for (name, size, at) in [(b".data\0\0\0", 5u32, 100u32), (b"/4\0\0\0\0\0\0", 7, 105)] {
-        object.extend(name);
-        object.extend([0, 0, size, at, 0, 0, 0, 0x4030_0040].map(u32::to_le_bytes).concat());
-    }
-    object.extend(b"DATA!second!");
-    for (name, section, class, auxiliary) in [(b"first\0\0\0", 1, 2, 0), (b"assoc\0\0\0", 2, 3, 1)]
-    {
-        object.extend(name);
-        object.extend([0, 0, 0, 0, section, 0, 0, 0, class, auxiliary]);
-    }
-    object.extend([7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 5, 0, 0, 0]); // with section 1
-    object.extend(17u32.to_le_bytes());
-    object.extend(b"longer_name!\0");
-    object
 }
 
 #[test]
