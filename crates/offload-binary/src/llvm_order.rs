@@ -184,11 +184,12 @@ mod tests {
 
     #[test]
     fn many_keys_are_all_there() {
-        let keys: Vec<_> = (0..1000_u32).map(u32::to_le_bytes).collect();
+        let count = if cfg!(miri) { 20 } else { 1000 };
+        let keys: Vec<_> = (0_u32..).take(count).map(u32::to_le_bytes).collect();
         for release in [LlvmRelease::Llvm22, LlvmRelease::Llvm23] {
             let mut order = llvm_order(release, &keys);
             order.sort_unstable();
-            assert_eq!(order, (0..1000).collect::<Vec<_>>());
+            assert_eq!(order, (0..count).collect::<Vec<_>>());
         }
     }
 }

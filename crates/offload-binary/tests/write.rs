@@ -377,6 +377,10 @@ fn sizes_beyond_64_bits() {
 }
 
 #[test]
+#[cfg_attr(
+    miri,
+    ignore = "megabytes of data would take Miri hours; small data takes the same ways"
+)]
 fn too_many_bytes_of_strings() {
     let long = vec![b'x'; 1 << 20];
     let mut entry = ImageEntry::new(0);
@@ -390,6 +394,10 @@ fn too_many_bytes_of_strings() {
 }
 
 #[test]
+#[cfg_attr(
+    miri,
+    ignore = "megabytes of data would take Miri hours; small data takes the same ways"
+)]
 fn strings_that_share_bytes_do_not_unfold() {
     // 20,000 values that overlap in a text of half a megabyte would be 10 gigabytes.
     let (count, text) = (20_000, 500_000);

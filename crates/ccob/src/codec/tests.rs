@@ -112,6 +112,10 @@ fn zstd_window_beyond_the_usual_limit_of_streaming() {
 }
 
 #[test]
+#[cfg_attr(
+    miri,
+    ignore = "megabytes of data would take Miri hours; small data takes the same ways"
+)]
 fn zstd_blocks_of_the_largest_size() {
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58];
     // 128 KiB twice, by one byte each.
@@ -222,6 +226,10 @@ fn zstd_output_too_short_or_long() {
 
 /// Enough for libzstd to decode it in steps.
 #[test]
+#[cfg_attr(
+    miri,
+    ignore = "megabytes of data would take Miri hours; small data takes the same ways"
+)]
 fn zstd_large_output() {
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58];
     let mut data = Vec::new();
