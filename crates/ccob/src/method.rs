@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn numbers_and_versions_go_back_and_forth() {
-        for number in 0..=u16::MAX {
+        for number in (0..=u16::MAX).take(if cfg!(miri) { 100 } else { usize::MAX }) {
             match Version::from_number(number) {
                 Some(version) => assert_eq!(version.number(), number),
                 None => assert!(!(1..=3).contains(&number)),
