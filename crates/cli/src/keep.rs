@@ -44,14 +44,16 @@ impl<'o> Keeper<'o> {
     /// Sees to it that an image can be [written](Self::write) to an output after the walk. What was kept for this
     /// output before is not needed any more.
     ///
-    /// A placeholder of the host is kept as the host object.
+    /// A placeholder of the host is kept as the host object. [`InvalidData`](io::ErrorKind::InvalidData) is about the
+    /// input: the object is malformed.
     pub(crate) fn keep(&mut self, image: &mut Image<'_, '_>, output: &Path) -> io::Result<Kept> {
         if image.format() == ImageFormat::HostPlaceholder {
             let mut object = Vec::new();
             if let Some(mut reader) = image.enclosing_object() {
                 reader.read_to_end(&mut object)?;
             }
-            let host = remove_bundle_sections(&object).map_err(io::Error::other)?;
+            let malformed = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+            let host = remove_bundle_sections(&object).map_err(malformed)?;
             return self.take(&*host, output);
         }
         match image.location() {

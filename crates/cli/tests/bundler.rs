@@ -698,6 +698,34 @@ fn damage_is_an_error_and_nothing_is_written() {
 }
 
 #[test]
+fn damaged_objects_and_archives_are_named() {
+    let place = place();
+    let mut object = fs::read(data("bundle.o")).unwrap();
+    // The first of the sections that linkers leave out: type PROGBITS, flags.
+    let kind = [&[1, 0, 0, 0][..], &0x8000_0000_u64.to_le_bytes()].concat();
+    let header = object.windows(12).position(|window| window == kind).unwrap() - 4;
+    object[header + 24..header + 32].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    write(&place, "x", &object);
+    let complaint = bad(&place, &strs(&unbundling("o", &["host-x86_64-pc-linux-gnu"], "x")));
+    assert!(complaint.starts_with("'x': ") && complaint.contains("0x100000000"), "{complaint}");
+    assert!(!exists(&place, "0"));
+
+    // A name that is none, where LLVM has one in a table or in front of the contents.
+    for name in ["/-1", "#1/x"] {
+        let archive = format!("!<arch>\n{name:<16}{:<32}{:<10}`\ntext", "0", 4);
+        write(&place, "x", archive);
+        let expected = format!("'x': at byte 0x0: archive member at 0x8 has {name} for a name,");
+        for complaint in [
+            bad(&place, &["-type=a", "-list", "-input=x"]),
+            bad(&place, &strs(&unbundling("a", &[HIP], "x"))),
+        ] {
+            assert!(complaint.starts_with(&expected), "{complaint}");
+        }
+        assert!(!exists(&place, "0"));
+    }
+}
+
+#[test]
 fn damaged_text_bundles_are_errors() {
     let place = place();
     let start = |id: &str| format!("\n# __CLANG_OFFLOAD_BUNDLE____START__ {id}\n");

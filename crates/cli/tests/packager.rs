@@ -387,6 +387,9 @@ fn damaged_packages_write_nothing() {
         ("image over the strings", with(&v1, 56, 80)),
         ("bytes after the package", [&v1[..], b"more"].concat()),
         ("second package damaged", [&v1[..], &cut(&v1, 100)].concat()),
+        ("half a compressed bundle after the package", [&v1[..], b"CCOB"].concat()),
+        ("half a bundle after it", [&v1[..], b"__CLANG_OFFLOAD_BUNDLE__"].concat()),
+        ("half a fatbinary after it", [&v1[..], b"\x50\xed\x55\xba"].concat()),
     ] {
         write(&place, "damaged", bytes);
         for args in [

@@ -281,6 +281,7 @@ impl Visitor for TopLevel<'_> {
                 Fault::Archive { .. }
                     | Fault::Bitcode(_)
                     | Fault::MemberBeyondEnd { .. }
+                    | Fault::MemberName { .. }
                     | Fault::NestedThinArchive
                     | Fault::NvFatbin(_)
                     | Fault::OffloadBinary(_)

@@ -279,6 +279,7 @@ impl Visitor for Finder<'_> {
             Error::Composition(_) | Error::SecondHost { .. } => is_bundles(way) || is_section(way),
             Error::Bundle(_)
             | Error::Ccob(_)
+            | Error::DecompressedInAll { .. }
             | Error::TrailingBytes { .. }
             | Error::UnknownContents { .. }
             | Error::TooDeep { .. } => is_bundles(way) || is_bundle_section(way),
@@ -287,9 +288,13 @@ impl Visitor for Finder<'_> {
             | Error::OverlappingSections { .. } => {
                 way.is_empty() && matches!(self.file_type, FileType::Object | FileType::Archive)
             }
-            Error::Archive { .. } | Error::MemberBeyondEnd { .. } | Error::ThinMember { .. } => {
-                self.file_type == FileType::Archive
-            }
+            Error::Archive { .. }
+            | Error::MemberBeyondEnd { .. }
+            | Error::MemberName { .. }
+            | Error::NestedThinArchive
+            | Error::ThinMember { .. }
+            | Error::ThinMembersTooLarge { .. } => self.file_type == FileType::Archive,
+            Error::TooManyNames { .. } => true,
             _ => false,
         };
         if !matters {

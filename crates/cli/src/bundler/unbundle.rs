@@ -143,7 +143,13 @@ impl<'j, 'o> Selection<'j, 'o> {
             let kept = match &mut entry.contents {
                 Contents::File(offset, size) => Kept::Input(*offset, *size),
                 _ if self.job.dry_run => Kept::Input(0, 0),
-                Contents::Now(image) | Contents::Host(image) => self.keeper.keep(image, output)?,
+                Contents::Now(image) | Contents::Host(image) => {
+                    let kept = self.keeper.keep(image, output);
+                    kept.map_err(|error| match error.kind() {
+                        io::ErrorKind::InvalidData => crate::payload::at(&self.job.input, &error),
+                        _ => error,
+                    })?
+                }
             };
             let is_host_object = matches!(entry.contents, Contents::Host(_));
             *best = Some(Best { target: target.clone(), is_host_object, kept });

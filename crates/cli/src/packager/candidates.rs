@@ -193,8 +193,12 @@ impl Visitor for Collector<'_> {
             return Ok(());
         };
         let matters = match finding.error() {
-            Error::Bundle(_) | Error::Ccob(_) | Error::NvFatbin(_) | Error::Composition(_) => false,
-            Error::UnknownContents { .. } | Error::TrailingBytes { .. } => frame.of_packages,
+            Error::Composition(_) => false,
+            Error::Bundle(_)
+            | Error::Ccob(_)
+            | Error::NvFatbin(_)
+            | Error::UnknownContents { .. }
+            | Error::TrailingBytes { .. } => frame.of_packages,
             _ => true,
         };
         if matters {
