@@ -210,28 +210,35 @@ pub fn thin() -> Family {
     };
     family.holds("one member", thin(&[&header("one.o/", &size)]), &images);
     beside(&mut family);
-    family.refused("member that is not there", thin(&[&header("none.o/", &size)]));
+    family.refused_inside("member that is not there", thin(&[&header("none.o/", &size)]));
     family.refused("member without a name", thin(&[&header("", &size)]));
-    family.refused("index beyond the end", thin(&[&header("/", &size), &header("one.o/", &size)]));
-    family.refused("itself", thin(&[&header("input/", "68")]));
-    family.refused("itself twice", thin(&[&header("input/", "128"), &header("input/", "128")]));
+    family.refused_inside(
+        "index beyond the end",
+        thin(&[&header("/", &size), &header("one.o/", &size)]),
+    );
+    family.refused_inside("itself", thin(&[&header("input/", "68")]));
+    family.refused_inside(
+        "itself twice",
+        thin(&[&header("input/", "128"), &header("input/", "128")]),
+    );
     let table = member("//", b"./././././././././input/\n");
-    family.refused("itself by a long name", thin(&[&table, &header("/0", "150")]));
-    family.refused("a directory", thin(&[&header("../", "100")]));
-    family.refused(
+    family.refused_inside("itself by a long name", thin(&[&table, &header("/0", "150")]));
+    family.refused_inside("a directory", thin(&[&header("../", "100")]));
+    family.refused_inside(
         "a device that never ends",
         thin(&[&member("//", b"/dev/zero/\n"), &header("/0", "100")]),
     );
     family
         .refused("the null device", thin(&[&member("//", b"/dev/null/\n"), &header("/0", "100")]));
-    family.refused("a terminal", thin(&[&member("//", b"/dev/tty/\n"), &header("/0", "100")]));
+    family
+        .refused_inside("a terminal", thin(&[&member("//", b"/dev/tty/\n"), &header("/0", "100")]));
     family.refused("name with a NUL", thin(&[&header("o\0.o/", &size)]));
     for size in ["-1", "x", ""] {
         family.refused(format!("size {size:?}"), thin(&[&header("one.o/", size)]));
         beside(&mut family);
     }
     let other = thin(&[&header("next.a/", "100")]);
-    family.refused("another one, which names the first", other);
+    family.refused_inside("another one, which names the first", other);
     let back = thin(&[&header("input/", "100")]);
     family.files.last_mut().unwrap().beside = vec![("next.a".to_owned(), back)];
     family.refused("table of names beyond the end", thin(&[&header("//", "4000"), b"x/\n"]));

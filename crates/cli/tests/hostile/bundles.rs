@@ -195,7 +195,10 @@ pub fn sequences() -> Family {
     let inner = Held { inner: true, ..held(GFX906, TWO) };
     family.holds("a bundle in a bundle", nested, &[held(GFX90A, &second), inner]);
     let inside = with(&second, 32, &words(&[u64::MAX]));
-    family.refused("a malformed bundle in a bundle", bundle(&[(GFX90A.as_bytes(), &inside)], 1));
+    family.refused_inside(
+        "a malformed bundle in a bundle",
+        bundle(&[(GFX90A.as_bytes(), &inside)], 1),
+    );
     let mut deep = second;
     let mut layers = vec![held(GFX906, TWO)];
     for _ in 0..12 {

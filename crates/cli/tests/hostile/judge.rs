@@ -41,6 +41,8 @@ pub enum Claim {
     Nothing,
     Ids(Vec<String>),
     Bytes(Vec<Vec<u8>>),
+    /// All images but empty ones and placeholders of the host, also those in images.
+    Substance(Vec<Vec<u8>>),
     /// These are the images of these IDs, but not necessarily all.
     Some(Vec<(String, Vec<u8>)>),
     /// The very images, in order, also those in images.
@@ -95,15 +97,25 @@ fn is_true(file: &Hostile, claim: &Claim) -> bool {
         (_, Claim::Nothing) => true,
         (_, Claim::Nonsense(_)) => false,
         (Truth::Holds(held), Claim::Ids(ids)) => {
+            let ids = set(ids);
+            let of = |images: &[Held]| images.iter().map(|image| image.id.clone()).collect();
+            let printed = |images: &[Held]| images.iter().map(|i| escaped(&i.id)).collect();
             let outer = outer(held);
-            set(ids) == outer.iter().map(|image| &image.id).collect()
+            [of(&outer), of(held), printed(&outer), printed(held)].contains(&ids)
         }
         (Truth::Holds(held), Claim::Bytes(bytes)) => {
-            // As files, images in images may be there or not.
-            let outer = outer(held);
-            [&outer, held]
-                .iter()
-                .any(|held| set(bytes) == held.iter().map(|image| &image.bytes).collect())
+            let bytes = set(bytes);
+            let of = |images: &[Held]| images.iter().map(|image| image.bytes.clone()).collect();
+            // As files, images in images may be there besides or instead.
+            let inner: Vec<Held> = held.iter().filter(|image| image.inner).cloned().collect();
+            bytes == of(&outer(held)) || bytes == of(held) || bytes == of(&inner)
+        }
+        (Truth::Holds(held), Claim::Substance(bytes)) => {
+            let placeholder = |image: &Held| {
+                file.form == Form::ObjectForm && image.bytes == [0] && image.id.starts_with("host")
+            };
+            let images = held.iter().filter(|image| !image.bytes.is_empty() && !placeholder(image));
+            set(bytes) == images.map(|image| image.bytes.clone()).collect()
         }
         (Truth::Holds(held), Claim::All(images)) => images == held,
         (Truth::Holds(held) | Truth::Part(held), Claim::Some(some)) => some
@@ -112,20 +124,31 @@ fn is_true(file: &Hostile, claim: &Claim) -> bool {
         (Truth::Part(held), Claim::Ids(ids)) => {
             ids.iter().all(|id| held.iter().any(|image| image.id == *id))
         }
-        (Truth::Part(held), Claim::Bytes(all)) => {
+        (Truth::Part(held), Claim::Bytes(all) | Claim::Substance(all)) => {
             all.iter().all(|bytes| held.iter().any(|image| image.bytes == *bytes))
         }
         (Truth::Part(held), Claim::All(images)) => images.iter().all(|image| held.contains(image)),
         (Truth::Any, Claim::Ids(_)) => true,
-        (Truth::Any, Claim::Bytes(all)) => all.iter().all(|bytes| lies_in(file, bytes)),
+        (Truth::Any, Claim::Bytes(all) | Claim::Substance(all)) => {
+            all.iter().all(|bytes| lies_in(file, bytes))
+        }
         (Truth::Any, Claim::Some(some)) => some.iter().all(|(_, bytes)| lies_in(file, bytes)),
         (Truth::Any, Claim::All(images)) => images.iter().all(|image| lies_in(file, &image.bytes)),
         (Truth::Refused, _) => false,
     }
 }
 
-fn set<T: Ord>(all: &[T]) -> BTreeSet<&T> {
-    all.iter().collect()
+fn set<T: Ord + Clone>(all: &[T]) -> BTreeSet<T> {
+    all.iter().cloned().collect()
+}
+
+/// As our tools print text that could move a terminal's cursor.
+fn escaped(text: &str) -> String {
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 fn lies_in(file: &Hostile, bytes: &[u8]) -> bool {

@@ -16,6 +16,7 @@ mod damaged;
 mod elf;
 mod objects;
 mod packages;
+mod targets;
 mod texts;
 
 /// An image in a file.
@@ -67,6 +68,8 @@ pub enum Form {
     Bitcode,
     /// COFF and PE files with bundles, Mach-O, WebAssembly.
     Other,
+    /// No file, but a list of targets to bundle for, which is the name.
+    Targets,
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +82,8 @@ pub struct Hostile {
     /// Files that lie beside it.
     pub beside: Vec<(String, Vec<u8>)>,
     pub truth: Truth,
-    /// Whether what is malformed lies in a member of a sound archive.
+    /// Whether what is malformed lies in a member of a sound archive, or in an image of a sound bundle, and tools that
+    /// do not look into those have nothing to complain about.
     pub sound_outside: bool,
 }
 
@@ -116,6 +120,7 @@ pub fn all(scale: Scale) -> Vec<Hostile> {
         objects::wasm(),
         objects::pe(),
         bitcode::bitcode(),
+        targets::targets(),
         damaged::cuts(scale),
         damaged::mutants(scale),
     ];
@@ -141,7 +146,7 @@ impl Family {
         self.files.push(file);
     }
 
-    /// Malformed inside of a sound archive.
+    /// Malformed inside of a sound archive or bundle.
     pub fn refused_inside(&mut self, name: impl Into<String>, bytes: Vec<u8>) {
         self.refused(name, bytes);
         self.files.last_mut().unwrap().sound_outside = true;
