@@ -723,6 +723,12 @@ fn damaged_objects_and_archives_are_named() {
         }
         assert!(!exists(&place, "0"));
     }
+    let whole = fs::read(data("libbundles.a")).unwrap();
+    for len in [12, 68 + 100, 3000, whole.len() - 1] {
+        write(&place, "x", &whole[..len]);
+        let complaint = bad(&place, &["-type=a", "-list", "-input=x"]);
+        assert!(complaint.starts_with("'x': ") && complaint.contains("at byte 0x"), "{complaint}");
+    }
 }
 
 #[test]

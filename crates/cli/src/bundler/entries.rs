@@ -272,8 +272,11 @@ impl Visitor for Finder<'_> {
     }
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        let Some((_, way)) = self.way(finding.path()) else {
-            return Ok(());
+        let way = match self.way(finding.path()) {
+            Some((_, way)) => way,
+            // The archive itself.
+            None if finding.path().is_empty() => &[],
+            None => return Ok(()),
         };
         let matters = match finding.error() {
             Error::Composition(_) | Error::SecondHost { .. } => is_bundles(way) || is_section(way),

@@ -147,9 +147,17 @@ pub fn questions(file: &Hostile) -> Vec<Question> {
         theirs("llvm-ar t", "llvm-ar", &["t", "input"], Answer::Status);
     }
 
-    let mut offload = |name: &'static str, args: &[&str], answer: Answer| {
+    let mut of_ours = |name: &'static str, tool: &str, args: &[&str], answer: Answer| {
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
-        all.push(Question { side: Side::Ours, name, program: ours("offload"), args, answer });
+        all.push(Question { side: Side::Ours, name, program: ours(tool), args, answer });
+    };
+    if file.form == Form::DeviceArchive && !file.sound_outside {
+        // LLVM's says nothing about any archive.
+        let args = ["-type=a", "-list", "-input=input"];
+        of_ours("clang-offload-bundler -type=a -list", BUNDLER, &args, Answer::Status);
+    }
+    let mut offload = |name: &'static str, args: &[&str], answer: Answer| {
+        of_ours(name, "offload", args, answer);
     };
     offload("offload ls", &["ls", "--json", "input"], Answer::Rows);
     offload("offload verify", &["verify", "input"], Answer::Status);
