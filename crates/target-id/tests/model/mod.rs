@@ -324,9 +324,14 @@ pub(crate) fn compatible(code: Id<'_>, target: Id<'_>, hip_openmp: bool) -> Answ
             Err(words) => Answer::No(words),
         };
     }
-    let covers = GENERIC.iter().any(|(generic, covered)| {
-        *generic == a.processor && covered.split(' ').any(|name| name == b.processor)
+    // With the triple of another architecture the name is somebody else's.
+    let of_amd = [code, target].iter().all(|id| {
+        id.triple.is_none_or(|triple| ["amdgpu", ""].contains(&triples::arch_family(triple)))
     });
+    let covers = of_amd
+        && GENERIC.iter().any(|(generic, covered)| {
+            *generic == a.processor && covered.split(' ').any(|name| name == b.processor)
+        });
     match features(&a.features, &b.features) {
         // The bundler goes by names; what else is wrong it says of those only.
         Ok(()) if covers => Answer::Runs(PROCESSOR),
