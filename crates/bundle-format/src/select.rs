@@ -117,7 +117,8 @@ mod tests {
         let any = "hip-amdgcn-amd-amdhsa--gfx90a";
         let on = "hip-amdgcn-amd-amdhsa--gfx90a:xnack+";
         let both = "hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack+";
-        for entries in [[any, on, both], [both, on, any], [on, any, both]] {
+        let orders = [[any, on, both], [both, on, any], [on, any, both]];
+        for entries in orders.into_iter().take(if cfg!(miri) { 1 } else { 3 }) {
             for request in entries {
                 let index = best(request, &entries);
                 assert_eq!(index.map(|i| entries[i]), Some(request), "{entries:?}");

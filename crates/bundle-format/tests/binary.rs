@@ -298,7 +298,11 @@ fn a_prefix_is_enough() {
     assert_eq!((bundle.len(), bundle.end()), (2, 165));
     let entry = bundle.entries().nth(1).unwrap();
     assert_eq!((entry.offset(), entry.size(), bundle.payload(&entry)), (0xa0, 5, None));
+}
 
+#[test]
+#[cfg_attr(miri, ignore = "a thousand entries would take Miri an hour, and are as two of them")]
+fn a_prefix_of_many_entries_is_enough() {
     let ids: Vec<_> = (0..1000).map(|i| (format!("{DEVICE}-{i}"), 1)).collect();
     let bytes = Layout::new(ids, 1).unwrap().to_vec(&[&b"x"[..]; 1000]).unwrap();
     assert_eq!(rounds(&bytes, 0).len(), 5);
