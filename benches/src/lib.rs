@@ -3,10 +3,13 @@
 //! A program that measures calls [`child`] first: it starts itself again for each run, because the kernel only keeps
 //! the highest memory of all children.
 
+pub mod hostile;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +45,9 @@ pub fn child() -> Result<bool, Box<dyn Error>> {
     let time = start.elapsed();
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let cpu = (usage.user_time() + usage.system_time()).num_microseconds();
-    println!("{} {cpu} {} {}", time.as_nanos(), usage.max_rss(), status.success());
+    // As shells have it.
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1);
+    println!("{} {cpu} {} {} {code}", time.as_nanos(), usage.max_rss(), status.success());
     Ok(true)
 }
 

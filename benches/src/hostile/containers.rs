@@ -1,0 +1,318 @@
+//! Bundles, packages, fatbinaries, archives.
+
+use std::io::Write;
+
+use super::{long, put, word};
+
+const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+
+/// A bundle of these IDs; each has the same contents.
+pub(super) fn bundle(ids: impl IntoIterator<Item = String>, contents: &[u8]) -> Vec<u8> {
+    let ids: Vec<String> = ids.into_iter().collect();
+    let header: usize = 32 + ids.iter().map(|id| 24 + id.len()).sum::<usize>();
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(long(ids.len()));
+    for (n, id) in ids.iter().enumerate() {
+        bytes.extend(long(header + n * contents.len()));
+        bytes.extend(long(contents.len()));
+        bytes.extend(long(id.len()));
+        bytes.extend(id.as_bytes());
+    }
+    ids.iter().for_each(|_| bytes.extend(contents));
+    bytes
+}
+
+fn empty_entries(n: usize, id: impl Fn(usize) -> String) -> Vec<u8> {
+    let len = id(n).len() + 25;
+    bundle((0..n / len).map(id), b"x")
+}
+
+/// Entries for processors that nobody knows, all different.
+#[must_use]
+pub fn bundle_of_unknown_processors(n: usize) -> Vec<u8> {
+    empty_entries(n, |i| format!("hip-amdgcn-amd-amdhsa--gfy{i:07}"))
+}
+
+/// Entries with one ID.
+#[must_use]
+pub fn bundle_of_equal_ids(n: usize) -> Vec<u8> {
+    empty_entries(n, |_| "hip-amdgcn-amd-amdhsa--gfx906".to_owned())
+}
+
+/// Entries for one processor, of which half have a feature.
+#[must_use]
+pub fn bundle_of_conflicts(n: usize) -> Vec<u8> {
+    empty_entries(n, |i| {
+        let feature = [":xnack+", ""].get(i % 2).copied().unwrap_or_default();
+        format!("hip-amdgcn-amd-amdhsa--gfx90a{feature}")
+    })
+}
+
+/// Entries for one processor with as many features as an ID has room for.
+#[must_use]
+pub fn bundle_of_features(n: usize) -> Vec<u8> {
+    empty_entries(n, |i| {
+        let features: String = (0..180).map(|f| format!(":{f:03x}+")).collect();
+        format!("hip-amdgcn-amd-amdhsa--gfx906{features}:{:03x}-", i % 4096)
+    })
+}
+
+/// Many entries that fit, and one behind them that fits best.
+#[must_use]
+pub fn bundle_with_the_best_last(n: usize) -> Vec<u8> {
+    let id = "hip-amdgcn-amd-amdhsa--gfx90a";
+    let ids = (0..n / (id.len() + 25)).map(|_| id.to_owned());
+    bundle(ids.chain([format!("{id}:xnack+")]), b"x")
+}
+
+/// One very long ID and many short ones.
+#[must_use]
+pub fn bundle_of_long_and_short_ids(n: usize) -> Vec<u8> {
+    let id = |i: usize| format!("hip-amdgcn-amd-amdhsa--gfy{i:07}");
+    let long = format!("hip-amdgcn-amd-amdhsa--{}", "g".repeat(n / 2));
+    bundle([long].into_iter().chain((0..n / 2 / (id(n).len() + 25)).map(id)), b"x")
+}
+
+/// Bundles without entries.
+#[must_use]
+pub fn bundles_in_a_row(n: usize) -> Vec<u8> {
+    bundle([], b"").repeat(n / 32)
+}
+
+/// A bundle in a bundle, and so on, deeper than anything is followed.
+#[must_use]
+pub fn bundles_in_bundles(n: usize) -> Vec<u8> {
+    let mut bytes = vec![1; n];
+    for _ in 0..64 {
+        bytes = bundle(["host-x86_64-unknown-linux-gnu-".to_owned()], &bytes);
+    }
+    bytes
+}
+
+/// One magic after the other.
+#[must_use]
+pub fn magics(n: usize) -> Vec<u8> {
+    let all = [MAGIC, b"CCOB", &[0x10, 0xff, 0x10, 0xad], b"\x7fELF", b"!<arch>\n", b"BC\xc0\xde"];
+    all.concat().repeat(n / 48)
+}
+
+fn text_entry(id: &str, contents: &str) -> String {
+    let marker = |which: &str| format!("\n# __CLANG_OFFLOAD_BUNDLE____{which}__ {id}\n");
+    format!("{}{contents}{}", marker("START"), marker("END"))
+}
+
+/// A text bundle of short entries.
+#[must_use]
+pub fn text_bundle_of_entries(n: usize) -> Vec<u8> {
+    let entry = |i: usize| text_entry(&format!("hip-amdgcn-amd-amdhsa--gfy{i:07}"), "x");
+    (0..n / entry(0).len()).map(entry).collect::<String>().into_bytes()
+}
+
+/// Markers that start entries which do not end.
+#[must_use]
+pub fn text_without_ends(n: usize) -> Vec<u8> {
+    let marker = "\n# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx906\n";
+    marker.repeat(n / marker.len()).into_bytes()
+}
+
+/// Lines that are markers but for their ends.
+#[must_use]
+pub fn text_of_long_lines(n: usize) -> Vec<u8> {
+    let line = "# __CLANG_OFFLOAD_BUNDLE____START__ ";
+    let mut text = text_entry("hip-amdgcn-amd-amdhsa--gfx906", "x");
+    text.push_str(&line.repeat(n / line.len()));
+    text.into_bytes()
+}
+
+/// A text bundle of the first proposal, with a marker behind each entry.
+#[must_use]
+pub fn text_ending_in_markers(n: usize) -> Vec<u8> {
+    let entry = |i: usize| format!("x\n; __CLANG_OFFLOAD_BUNDLE____END__ any{i:07}\n");
+    (0..n / entry(0).len()).map(entry).collect::<String>().into_bytes()
+}
+
+/// Headers of compressed bundles, each of which claims 4 GiB.
+#[must_use]
+pub fn compressed_headers_in_a_row(n: usize) -> Vec<u8> {
+    let mut one = b"CCOB\x03\0\x01\0".to_vec();
+    one.extend([long(40), long(4 << 30), long(7)].concat());
+    one.extend([0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, 1, 0]);
+    one.repeat(n / one.len())
+}
+
+/// Compressed bundles that promise more than their streams have.
+#[must_use]
+pub fn promises(n: usize) -> Vec<u8> {
+    // One byte that is to be repeated 128 KiB times, in a window of 128 KiB.
+    let block: usize = (128 << 10) << 3 | 0b011;
+    let mut one = b"CCOB\x03\0\x01\0".to_vec();
+    one.extend([long(32 + 10), long(128 << 10), long(7)].concat());
+    one.extend([0x28, 0xb5, 0x2f, 0xfd, 0, 0x38]);
+    one.extend(word(block).into_iter().take(3).chain([0]));
+    one.repeat(n / one.len())
+}
+
+/// A compressed bundle of `n` bytes of zlib that expands a thousandfold.
+#[must_use]
+pub fn zlib_bomb(n: usize) -> Vec<u8> {
+    bomb(n * 1000, ccob::Method::ZLIB)
+}
+
+/// A compressed bundle of Zstandard that expands to `n` thousand bytes.
+#[must_use]
+pub fn zstd_bomb(n: usize) -> Vec<u8> {
+    bomb(n * 1000, ccob::Method::ZSTD)
+}
+
+fn bomb(size: usize, method: ccob::Method) -> Vec<u8> {
+    let mut plain = bundle(["hip-amdgcn-amd-amdhsa--gfx906".to_owned()], b"");
+    plain.resize(size, 0);
+    let options = ccob::WriteOptions::default().with_method(method);
+    ccob::compress(&plain, &options).unwrap_or_default()
+}
+
+/// A package of version 1.
+fn package(strings: &[(&[u8], &[u8])], image: &[u8]) -> Vec<u8> {
+    let names = 72 + 16 * strings.len();
+    let text: Vec<u8> =
+        strings.iter().flat_map(|(k, v)| [k, &b"\0"[..], v, b"\0"].concat()).collect();
+    let image_at = (names + text.len()).next_multiple_of(8);
+    let size = (image_at + image.len()).next_multiple_of(8);
+    let mut bytes = vec![0x10, 0xff, 0x10, 0xad, 1, 0, 0, 0];
+    bytes.extend([size, 32, 40].map(long).concat());
+    bytes.extend([1, 0, 4, 0, 0, 0, 0, 0]);
+    bytes.extend([72, strings.len(), image_at, image.len()].map(long).concat());
+    let mut at = names;
+    for (key, value) in strings {
+        bytes.extend(long(at));
+        bytes.extend(long(at + key.len() + 1));
+        at += key.len() + value.len() + 2;
+    }
+    bytes.extend(text);
+    bytes.resize(image_at, 0);
+    bytes.extend(image);
+    bytes.resize(size, 0);
+    bytes
+}
+
+/// Packages of one image each.
+#[must_use]
+pub fn packages_in_a_row(n: usize) -> Vec<u8> {
+    let one = package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")], b"image");
+    one.repeat(n / one.len())
+}
+
+/// Packages each of which is the image of another.
+#[must_use]
+pub fn packages_in_packages(n: usize) -> Vec<u8> {
+    let inner = package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")], b"image");
+    let one = package(&[(b"arch", b"gfx906")], &inner);
+    one.repeat(n / one.len())
+}
+
+/// A package of version 1 with many strings.
+#[must_use]
+pub fn package_of_strings(n: usize) -> Vec<u8> {
+    let keys: Vec<String> = (0..n / 26).map(|i| format!("k{i:06}")).collect();
+    let strings: Vec<_> = keys.iter().map(|key| (key.as_bytes(), &b"v"[..])).collect();
+    package(&strings, b"image")
+}
+
+/// A package of version 2 with entries that have neither strings nor an image.
+#[must_use]
+pub fn package_of_entries(n: usize) -> Vec<u8> {
+    let count = n / 40;
+    let size = 32 + 40 * count + 8;
+    let mut bytes = vec![0x10, 0xff, 0x10, 0xad, 2, 0, 0, 0];
+    bytes.extend([size, 32, count].map(long).concat());
+    for _ in 0..count {
+        bytes.extend([1, 0, 4, 0, 0, 0, 0, 0]);
+        bytes.extend([size - 8, 0, size - 8, 0].map(long).concat());
+    }
+    bytes.resize(size, 0);
+    bytes
+}
+
+/// An NVIDIA fatbinary of empty entries.
+#[must_use]
+pub fn fatbinary_of_empty_entries(n: usize) -> Vec<u8> {
+    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
+    bytes.extend(long(n / 64 * 64));
+    let mut entry = [0; 64];
+    put(&mut entry, 0, &[2, 0, 1, 0, 64]);
+    put(&mut entry, 28, &[80]);
+    bytes.extend(entry.repeat(n / 64));
+    bytes
+}
+
+pub(super) fn member(name: &str, content: &[u8]) -> Vec<u8> {
+    let head = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len());
+    let mut member = head.into_bytes();
+    member.extend(content);
+    member.resize(member.len().next_multiple_of(2), b'\n');
+    member
+}
+
+/// An archive of empty members.
+#[must_use]
+pub fn archive_of_empty_members(n: usize) -> Vec<u8> {
+    [b"!<arch>\n".to_vec(), member("a/", b"").repeat(n / 60)].concat()
+}
+
+/// An archive whose index names one member again and again.
+#[must_use]
+pub fn archive_with_one_symbol(n: usize) -> Vec<u8> {
+    let count = n / 6;
+    let index_len = 4 + 6 * count;
+    let at = u32::try_from(8 + 60 + index_len.next_multiple_of(2)).unwrap_or_default();
+    let mut index = u32::try_from(count).unwrap_or_default().to_be_bytes().to_vec();
+    (0..count).for_each(|_| index.extend(at.to_be_bytes()));
+    index.extend(b"a\0".repeat(count));
+    let library = member("a.o/", &bundle(["hip-amdgcn-amd-amdhsa--gfx906".to_owned()], b"image"));
+    [b"!<arch>\n".to_vec(), member("/", &index), library].concat()
+}
+
+/// An archive of bundles, as of a device library.
+#[must_use]
+pub fn archive_of_bundles(n: usize) -> Vec<u8> {
+    let ids = [
+        "host-x86_64-unknown-linux-gnu-",
+        "hip-amdgcn-amd-amdhsa--gfx906",
+        "hip-amdgcn-amd-amdhsa--gfx90a",
+    ];
+    let one = member("a.o/", &bundle(ids.map(str::to_owned), b"image"));
+    [b"!<arch>\n".to_vec(), one.repeat(n / one.len())].concat()
+}
+
+/// An archive of one member with a very long name, BSD's way, that holds bundles of two images.
+#[must_use]
+pub fn archive_with_a_long_name(n: usize) -> Vec<u8> {
+    let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx90a"];
+    let one = bundle(ids.map(str::to_owned), b"image");
+    // Names of images are limited: those of containers without any are not in their way.
+    let bundles = [one, bundle([], b"").repeat(n / 64)].concat();
+    let name = n / 2;
+    let mut content = vec![b'a'; name];
+    content.extend(bundles);
+    [b"!<arch>\n".to_vec(), member(&format!("#1/{name}"), &content)].concat()
+}
+
+/// An archive in an archive, and so on.
+#[must_use]
+pub fn archive_of_archives(n: usize) -> Vec<u8> {
+    let mut bytes = vec![1; n];
+    for _ in 0..64 {
+        bytes = [b"!<arch>\n".to_vec(), member("a/", &bytes)].concat();
+    }
+    bytes
+}
+
+/// A thin archive that names one file again and again, `member` in its own directory.
+#[must_use]
+pub fn thin_archive(n: usize) -> Vec<u8> {
+    let mut bytes = b"!<thin>\n".to_vec();
+    for _ in 0..n / 60 {
+        let _ = write!(bytes, "{:<16}{:<32}{:<10}`\n", "member/", "", 100);
+    }
+    bytes
+}

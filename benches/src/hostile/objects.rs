@@ -1,0 +1,263 @@
+//! Host files: ELF, COFF, PE, Mach-O, WebAssembly.
+
+use super::containers::{bundle, member};
+use super::{half, long, put, word};
+
+const REL: usize = 1;
+const PROGBITS: usize = 1;
+const SYMTAB: usize = 2;
+const STRTAB: usize = 3;
+const LLVM_OFFLOADING: usize = 0x6fff_4c0b;
+
+struct Section {
+    kind: usize,
+    /// Where its name starts.
+    name: usize,
+    offset: usize,
+    size: usize,
+    link: usize,
+    entry: usize,
+}
+
+/// A 64-bit ELF object for x86-64: the body starts at byte 64, the names and the headers of sections follow it.
+fn elf(body: &[u8], names: &[u8], sections: &[Section]) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes.extend(body);
+    let names_at = bytes.len();
+    bytes.extend(names);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let table = bytes.len();
+    let count = sections.len() + 2;
+    let many = count >= 0xff00;
+    put(&mut bytes, 0, b"\x7fELF\x02\x01\x01");
+    put(&mut bytes, 16, &[half(REL), half(62)].concat());
+    put(&mut bytes, 20, &word(1));
+    put(&mut bytes, 40, &long(table));
+    put(&mut bytes, 52, &[half(64), [0; 2], [0; 2], half(64)].concat());
+    let (numbers, first) = match many {
+        true => ([[0; 2], half(0xffff)], [count, count - 1]),
+        false => ([half(count), half(count - 1)], [0, 0]),
+    };
+    put(&mut bytes, 60, &numbers.concat());
+    let null = Section { kind: 0, name: 0, offset: 0, size: first[0], link: first[1], entry: 0 };
+    let last =
+        Section { kind: STRTAB, name: 0, offset: names_at, size: names.len(), link: 0, entry: 0 };
+    for section in std::iter::once(&null).chain(sections).chain([&last]) {
+        bytes.extend([section.name, section.kind].map(word).concat());
+        bytes.extend([0, 0, section.offset, section.size].map(long).concat());
+        bytes.extend([section.link, 0].map(word).concat());
+        bytes.extend([1, section.entry].map(long).concat());
+    }
+    bytes
+}
+
+fn two() -> Vec<u8> {
+    let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx90a"];
+    bundle(ids.map(str::to_owned), b"code")
+}
+
+/// Sections of one name, each with the same contents.
+fn elf_of(n: usize, kind: usize, name: &str, contents: &[u8]) -> Vec<u8> {
+    let count = n / (64 + contents.len());
+    let names = format!("\0{name}\0");
+    let section = |i: usize| Section {
+        kind,
+        name: 1,
+        offset: 64 + i * contents.len(),
+        size: contents.len(),
+        link: 0,
+        entry: 0,
+    };
+    let sections: Vec<_> = (0..count).map(section).collect();
+    elf(&contents.repeat(count), names.as_bytes(), &sections)
+}
+
+/// An ELF object with many sections for packages, each of which holds one that is empty.
+#[must_use]
+pub fn elf_of_packages(n: usize) -> Vec<u8> {
+    let mut package = vec![0x10, 0xff, 0x10, 0xad, 2, 0, 0, 0];
+    package.extend([40, 32, 0, 0].map(long).concat());
+    elf_of(n, LLVM_OFFLOADING, ".llvm.offloading", &package)
+}
+
+/// An ELF object with many sections, each of which holds a bundle of two images.
+#[must_use]
+pub fn elf_with_bundles(n: usize) -> Vec<u8> {
+    elf_of(n, PROGBITS, ".hip_fatbin", &two())
+}
+
+/// An archive of an ELF object with many sections that each stand for the object itself.
+#[must_use]
+pub fn elf_of_hosts(n: usize) -> Vec<u8> {
+    let name = "__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-";
+    let object = elf_of(n, PROGBITS, name, b"\0");
+    [b"!<arch>\n".to_vec(), member("a.o/", &object)].concat()
+}
+
+/// An archive of one bundle of one ELF object whose symbols share one long name.
+#[must_use]
+pub fn elf_with_long_symbols(n: usize) -> Vec<u8> {
+    let count = n / 2 / 24;
+    let name = [&b"\0"[..], &b"a".repeat(n / 2), b"\0"].concat();
+    let mut body = vec![0; 24];
+    for _ in 0..count {
+        // Name, global, in the first section.
+        body.extend([&word(1)[..], &[0x10, 0], &half(1), &[0; 16]].concat());
+    }
+    let symbols = body.len();
+    body.extend(&name);
+    let section =
+        |kind, offset, size, link, entry| Section { kind, name: 0, offset, size, link, entry };
+    let sections =
+        [section(SYMTAB, 64, symbols, 2, 24), section(STRTAB, 64 + symbols, name.len(), 0, 0)];
+    let object = elf(&body, b"\0", &sections);
+    let bundle = bundle(["hip-amdgcn-amd-amdhsa--gfx906".to_owned()], &object);
+    [b"!<arch>\n".to_vec(), member("a.o/", &bundle)].concat()
+}
+
+fn coff_sections(count: usize, first: usize, contents: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for i in 0..count {
+        bytes.extend(b".hip_fat");
+        let at = first + i * contents.len();
+        bytes.extend([0, 0, contents.len(), at, 0, 0, 0, 0x4000_0040].map(word).concat());
+    }
+    (0..count).for_each(|_| bytes.extend(contents));
+    bytes
+}
+
+/// A COFF object in its form for many sections, all of them empty bundles.
+#[must_use]
+pub fn coff_of_sections(n: usize) -> Vec<u8> {
+    let contents = bundle([], b"");
+    let count = n / (40 + contents.len());
+    let mut bytes = vec![0, 0, 0xff, 0xff, 2, 0, 0x64, 0x86, 0, 0, 0, 0];
+    // The class that says so.
+    bytes.extend([0xc7, 0xa1, 0xba, 0xd1, 0xee, 0xba, 0xa9, 0x4b]);
+    bytes.extend([0xaf, 0x20, 0xfa, 0xf6, 0x6a, 0xa4, 0xdc, 0xb8]);
+    bytes.extend([0, 0, 0, 0, count, 0, 0].map(word).concat());
+    bytes.extend(coff_sections(count, 56 + 40 * count, &contents));
+    bytes
+}
+
+/// A COFF object with as many sections as `n` allows, but no more than there may be, each with a bundle of two images.
+#[must_use]
+pub fn coff_with_bundles(n: usize) -> Vec<u8> {
+    let contents = two();
+    let count = (n / (40 + contents.len())).min(0xfeff);
+    let symbols = 20 + count * (40 + contents.len());
+    let mut bytes = [half(0x8664), half(count)].concat();
+    bytes.extend([0, symbols, 0, 0].map(word).concat());
+    bytes.extend(coff_sections(count, 20 + 40 * count, &contents));
+    bytes.extend(word(4));
+    bytes
+}
+
+/// A PE file with two bundles, and relocations in blocks of one each.
+#[must_use]
+pub fn pe_of_relocations(n: usize) -> Vec<u8> {
+    let count = n / 12;
+    // Without the first image of the first, the second is to move.
+    let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx90a"];
+    let mut bundle = bundle(ids.map(str::to_owned), &[1; 0x5000]);
+    bundle.resize(bundle.len().next_multiple_of(0x1000), 0);
+    let bundle = bundle.repeat(2);
+    let (headers, align) = (0x400, 0x1000);
+    let relocations = count * 12;
+    let in_file = [bundle.len(), relocations].map(|len| len.next_multiple_of(0x200));
+    let in_memory = [bundle.len(), relocations].map(|len| len.next_multiple_of(align));
+    let addresses = [align, align + in_memory[0]];
+    let mut bytes = b"MZ".to_vec();
+    bytes.resize(60, 0);
+    bytes.extend(word(64));
+    bytes.extend(b"PE\0\0");
+    bytes.extend([half(0x8664), half(2)].concat());
+    bytes.extend([0, 0, 0].map(word).concat());
+    bytes.extend([half(240), half(0x2022)].concat());
+    let optional = bytes.len();
+    bytes.resize(optional + 240, 0);
+    put(&mut bytes, optional, &half(0x20b));
+    put(&mut bytes, optional + 24, &long(0x1_8000_0000));
+    put(&mut bytes, optional + 32, &[word(align), word(0x200)].concat());
+    put(&mut bytes, optional + 48, &half(6));
+    let image = addresses[1] + in_memory[1];
+    put(&mut bytes, optional + 56, &[word(image), word(headers)].concat());
+    put(&mut bytes, optional + 68, &half(3));
+    put(&mut bytes, optional + 108, &word(16));
+    put(&mut bytes, optional + 112 + 5 * 8, &[word(addresses[1]), word(relocations)].concat());
+    let sections = [(b".hip_fat", bundle.len(), 0), (b".reloc\0\0", relocations, 1)];
+    let mut at = headers;
+    for (name, size, nth) in sections {
+        bytes.extend(name);
+        let (address, stored) = (addresses[nth], in_file[nth]);
+        bytes.extend([size, address, stored, at, 0, 0, 0, 0x4000_0040].map(word).concat());
+        at += stored;
+    }
+    bytes.resize(headers, 0);
+    bytes.extend(&bundle);
+    bytes.resize(headers + in_file[0], 0);
+    for block in 0..count {
+        // Each reads a page of the file, for a relocation of no kind, and padding.
+        bytes.extend([align, 12].map(word).concat());
+        bytes.extend([half(0), half(block % 16)].concat());
+    }
+    bytes.resize(at, 0);
+    bytes
+}
+
+fn macho(commands: usize, size: usize) -> Vec<u8> {
+    [0xfeed_facf, 0x0100_0007, 3, 1, commands, size, 0, 0].map(word).concat()
+}
+
+/// A Mach-O object with commands that say nothing.
+#[must_use]
+pub fn macho_of_commands(n: usize) -> Vec<u8> {
+    let count = n / 8;
+    [macho(count, count * 8), [word(0x1b), word(8)].concat().repeat(count)].concat()
+}
+
+/// A Mach-O object with many sections, all of them with a bundle without entries.
+#[must_use]
+pub fn macho_of_sections(n: usize) -> Vec<u8> {
+    let contents = bundle([], b"");
+    let count = n / (80 + contents.len());
+    let size = 72 + 80 * count;
+    let mut bytes = macho(1, size);
+    let start = bytes.len() + size;
+    bytes.extend([0x19, size].map(word).concat());
+    bytes.extend([0; 16]);
+    let len = count * contents.len();
+    bytes.extend([0, len, start, len].map(long).concat());
+    bytes.extend([7, 7, count, 0].map(word).concat());
+    for i in 0..count {
+        bytes.extend(b"__hip_fatbin\0\0\0\0__HIP\0\0\0\0\0\0\0\0\0\0\0");
+        let at = i * contents.len();
+        bytes.extend([at, contents.len()].map(long).concat());
+        bytes.extend([start + at, 0, 0, 0, 0, 0, 0, 0].map(word).concat());
+    }
+    (0..count).for_each(|_| bytes.extend(&contents));
+    bytes
+}
+
+/// A universal file of many slices without contents.
+#[must_use]
+pub fn universal_of_slices(n: usize) -> Vec<u8> {
+    let count = n / 20;
+    let big = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
+    let mut bytes = [0xcafe_babe, count].map(big).concat();
+    let end = 8 + 20 * count;
+    for i in 0..count {
+        bytes.extend([0x0100_0007, i, end, 0, 0].map(big).concat());
+    }
+    bytes
+}
+
+/// A WebAssembly module of custom sections, each with a bundle of two images.
+#[must_use]
+pub fn wasm_of_sections(n: usize) -> Vec<u8> {
+    let contents = [b"\x0b.hip_fatbin".to_vec(), two()].concat();
+    let [low, high] = half(contents.len());
+    let head = [0, low & 0x7f | 0x80, low >> 7 | high << 1];
+    let one = [&head[..], &contents].concat();
+    [b"\0asm\x01\0\0\0".to_vec(), one.repeat(n / one.len())].concat()
+}

@@ -1,0 +1,118 @@
+//! Files that are made to cost much, in a process that may have little memory.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use offload_benches::hostile;
+
+/// KiB of address space, in which the C library reserves some for each thread.
+const MEMORY: usize = 384 << 10;
+
+/// Bytes that a tool may print for each byte of its input. A row of a table, or an object of JSON, is some hundred
+/// bytes; the smallest image takes 24.
+const PRINTED: usize = 40;
+
+/// Runs a tool that may have so much memory, and no more than so much output in a file.
+fn limited(place: &Path, tool: &str, args: &[&str]) -> Output {
+    // Blocks of 512 bytes.
+    let script = format!("ulimit -v {MEMORY} -f 65536; exec \"$@\"");
+    let output = Command::new("/bin/sh")
+        .args(["-c", &script, "sh", tool])
+        .args(args)
+        .current_dir(place)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // A signal has no code; an allocation that fails ends in one.
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)) && !errors.contains("memory"),
+        "{tool} {args:?}: {:?} {}",
+        output.status,
+        errors.chars().take(500).collect::<String>()
+    );
+    output
+}
+
+fn offload(place: &Path, args: &[&str]) -> Output {
+    limited(place, env!("CARGO_BIN_EXE_offload"), args)
+}
+
+const COMMANDS: [&[&str]; 5] = [
+    &["ls", "input"],
+    &["ls", "--json", "input"],
+    &["verify", "input"],
+    &["match", "--gpu", "gfx90a:xnack+", "input"],
+    &["thin", "--keep", "gfx90a", "--allow-missing", "input", "-o", "output"],
+];
+
+#[test]
+fn every_command_has_enough_of_little_memory() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, make) in hostile::ALL {
+        let bytes = make(128 << 10);
+        fs::write(place.path().join("input"), &bytes).unwrap();
+        fs::write(place.path().join("member"), &bytes).unwrap();
+        for args in COMMANDS {
+            let output = offload(place.path(), args);
+            let printed = output.stdout.len() + output.stderr.len();
+            assert!(printed < PRINTED * bytes.len(), "{name}, {args:?}: {printed} bytes printed");
+        }
+    }
+}
+
+/// Each of these took gigabytes once, or printed them.
+#[test]
+fn names_that_share_bytes_do_not_add_up() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let input = |make: hostile::Make| fs::write(place.join("input"), make(2 << 20)).unwrap();
+    input(hostile::bundle_of_long_and_short_ids);
+    let listed = offload(place, &["ls", "input"]);
+    assert!(listed.stdout.len() < 16 << 20, "{}", listed.stdout.len());
+    input(hostile::archive_with_a_long_name);
+    let args = ["thin", "--keep", "gfx90a", "--dry-run", "--json", "input"];
+    let thinned = offload(place, &args);
+    assert!(
+        String::from_utf8_lossy(&thinned.stderr).contains("too many") || !thinned.stderr.is_empty()
+    );
+    for (make, target) in [
+        (hostile::elf_with_long_symbols as hostile::Make, "hip-amdgcn-amd-amdhsa--gfx906"),
+        (hostile::elf_of_hosts, "host-x86_64-unknown-linux-gnu"),
+    ] {
+        input(make);
+        let target = format!("--targets={target}");
+        let args = ["--type=a", "--unbundle", &target, "--input=input", "--output=output"];
+        let output = limited(place, env!("CARGO_BIN_EXE_clang-offload-bundler"), &args);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(!place.join("output").exists());
+    }
+}
+
+/// The limit is on what is held at one time; what a header promises is not believed.
+#[test]
+fn what_is_decompressed_keeps_to_the_limit() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    for make in [hostile::zlib_bomb as hostile::Make, hostile::zstd_bomb] {
+        // 64 MB.
+        fs::write(place.join("input"), make(64 << 10)).unwrap();
+        for args in COMMANDS {
+            let args = [args, &["--max-decompressed", "16M"]].concat();
+            let output = offload(place, &args);
+            assert_eq!(output.status.code(), Some(1), "{args:?}");
+            let errors = [output.stdout, output.stderr].concat();
+            let errors = String::from_utf8_lossy(&errors);
+            assert!(errors.contains("more than the limit of 16777216"), "{args:?}: {errors}");
+        }
+    }
+}
