@@ -134,8 +134,8 @@ fn members(
             if let Some(error) = not_a_name(&member) {
                 return (members, Some(error));
             }
-            // What `/` still starts after `object` took the known ones is some linker's private table.
-            if member.name().starts_with(b"/") && !archive.is_thin() {
+            // What is left of those after `object` took the known ones is some linker's private table.
+            if is_table(&member) && !archive.is_thin() {
                 continue;
             }
             members.push(Member {
@@ -187,4 +187,11 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
     };
     let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
     (!sound).then(|| Error::MemberName { name: lossy(name.trim_ascii_end()), offset })
+}
+
+/// Whether a slash starts the name in the header, and no digit follows, which would lead to a long name. That may be
+/// a path from the root: `ar` stores such with its modifier `P`.
+fn is_table(member: &ArchiveMember<'_>) -> bool {
+    let name = member.header().map(|header| &header.name[..]);
+    matches!(name, Some([b'/', second, ..]) if !second.is_ascii_digit())
 }

@@ -724,6 +724,23 @@ fn padding_of_members_is_no_damage() {
     }
 }
 
+/// As `ar rcP` of GNU stores it: only short names that a slash starts are tables.
+#[test]
+fn members_with_absolute_names_are_no_tables() {
+    let bundle = data("hip.hipfb");
+    let images = collect(&bundle).images.len();
+    let name = b"/usr/lib/a.hipfb/\n";
+    for (member, count) in [(&b"/0"[..], images), (b"/<XFGHASHMAP>/", 0)] {
+        let mut archive = archive_of(b"//", name);
+        archive.extend(&archive_of(member, &bundle)[8..]);
+        let seen = collect(&archive);
+        assert_eq!((seen.images.len(), seen.findings.len()), (count, 0));
+    }
+    // BSD's form, where the name lies in front of the data.
+    let seen = collect(&archive_of(b"#1/8", &[b"/a.hipfb", &bundle[..]].concat()));
+    assert_eq!((seen.images.len(), seen.findings.len()), (images, 0));
+}
+
 #[test]
 fn names_of_members_are_told_as_stored() {
     struct Names(Vec<(String, Vec<u8>)>);
