@@ -21,6 +21,7 @@ use fat_object::{
     SurveyOptions, survey,
 };
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
 
 const HOST: &str = editing::HOST;
 
@@ -205,6 +206,27 @@ fn a_package_that_goes_leaves_the_others() {
 }
 
 /// The three bundles of the object built by hand.
+/// A section that only its start gives away: what follows takes the place of what goes, without zeros in front.
+#[test]
+fn what_comes_first_then_is_found_in_sections_of_any_name() {
+    let package = |arch: &str| {
+        let entry = ImageEntry::new(5).offload_kind(OffloadKind::HIP).string("arch", arch);
+        Layout::new(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"image"]).unwrap()
+    };
+    let sections =
+        [package("gfx906"), vec![0; 6], package("gfx90a"), vec![0; 3], package("gfx1100")];
+    for form in all_elf() {
+        let mut form = form;
+        form.sections.push(progbits(".any", &sections.concat()));
+        let file = form.build();
+        assert_eq!(images(&file).len(), 3);
+        for kept in [1, 2] {
+            let edited = keep(&file, &[kept]).unwrap();
+            assert_eq!(images(&edited), images(&file)[kept..=kept]);
+        }
+    }
+}
+
 fn bundles() -> [Vec<u8>; 3] {
     [(1, 100), (2, 33), (3, 64)].map(|(seed, size)| {
         let (first, second) = (code(seed, size), code(seed + 10, 40));

@@ -58,6 +58,12 @@ impl Changed {
                         ..Piece::kept(old, align)
                     });
                 }
+                // Zeros in front of what comes first then would hide it, if nothing but its start tells what it is.
+                let next: Vec<u64> = pieces.iter().skip(1).map(|piece| piece.old.start).collect();
+                let gone = pieces.iter_mut().take_while(|piece| piece.gone);
+                for (piece, next) in gone.zip(next) {
+                    piece.old.end = piece.old.end.max(next);
+                }
             }
         }
         let layout = lay_out(range, &pieces)?;
