@@ -47,7 +47,7 @@ impl<'data> OffloadBinary<'data> {
     /// # Errors
     ///
     /// As [`parse`](Self::parse), and [`Incomplete`](Error::Incomplete) when the prefix is too
-    /// short: read as many bytes as it says and call again. Four calls are the most it takes.
+    /// short: read as many bytes as it says and call again. From an empty prefix on, five calls are the most it takes.
     pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
         let parts = validate::parse(prefix, available)?;
         Ok(Self {
