@@ -4,8 +4,8 @@ use std::io::{self, Cursor, Read};
 
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
-    CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding,
-    Image, Options, ReadSeek, Severity, SurveyOptions, Visitor, survey, walk,
+    CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding, Image, Options,
+    ReadSeek, Severity, SurveyOptions, Visitor, survey, walk,
 };
 
 use crate::{assert_message, model};
@@ -24,8 +24,13 @@ const ADDED: [&str; 3] = [
 pub fn check(data: &[u8]) {
     let (_, tail) = data.split_at(data.len().saturating_sub(8));
     let seed = tail.iter().fold(0, |seed: u64, &byte| seed << 8 | u64::from(byte));
+    check_seeded(data, seed, &|_| {});
+}
+
+/// Edits a file as the number has it. Of every file that is written `after` says whether it is right.
+pub fn check_seeded(data: &[u8], seed: u64, after: &dyn Fn(&[u8])) {
     for round in 0..3 {
-        check_edit(data, &mut Choices(seed ^ round << 60 | 1));
+        check_edit(data, &mut Choices::new(seed ^ round << 60), after);
     }
 }
 
@@ -37,10 +42,14 @@ pub fn check_model(data: &[u8]) {
 }
 
 /// Numbers that are the same for the same file (xorshift).
-struct Choices(u64);
+pub(crate) struct Choices(u64);
 
 impl Choices {
-    fn of(&mut self, choices: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Self {
+        Choices(seed | 1)
+    }
+
+    pub(crate) fn of(&mut self, choices: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -82,7 +91,7 @@ impl Form {
     }
 }
 
-fn check_edit(data: &[u8], choices: &mut Choices) {
+fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     let forms = [Form::Keep, Form::Keep, Form::Compress, Form::Recompress, Form::Decompress];
     let form = forms[choices.of(5) as usize];
     // Whoever edits no images need not see those in compressed bundles.
@@ -117,6 +126,7 @@ fn check_edit(data: &[u8], choices: &mut Choices) {
     if plan.is_unchanged() {
         assert!(out == data);
     }
+    check(&out);
     let after = images(&out).unwrap_or_else(|error| panic!("damaged: {error}"));
     assert!(
         after == expected,
@@ -181,12 +191,7 @@ fn wish(
 }
 
 /// Plans and writes, if that is possible.
-fn run(
-    contents: &Contents,
-    data: &[u8],
-    edit: &Edit,
-    form: Form,
-) -> Option<(EditPlan, Vec<u8>)> {
+fn run(contents: &Contents, data: &[u8], edit: &Edit, form: Form) -> Option<(EditPlan, Vec<u8>)> {
     let mut readers: Vec<Cursor<&[u8]>> = NEW.iter().map(|image| Cursor::new(*image)).collect();
     let mut images: Vec<&mut dyn ReadSeek> = readers.iter_mut().map(|r| r as _).collect();
     let plan = match contents.plan(&mut Cursor::new(data), &mut images, edit) {

@@ -5,15 +5,21 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ar;
 pub mod archives;
 pub mod bitcode;
 pub mod bundles;
 pub mod compressed;
 pub mod edits;
+pub mod faults;
+pub mod fields;
+pub mod hosts;
 pub mod ids;
+pub mod linked;
 pub mod model;
 pub mod objects;
 pub mod packages;
+pub mod streams;
 pub mod walks;
 pub mod wrappers;
 
@@ -113,6 +119,11 @@ mod tests {
     }
 
     #[test]
+    fn faulty_samples() {
+        over_samples(faults::check);
+    }
+
+    #[test]
     fn id_samples() {
         over_samples(|sample| {
             let text = String::from_utf8_lossy(sample);
@@ -143,6 +154,12 @@ mod tests {
         over_samples(|sample| {
             for at in (0..sample.len()).step_by(997) {
                 model::check_walk(&sample[at..]);
+                ar::check(&sample[at..]);
+                hosts::check(&sample[at..]);
+                linked::check(&sample[at..]);
+                streams::check(&sample[at..]);
+                packages::check_layout(&sample[at..]);
+                faults::check_model(&sample[at..]);
                 model::check_bundle(&sample[at..]);
             }
         });

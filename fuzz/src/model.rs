@@ -16,9 +16,9 @@ const MOST: usize = 5;
 pub type Bytes = Vec<u8>;
 
 /// A file and the images in it, in the order in which a walk meets them.
-struct File {
-    bytes: Bytes,
-    images: Vec<Bytes>,
+pub(crate) struct File {
+    pub(crate) bytes: Bytes,
+    pub(crate) images: Vec<Bytes>,
 }
 
 /// Makes a file, and damages it if the fuzzer likes.
@@ -102,7 +102,7 @@ fn file(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
 }
 
 /// A code object, or a file in its place.
-fn payload(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
+pub(crate) fn payload(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let mut leaf = match u.int_in_range(0..=3)? {
         0 if depth > 0 => {
             let mut file = file(u, depth - 1)?;
@@ -135,19 +135,23 @@ fn several(
 }
 
 /// Containers in a row, at least one, each with some zeros behind it.
-fn sequence(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
+pub(crate) fn sequence(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     let mut all = File { bytes: Vec::new(), images: Vec::new() };
     for _ in 0..u.int_in_range(1..=3)? {
-        let next = match u.int_in_range(0..=4)? {
-            0 | 1 => bundle(u, depth)?,
-            2 => compressed(u, depth)?,
-            _ => package(u, depth)?,
-        };
+        let next = container(u, depth)?;
         all.bytes.extend(next.bytes);
         all.images.extend(next.images);
         all.bytes.resize(all.bytes.len() + u.int_in_range(0..=16)?, 0);
     }
     Ok(all)
+}
+
+pub(crate) fn container(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
+    match u.int_in_range(0..=4)? {
+        0 | 1 => bundle(u, depth),
+        2 => compressed(u, depth),
+        _ => package(u, depth),
+    }
 }
 
 fn bundle(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {

@@ -1,7 +1,12 @@
 //! LLVM's offload binaries.
 
-use offload_binary::{Error, FormatVersion, ImageEntry, OffloadBinary, binaries, convert};
+use arbitrary::{Result as Made, Unstructured};
+use offload_binary::{
+    Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind,
+    binaries, convert,
+};
 
+use crate::fields::Fields;
 use crate::{assert_message, grow_prefix};
 
 /// An offload binary, and several in a row.
@@ -16,11 +21,78 @@ pub fn check(data: &[u8]) {
     check_converted(data);
 }
 
+/// Packages of any entries, which are read as they were written; then damaged, if the fuzzer likes.
+pub fn check_layout(data: &[u8]) {
+    let u = &mut Unstructured::new(data);
+    let Ok((version, entries, images)) = described(u) else { return };
+    let layout = match Layout::new(version, &entries) {
+        Ok(layout) => layout,
+        Err(error) => {
+            let mut strings = entries.iter().flat_map(|entry| &entry.strings);
+            let is_v1 = version == FormatVersion::V1;
+            assert!(strings.any(|(key, value)| key.contains(&0) || (is_v1 && value.contains(&0))));
+            return assert_message(&error);
+        }
+    };
+    let parts: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
+    let bytes = layout.to_vec(&parts).expect("as laid out");
+    assert_eq!(bytes.len() as u64, layout.total_size());
+    let read = contents(&bytes);
+    assert!(read.iter().map(|(entry, _)| entry).eq(&entries));
+    assert!(read.iter().map(|(_, image)| *image).eq(parts));
+
+    let mut fields = Fields::of(bytes);
+    for at in (8..fields.len().min(2000)).step_by(8) {
+        fields.mark(at, if at == 8 { 4 } else { 8 });
+        // Kinds are of two bytes, flags of four.
+        fields.mark(at + 4, 4);
+    }
+    fields.mark(4, 4);
+    let edits = fields.damage(u).unwrap_or(0);
+    let bytes = fields.into_bytes();
+    if edits > 0 {
+        check(&bytes);
+    }
+    // Strings with zeros in them are no longer the same in version 1.
+    check_converted(&bytes);
+}
+
+type Described = (FormatVersion, Vec<ImageEntry<'static>>, Vec<Vec<u8>>);
+
+fn described(u: &mut Unstructured<'_>) -> Made<Described> {
+    let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2])?;
+    let (mut entries, mut images) = (Vec::new(), Vec::new());
+    for _ in 0..u.int_in_range(0..=6)? {
+        let len = u.int_in_range(0..=40)?.min(u.len());
+        let image = u.bytes(len)?.to_vec();
+        let mut entry = ImageEntry::new(image.len() as u64);
+        entry.image_kind = ImageKind(u.int_in_range(0..=8)?);
+        entry.offload_kind = OffloadKind(u.int_in_range(0..=9)?);
+        entry.flags = Flags::from_bits_retain(u.int_in_range(0..=3)?);
+        for _ in 0..u.int_in_range(0..=5)? {
+            let key = string(u, &["triple", "arch", "feature", ""])?;
+            let value = string(u, &["amdgcn-amd-amdhsa", "gfx90a", "+wavefrontsize64", ""])?;
+            entry.strings.push((key.into(), value.into()));
+        }
+        entries.push(entry);
+        images.push(image);
+    }
+    Ok((version, entries, images))
+}
+
+fn string(u: &mut Unstructured<'_>, known: &[&str]) -> Made<Vec<u8>> {
+    if u.ratio(3, 4)? {
+        return Ok(u.choose(known)?.as_bytes().to_vec());
+    }
+    let len = u.int_in_range(0..=12)?.min(u.len());
+    Ok(u.bytes(len)?.to_vec())
+}
+
 fn check_prefixes(data: &[u8], whole: &Result<OffloadBinary<'_>, Error>) {
     let parse = |prefix| OffloadBinary::parse_prefix(prefix, data.len() as u64);
     let (prefix, calls) =
         grow_prefix(data, |p| OffloadBinary::parse_prefix(p, data.len() as u64).err()?.needed());
-    assert!(calls <= 4, "{calls} calls");
+    assert!(calls <= 5, "{calls} calls");
     match (whole, parse(prefix)) {
         (Ok(whole), Ok(binary)) => {
             assert_eq!((whole.version(), whole.size()), (binary.version(), binary.size()));

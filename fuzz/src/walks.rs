@@ -56,7 +56,10 @@ pub struct Walk<'d> {
     /// Bytes that were there to be walked: the file, what was decompressed, members of thin archives.
     bytes: u64,
     decompressed: u64,
-    opened: usize,
+    /// Names of members of thin archives that were asked for.
+    pub opened: Vec<Vec<u8>>,
+    /// Names of members of the file itself, and where they lie in it.
+    pub members: Vec<(Vec<u8>, Range<u64>)>,
     /// The contents of all images in the order of the walk.
     pub images: Vec<Vec<u8>>,
     findings: usize,
@@ -80,7 +83,8 @@ impl<'d> Walk<'d> {
             frames: vec![file],
             bytes: len,
             decompressed: 0,
-            opened: 0,
+            opened: Vec::new(),
+            members: Vec::new(),
             images: Vec::new(),
             findings: 0,
             errors: Vec::new(),
@@ -156,6 +160,11 @@ impl Visitor for Walk<'_> {
             }
             (place, range)
         };
+        if let ([member], Place::File) = (container.path(), place)
+            && kind == ContainerKind::Member
+        {
+            self.members.push((member.name_bytes().to_vec(), range.clone()));
+        }
         assert_eq!(container.compression().is_some(), kind == ContainerKind::Ccob);
         if let Some(compression) = container.compression() {
             assert_eq!(compression.stored_size(), size);
@@ -167,7 +176,7 @@ impl Visitor for Walk<'_> {
         let name = container.path().last().map(|segment| segment.name());
         let in_bitcode = kind == ContainerKind::Section && name == Some(".llvm.offloading");
         self.frames.push(Frame { kind, place, range, in_bitcode, inside: vec![] });
-        let files = self.data.len() as u64 * (1 + self.opened as u64);
+        let files = self.data.len() as u64 * (1 + self.opened.len() as u64);
         assert!(self.decompressed <= LIMIT + EXPANSION * files);
         Ok(())
     }
@@ -212,10 +221,10 @@ impl Visitor for Walk<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        if self.opened == THIN_LIMIT || name.is_empty() {
+        if self.opened.len() == THIN_LIMIT || name.is_empty() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.opened += 1;
+        self.opened.push(name.to_vec());
         self.bytes += self.data.len() as u64;
         // Some file, so why not this one.
         Ok(Box::new(Cursor::new(self.data.to_vec())))

@@ -1,0 +1,6 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    offload_fuzz::faults::check(data);
+    offload_fuzz::faults::check_model(data);
+});

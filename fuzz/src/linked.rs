@@ -1,0 +1,197 @@
+//! Linked ELF files made from the fuzzer's bytes, and what a loader and a runtime find in them after an edit.
+
+use arbitrary::{Result, Unstructured};
+use bundle_format::Layout;
+use ccob::{Version, WriteOptions};
+
+use crate::edits;
+use crate::fields::Fields;
+
+/// What the tests of edits are made of.
+#[path = "../../crates/fat-object/tests/linked/mod.rs"]
+mod builder;
+
+use builder::{AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64};
+
+const IDS: [&str; 4] = [
+    "host-x86_64-unknown-linux-gnu-",
+    "hipv4-amdgcn-amd-amdhsa--gfx906",
+    "hipv4-amdgcn-amd-amdhsa--gfx90a",
+    "hipv4-amdgcn-amd-amdhsa--gfx1100",
+];
+
+/// Makes a linked file, damages its headers if the fuzzer likes, and edits it.
+pub fn check(data: &[u8]) {
+    let u = &mut Unstructured::new(data);
+    let Ok(linked) = linked(u) else { return };
+    let file = linked.build();
+    let before = registered(&file);
+    let mut fields = fields(&file);
+    let is_whole = fields.damage(u).unwrap_or(1) == 0;
+    let damaged = fields.into_bytes();
+    let seed = u.arbitrary().unwrap_or_default();
+    edits::check_seeded(&damaged, seed, &|after| {
+        if is_whole {
+            check_same(&file, after);
+            check_registered(&before, after);
+        }
+    });
+}
+
+fn linked(u: &mut Unstructured<'_>) -> Result<Linked> {
+    let style = *u.choose(&[Style::First, Style::Third])?;
+    let mut bundles = Vec::new();
+    while bundles.len() < 4 && (bundles.is_empty() || u.arbitrary()?) {
+        bundles.push(bundle(u)?);
+    }
+    let machine = *u.choose(&[X86_64, AARCH64])?;
+    let reference = match u.ratio(1, 4)? {
+        // As code for x86-64 refers to it.
+        true if machine == X86_64 => Some(u.choose_index(bundles.len())?),
+        _ => None,
+    };
+    Ok(Linked {
+        e_type: *u.choose(&[EXEC, DYN])?,
+        machine,
+        page: *u.choose(&[4096, 4096, 0x10000])?,
+        pointers: *u.choose(&[
+            Pointers::Rela,
+            Pointers::Relr,
+            Pointers::Symbols,
+            Pointers::Plain,
+        ])?,
+        relocation: if u.ratio(1, 8)? { Some(u.int_in_range(0..=40)?) } else { None },
+        interpreter: u.arbitrary()?,
+        after: u.arbitrary()?,
+        hash: *u.choose(&[72, 600, 6000])?,
+        dynamic: u.ratio(7, 8)?,
+        note: u.ratio(7, 8)?,
+        free_headers: u.int_in_range(0..=2)?,
+        symbols: u.arbitrary()?,
+        reference,
+        ..Linked::new(style, bundles)
+    })
+}
+
+/// A bundle of pages, or one that is not aligned, or a compressed one.
+fn bundle(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let align = *u.choose(&[4096, 4096, 4096, 1])?;
+    let mut payloads = Vec::new();
+    for id in IDS {
+        let size = match u.int_in_range(0..=4)? {
+            0 => continue,
+            1 => 0,
+            2 => u.int_in_range(1..=100)?,
+            3 => u.int_in_range(4080..=4110)?,
+            _ => u.int_in_range(4000..=14000)?,
+        };
+        let byte: u8 = u.arbitrary()?;
+        payloads.push((id, (0..size).map(|at| byte.wrapping_add((at / 7) as u8) | 1).collect()));
+    }
+    let sizes = payloads.iter().map(|(id, payload): &(_, Vec<u8>)| (*id, payload.len() as u64));
+    let layout = Layout::new(sizes, align).expect("is small");
+    let payloads: Vec<&[u8]> = payloads.iter().map(|(_, payload)| &payload[..]).collect();
+    let bytes = layout.to_vec(&payloads).expect("as laid out");
+    if u.ratio(1, 4)? {
+        let version = *u.choose(&[Version::V2, Version::V3])?;
+        return Ok(ccob::compress(&bytes, &WriteOptions::default().with_version(version))
+            .expect("is small"));
+    }
+    Ok(bytes)
+}
+
+/// All numbers of the headers, the dynamic section, relocations, symbols and wrappers.
+fn fields(file: &[u8]) -> Fields {
+    let loaded = Loaded::new(file);
+    let mut fields = Fields::of(file.to_vec());
+    let mut marks = vec![(16, 2), (18, 2), (24, 8), (32, 8), (40, 8)];
+    marks.extend((52..64).step_by(2).map(|at| (at, 2)));
+    let segments = loaded.long(32) as usize;
+    for at in (0..usize::from(loaded.half(56))).map(|n| segments + 56 * n) {
+        marks.extend([(at, 4), (at + 4, 4)]);
+        marks.extend((at + 8..at + 56).step_by(8).map(|at| (at, 8)));
+    }
+    let sections = loaded.long(40) as usize;
+    for at in (0..usize::from(loaded.half(60))).map(|n| sections + 64 * n) {
+        marks.extend([(at, 4), (at + 4, 4), (at + 40, 4), (at + 44, 4)]);
+        marks.extend([8, 16, 24, 32, 48, 56].map(|field| (at + field, 8)));
+    }
+    let tables = [".dynamic", ".rela.dyn", ".relr.dyn", ".dynsym", ".symtab", ".hipFatBinSegment"];
+    for section in loaded.sections().iter().filter(|s| tables.contains(&s.name.as_str())) {
+        let range = section.offset as usize..(section.offset + section.size) as usize;
+        marks.extend(range.step_by(8).map(|at| (at, 8)));
+    }
+    for (at, width) in marks {
+        fields.mark(at, width);
+    }
+    fields
+}
+
+/// Where the wrappers lead to, if each leads to device code.
+fn registered(file: &[u8]) -> Option<Vec<u64>> {
+    let loaded = Loaded::new(file);
+    let pointers = loaded.registered();
+    pointers.iter().all(|&pointer| section_at(&loaded, pointer).is_some()).then_some(pointers)
+}
+
+fn section_at(loaded: &Loaded, address: u64) -> Option<Header> {
+    let sections = loaded.sections().into_iter().filter(|section| section.name == ".hip_fatbin");
+    sections.into_iter().find(|s| (s.address..s.address + s.size).contains(&address))
+}
+
+/// The wrappers lead to bundles that can be read from memory, in the same order as before.
+fn check_registered(before: &Option<Vec<u64>>, file: &[u8]) {
+    let Some(before) = before else { return };
+    let loaded = Loaded::new(file);
+    let after = loaded.registered();
+    assert_eq!(after.len(), before.len());
+    for &address in &after {
+        let section = section_at(&loaded, address).expect("leads to device code");
+        let size = section.address + section.size - address;
+        let memory = loaded.read(address, size).expect("is in memory");
+        assert!(memory.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") || memory.starts_with(b"CCOB"));
+    }
+    let is_sorted = |list: &[u64]| list.windows(2).all(|pair| pair[0] < pair[1]);
+    assert_eq!(is_sorted(&after), is_sorted(before));
+}
+
+/// Headers go together, and everything but device code is where and what it was.
+fn check_same(old: &[u8], new: &[u8]) {
+    let (old, new) = (Loaded::new(old), Loaded::new(new));
+    let mut last_end = 0;
+    for load in new.loads() {
+        assert_eq!((load.address - load.offset) % load.align, 0);
+        assert!(load.address & !4095 >= last_end, "two segments on a page");
+        last_end = (load.address + load.memory).next_multiple_of(4096);
+    }
+    let others = |file: &Loaded| -> Vec<Header> {
+        file.sections().into_iter().filter(|s| s.name != ".hip_fatbin").collect()
+    };
+    let (before, after) = (others(&old), others(&new));
+    assert_eq!(before.len(), after.len());
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!((&before.name, before.kind, before.size), (&after.name, after.kind, after.size));
+        let tag = match before.name.as_str() {
+            ".gnu.hash" => 0x6fff_fef5,
+            ".dynsym" => 6,
+            ".dynstr" => 5,
+            ".rela.dyn" => 7,
+            ".relr.dyn" => 36,
+            _ => 0,
+        };
+        let is_near = [".interp", ".note.gnu.build-id"].contains(&before.name.as_str());
+        if tag > 0 {
+            assert_eq!(new.tag(tag), Some(after.address), "{}", before.name);
+        } else if !is_near {
+            assert_eq!(before.address, after.address, "{}", before.name);
+        }
+        if after.flags & 2 != 0 && after.kind != 8 && after.size > 0 {
+            let memory = new.read(after.address, after.size).expect("is in memory");
+            assert!(memory == new.contents(after), "{} lies elsewhere in memory", after.name);
+        }
+        let tables = [".dynamic", ".dynsym", ".symtab", ".rela.dyn", ".hipFatBinSegment"];
+        if after.kind != 8 && !tables.contains(&after.name.as_str()) {
+            assert!(old.contents(before) == new.contents(after), "{}", before.name);
+        }
+    }
+}
