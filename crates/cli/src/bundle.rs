@@ -77,6 +77,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             Ok(Outcome::Clean)
         }
         Ok(report) => report.print(args.json),
+        Err(Failure(complaints)) if complaints.is_empty() => Err(io::ErrorKind::BrokenPipe.into()),
         Err(Failure(complaints)) => {
             complaints.iter().for_each(|complaint| report::error(complaint));
             Ok(Outcome::Faults)

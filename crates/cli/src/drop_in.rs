@@ -1,9 +1,10 @@
 //! How the drop-in tools start: the process's arguments read as LLVM reads them.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use crate::llvm_cl::{self, Invocation, Matches, Tool};
-use crate::{input, style};
+use crate::{input, report, style};
 
 /// Reads the arguments of this process. What a command line asks to print, or is wrong with it, is printed, and is how
 /// the process ends. `name` is the tool's, for callers who leave out the first argument.
@@ -17,9 +18,10 @@ pub(crate) fn start(tool: &'static Tool, name: &str) -> Result<(Invocation, Matc
             Ok((invocation, matches))
         }
         Err(stop) => {
-            anstream::eprint!("{}", stop.stderr);
-            anstream::print!("{}", stop.stdout);
-            Err(if stop.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            // If nobody hears it, the exit status tells.
+            let _ = anstream::stderr().write_all(stop.stderr.as_bytes());
+            let printed = report::print(&invocation.typed, &stop.stdout);
+            Err(if stop.success { printed } else { ExitCode::FAILURE })
         }
     }
 }

@@ -31,6 +31,7 @@ mod style;
 mod table;
 mod thin;
 mod unbundle;
+mod unnamed;
 mod verify;
 mod wrap;
 pub mod wrapper;

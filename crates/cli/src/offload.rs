@@ -1,6 +1,5 @@
 //! `offload`: see, extract and verify the GPU code in any file.
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -26,7 +25,8 @@ use crate::{
   offload replace libfoo.so gfx90a=new.hsaco -o x.so put an image in the place of another; add, remove
   offload wrap --kind hip -o x.bc a.hipfb     make the code that registers an image at run time
 
-`offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault, 2 wrong usage.")]
+`offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault or cannot be
+read or written, 2 wrong usage, 141 whoever read the output left. Files appear whole or not at all.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -52,7 +52,18 @@ enum Command {
 
 /// Runs `offload` with the arguments of this process.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and versions are asked for, and are the output then.
+        Err(error) if !error.use_stderr() => {
+            return match error.print() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => report::end(report::OFFLOAD, &error),
+            };
+        }
+        Err(error) => error.exit(),
+    };
+    let result = match cli.command {
         Command::Ls(args) => ls::run(&args),
         Command::Match(args) => match_gpu::run(&args),
         Command::Extract(args) => extract::run(&args),
@@ -71,12 +82,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Faults) => ExitCode::FAILURE,
-        // Whoever read our output has seen enough: quietly what the shell reports for SIGPIPE.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),
-        Err(error) => {
-            report::error(&error);
-            ExitCode::FAILURE
-        }
+        Err(error) => report::end(report::OFFLOAD, &error),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Output files: written beside their place and renamed, so that no failure leaves half a file or loses an old one.
+//!
+//! Until then they have no name where the system can do that (Linux, on most file systems): what is killed leaves
+//! nothing behind.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,36 +11,50 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, TempPath};
 
 use crate::report::reason;
+use crate::unnamed;
 
 /// The usual permissions of a new file.
 const PLAIN_FILE: u32 = 0o666;
+
+/// How many files are open at one time while they have no name: there can be more outputs than files may be open.
+const MOST_UNNAMED: usize = 16;
+
+/// As many links may lead to each other, as Linux has it.
+const MOST_LINKS: usize = 40;
 
 /// Files that appear together, when all of them are written.
 ///
 /// A pipe or a device cannot be replaced: it is written to at once.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
-    /// A directory that is ours to remove again.
-    created: Option<PathBuf>,
-    files: Vec<(TempPath, PathBuf)>,
-    /// Where each path is among the files: there can be very many.
-    places: HashMap<PathBuf, usize>,
+    /// Directories that are ours to remove again, inner ones first.
+    created: Vec<PathBuf>,
+    files: Vec<(Waiting, PathBuf)>,
+}
+
+/// A file that is to get its name.
+#[derive(Debug)]
+enum Waiting {
+    Unnamed(File),
+    Named(TempPath),
 }
 
 impl Outputs {
     /// Makes the directory if it does not exist. Without a commit it goes again.
     pub(crate) fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
-        if !directory.exists() {
-            fs::create_dir_all(directory).map_err(|error| at(directory, &error))?;
-            self.created = Some(directory.to_owned());
+        let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let missing: Vec<_> = directory.ancestors().take_while(missing).collect();
+        self.created = missing.into_iter().map(Path::to_owned).collect();
+        match self.created.is_empty() {
+            true => Ok(()),
+            false => fs::create_dir_all(directory).map_err(|error| at(directory, &error)),
         }
-        Ok(())
     }
 
     /// Whether what is written to the path has its name only on [commit](Self::commit); a device or a pipe gets it at
     /// once.
     pub(crate) fn appears_late(path: &Path) -> bool {
-        path.as_os_str() != "-" && fs::metadata(path).map_or(true, |existing| existing.is_file())
+        !is_stdout(path) && fs::metadata(path).map_or(true, |existing| existing.is_file())
     }
 
     /// Writes one file under a temporary name.
@@ -63,7 +80,10 @@ impl Outputs {
         mode: u32,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
-        let existing = fs::metadata(path).ok();
+        if is_stdout_device(path) {
+            return print(fill);
+        }
+        let (place, existing) = find(path).map_err(|error| at(path, &error))?;
         if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
             return Err(at(path, &io::ErrorKind::IsADirectory.into()));
         }
@@ -72,38 +92,30 @@ impl Outputs {
                 File::options().write(true).open(path).map_err(|error| at(path, &error))?;
             return fill(&mut device);
         }
-        // Links stay links: what they point to is replaced.
-        let place = match existing {
-            Some(_) => fs::canonicalize(path).map_err(|error| at(path, &error))?,
-            None => path.to_owned(),
+        let permissions = existing.map(|existing| existing.permissions());
+        let keep = |file: &File| match &permissions {
+            Some(permissions) => file.set_permissions(permissions.clone()),
+            None => Ok(()),
         };
-        let directory = place.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut builder = Builder::new();
-        builder.prefix(".offload-");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // Temporary files are private by default.
-            builder.permissions(fs::Permissions::from_mode(mode));
-        }
-        #[cfg(not(unix))]
-        let _ = mode;
-        let mut file = builder
-            .tempfile_in(directory.unwrap_or(Path::new(".")))
-            .map_err(|error| at(path, &error))?;
-        if let Some(existing) = existing {
-            file.as_file().set_permissions(existing.permissions()).map_err(|e| at(path, &e))?;
-        }
-        let result = fill(file.as_file_mut())?;
-        // Only the name is kept: there can be more files than may be open at one time.
-        let file = (file.into_temp_path(), place);
-        match self.places.get(&file.1).and_then(|&before| self.files.get_mut(before)) {
-            Some(before) => *before = file,
-            None => {
-                self.places.insert(file.1.clone(), self.files.len());
-                self.files.push(file);
+        let (result, file) = match unnamed::create(directory_of(&place), mode) {
+            Some(mut file) => {
+                keep(&file).map_err(|error| at(path, &error))?;
+                (fill(&mut file)?, Waiting::Unnamed(file))
             }
-        }
+            None => {
+                let file = temporary(mode).tempfile_in(directory_of(&place));
+                let mut file = file.map_err(|error| at(path, &error))?;
+                keep(file.as_file()).map_err(|error| at(path, &error))?;
+                (fill(file.as_file_mut())?, Waiting::Named(file.into_temp_path()))
+            }
+        };
+        self.files.retain(|(_, before)| *before != place);
+        let unnamed = |(file, _): &&(Waiting, PathBuf)| matches!(file, Waiting::Unnamed(_));
+        let file = match self.files.iter().filter(unnamed).count() < MOST_UNNAMED {
+            true => file,
+            false => Waiting::Named(file.named(&place).map_err(|error| at(path, &error))?),
+        };
+        self.files.push((file, place));
         Ok(result)
     }
 
@@ -126,18 +138,15 @@ impl Outputs {
         if path.as_os_str() != "-" {
             return self.write_new(path, mode, fill);
         }
-        #[cfg(windows)]
-        let stdout = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
-        #[cfg(not(windows))]
-        let stdout = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
-        fill(&mut File::from(stdout?))
+        print(fill)
     }
 
     /// Gives all files their names, replacing older files.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         for (file, path) in std::mem::take(&mut self.files) {
+            let file = file.named(&path).map_err(|error| at(&path, &error))?;
             file.persist(&path).map_err(|failed| at(&path, &failed.error))?;
-            self.created = None;
+            self.created.clear();
         }
         Ok(())
     }
@@ -146,10 +155,82 @@ impl Outputs {
 impl Drop for Outputs {
     fn drop(&mut self) {
         self.files.clear();
-        if let Some(directory) = &self.created {
+        for directory in &self.created {
             // Only succeeds when it is empty, as we found it: not there.
             let _ = fs::remove_dir(directory);
         }
+    }
+}
+
+impl Waiting {
+    /// Gives the file a name of its own beside its place.
+    fn named(self, place: &Path) -> io::Result<TempPath> {
+        match self {
+            Waiting::Named(name) => Ok(name),
+            Waiting::Unnamed(file) => {
+                let linked = temporary(PLAIN_FILE)
+                    .make_in(directory_of(place), |name| unnamed::link(&file, name))?;
+                Ok(linked.into_temp_path())
+            }
+        }
+    }
+}
+
+/// How files are called that are not complete.
+fn temporary(mode: u32) -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".offload-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Temporary files are private by default.
+        builder.permissions(fs::Permissions::from_mode(mode));
+    }
+    #[cfg(not(unix))]
+    let _ = mode;
+    builder
+}
+
+fn directory_of(place: &Path) -> &Path {
+    place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-" || is_stdout_device(path)
+}
+
+/// Whether it names what standard output is: that may be a file, but one that others write to as well. It is not to be
+/// replaced, nor written to from its start.
+fn is_stdout_device(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|device| path == Path::new(device))
+}
+
+/// Has standard output filled.
+fn print<T>(fill: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
+    #[cfg(windows)]
+    let stdout = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+    #[cfg(not(windows))]
+    let stdout = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
+    fill(&mut File::from(stdout?))
+}
+
+/// The file that an output names, and what it is if it is there. Links stay links: what they point to is replaced, or
+/// made.
+fn find(path: &Path) -> io::Result<(PathBuf, Option<fs::Metadata>)> {
+    match fs::metadata(path) {
+        Ok(existing) if existing.is_file() => Ok((fs::canonicalize(path)?, Some(existing))),
+        Ok(existing) => Ok((path.to_owned(), Some(existing))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut place = path.to_owned();
+            for _ in 0..MOST_LINKS {
+                match fs::read_link(&place) {
+                    Ok(target) => place = directory_of(&place).join(target),
+                    Err(_) => break,
+                }
+            }
+            Ok((place, None))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -162,14 +243,11 @@ pub(crate) fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Opti
 
 /// The path, as far as it exists without links.
 fn place(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")));
-        match (parent, path.file_name()) {
-            (Ok(parent), Some(name)) => parent.join(name),
-            _ => path.to_owned(),
-        }
-    })
+    let found = find(path).map_or_else(|_| path.to_owned(), |(place, _)| place);
+    match (fs::canonicalize(directory_of(&found)), found.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => found,
+    }
 }
 
 /// An error of filling a file, with its name, unless the error has another: one of the system is one of writing, as
@@ -256,7 +334,7 @@ mod tests {
         let directory = place.path().join("new");
         let (a, b) = (directory.join("a"), directory.join("b"));
         let mut outputs = Outputs::default();
-        outputs.make_directory(&directory).unwrap();
+        outputs.make_directory(&directory.join("in/it")).unwrap();
         outputs.write(&a, &b"one"[..]).unwrap();
         assert!(!a.exists());
         drop(outputs);
@@ -269,6 +347,50 @@ mod tests {
         outputs.commit().unwrap();
         assert_eq!(fs::read(b).unwrap(), b"two");
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn there_may_be_more_outputs_than_open_files() {
+        let place = tempfile::tempdir().unwrap();
+        let mut outputs = Outputs::default();
+        for n in 0..3 * MOST_UNNAMED {
+            outputs.write(&place.path().join(n.to_string()), &b"one"[..]).unwrap();
+        }
+        let open = |(file, _): &&(Waiting, PathBuf)| matches!(file, Waiting::Unnamed(_));
+        assert!(outputs.files.iter().filter(open).count() <= MOST_UNNAMED);
+        outputs.commit().unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_UNNAMED);
+        // The next ones are not kept for what failed.
+        let mut outputs = Outputs::default();
+        for n in 0..3 * MOST_UNNAMED {
+            outputs.write(&place.path().join(n.to_string()), &b"two"[..]).unwrap();
+        }
+        drop(outputs);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_UNNAMED);
+        assert_eq!(fs::read(place.path().join("7")).unwrap(), b"one");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_to_what_is_not_there_stay_links() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("in")).unwrap();
+        symlink("in/other", place.path().join("link")).unwrap();
+        symlink("../file", place.path().join("in/other")).unwrap();
+        let paths = ["link", "in/other", "file", "in/../file"].map(|name| place.path().join(name));
+        assert_eq!(named_twice(paths.iter().map(|path| &**path)), Some(&*paths[1]));
+        for path in &paths {
+            assert_eq!(super::place(path), fs::canonicalize(place.path()).unwrap().join("file"));
+        }
+        let mut outputs = Outputs::default();
+        outputs.write(&paths[0], &b"new"[..]).unwrap();
+        outputs.commit().unwrap();
+        assert_eq!(fs::read(&paths[2]).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&paths[0]).unwrap().is_symlink());
+        symlink("loop", place.path().join("loop")).unwrap();
+        assert!(Outputs::default().write(&place.path().join("loop"), &b"new"[..]).is_err());
+        assert!(fs::symlink_metadata(place.path().join("loop")).unwrap().is_symlink());
     }
 
     #[test]

@@ -27,13 +27,14 @@ impl Progress {
             let start = Instant::now();
             let mut shown = false;
             while stopped.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                eprint!("\roffload: {what} ... {} s", start.elapsed().as_secs());
+                let seconds = start.elapsed().as_secs();
+                let _ = write!(io::stderr(), "\roffload: {what} ... {seconds} s");
                 let _ = io::stderr().flush();
                 shown = true;
             }
             if shown {
                 // Back to the start of the line, and clear it.
-                eprint!("\r\x1b[K");
+                let _ = write!(io::stderr(), "\r\x1b[K");
             }
         });
         Progress(thread.ok().map(|thread| (stop, thread)))

@@ -1,15 +1,15 @@
 //! Messages on standard error: `offload: error: FILE: what is wrong`.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
-use anstream::eprintln;
 use anstyle::Style;
 use fat_object::{Finding, ImageFormat, Severity, Summary};
 
 use crate::style::{ERROR, NOTE, WARNING, printable};
 
-const OFFLOAD: &str = "offload";
+pub(crate) const OFFLOAD: &str = "offload";
 
 pub(crate) fn error(message: &dyn Display) {
     error_of(OFFLOAD, message);
@@ -35,7 +35,44 @@ pub(crate) fn warning_of(tool: &str, message: &dyn Display) {
 
 /// Says that a tool has a new name.
 pub(crate) fn deprecated(name: &str, instead: &str) {
-    eprintln!("{WARNING}warning: {WARNING:#}'{name}' is deprecated. Use '{instead}' instead.");
+    let instead = format_args!("'{name}' is deprecated. Use '{instead}' instead.");
+    say(&format_args!("{WARNING}warning: {WARNING:#}{instead}"));
+}
+
+/// A line on standard error. If nobody hears it, so be it: the exit status tells.
+pub(crate) fn say(line: &dyn Display) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+/// How a tool ends with an error. Whoever read our output and left has seen enough: quietly what the shell reports for
+/// SIGPIPE.
+pub(crate) fn end(tool: &str, error: &io::Error) -> ExitCode {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return ExitCode::from(141);
+    }
+    match error.raw_os_error() {
+        // Whatever has a name is called by it.
+        Some(_) => error_of(tool, &format_args!("<stdout>: {}", reason(error))),
+        None => error_of(tool, &reason(error)),
+    }
+    ExitCode::FAILURE
+}
+
+/// What there is to complain of: nothing, if only the reader of our output left.
+pub(crate) fn complaints(error: &io::Error) -> Vec<String> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Vec::new(),
+        _ => vec![reason(error)],
+    }
+}
+
+/// Prints text, and ends.
+pub(crate) fn print(tool: &str, text: &str) -> ExitCode {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => end(tool, &error),
+    }
 }
 
 /// What the system says, without the number of the error.
@@ -75,5 +112,5 @@ pub(crate) fn no_images(summary: &Summary) -> String {
 
 fn line(tool: &str, style: Style, severity: &str, message: &dyn Display) {
     let message = message.to_string();
-    eprintln!("{tool}: {style}{severity}{style:#}: {}", printable(&message));
+    say(&format_args!("{tool}: {style}{severity}{style:#}: {}", printable(&message)));
 }

@@ -76,6 +76,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     match done {
         Ok(rows) if to_stdout == 0 => print(&rows, args.json),
         Ok(_) => Ok(Outcome::Clean),
+        Err(complaints) if complaints.is_empty() => Err(io::ErrorKind::BrokenPipe.into()),
         Err(complaints) => {
             complaints.iter().for_each(|complaint| report::error(complaint));
             report::error(&format_args!("{name}: nothing was written"));
@@ -119,7 +120,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
         let kept = one.best.as_ref().map(|best| best.kept);
         keeper.write(kept, &mut file, &one.output).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => in_file(&error),
-            _ => vec![report::reason(&error)],
+            _ => report::complaints(&error),
         })?;
     }
     outputs.commit().map_err(|error| vec![report::reason(&error)])?;

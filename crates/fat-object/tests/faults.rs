@@ -9,9 +9,8 @@
 mod editing;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufWriter, ErrorKind, Read};
+use std::io::{self, BufWriter, Read};
 use std::path::Path;
-use std::rc::Rc;
 
 use ccob::WriteOptions;
 use editing::*;
@@ -103,6 +102,7 @@ fn io_error(error: EditError) -> io::Error {
     match error {
         EditError::Read(error) | EditError::Write(error) => error,
         EditError::Within { error, .. } => io_error(*error),
+        EditError::InputChanged => io::ErrorKind::UnexpectedEof.into(),
         error => io::Error::other(error),
     }
 }
@@ -180,7 +180,12 @@ fn an_edit_ends_with_the_error_of_the_stream() {
             }
             println!("{name} {doing:?}");
             edits += 1;
-            faulty::check(|rig| edited(rig, &file, doing));
+            // What an edit makes of a linked file is read back before it is written.
+            faulty::check_ahead(|rig| {
+                let edited = edited(rig, &file, doing);
+                // Nothing is called damaged, or impossible, for a fault of the stream.
+                edited.inspect_err(|error| assert!(error.get_ref().is_none(), "{error}"))
+            });
         }
     }
     assert!(edits > 20, "{edits}");
@@ -208,4 +213,64 @@ fn embedding_ends_with_the_error_of_the_stream() {
         let written = bundle.write_to(BufWriter::new(&mut out), entries);
         written.inspect(|()| assert_eq!(out.contents(), expected))
     });
+}
+
+/// What may have become of a file.
+fn versions(file: &[u8]) -> [Vec<u8>; 5] {
+    let (half, mut flipped) = (file.len() / 2, file.to_vec());
+    flipped[half..].iter_mut().for_each(|byte| *byte ^= 0x20);
+    let head = file[..half].to_vec();
+    [Vec::new(), head, [&[b' '; 70], file].concat(), [file, file].concat(), flipped]
+}
+
+/// Runs an operation once for every call and version that the file may be of from then on. There is no telling what
+/// comes of it, but nothing panics.
+fn while_it_changes<T>(file: &[u8], mut run: impl FnMut(&Rig) -> T, mut judge: impl FnMut(u64, T)) {
+    for version in versions(file) {
+        at_each_call(&Fault::Change(file.into(), version.into()), &mut run, &mut judge);
+    }
+}
+
+#[test]
+fn a_file_may_change_while_it_is_walked() {
+    for (name, file) in examples() {
+        if !["bundle.s", "cuda-fatbin.o", "hip-ccob-v3.o", "hip-packager.o", "hip.dll", "libhip.a"]
+            .contains(&&*name)
+        {
+            continue;
+        }
+        // Images are as long as they say, or an error.
+        while_it_changes(&file, |rig| walked(rig, &file), |_, result| drop(result));
+    }
+}
+
+#[test]
+fn a_file_that_changes_after_an_edit_was_planned_makes_no_other_file() {
+    for (name, doing) in [
+        ("hip.hipfb", Doing::Remove),
+        ("hip-ccob-v3.hipfb", Doing::Decompress),
+        ("hip-packager.o", Doing::Replace),
+        ("hip-two-units.so", Doing::Remove),
+        ("libbundles.a", Doing::Compress),
+    ] {
+        let file = &examples().into_iter().find(|(other, _)| other == name).unwrap().1;
+        let size = edited(&Rig::sound(), file, doing).unwrap().len();
+        let run = |rig: &Rig| {
+            let mut input = rig.stream(file);
+            let contents = survey(&mut input, &SurveyOptions::default()).map_err(io_error)?;
+            let edit = doing.edit(&contents);
+            let mut image = rig.stream(NEW_IMAGE);
+            let plan = contents.plan(&mut input, &mut [&mut image], &edit).map_err(io_error)?;
+            let planned = rig.calls();
+            let mut out = rig.stream(b"");
+            plan.write(&mut input, &mut [image], &mut out).map_err(io_error)?;
+            Ok::<_, io::Error>((planned, plan.size(), out.contents().len()))
+        };
+        while_it_changes(file, run, |call, result| {
+            let Ok((planned, promised, written)) = result else { return };
+            // Of the promised length, whatever is in it.
+            assert_eq!(promised, written as u64, "{name} {doing:?}: call {call}");
+            assert!(call < planned || written == size, "{name} {doing:?}: call {call}");
+        });
+    }
 }

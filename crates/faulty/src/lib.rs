@@ -40,7 +40,7 @@ pub enum Fault {
     Error(ErrorKind),
     /// From a call on, the stream that it was made on ends where it stands, although its length is what it was.
     End,
-    /// From a call on, streams with the first contents have the second, of whatever length.
+    /// From a call on, streams that were made with the first contents have the second, of whatever length.
     Change(Rc<[u8]>, Rc<[u8]>),
 }
 
@@ -106,10 +106,15 @@ impl Rig {
         }
     }
 
-    /// The contents that a stream has by now.
-    fn changed(&self) -> Option<(&[u8], &[u8])> {
+    /// Whether a stream with these contents is one that changes.
+    fn changes(&self, contents: &[u8]) -> bool {
+        matches!(&self.0.fault, Some((_, Fault::Change(from, _))) if **from == *contents)
+    }
+
+    /// The contents that it has by now, if it has changed.
+    fn changed(&self) -> Option<&[u8]> {
         match &self.0.fault {
-            Some((at, Fault::Change(from, to))) if *at < self.0.calls.get() => Some((from, to)),
+            Some((at, Fault::Change(_, to))) if *at < self.0.calls.get() => Some(to),
             _ => None,
         }
     }
@@ -152,7 +157,21 @@ pub fn at_each_call<T>(
 /// # Panics
 ///
 /// If it does not keep this.
-pub fn check<T: Debug + PartialEq>(mut operation: impl FnMut(&Rig) -> io::Result<T>) {
+pub fn check<T: Debug + PartialEq>(operation: impl FnMut(&Rig) -> io::Result<T>) {
+    check_with(false, operation);
+}
+
+/// As [`check`], for what reads ahead: an error of reading may go unnoticed where the result is right without what was
+/// to be read.
+///
+/// # Panics
+///
+/// As [`check`].
+pub fn check_ahead<T: Debug + PartialEq>(operation: impl FnMut(&Rig) -> io::Result<T>) {
+    check_with(true, operation);
+}
+
+fn check_with<T: Debug + PartialEq>(ahead: bool, mut operation: impl FnMut(&Rig) -> io::Result<T>) {
     let right = match operation(&Rig::sound()) {
         Ok(right) => right,
         Err(error) => panic!("fails without a fault: {error}"),
@@ -167,6 +186,7 @@ pub fn check<T: Debug + PartialEq>(mut operation: impl FnMut(&Rig) -> io::Result
     let _ = operation(&sound);
     for (call, kind) in (0..sound.calls()).zip(KINDS.into_iter().cycle()) {
         match operation(&Rig::failing(call, Fault::Error(kind))) {
+            Ok(result) if ahead => assert_eq!(result, right, "{kind:?} at call {call}"),
             Ok(_) => panic!("{kind:?} at call {call} is swallowed"),
             Err(error) => assert_eq!(error.kind(), kind, "at call {call}: {error:?}"),
         }

@@ -12,11 +12,14 @@ pub struct Stream {
     position: u64,
     /// Where reading ends, if that is before the end.
     end: Option<u64>,
+    /// Whether it is the one whose contents are to change, and did not yet.
+    may_change: bool,
 }
 
 impl Stream {
     pub(crate) fn new(rig: Rig, contents: &[u8]) -> Self {
-        Stream { rig, contents: contents.to_vec(), position: 0, end: None }
+        let may_change = rig.changes(contents);
+        Stream { rig, contents: contents.to_vec(), position: 0, end: None, may_change }
     }
 
     /// What it holds.
@@ -32,10 +35,11 @@ impl Stream {
             Verdict::Fails(kind) => return Err(kind.into()),
             Verdict::Ends => self.end = Some(self.position),
         }
-        if let Some((from, to)) = self.rig.changed()
-            && self.contents == from
+        if self.may_change
+            && let Some(to) = self.rig.changed()
         {
             self.contents = to.to_vec();
+            self.may_change = false;
         }
         self.rig.moves(len).ok_or_else(|| ErrorKind::Interrupted.into())
     }

@@ -170,6 +170,9 @@ fn at(path: &Path, error: &io::Error) -> String {
 fn failure(job: &UnbundleJob, error: &Error) -> Failure {
     let name = input::display(&job.input);
     match error {
+        Error::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => {
+            return io::Error::from(source.kind()).into();
+        }
         Error::Write { archive, source } => match job.targets.get(*archive) {
             Some((_, path)) => at(path, source),
             None => reason(source),

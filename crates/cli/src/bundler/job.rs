@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bundle_format::Request;
 use bundle_format::text::Leader;
 
-use crate::report::reason;
+use crate::report::complaints;
 
 /// The form of a bundle, as the type of the files that it holds decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +94,21 @@ pub(crate) struct Place {
     pub(crate) size: u64,
 }
 
-/// Why nothing came of it: one complaint or more, which name the file.
+/// Why nothing came of it: one complaint or more, which name the file. None if whoever read the output left.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) Vec<String>);
 
+impl Failure {
+    /// A failure to print what was found.
+    pub(crate) fn printing(error: &io::Error) -> Self {
+        let complaints = complaints(error).into_iter();
+        Failure(complaints.map(|reason| format!("<stdout>: {reason}")).collect())
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Failure(vec![reason(&error)])
+        Failure(complaints(&error))
     }
 }
 

@@ -15,6 +15,7 @@ mod options;
 mod unbundle;
 mod verbose;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::thread;
 
@@ -37,17 +38,20 @@ pub fn main() -> ExitCode {
         Err(exit) => return exit,
     };
     if options.help {
-        anstream::print!("{}", llvm_cl::help_list(&TOOL, &invocation.program, false));
-        return ExitCode::SUCCESS;
+        let help = llvm_cl::help_list(&TOOL, &invocation.program, false);
+        return report::print(&invocation.typed, &help);
     }
     let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
     let environment = Environment::read(variable);
     for warning in &environment.warnings {
-        anstream::eprintln!("{}", style::printable(warning));
+        report::say(&style::printable(warning));
     }
     let tool = Tool { name: &invocation.typed, options: &options, environment: &environment };
     match tool.run() {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(complaints)) if complaints.is_empty() => {
+            report::end(tool.name, &io::ErrorKind::BrokenPipe.into())
+        }
         Err(Failure(complaints)) => {
             complaints.iter().for_each(|complaint| report::error_of(tool.name, complaint));
             ExitCode::FAILURE
@@ -103,10 +107,13 @@ impl Tool<'_> {
         let mut lines = Vec::new();
         let done = list::list(path, file_type, &mut lines, &mut notes);
         self.print(&notes);
-        for line in lines {
-            anstream::println!("{}", style::printable(&line));
-        }
-        done
+        let mut out = anstream::stdout().lock();
+        let printed = lines
+            .iter()
+            .try_for_each(|line| writeln!(out, "{}", style::printable(line)))
+            .and_then(|()| out.flush());
+        done?;
+        printed.map_err(|error| Failure::printing(&error))
     }
 
     fn bundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
@@ -170,11 +177,10 @@ impl Tool<'_> {
 
     fn print(&self, notes: &Notes) {
         let verbose = notes.verbose.iter().filter(|_| self.verbose());
-        verbose.for_each(|line| anstream::eprintln!("{}", style::printable(line)));
+        verbose.for_each(|line| report::say(&style::printable(line)));
         // With tabs, hence made printable before.
-        notes.debug.iter().for_each(|line| anstream::eprintln!("{line}"));
-        let commands = notes.commands.iter();
-        commands.for_each(|line| anstream::eprintln!("{}", style::printable(line)));
+        notes.debug.iter().for_each(|line| report::say(line));
+        notes.commands.iter().for_each(|line| report::say(&style::printable(line)));
         notes.warnings.iter().for_each(|warning| report::warning_of(self.name, warning));
     }
 }

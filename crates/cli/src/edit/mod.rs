@@ -126,7 +126,7 @@ impl Work {
     }
 }
 
-/// What is wrong with a file, one line each.
+/// What is wrong with a file, one line each. Nothing, if whoever read the output left.
 pub(crate) type Complaints = Vec<String>;
 
 impl Editor<'_> {
@@ -154,6 +154,9 @@ impl Editor<'_> {
                             Some(path).filter(|path| attributes::lies_in_python_package(path));
                     }
                     rows.push(row);
+                }
+                Err(complaints) if complaints.is_empty() => {
+                    return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 Err(complaints) => {
                     // A long list of the like helps nobody.
@@ -255,7 +258,7 @@ impl Editor<'_> {
                 false => Vec::new(),
             }))
         });
-        let filled = filled.map_err(|error| vec![messages::reason(&error)])?;
+        let filled = filled.map_err(|error| messages::complaints(&error))?;
         let mut lost = filled.map_err(|error| explain(&error, &self.images))?;
         outputs.commit().map_err(|error| vec![messages::reason(&error)])?;
         lost.extend(attributes::other_names(metadata).filter(|_| replaces));

@@ -24,15 +24,7 @@ pub(super) struct Report {
 }
 
 /// Extracts what the options ask for. All files appear together, or none.
-pub(super) fn run(options: &Options) -> Report {
-    let mut report = Report::default();
-    if let Err(error) = extract(options, &mut report) {
-        report.errors.push(reason(&error));
-    }
-    report
-}
-
-fn extract(options: &Options, report: &mut Report) -> io::Result<()> {
+pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> {
     let path = input::path(&options.input);
     let name = input::display(&path);
     let named =

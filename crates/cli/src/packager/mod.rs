@@ -29,29 +29,30 @@ pub fn main() -> ExitCode {
         report::deprecated("clang-offload-packager", "llvm-offload-binary");
     }
     if options.help || (options.input.is_empty() && options.output.is_empty()) {
-        anstream::print!("{}", llvm_cl::help_list(&TOOL, &invocation.program, false));
-        return ExitCode::SUCCESS;
+        let help = llvm_cl::help_list(&TOOL, &invocation.program, false);
+        return report::print(&invocation.typed, &help);
     }
-    let tool = &invocation.typed;
-    match run(tool, &options) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    run(&invocation.typed, &options)
 }
 
-fn run(tool: &str, options: &Options) -> bool {
+fn run(tool: &str, options: &Options) -> ExitCode {
     if !options.input.is_empty() && !options.output.is_empty() {
         report::error_of(
             tool,
             &"Packaging to an output file and extracting from an input file are mutually exclusive.",
         );
-        return false;
+        return ExitCode::FAILURE;
     }
     if options.output.is_empty() {
-        let report = extract::run(options);
+        let mut report = extract::Report::default();
+        let done = extract::extract(options, &mut report);
         report.warnings.iter().for_each(|warning| report::warning_of(tool, warning));
         report.errors.iter().for_each(|error| report::error_of(tool, error));
-        return report.errors.is_empty();
+        return match done {
+            Ok(()) if report.errors.is_empty() => ExitCode::SUCCESS,
+            Ok(()) => ExitCode::FAILURE,
+            Err(error) => report::end(tool, &error),
+        };
     }
     for spec in &options.images {
         if let Err(kind) = spec.kind() {
@@ -65,11 +66,8 @@ fn run(tool: &str, options: &Options) -> bool {
         }
     }
     match bundle(options) {
-        Ok(()) => true,
-        Err(error) => {
-            report::error_of(tool, &report::reason(&error));
-            false
-        }
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report::end(tool, &error),
     }
 }
 

@@ -211,10 +211,7 @@ fn run(
         .and_then(|mut wrapped| wrapped.write(Emit::Bitcode, &output));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            report::error_of(&invocation.typed, &report::reason(&error));
-            ExitCode::FAILURE
-        }
+        Err(error) => report::end(&invocation.typed, &error),
     }
 }
 

@@ -43,6 +43,9 @@ impl Decompress {
         let room = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         stored.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
         input.take(len).read_to_end(&mut stored)?;
+        if stored.len() < room {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, EditError::InputChanged));
+        }
         let limits = Limits::default().with_max_uncompressed(self.size);
         let decompressed = ccob::decompress_growing(&stored, &limits, grown);
         let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);

@@ -221,8 +221,7 @@ impl Splices {
         input: &'a mut (dyn ReadSeek + 'a),
         images: &'a mut [&'i mut (dyn ReadSeek + 'i)],
     ) -> SplicesReader<'a, 'i> {
-        let (position, decompressed, failed) = (0, None, None);
-        SplicesReader { splices: self, input, images, position, decompressed, failed }
+        SplicesReader { splices: self, input, images, position: 0, decompressed: None }
     }
 }
 
@@ -234,8 +233,6 @@ pub(crate) struct SplicesReader<'a, 'i> {
     position: u64,
     /// What was decompressed last.
     decompressed: Option<(Arc<Decompress>, Vec<u8>)>,
-    /// An error behind bytes that were read: it comes next.
-    failed: Option<io::Error>,
 }
 
 impl SplicesReader<'_, '_> {
@@ -293,19 +290,12 @@ impl SplicesReader<'_, '_> {
 impl Read for SplicesReader<'_, '_> {
     /// Parts may be a few bytes each: as many as there is room for are read at once.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
         let mut done = self.read_part(buf)?;
         while done < buf.len() && self.is_cheap() {
             match self.read_part(buf.get_mut(done..).unwrap_or_default()) {
-                Ok(0) => break,
-                Ok(n) => done += n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.failed = Some(error);
-                    break;
-                }
+                Ok(n) if n > 0 => done += n,
+                // An error comes again.
+                _ => break,
             }
         }
         Ok(done)
