@@ -53,12 +53,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         seen: Vec::new(),
         errors: 0,
     };
-    let walked = input::open(&args.file).and_then(|mut input| {
-        fat_object::walk(input.as_mut(), &args.limits.options(), &mut extractor)
-    });
+    let walked = input::walk(&args.file, &args.limits, &mut extractor);
     let Extractor { sink, written, seen, errors, .. } = extractor;
     if let Err(error) = walked {
-        report::error(&format_args!("{file}: {error}"));
+        report::error(&format_args!("{file}: {}", report::reason(&error)));
         return Ok(Outcome::Faults);
     }
     if errors > 0 {
@@ -76,7 +74,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             for Written { name, size, what } in &written {
                 let path = args.output.join(name);
                 let (size, what) = (style::size(*size), style::printable(what));
-                writeln!(out, "{}  {size}  {what}", path.display())?;
+                let path = path.display().to_string();
+                writeln!(out, "{}  {size}  {what}", style::printable(&path))?;
             }
             out.flush()?;
         }

@@ -2,23 +2,46 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use fat_object::ReadSeek;
+use fat_object::{ReadSeek, Summary, Visitor};
 
-/// Opens a file, or reads standard input for `-`.
-pub(crate) fn open(path: &Path) -> io::Result<Box<dyn ReadSeek>> {
-    if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes)?;
-        return Ok(Box::new(Cursor::new(bytes)));
+/// Walks the file at a path, or standard input for `-`; an error if it is another file at the end.
+pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> io::Result<Summary> {
+    let mut file = open_sized(path)?;
+    let stamp = Stamp::of(&file)?;
+    let summary = fat_object::walk(&mut file, &limits.options(), visitor)?;
+    stamp.check(&file)?;
+    Ok(summary)
+}
+
+/// What tells whether a file was written to: as far as sizes and times do, which is as far as it can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    size: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Stamp { size: metadata.len(), modified: metadata.modified().ok() })
     }
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+
+    /// Bytes of the file.
+    pub(crate) fn size(self) -> u64 {
+        self.size
     }
-    Ok(Box::new(file))
+
+    /// An error if the file was written to since.
+    pub(crate) fn check(self, file: &File) -> io::Result<()> {
+        match Stamp::of(file)? {
+            now if now == self => Ok(()),
+            _ => Err(io::Error::other("the file was changed while it was read")),
+        }
+    }
 }
 
 /// Opens a file that can be read from any place and has a size: as it is, or, when it is a pipe or `-`, standard

@@ -156,9 +156,7 @@ fn list<'a>(args: &'a Args, path: &'a Path) -> (Listing<'a>, io::Result<Summary>
         items: Vec::new(),
         findings: Vec::new(),
     };
-    let summary = input::open(path).and_then(|mut input| {
-        fat_object::walk(input.as_mut(), &args.limits.options(), &mut listing)
-    });
+    let summary = input::walk(path, &args.limits, &mut listing);
     (listing, summary)
 }
 

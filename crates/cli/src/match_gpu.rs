@@ -145,13 +145,11 @@ impl File {
     /// Walks a file, and reports what is wrong; `None` if it could not be read.
     fn read(args: &Args, path: &Path, name: &str) -> Option<File> {
         let mut collector = Collector::new(path, name, &args.kinds);
-        let walked = input::open(path).and_then(|mut input| {
-            fat_object::walk(input.as_mut(), &args.limits.options(), &mut collector)
-        });
+        let walked = input::walk(path, &args.limits, &mut collector);
         let summary = match walked {
             Ok(summary) => summary,
             Err(error) => {
-                report::error(&format_args!("{name}: {error}"));
+                report::error(&format_args!("{name}: {}", report::reason(&error)));
                 return None;
             }
         };

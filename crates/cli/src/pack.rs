@@ -77,11 +77,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     outputs.commit()?;
     let mut out = io::stdout().lock();
     for (file, size) in package.images() {
-        writeln!(out, "{}  {}", input::display(file), style::size(size))?;
+        let file = input::display(file);
+        writeln!(out, "{}  {}", style::printable(&file), style::size(size))?;
     }
     let images = package.images().len();
     let plural = if images == 1 { "" } else { "s" };
-    let (file, size) = (args.output.display(), style::size(package.size()));
+    let (file, size) = (args.output.display().to_string(), style::size(package.size()));
+    let file = style::printable(&file);
     writeln!(out, "{file}  {size}  {images} image{plural}, format version {}", version.number())?;
     out.flush()?;
     Ok(Outcome::Clean)

@@ -1,17 +1,17 @@
 //! Input files that become parts of a container.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Take, Write};
+use std::io::{self, ErrorKind, Read, Seek, Take, Write};
 use std::path::{Path, PathBuf};
 
-use crate::input;
+use crate::input::{self, Stamp};
 use crate::report::reason;
 
 /// A file whose size was looked at, and whose bytes are needed later. Errors name it.
 #[derive(Debug)]
 pub(crate) struct Payload {
     path: PathBuf,
-    size: u64,
+    stamp: Stamp,
     /// The contents of what can be read only once: standard input, pipes.
     spooled: Option<File>,
 }
@@ -22,12 +22,12 @@ impl Payload {
     pub(crate) fn open(path: &Path, head: u64) -> io::Result<(Self, Vec<u8>)> {
         let open = || {
             let mut file = input::open_sized(path)?;
-            let size = file.metadata()?.len();
+            let stamp = Stamp::of(&file)?;
             let mut first = Vec::new();
             Read::take(&mut file, head).read_to_end(&mut first)?;
             let keep = path.as_os_str() == "-" || !path.is_file();
             let spooled = keep.then_some(file);
-            Ok((Payload { path: path.to_owned(), size, spooled }, first))
+            Ok((Payload { path: path.to_owned(), stamp, spooled }, first))
         };
         open().map_err(|error| at(path, &error))
     }
@@ -38,12 +38,12 @@ impl Payload {
 
     /// Bytes of the file when it was opened.
     pub(crate) fn size(&self) -> u64 {
-        self.size
+        self.stamp.size()
     }
 
     /// Copies the file; from a file to a file, the kernel does it.
     pub(crate) fn copy_to<W: Write>(&mut self, out: &mut W) -> io::Result<()> {
-        let size = self.size;
+        let size = self.size();
         let copied = match &mut self.spooled {
             Some(file) => {
                 file.rewind()?;
@@ -51,18 +51,20 @@ impl Payload {
             }
             None => {
                 let mut file = self.reopen()?;
-                io::copy(&mut Read::take(&mut file, size), out)?
+                let copied = io::copy(&mut Read::take(&mut file, size), out)?;
+                self.stamp.check(&file).map_err(|error| at(&self.path, &error))?;
+                copied
             }
         };
-        if copied == size { Ok(()) } else { Err(self.changed(copied)) }
+        if copied == size { Ok(()) } else { Err(at(&self.path, &ErrorKind::UnexpectedEof.into())) }
     }
 
     /// The whole file in memory.
     pub(crate) fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let size = usize::try_from(self.size).map_err(|_| io::ErrorKind::OutOfMemory);
-        let reserved = size
-            .and_then(|size| bytes.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory));
+        let size = usize::try_from(self.size()).map_err(|_| ErrorKind::OutOfMemory);
+        let reserved =
+            size.and_then(|size| bytes.try_reserve_exact(size).map_err(|_| ErrorKind::OutOfMemory));
         reserved.map_err(|kind| at(&self.path, &kind.into()))?;
         self.copy_to(&mut bytes)?;
         Ok(bytes)
@@ -70,7 +72,7 @@ impl Payload {
 
     /// A reader of the file from its start.
     pub(crate) fn reader(&mut self) -> io::Result<Take<File>> {
-        let size = self.size;
+        let size = self.size();
         let file = match &mut self.spooled {
             Some(file) => {
                 file.rewind()?;
@@ -83,13 +85,8 @@ impl Payload {
 
     fn reopen(&self) -> io::Result<File> {
         let file = File::open(&self.path).map_err(|error| at(&self.path, &error))?;
-        let now = file.metadata().map_err(|error| at(&self.path, &error))?.len();
-        if now == self.size { Ok(file) } else { Err(self.changed(now)) }
-    }
-
-    fn changed(&self, found: u64) -> io::Error {
-        let message = format!("has {found} bytes now, but had {}", self.size);
-        at(&self.path, &io::Error::other(message))
+        self.stamp.check(&file).map_err(|error| at(&self.path, &error))?;
+        Ok(file)
     }
 }
 

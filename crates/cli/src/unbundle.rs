@@ -11,6 +11,7 @@ use serde::Serialize;
 use target_id::Target;
 
 use crate::bundle::{split, usage};
+use crate::input::Stamp;
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
 use crate::progress::Progress;
@@ -91,6 +92,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
     let keeper = Keeper::new(&mut outputs);
     let mut taker = Taker { path: &args.file, name, wanted, keeper, images: 0, errors: Vec::new() };
     let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
+    let stamp = Stamp::of(&file).map_err(|error| in_file(&error))?;
     fat_object::walk(&mut file, &args.limits.options(), &mut taker)
         .map_err(|error| in_file(&error))?;
     let Taker { wanted, mut keeper, images, mut errors, .. } = taker;
@@ -123,6 +125,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
             _ => report::complaints(&error),
         })?;
     }
+    stamp.check(&file).map_err(|error| in_file(&error))?;
     outputs.commit().map_err(|error| vec![report::reason(&error)])?;
     Ok(wanted.iter().map(Row::new).collect())
 }

@@ -29,25 +29,24 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for path in &args.files {
         let file = input::display(path);
         let mut visitor = Checker { path, findings: Vec::new(), containers: 0 };
-        let result = input::open(path).and_then(|mut input| {
-            fat_object::walk(input.as_mut(), &args.limits.options(), &mut visitor)
-        });
+        let result = input::walk(path, &args.limits, &mut visitor);
+        let shown = style::printable(&file);
         for finding in &visitor.findings {
-            writeln!(out, "{file}: {}", style::printable(finding))?;
+            writeln!(out, "{shown}: {}", style::printable(finding))?;
         }
         let containers = visitor.containers;
         match result {
             Ok(summary) if summary.findings > 0 => outcome = Outcome::Faults,
-            Ok(summary) if summary.images == 0 => writeln!(out, "{file}: ok, no device code")?,
+            Ok(summary) if summary.images == 0 => writeln!(out, "{shown}: ok, no device code")?,
             Ok(summary) => {
                 let images = count(summary.images, "image");
                 match containers {
-                    0 => writeln!(out, "{file}: ok, {images}")?,
-                    n => writeln!(out, "{file}: ok, {images} in {}", count(n, "container"))?,
+                    0 => writeln!(out, "{shown}: ok, {images}")?,
+                    n => writeln!(out, "{shown}: ok, {images} in {}", count(n, "container"))?,
                 }
             }
             Err(error) => {
-                report::error(&format_args!("{file}: {error}"));
+                report::error(&format_args!("{file}: {}", report::reason(&error)));
                 outcome = Outcome::Faults;
             }
         }

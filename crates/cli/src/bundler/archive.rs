@@ -12,7 +12,7 @@ use hda_archive::{ArchiveCopy, Error, Unbundling};
 use super::job::{Failure, Notes, UnbundleJob};
 use super::members;
 use super::unbundle::check_outputs;
-use crate::input;
+use crate::input::{self, Stamp};
 use crate::output::Outputs;
 use crate::positioned::Positioned;
 use crate::report::reason;
@@ -44,7 +44,8 @@ pub(super) fn unbundle(
     if job.dry_run {
         return Ok(());
     }
-    archive.write(&plan, outputs)
+    archive.write(&plan, outputs)?;
+    Ok(archive.stamp.check(&archive.file).map_err(|error| at(&job.input, &error))?)
 }
 
 fn nothing_for(id: &str, archive: &str) -> String {
@@ -57,17 +58,19 @@ fn nothing_for(id: &str, archive: &str) -> String {
 struct Archive<'j> {
     job: &'j UnbundleJob,
     file: File,
+    stamp: Stamp,
 }
 
 impl<'j> Archive<'j> {
     fn open(job: &'j UnbundleJob) -> Result<Self, Failure> {
         let file = input::open_sized(&job.input).map_err(|error| at(&job.input, &error))?;
-        Ok(Archive { job, file })
+        let stamp = Stamp::of(&file)?;
+        Ok(Archive { job, file, stamp })
     }
 
     /// Finds entries that must not be in one bundle.
     fn check(&self) -> Result<(), Failure> {
-        let Archive { job, file } = self;
+        let Archive { job, file, .. } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         let conflicts =
             hda_archive::conflicts(&mut Positioned::new(file), &job.limits, &mut open_thin)
@@ -81,14 +84,14 @@ impl<'j> Archive<'j> {
 
     /// Notes how every member is stored.
     fn tell(&self, notes: &mut Notes) -> Result<(), Failure> {
-        let Archive { job, file } = self;
+        let Archive { job, file, .. } = self;
         members::tell(&job.input, file, &job.limits, &mut notes.verbose)
             .map_err(|error| at(&job.input, &error).into())
     }
 
     /// Notes how every entry compares with every target.
     fn compare(&self, notes: &mut Notes) -> Result<(), Failure> {
-        let Archive { job, file } = self;
+        let Archive { job, file, .. } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         hda_archive::entries(
             &mut Positioned::new(file),
@@ -114,7 +117,7 @@ impl<'j> Archive<'j> {
     }
 
     fn plan(&self) -> Result<Unbundling, Failure> {
-        let Archive { job, file } = self;
+        let Archive { job, file, .. } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         let targets = job.targets.iter().map(|(request, _)| request.clone());
         Unbundling::plan(&mut Positioned::new(file), targets, &job.limits, &mut open_thin)
@@ -122,7 +125,7 @@ impl<'j> Archive<'j> {
     }
 
     fn write(&self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
-        let Archive { job, file } = self;
+        let Archive { job, file, .. } = self;
         let mut files = Vec::new();
         for (_, path) in &job.targets {
             // All of them are written at once, and appear together.

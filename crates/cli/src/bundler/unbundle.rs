@@ -10,7 +10,7 @@ use target_id::{OffloadKind, Target};
 use super::entries::{self, Contents, Entry};
 use super::job::{Failure, FileType, Notes, UnbundleJob};
 use super::{archive, commands};
-use crate::input;
+use crate::input::{self, Stamp};
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
 use crate::style::printable;
@@ -29,7 +29,7 @@ pub(crate) fn unbundle(
     let name = input::display(&job.input);
     let named = |error: io::Error| crate::payload::at(Path::new(&name), &error);
     let mut file = input::open_sized(&job.input).map_err(named)?;
-    let size = file.metadata()?.len();
+    let stamp = Stamp::of(&file).map_err(named)?;
     let mut selection = Selection::new(job, Keeper::new(outputs));
     let read =
         entries::for_each(&job.input, &mut file, job.file_type, &job.limits, notes, &mut |entry| {
@@ -50,7 +50,11 @@ pub(crate) fn unbundle(
         for ((request, _), best) in job.targets.iter().zip(&mut best) {
             if request.target().kind() == Some(&OffloadKind::Host) {
                 let target = request.target().clone();
-                *best = Some(Best { target, is_host_object: false, kept: Kept::Input(0, size) });
+                *best = Some(Best {
+                    target,
+                    is_host_object: false,
+                    kept: Kept::Input(0, stamp.size()),
+                });
             }
         }
     }
@@ -68,7 +72,7 @@ pub(crate) fn unbundle(
             _ => error,
         })?;
     }
-    Ok(())
+    Ok(stamp.check(&file).map_err(named)?)
 }
 
 /// A file can be written once only.

@@ -15,6 +15,7 @@ use fat_object::{
     Contents, EditError, EditNote, EditOptions, EditPlan, ReadSeek, SurveyOptions, survey,
 };
 
+use crate::input::Stamp;
 use crate::output::{Outputs, of_output};
 use crate::progress::Progress;
 use crate::{Outcome, input, report as messages, style};
@@ -198,6 +199,7 @@ impl Editor<'_> {
         };
         let mut input = opened.map_err(|error| reason(&error))?;
         let metadata = input.metadata().map_err(|error| reason(&error))?;
+        let stamp = Stamp::of(&input).map_err(|error| reason(&error))?;
         let target = self.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
@@ -228,7 +230,7 @@ impl Editor<'_> {
         }
         wishes.notes.extend(plan.notes().iter().map(describe));
         if !self.output.dry_run && (changes || !replaces) {
-            let lost = self.write(&plan, &mut input, &metadata, target, replaces)?;
+            let lost = self.write(&plan, (&mut input, stamp), &metadata, target, replaces)?;
             wishes.warnings.extend(lost);
         }
         let row = FileRow::new(name, target, &contents, &plan, &wishes);
@@ -239,7 +241,7 @@ impl Editor<'_> {
     fn write(
         &mut self,
         plan: &EditPlan,
-        input: &mut File,
+        (input, stamp): (&mut File, Stamp),
         metadata: &Metadata,
         target: &Path,
         replaces: bool,
@@ -248,15 +250,18 @@ impl Editor<'_> {
         let mode = if metadata.is_file() { attributes::mode(metadata) } else { 0o666 };
         let filled = outputs.write_new_or_print(target, mode, |out| {
             match plan.write(input, &mut self.images.files, out) {
-                Ok(()) if has_changed(input, metadata)? => return Ok(Err(EditError::InputChanged)),
+                Ok(()) if stamp.check(input).is_err() => return Ok(Err(EditError::InputChanged)),
                 Ok(()) => {}
                 Err(EditError::Write(error)) => return Err(of_output(target, error)),
                 Err(error) => return Ok(Err(error)),
             }
-            Ok(Ok(match replaces {
-                true => attributes::hand_over(input, metadata, out),
-                false => Vec::new(),
-            }))
+            if !replaces {
+                return Ok(Ok(Vec::new()));
+            }
+            let lost = attributes::hand_over(input, metadata, out);
+            // The old file may be the only copy there is, and goes: the new one must have reached the disk by then.
+            out.sync_all().map_err(|error| of_output(target, error))?;
+            Ok(Ok(lost))
         });
         let filled = filled.map_err(|error| messages::complaints(&error))?;
         let mut lost = filled.map_err(|error| explain(&error, &self.images))?;
@@ -269,11 +274,6 @@ impl Editor<'_> {
 /// Whether two paths lead to one name of one file.
 fn is_same(a: &Path, b: &Path) -> bool {
     matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
-}
-
-fn has_changed(file: &File, before: &Metadata) -> io::Result<bool> {
-    let now = file.metadata()?;
-    Ok(now.len() != before.len() || now.modified().ok() != before.modified().ok())
 }
 
 /// An error of the library, with the option that helps.

@@ -59,6 +59,7 @@ pub(crate) fn heading(
     thin: u64,
 ) -> io::Result<()> {
     let size = style::size(summary.size);
+    let file = style::printable(file);
     write!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
     if thin > 0 {
         write!(out, ", naming files of {}", style::size(thin))?;

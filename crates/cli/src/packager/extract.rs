@@ -12,6 +12,7 @@ use offload_binary::{LlvmRelease, OffloadKind};
 use super::candidates::{Candidate, Collector};
 use super::names;
 use super::options::{ImageSpec, Options};
+use crate::input::Stamp;
 use crate::output::Outputs;
 use crate::report::reason;
 use crate::{input, style};
@@ -30,6 +31,7 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("'{name}': {}", reason(&error)));
     let mut file = input::open_sized(&path).map_err(named)?;
+    let stamp = Stamp::of(&file).map_err(named)?;
     let mut found = Collector::new(&path);
     let mut limits = fat_object::Options::default();
     // Packages in compressed bundles do not count.
@@ -52,10 +54,13 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     if found.candidates.is_empty() {
         report.warnings.push(format!("'{name}': no packaged images"));
     }
-    plan.write(options.release, &found, &mut file).map_err(|error| match error.kind() {
+    let outputs = plan.write(&found, &mut file).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => named(error),
         _ => error,
-    })
+    })?;
+    stamp.check(&file).map_err(named)?;
+    outputs.commit()?;
+    plan.tell(options.release)
 }
 
 /// What is to be written, decided before anything is.
@@ -229,12 +234,7 @@ impl Plan {
         Ok(())
     }
 
-    fn write(
-        &self,
-        release: LlvmRelease,
-        found: &Collector<'_>,
-        input: &mut File,
-    ) -> io::Result<()> {
+    fn write(&self, found: &Collector<'_>, input: &mut File) -> io::Result<Outputs> {
         let mut outputs = Outputs::default();
         for (path, output) in &self.files {
             outputs.write_with(path, |file| write_content(&output.content, found, input, file))?;
@@ -243,7 +243,13 @@ impl Plan {
         for content in &self.stdout {
             write_content(content, found, input, &mut out)?;
         }
-        outputs.commit()?;
+        out.flush()?;
+        Ok(outputs)
+    }
+
+    /// Says which names were made up.
+    fn tell(&self, release: LlvmRelease) -> io::Result<()> {
+        let mut out = io::stdout().lock();
         for name in &self.generated {
             if release != LlvmRelease::Llvm22 {
                 writeln!(out, "Extracted: {}", style::printable(name))?;
