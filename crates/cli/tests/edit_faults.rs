@@ -251,13 +251,17 @@ fn a_kill_leaves_the_file_whole() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // As soon as something is written beside it.
+    // As soon as something is written: where files need no name for it, the process tells.
     let start = Instant::now();
+    let open = format!("/proc/{}/fd", child.id());
     let is_written = || {
-        let names = names_in(place.root()).into_iter().filter(|name| name.starts_with(".offload-"));
-        names
-            .into_iter()
-            .any(|name| fs::metadata(place.path(&name)).is_ok_and(|metadata| metadata.len() > 0))
+        let named = names_in(place.root()).into_iter().filter(|name| name.starts_with(".offload-"));
+        let unnamed = fs::read_dir(&open).into_iter().flatten().flatten().filter(|entry| {
+            fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().ends_with("(deleted)"))
+        });
+        named.map(|name| place.path(&name)).chain(unnamed.map(|entry| entry.path())).any(|path| {
+            fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+        })
     };
     while !is_written() && child.try_wait().unwrap().is_none() {
         assert!(start.elapsed() < Duration::from_secs(60));

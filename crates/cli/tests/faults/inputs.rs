@@ -1,0 +1,322 @@
+//! Inputs that cannot be read, or change meanwhile.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::stderr;
+use crate::table::{Inputs, WRITERS, words};
+use crate::{as_nobody, is_unchanged, refuses, snapshot};
+
+/// What reads a file `IN`: all commands.
+const READERS: [(&str, &str); 19] = [
+    ("offload", "ls OUT"),
+    ("offload", "verify OUT"),
+    ("offload", "match --gpu gfx1100 OUT"),
+    ("offload", "extract OUT -o images"),
+    ("offload", "unbundle OUT HIP-gfx1100=out"),
+    ("offload", "bundle -o out host-x86_64--=/dev/null HIP-gfx1100=OUT"),
+    ("offload", "bundle -o out host-x86_64--=OUT HIP-gfx1100=new"),
+    ("offload", "pack -o out kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx1100,file=OUT"),
+    ("offload", "compress OUT -o out"),
+    ("offload", "decompress OUT -o out"),
+    ("offload", "thin OUT -o out --keep gfx1100"),
+    ("offload", "replace four -o out HIP-gfx1100=OUT"),
+    ("offload", "wrap --kind hip --triple x86_64-unknown-linux-gnu -o out OUT"),
+    ("clang-offload-bundler", "-list -type=bc -input=OUT"),
+    ("clang-offload-bundler", "-type=bc -unbundle -targets=HIP-gfx1100 -input=OUT -output=out"),
+    ("clang-offload-bundler", "-type=a -unbundle -targets=HIP-gfx1100 -input=OUT -output=out"),
+    ("llvm-offload-binary", "OUT"),
+    ("llvm-offload-binary", "-o out --image=file=OUT,triple=amdgcn-amd-amdhsa,arch=gfx1100"),
+    ("llvm-offload-wrapper", "--kind=hip --triple=x86_64-unknown-linux-gnu -o out OUT"),
+];
+
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    let inputs = Inputs::new();
+    fs::create_dir(inputs.path("directory")).unwrap();
+    symlink("nowhere", inputs.path("dangling")).unwrap();
+    symlink("loop", inputs.path("loop")).unwrap();
+    fs::write(inputs.path("secret"), "x").unwrap();
+    fs::set_permissions(inputs.path("secret"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(inputs.root(), Permissions::from_mode(0o755)).unwrap();
+    let _socket = UnixListener::bind(inputs.path("socket")).unwrap();
+    let long = "n".repeat(300);
+    for (name, shown, reason) in [
+        ("none", "none", "No such file or directory"),
+        ("no\nne\u{1b}[1m", "no\\nne\\u{1b}[1m", "No such file or directory"),
+        ("dangling", "dangling", "No such file or directory"),
+        ("loop", "loop", "Too many levels of symbolic links"),
+        ("directory", "directory", "Is a directory"),
+        ("four/in", "four/in", "Not a directory"),
+        ("socket", "socket", "No such device or address"),
+        ("secret", "secret", "Permission denied"),
+        (&*long, "nnn", "File name too long"),
+    ] {
+        for (tool, args) in READERS {
+            let mut words = words(tool, args, [name, ""]);
+            if name == "secret" {
+                let Some(nobody) = as_nobody(&words) else { continue };
+                words = nobody;
+            }
+            let output = inputs.run(&words);
+            refuses(&output, &[shown, reason], &format!("{tool} {args} of {name:?}"));
+            assert!(!inputs.path("out").exists() && !inputs.path("images").exists());
+        }
+    }
+}
+
+#[test]
+fn names_need_not_be_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let name = OsStr::from_bytes(b"in\xff\xfe");
+    for (tool, args) in READERS {
+        let inputs = Inputs::new();
+        let given = if args.contains("type=a") { "libbundles.a" } else { "four" };
+        if fs::copy(inputs.path(given), inputs.root().join(name)).is_err() {
+            eprintln!("NOT TESTED: names must be text here");
+            return;
+        }
+        let run = |name: &OsStr| {
+            let mut command = Command::new(&words(tool, "", ["", ""])[0]);
+            for word in words(tool, args, ["OUT", ""]).iter().skip(1) {
+                let parts: Vec<&[u8]> = match word.split_once("OUT") {
+                    Some((start, end)) => vec![start.as_bytes(), name.as_bytes(), end.as_bytes()],
+                    None => vec![word.as_bytes()],
+                };
+                command.arg(OsStr::from_bytes(&parts.concat()));
+            }
+            command.current_dir(inputs.root()).output().unwrap()
+        };
+        let expected = run(OsStr::new(given)).status.code();
+        assert_eq!(run(name).status.code(), expected, "{tool} {args}");
+        let output = run(OsStr::from_bytes(b"none\xff"));
+        refuses(&output, &["none\u{fffd}", "No such file"], &format!("{tool} {args}"));
+    }
+}
+
+/// Pipes are read to their end, whatever a command needs of a file.
+#[test]
+fn pipes_are_files_too() {
+    for (tool, args) in READERS {
+        let inputs = Inputs::new();
+        let given = if args.contains("type=a") { "libbundles.a" } else { "four" };
+        assert!(Command::new("mkfifo").arg(inputs.path("fifo")).status().unwrap().success());
+        let named = inputs.run(&words(tool, args, [given, ""]));
+        let bytes = fs::read(inputs.path(given)).unwrap();
+        let child = inputs
+            .command(&words(tool, args, ["fifo", ""]))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut fifo = OpenOptions::new().write(true).open(inputs.path("fifo")).unwrap();
+        // One that ends early is a file that ends early.
+        fifo.write_all(&bytes).unwrap();
+        drop(fifo);
+        let output = child.wait_with_output().unwrap();
+        let what = format!("{tool} {args}: {}", stderr(&output));
+        assert_eq!(output.status.code(), named.status.code(), "{what}");
+    }
+}
+
+#[test]
+fn standard_input_that_ends_early_is_an_error() {
+    let inputs = Inputs::new();
+    let before = snapshot(inputs.root());
+    let packed = fs::read(inputs.path("four.ccob")).unwrap();
+    let archive = fs::read(inputs.path("libbundles.a")).unwrap();
+    for (tool, args) in READERS {
+        // What is not looked into is as long as it is.
+        if ["bundle -o", "pack", "-o out --image", "replace"]
+            .iter()
+            .any(|start| args.starts_with(start))
+        {
+            continue;
+        }
+        let bytes = if args.contains("type=a") { &archive } else { &packed };
+        if args.starts_with("wrap") || args.starts_with("--kind") {
+            continue;
+        }
+        let mut child = inputs
+            .command(&words(tool, args, ["-", ""]))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&bytes[..bytes.len() / 2]).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let what = format!("{tool} {args}: {}", stderr(&output));
+        if args == "packages" || args == "OUT" {
+            // No package, and that is only warned of.
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1), "{what}");
+        is_unchanged(inputs.root(), &before, &what);
+    }
+}
+
+/// The tool has looked at `subject`, and waits at a pipe that is named behind it, while that changes.
+#[test]
+fn an_input_that_changes_before_it_is_copied_is_an_error() {
+    let changes: [(&str, fn(&mut File)); 4] = [
+        ("shorter", |file| file.set_len(1000).unwrap()),
+        ("longer", |file| {
+            file.seek(SeekFrom::End(0)).unwrap();
+            file.write_all(b"more").unwrap();
+        }),
+        ("empty", |file| file.set_len(0).unwrap()),
+        ("another", |file| file.write_all(b"\x7fELF or not").unwrap()),
+    ];
+    for (tool, args) in [
+        ("offload", "bundle -o out host-x86_64--=/dev/null HIP-gfx1100=new HIP-gfx906=fifo"),
+        (
+            "offload",
+            "bundle --compress -o out host-x86_64--=/dev/null HIP-gfx1100=new HIP-gfx906=fifo",
+        ),
+        ("offload", "bundle -o out host-x86_64--=host.o HIP-gfx1100=new HIP-gfx906=fifo"),
+        (
+            "offload",
+            "pack -o out kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx1100,file=new,file=fifo",
+        ),
+        ("offload", "wrap --kind openmp --triple x86_64-unknown-linux-gnu -o out new fifo"),
+        (
+            "offload",
+            "wrap --kind openmp --triple x86_64-unknown-linux-gnu --emit ll -o out new fifo",
+        ),
+        (
+            "clang-offload-bundler",
+            "-type=bc -targets=host-x86_64--,HIP-gfx1100,HIP-gfx906 -input=/dev/null -input=new -input=fifo -output=out",
+        ),
+        (
+            "llvm-offload-binary",
+            "-o out --image=file=new,file=fifo,triple=amdgcn-amd-amdhsa,arch=gfx1100",
+        ),
+        ("llvm-offload-wrapper", "--kind=openmp --triple=x86_64-unknown-linux-gnu -o out new fifo"),
+    ] {
+        for (what, change) in changes {
+            let inputs = Inputs::new();
+            assert!(Command::new("mkfifo").arg(inputs.path("fifo")).status().unwrap().success());
+            let child = inputs
+                .command(&words(tool, args, ["", ""]))
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // Opened when the tool has come to it.
+            let mut fifo = OpenOptions::new().write(true).open(inputs.path("fifo")).unwrap();
+            change(&mut OpenOptions::new().write(true).open(inputs.path("new")).unwrap());
+            fifo.write_all(b"the other image").unwrap();
+            drop(fifo);
+            let output = child.wait_with_output().unwrap();
+            let what = format!("{tool} {args}: {what}");
+            refuses(&output, &["'new': the file was changed while it was read"], &what);
+            assert!(!inputs.path("out").exists(), "{what}");
+        }
+        // It may also go.
+        let inputs = Inputs::new();
+        assert!(Command::new("mkfifo").arg(inputs.path("fifo")).status().unwrap().success());
+        let child = inputs
+            .command(&words(tool, args, ["", ""]))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let fifo = OpenOptions::new().write(true).open(inputs.path("fifo")).unwrap();
+        fs::remove_file(inputs.path("new")).unwrap();
+        drop(fifo);
+        let output = child.wait_with_output().unwrap();
+        refuses(&output, &["'new': No such file or directory"], args);
+        assert!(!inputs.path("out").exists(), "{args}");
+    }
+}
+
+/// A bundle with one image of so many bytes, all holes.
+fn large_bundle(inputs: &Inputs, size: u64) {
+    let id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
+    let mut header = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    for number in [1, 4096, size, id.len() as u64] {
+        header.extend(number.to_le_bytes());
+    }
+    header.extend(id.as_bytes());
+    let mut file = File::create(inputs.path("large")).unwrap();
+    file.write_all(&header).unwrap();
+    file.set_len(4096 + size).unwrap();
+}
+
+/// Whenever it happens: an output is there only if it is complete.
+#[test]
+fn an_input_that_changes_while_it_is_copied_makes_no_output() {
+    const SIZE: u64 = 48 << 20;
+    let inputs = Inputs::new();
+    let mut refused = 0;
+    for (tool, args) in [
+        ("offload", "unbundle large HIP-gfx1100=out"),
+        ("offload", "extract large --index 0 -o images"),
+        ("offload", "remove large --allow-empty --index 0 -o out"),
+        ("offload", "replace large HIP-gfx1100=new -o out"),
+        ("offload", "bundle -o out host-x86_64--=/dev/null HIP-gfx1100=large"),
+        (
+            "clang-offload-bundler",
+            "-type=bc -unbundle -targets=HIP-gfx1100 -input=large -output=out",
+        ),
+    ] {
+        for moment in 0..6 {
+            for grows in [false, true] {
+                large_bundle(&inputs, SIZE);
+                let mut child = inputs
+                    .command(&words(tool, args, ["", ""]))
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                thread::sleep(Duration::from_millis(4 * moment));
+                let file = OpenOptions::new().write(true).open(inputs.path("large")).unwrap();
+                let size = if grows { 2 * SIZE } else { 4096 + SIZE / 2 };
+                file.set_len(size).unwrap();
+                let code = child.wait().unwrap().code();
+                let out = [inputs.path("out"), inputs.path("images")];
+                let there = out.iter().find(|path| path.exists());
+                match code {
+                    Some(0) => assert!(there.is_some(), "{args}"),
+                    // Never by a signal.
+                    code => assert!(code == Some(1) && there.is_none(), "{args}: {code:?}"),
+                }
+                refused += usize::from(code == Some(1));
+                let _ = fs::remove_file(inputs.path("out"));
+                let _ = fs::remove_dir_all(inputs.path("images"));
+                let names = fs::read_dir(inputs.root()).unwrap();
+                let hidden = |name: &str| name.starts_with(".offload-");
+                assert!(
+                    !names.into_iter().any(|e| hidden(e.unwrap().file_name().to_str().unwrap()))
+                );
+            }
+        }
+    }
+    println!("{refused} were refused");
+}
+
+/// So that the table above does not forget a tool.
+#[test]
+fn every_command_is_in_a_table() {
+    let inputs = Inputs::new();
+    let help = inputs.run(&words("offload", "--help", ["", ""]));
+    let help = String::from_utf8(help.stdout).unwrap();
+    let commands = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    let mut seen = 0;
+    for line in commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
+        let command = line.split_whitespace().next().unwrap();
+        let is_in = |tool: &str, args: &str| tool == "offload" && args.starts_with(command);
+        let written = WRITERS.iter().any(|writer| is_in(writer.tool, writer.args));
+        let read = READERS.iter().any(|(tool, args)| is_in(tool, args));
+        assert!(written || read || command == "help", "{command}");
+        seen += 1;
+    }
+    assert!(seen > 10, "{help}");
+}

@@ -1,0 +1,336 @@
+//! Outputs that cannot be written, or are something else than a new file.
+
+use std::fs::{self, File, Permissions};
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::stderr;
+use crate::table::{Inputs, WRITERS, words};
+use crate::{as_nobody, is_unchanged, refuses, snapshot};
+
+const OLD: &[u8] = b"what was there before";
+
+#[test]
+fn a_full_device_is_an_error() {
+    let inputs = Inputs::new();
+    fs::write(inputs.path("old"), OLD).unwrap();
+    let before = snapshot(inputs.root());
+    for writer in &WRITERS {
+        // Written behind the other output, which has to wait for it.
+        for outputs in [["/dev/full", "old"], ["old", "/dev/full"]] {
+            if outputs[0] == "old" && !writer.has_two_outputs() {
+                continue;
+            }
+            let output = inputs.run(&writer.words(outputs));
+            let what = format!("{writer:?}");
+            refuses(&output, &["'/dev/full': No space left on device"], &what);
+            is_unchanged(inputs.root(), &before, &what);
+        }
+    }
+}
+
+/// Files may not be larger than 512 bytes: writing fails as it does on a full disk.
+#[test]
+fn a_file_that_cannot_grow_is_an_error() {
+    let inputs = Inputs::new();
+    for name in ["old", "old2"] {
+        fs::write(inputs.path(name), OLD).unwrap();
+    }
+    let before = snapshot(inputs.root());
+    for (trap, code) in [("trap '' XFSZ; ", Some(1)), ("", None)] {
+        for writer in &WRITERS {
+            let what = format!("{writer:?}");
+            let script = format!("{trap}ulimit -f 1; exec \"$0\" \"$@\"");
+            let mut limited: Vec<String> = ["sh", "-c", &script].map(String::from).into();
+            limited.extend(writer.words(["old", "old2"]));
+            let output = inputs.run(&limited);
+            assert_eq!(output.status.code(), code, "{what}: {}", stderr(&output));
+            if code.is_some() {
+                refuses(&output, &["'old", "': File too large"], &what);
+            }
+            is_unchanged(inputs.root(), &before, &what);
+        }
+    }
+}
+
+/// A disk of 12 KiB, with 8 KiB on it.
+#[test]
+fn a_full_disk_is_an_error() {
+    const SCRIPT: &str = "mount -t tmpfs -o size=12k none small && \
+        head -c 4096 /dev/zero > small/old && head -c 4096 /dev/zero > small/old2 || exit 99
+        \"$0\" \"$@\"; status=$?
+        ls -A small | tr '\\n' ' '; cat small/old small/old2 | tr '\\0' 0 | sort -u | wc -c
+        exit $status";
+    let inputs = Inputs::new();
+    fs::create_dir(inputs.path("small")).unwrap();
+    let mut tested = 0;
+    for writer in &WRITERS {
+        let right = inputs.right(writer);
+        // The first fits, the second does not: none of them appears.
+        if right.iter().map(|bytes| bytes.len().next_multiple_of(4096)).sum::<usize>() <= 4096 {
+            continue;
+        }
+        let mut script: Vec<String> =
+            ["unshare", "-rm", "sh", "-c", SCRIPT].map(String::from).into();
+        script.extend(writer.words(["small/old", "small/old2"]));
+        let Ok(output) = inputs.command(&script).output() else {
+            eprintln!("NOT TESTED: no unshare here");
+            return;
+        };
+        if output.status.code() == Some(99) || stderr(&output).starts_with("unshare: ") {
+            eprintln!("NOT TESTED: nothing can be mounted here: {}", stderr(&output));
+            return;
+        }
+        let what = format!("{writer:?}");
+        refuses(&output, &["'small/old", "': No space left on device"], &what);
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "old old2 8192\n", "{what}");
+        tested += 1;
+    }
+    assert!(tested > 4, "{tested}");
+}
+
+#[test]
+fn places_where_no_file_can_be_are_errors() {
+    let inputs = Inputs::new();
+    fs::create_dir(inputs.path("directory")).unwrap();
+    symlink("loop", inputs.path("loop")).unwrap();
+    let _socket = UnixListener::bind(inputs.path("socket")).unwrap();
+    fs::write(inputs.path("old"), OLD).unwrap();
+    let before = snapshot(inputs.root());
+    let long = "n".repeat(300);
+    for writer in &WRITERS {
+        for (place, reason) in [
+            ("directory", "'directory': Is a directory"),
+            ("directory/", "'directory/': Is a directory"),
+            ("none/out", "'none/out': No such file or directory"),
+            ("no\nne\u{1b}[1m/out", "'no\\nne\\u{1b}[1m/out': No such file or directory"),
+            ("four/out", "'four/out': Not a directory"),
+            ("loop", "'loop': Too many levels of symbolic links"),
+            ("socket", "'socket': No such device or address"),
+            (&*long, "': File name too long"),
+            ("", "No such file or directory"),
+        ] {
+            let what = format!("{writer:?} to {place:?}");
+            let is_assigned = writer.args.contains("=OUT");
+            // Where nothing is an output that is not there, it is another mistake.
+            if !place.is_empty() {
+                refuses(&inputs.run(&writer.words([place, "old"])), &[reason], &what);
+            } else if !is_assigned {
+                let output = inputs.run(&writer.words([place, "old"]));
+                assert!(!output.status.success(), "{what}");
+            }
+            is_unchanged(inputs.root(), &before, &what);
+            if writer.has_two_outputs() && !place.is_empty() {
+                refuses(&inputs.run(&writer.words(["old", place])), &[reason], &what);
+                is_unchanged(inputs.root(), &before, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_an_error() {
+    let inputs = Inputs::new();
+    fs::create_dir(inputs.path("closed")).unwrap();
+    fs::write(inputs.path("closed/old"), OLD).unwrap();
+    fs::set_permissions(inputs.path("closed/old"), Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(inputs.path("closed"), Permissions::from_mode(0o555)).unwrap();
+    fs::set_permissions(inputs.root(), Permissions::from_mode(0o755)).unwrap();
+    let before = snapshot(inputs.root());
+    for writer in &WRITERS {
+        for name in ["closed/old", "closed/new"] {
+            let Some(words) = as_nobody(&writer.words([name, "closed/new2"])) else { return };
+            let what = format!("{writer:?}");
+            let reason = format!("'{name}': Permission denied");
+            let reason = if writer.has_two_outputs() { "': Permission denied" } else { &reason };
+            refuses(&inputs.run(&words), &[reason], &what);
+            is_unchanged(inputs.root(), &before, &what);
+        }
+    }
+    fs::set_permissions(inputs.path("closed"), Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The one thing that fails only when all outputs are complete: in a directory like /tmp, a file of somebody else's
+/// cannot be replaced. Those before it have their names by then.
+#[test]
+fn a_file_that_cannot_be_replaced_is_an_error() {
+    let inputs = Inputs::new();
+    let shared = inputs.path("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
+    fs::set_permissions(inputs.root(), Permissions::from_mode(0o755)).unwrap();
+    if !crate::is_root() {
+        eprintln!("NOT TESTED: there is no file of somebody else's without being root");
+        return;
+    }
+    for writer in &WRITERS {
+        let right = inputs.right(writer);
+        fs::write(shared.join("old"), OLD).unwrap();
+        fs::set_permissions(shared.join("old"), Permissions::from_mode(0o666)).unwrap();
+        let before = snapshot(inputs.root());
+        let what = format!("{writer:?}");
+        let reason = "'shared/old': Operation not permitted";
+        let words = writer.words(["shared/old", "shared/znew"]);
+        let Some(words) = as_nobody(&words) else { return };
+        refuses(&inputs.run(&words), &[reason], &what);
+        is_unchanged(inputs.root(), &before, &what);
+        if let [_, second] = &right[..] {
+            let words = as_nobody(&writer.words(["shared/anew", "shared/old"])).unwrap();
+            let output = inputs.run(&words);
+            refuses(&output, &[reason], &what);
+            // Whole, or not there.
+            assert!(fs::read(shared.join("anew")).is_ok_and(|bytes| bytes == right[0]), "{what}");
+            assert!(fs::read(shared.join("old")).unwrap() == OLD && second != OLD, "{what}");
+            fs::remove_file(shared.join("anew")).unwrap();
+            is_unchanged(inputs.root(), &before, &what);
+        }
+    }
+}
+
+#[test]
+fn links_stay_links() {
+    for writer in &WRITERS {
+        let inputs = Inputs::new();
+        let right = inputs.right(writer);
+        let what = format!("{writer:?}");
+        let ok = |name: &str| {
+            let output = inputs.run(&writer.words([name, "second"]));
+            assert!(output.status.success(), "{what} to {name}: {}", stderr(&output));
+        };
+        let is_link = |name: &str| fs::symlink_metadata(inputs.path(name)).unwrap().is_symlink();
+        fs::create_dir(inputs.path("in")).unwrap();
+        fs::write(inputs.path("in/old"), OLD).unwrap();
+        fs::hard_link(inputs.path("in/old"), inputs.path("hard")).unwrap();
+        symlink("in/old", inputs.path("soft")).unwrap();
+        ok("soft");
+        assert!(is_link("soft") && fs::read(inputs.path("in/old")).unwrap() == right[0], "{what}");
+        // Another name of the old file is a file of its own.
+        assert!(fs::read(inputs.path("hard")).unwrap() == OLD, "{what}");
+        fs::hard_link(inputs.path("hard"), inputs.path("other")).unwrap();
+        ok("other");
+        assert!(fs::read(inputs.path("hard")).unwrap() == OLD, "{what}");
+        assert!(fs::read(inputs.path("other")).unwrap() == right[0], "{what}");
+        // What is not there is made.
+        symlink("in/new", inputs.path("dangling")).unwrap();
+        ok("dangling");
+        assert!(is_link("dangling"), "{what}");
+        assert!(fs::read(inputs.path("in/new")).unwrap() == right[0], "{what}");
+        // The names of a process for its files lead to them, too.
+        let here = format!("/proc/self/cwd/{}", "in/old");
+        if Path::new("/proc/self/cwd").exists() {
+            ok(&here);
+        }
+        fs::write(inputs.path("in/old"), OLD).unwrap();
+        if Path::new("/dev/fd/3").parent().unwrap().exists() {
+            let mut script: Vec<String> =
+                ["sh", "-c", "exec 3<in/old; exec \"$0\" \"$@\""].map(String::from).into();
+            script.extend(writer.words(["/dev/fd/3", "second"]));
+            assert!(inputs.run(&script).status.success(), "{what}");
+            assert!(fs::read(inputs.path("in/old")).unwrap() == right[0], "{what}");
+        }
+    }
+}
+
+#[test]
+fn devices_and_pipes_are_written_to() {
+    let inputs = Inputs::new();
+    assert!(Command::new("mkfifo").arg(inputs.path("fifo")).status().unwrap().success());
+    for writer in &WRITERS {
+        let right = inputs.right(writer);
+        let what = format!("{writer:?}");
+        let before = snapshot(&inputs.path("."));
+        let output = inputs.run(&writer.words(["/dev/null", "/dev/null"]));
+        assert!(output.status.success(), "{what}: {}", stderr(&output));
+
+        let mut child = inputs.command(&writer.words(["fifo", "/dev/null"])).spawn().unwrap();
+        let mut read = Vec::new();
+        File::open(inputs.path("fifo")).unwrap().read_to_end(&mut read).unwrap();
+        assert!(child.wait().unwrap().success() && read == right[0], "{what}");
+
+        // However standard output is called, it is not replaced: others write there, too.
+        for stdout in ["/dev/stdout", "/proc/self/fd/1"] {
+            let mut script: Vec<String> =
+                ["sh", "-c", "echo first; \"$0\" \"$@\" && echo last"].map(String::from).into();
+            script.extend(writer.words([stdout, "/dev/null"]));
+            let out = File::create(inputs.path("shared")).unwrap();
+            let done = inputs.command(&script).stdout(out).stderr(Stdio::null()).status().unwrap();
+            assert!(done.success(), "{what}");
+            let written = fs::read(inputs.path("shared")).unwrap();
+            fs::remove_file(inputs.path("shared")).unwrap();
+            assert!(written.starts_with(b"first\n") && written.ends_with(b"last\n"), "{what}");
+            let holds = written.windows(right[0].len()).any(|window| window == right[0]);
+            assert!(holds, "{what} to {stdout}");
+        }
+        is_unchanged(&inputs.path("."), &before, &what);
+    }
+}
+
+#[test]
+fn a_program_that_runs_can_be_replaced() {
+    for writer in &WRITERS {
+        let inputs = Inputs::new();
+        let right = inputs.right(writer);
+        let sleep =
+            ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|sleep| Path::new(sleep).exists());
+        fs::copy(sleep.unwrap(), inputs.path("program")).unwrap();
+        let mut child = Command::new(inputs.path("program")).arg("60").spawn().unwrap();
+        let output = inputs.run(&writer.words(["program", "second"]));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(output.status.success(), "{writer:?}: {}", stderr(&output));
+        assert!(fs::read(inputs.path("program")).unwrap() == right[0], "{writer:?}");
+        // It stays a program.
+        let mode = fs::metadata(inputs.path("program")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o111, 0o111, "{writer:?}");
+    }
+}
+
+#[test]
+fn an_output_may_be_the_input() {
+    for writer in &WRITERS {
+        let input = writer.input;
+        let mut spelled: Vec<String> =
+            ["", "./", "in/../"].map(|start| format!("{start}{input}")).into();
+        spelled.extend(["soft", "hard"].map(String::from));
+        for name in spelled {
+            let inputs = Inputs::new();
+            let right = inputs.right(writer);
+            let old = fs::read(inputs.path(input)).unwrap();
+            fs::create_dir(inputs.path("in")).unwrap();
+            symlink(input, inputs.path("soft")).unwrap();
+            fs::hard_link(inputs.path(input), inputs.path("hard")).unwrap();
+            let what = format!("{writer:?} to {name}");
+            let output = inputs.run(&writer.words([&name, "second"]));
+            assert!(output.status.success(), "{what}: {}", stderr(&output));
+            assert!(fs::read(inputs.path(&name)).unwrap() == right[0], "{what}");
+            assert!(fs::symlink_metadata(inputs.path("soft")).unwrap().is_symlink(), "{what}");
+            // The other name of it keeps what it had.
+            let other = if name == "hard" { input } else { "hard" };
+            assert!(fs::read(inputs.path(other)).unwrap() == old, "{what}");
+        }
+    }
+}
+
+#[test]
+fn extracted_files_appear_together_or_not_at_all() {
+    let inputs = Inputs::new();
+    let extract = |to: &str| words("offload", &format!("extract four -o {to}"), ["", ""]);
+    let before = snapshot(inputs.root());
+    let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
+    for to in ["a/b/c", "."] {
+        let mut limited: Vec<String> = ["sh", "-c", script].map(String::from).into();
+        limited.extend(extract(to));
+        refuses(&inputs.run(&limited), &["': File too large"], to);
+        is_unchanged(inputs.root(), &before, to);
+        // Nor is there a directory that was made for them.
+        assert!(!inputs.path("a").exists());
+    }
+    refuses(&inputs.run(&extract("four/in")), &["'four/in': Not a directory"], "");
+    refuses(&inputs.run(&extract("four")), &["'four/four.", "': Not a directory"], "");
+    is_unchanged(inputs.root(), &before, "");
+    assert!(inputs.run(&extract("a/b/c")).status.success());
+    assert_eq!(fs::read_dir(inputs.path("a/b/c")).unwrap().count(), 4);
+}

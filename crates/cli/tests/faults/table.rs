@@ -1,0 +1,213 @@
+//! Everything that writes files: the one list that all tests here go through.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::common::data;
+
+/// A way to have files written.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer {
+    pub tool: &'static str,
+    /// Words; `OUT` and `OUT2` stand for the outputs.
+    pub args: &'static str,
+    /// The input that an output may take the place of.
+    pub input: &'static str,
+}
+
+const fn writer(tool: &'static str, args: &'static str, input: &'static str) -> Writer {
+    Writer { tool, args, input }
+}
+
+const OFFLOAD: &str = "offload";
+const BUNDLER: &str = "clang-offload-bundler";
+
+pub const WRITERS: [Writer; 26] = [
+    writer(
+        OFFLOAD,
+        "bundle -o OUT host-x86_64-unknown-linux-gnu-=/dev/null HIP-gfx1100=new",
+        "new",
+    ),
+    writer(OFFLOAD, "bundle --compress -o OUT host-x86_64--=/dev/null HIP-gfx1100=new", "new"),
+    writer(
+        OFFLOAD,
+        "bundle -o OUT host-x86_64-unknown-linux-gnu-=host.o HIP-gfx1100=new",
+        "host.o",
+    ),
+    writer(
+        OFFLOAD,
+        "bundle --type s -o OUT host-x86_64-unknown-linux-gnu-=text HIP-gfx1100=text",
+        "text",
+    ),
+    writer(OFFLOAD, "unbundle four HIP-gfx1100=OUT HIP-gfx90a:sramecc+:xnack-=OUT2", "four"),
+    writer(
+        OFFLOAD,
+        "unbundle four.ccob HIP-gfx1100=OUT HIP-gfx90a:sramecc+:xnack-=OUT2",
+        "four.ccob",
+    ),
+    writer(OFFLOAD, "pack -o OUT kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx1100,file=new", "new"),
+    writer(OFFLOAD, "compress four -o OUT", "four"),
+    writer(OFFLOAD, "decompress four.ccob -o OUT", "four.ccob"),
+    writer(OFFLOAD, "thin four -o OUT --keep gfx1100", "four"),
+    writer(OFFLOAD, "thin four.ccob -o OUT --keep gfx1100", "four.ccob"),
+    writer(OFFLOAD, "remove four -o OUT --id HIP-gfx1100", "four"),
+    writer(OFFLOAD, "replace four -o OUT HIP-gfx1100=new", "four"),
+    writer(OFFLOAD, "add four -o OUT --any-image HIP-gfx1201=new", "four"),
+    writer(
+        OFFLOAD,
+        "wrap --kind hip --triple x86_64-unknown-linux-gnu --emit ll -o OUT four",
+        "four",
+    ),
+    writer(
+        OFFLOAD,
+        "wrap --kind hip --triple x86_64-unknown-linux-gnu --emit obj -o OUT four",
+        "four",
+    ),
+    writer(
+        BUNDLER,
+        "-type=bc -targets=host-x86_64-unknown-linux-gnu-,HIP-gfx1100 -input=/dev/null -input=new -output=OUT",
+        "new",
+    ),
+    writer(
+        BUNDLER,
+        "-type=bc -unbundle -targets=HIP-gfx1100,HIP-gfx90a:sramecc+:xnack- -input=four -output=OUT -output=OUT2",
+        "four",
+    ),
+    writer(
+        BUNDLER,
+        "-type=o -targets=host-x86_64-unknown-linux-gnu-,HIP-gfx1100 -input=host.o -input=new -output=OUT",
+        "host.o",
+    ),
+    writer(
+        BUNDLER,
+        "-type=o -unbundle -targets=host-x86_64-pc-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx906:xnack- -input=bundle.o -output=OUT -output=OUT2",
+        "bundle.o",
+    ),
+    writer(
+        BUNDLER,
+        "-type=a -unbundle -targets=openmp-amdgcn-amd-amdhsa--gfx906,openmp-nvptx64-nvidia-cuda--sm_70 -input=libbundles.a -output=OUT -output=OUT2",
+        "libbundles.a",
+    ),
+    writer(
+        "llvm-offload-binary",
+        "-o OUT --image=file=new,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip",
+        "new",
+    ),
+    writer(
+        "llvm-offload-binary",
+        "packages.offload --image=file=OUT,arch=gfx90a --image=file=OUT2,arch=gfx1100",
+        "packages.offload",
+    ),
+    writer(
+        "clang-offload-packager",
+        "packages.offload --archive --image=file=OUT,arch=sm_70",
+        "packages.offload",
+    ),
+    writer(
+        "llvm-offload-wrapper",
+        "--kind=hip --triple=x86_64-unknown-linux-gnu -o OUT four",
+        "four",
+    ),
+    writer("clang-offload-wrapper", "-target x86_64-unknown-linux-gnu -o OUT four", "four"),
+];
+
+fn binary(tool: &str) -> &'static str {
+    match tool {
+        "offload" => env!("CARGO_BIN_EXE_offload"),
+        "clang-offload-bundler" => env!("CARGO_BIN_EXE_clang-offload-bundler"),
+        "llvm-offload-binary" => env!("CARGO_BIN_EXE_llvm-offload-binary"),
+        "clang-offload-packager" => env!("CARGO_BIN_EXE_clang-offload-packager"),
+        "llvm-offload-wrapper" => env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
+        "clang-offload-wrapper" => env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+        _ => panic!("no tool {tool}"),
+    }
+}
+
+/// The command line of some words.
+pub fn words(tool: &str, args: &str, outputs: [&str; 2]) -> Vec<String> {
+    let mut words = vec![binary(tool).to_owned()];
+    let word = |word: &str| {
+        let word = word.replace("HIP-", "hipv4-amdgcn-amd-amdhsa--");
+        word.replace("OUT2", outputs[1]).replace("OUT", outputs[0])
+    };
+    words.extend(args.split(' ').map(word));
+    words
+}
+
+impl Writer {
+    pub fn has_two_outputs(&self) -> bool {
+        self.args.contains("OUT2")
+    }
+
+    pub fn words(&self, outputs: [&str; 2]) -> Vec<String> {
+        words(self.tool, self.args, outputs)
+    }
+}
+
+/// A directory with what the writers read.
+pub struct Inputs(tempfile::TempDir);
+
+impl Inputs {
+    pub fn new() -> Self {
+        Self::in_directory(tempfile::tempdir().unwrap())
+    }
+
+    pub fn in_directory(directory: tempfile::TempDir) -> Self {
+        let inputs = Inputs(directory);
+        for name in ["host.o", "bundle.o", "libbundles.a", "packages.offload", "hip.o"] {
+            fs::copy(data(name), inputs.path(name)).unwrap();
+        }
+        fs::write(inputs.path("text"), "a line\n".repeat(300)).unwrap();
+        let extracted = inputs.run(&words(OFFLOAD, "extract hip.o -o images", ["", ""]));
+        assert!(extracted.status.success());
+        let mut bundle = String::from("bundle -o four host-x86_64-unknown-linux-gnu-=/dev/null");
+        for entry in fs::read_dir(inputs.path("images")).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let target = name.split("amdhsa-").nth(1).unwrap().strip_suffix(".hsaco").unwrap();
+            bundle += &format!(" HIP-{}=images/{name}", target.replace('_', ":"));
+            if target == "gfx1100" {
+                fs::copy(inputs.path("images").join(&name), inputs.path("new")).unwrap();
+            }
+        }
+        for args in [&*bundle, "compress four -o four.ccob"] {
+            let done = inputs.run(&words(OFFLOAD, args, ["", ""]));
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+        fs::remove_dir_all(inputs.path("images")).unwrap();
+        inputs
+    }
+
+    pub fn root(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    /// Runs a command line there.
+    pub fn run(&self, words: &[String]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    pub fn command(&self, words: &[String]) -> Command {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(self.root()).stdin(Stdio::null());
+        command
+    }
+
+    /// What a writer makes, in an ordinary place.
+    pub fn right(&self, writer: &Writer) -> Vec<Vec<u8>> {
+        let names = ["right", "right2"];
+        let done = self.run(&writer.words(names));
+        assert!(done.status.success(), "{writer:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let names = &names[..1 + usize::from(writer.has_two_outputs())];
+        let take = |name: &&str| {
+            let bytes = fs::read(self.path(name)).unwrap();
+            fs::remove_file(self.path(name)).unwrap();
+            bytes
+        };
+        names.iter().map(take).collect()
+    }
+}
