@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fat_object::{Image, ImageFormat, Location, remove_bundle_sections};
 
-use crate::output::{Outputs, of_output};
+use crate::output::Outputs;
 
 /// Where the bytes of a chosen image are.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,7 @@ impl<'o> Keeper<'o> {
 
     fn take(&mut self, mut from: impl Read, output: &Path) -> io::Result<Kept> {
         if Outputs::appears_late(output) {
-            let written = self.outputs.write_with(output, |out| io::copy(&mut from, out));
-            return written.map(Kept::Written).map_err(|error| of_output(output, error));
+            return self.outputs.write(output, from).map(Kept::Written);
         }
         let copies = match &mut self.copies {
             Some(copies) => copies,
@@ -91,13 +90,9 @@ impl<'o> Keeper<'o> {
             Some(Kept::Copy(offset, size)) => (copies.as_mut(), offset, size),
             None => (None, 0, 0),
         };
-        let written = self.outputs.write_or_print(output, |out| match from {
+        self.outputs.write_or_print(output, |out| match from {
             Some(from) => copy(from, offset, size, out),
             None => out.flush(),
-        });
-        written.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => error,
-            _ => of_output(output, error),
         })
     }
 }

@@ -126,7 +126,7 @@ fn complain(
     let errors = listing.findings.iter().any(|(severity, _)| *severity == Severity::Error);
     match summary {
         Err(error) => {
-            report::error(&format_args!("{file}: {error}"));
+            report::error(&format_args!("{file}: {}", report::reason(error)));
             true
         }
         Ok(summary) => {

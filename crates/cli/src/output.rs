@@ -29,7 +29,19 @@ const MOST_LINKS: usize = 40;
 pub(crate) struct Outputs {
     /// Directories that are ours to remove again, inner ones first.
     created: Vec<PathBuf>,
-    files: Vec<(Waiting, PathBuf)>,
+    files: Vec<Output>,
+}
+
+/// A file that was written, and waits for the others.
+#[derive(Debug)]
+struct Output {
+    /// As it was named.
+    path: PathBuf,
+    /// Where it belongs.
+    place: PathBuf,
+    /// Whether there was nothing.
+    is_new: bool,
+    file: Waiting,
 }
 
 /// A file that is to get its name.
@@ -63,7 +75,10 @@ impl Outputs {
     }
 
     /// Has `fill` write one file under a temporary name, in the directory of `path`. What was written for the path
-    /// before is gone. Errors of `fill` come out as they are, others name the path.
+    /// before is gone.
+    ///
+    /// Errors of the system name the path: they are of writing, as good as always. Those that `fill` made up come out
+    /// as they are.
     pub(crate) fn write_with<T>(
         &mut self,
         path: &Path,
@@ -80,6 +95,7 @@ impl Outputs {
         mode: u32,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
+        let fill = |file: &mut File| fill(file).map_err(|error| of_output(path, error));
         if is_stdout_device(path) {
             return print(fill);
         }
@@ -92,6 +108,7 @@ impl Outputs {
                 File::options().write(true).open(path).map_err(|error| at(path, &error))?;
             return fill(&mut device);
         }
+        let is_new = existing.is_none();
         let permissions = existing.map(|existing| existing.permissions());
         let keep = |file: &File| match &permissions {
             Some(permissions) => file.set_permissions(permissions.clone()),
@@ -109,13 +126,13 @@ impl Outputs {
                 (fill(file.as_file_mut())?, Waiting::Named(file.into_temp_path()))
             }
         };
-        self.files.retain(|(_, before)| *before != place);
-        let unnamed = |(file, _): &&(Waiting, PathBuf)| matches!(file, Waiting::Unnamed(_));
-        let file = match self.files.iter().filter(unnamed).count() < MOST_UNNAMED {
+        self.files.retain(|before| before.place != place);
+        let unnamed = self.files.iter().filter(|before| before.file.is_unnamed()).count();
+        let file = match unnamed < MOST_UNNAMED {
             true => file,
             false => Waiting::Named(file.named(&place).map_err(|error| at(path, &error))?),
         };
-        self.files.push((file, place));
+        self.files.push(Output { path: path.to_owned(), place, is_new, file });
         Ok(result)
     }
 
@@ -138,14 +155,19 @@ impl Outputs {
         if path.as_os_str() != "-" {
             return self.write_new(path, mode, fill);
         }
-        print(fill)
+        print(|file| fill(file).map_err(|error| of_output(path, error)))
     }
 
     /// Gives all files their names, replacing older files.
+    ///
+    /// What can go wrong did before, but for files that may not be replaced, such as those of others in `/tmp`. Then
+    /// nothing new appears, but other files may be replaced by then.
     pub(crate) fn commit(mut self) -> io::Result<()> {
-        for (file, path) in std::mem::take(&mut self.files) {
-            let file = file.named(&path).map_err(|error| at(&path, &error))?;
-            file.persist(&path).map_err(|failed| at(&path, &failed.error))?;
+        // What is only made does not fail.
+        self.files.sort_by_key(|output| output.is_new);
+        for Output { path, place, file, .. } in std::mem::take(&mut self.files) {
+            let file = file.named(&place).map_err(|error| at(&path, &error))?;
+            file.persist(&place).map_err(|failed| at(&path, &failed.error))?;
             self.created.clear();
         }
         Ok(())
@@ -163,6 +185,10 @@ impl Drop for Outputs {
 }
 
 impl Waiting {
+    fn is_unnamed(&self) -> bool {
+        matches!(self, Waiting::Unnamed(_))
+    }
+
     /// Gives the file a name of its own beside its place.
     fn named(self, place: &Path) -> io::Result<TempPath> {
         match self {
@@ -250,14 +276,19 @@ fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// An error of filling a file, with its name, unless the error has another: one of the system is one of writing, as
-/// good as always.
-pub(crate) fn of_output(path: &Path, error: io::Error) -> io::Error {
+/// An error of filling a file, with its name, unless the error has another.
+fn of_output(path: &Path, error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { at(path, &error) } else { error }
 }
 
-fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("'{}': {}", path.display(), reason(error)))
+/// An error with the name of the output that it is about.
+pub(crate) fn at(path: &Path, error: &io::Error) -> io::Error {
+    let reason = reason(error);
+    let message = match path.as_os_str() == "-" {
+        true => format!("<stdout>: {reason}"),
+        false => format!("'{}': {reason}", path.display()),
+    };
+    io::Error::new(error.kind(), message)
 }
 
 /// Turns text from a file into a part of a file name: letters, digits, `.`, `_`, `+` and `-` stay, everything
@@ -356,8 +387,8 @@ mod tests {
         for n in 0..3 * MOST_UNNAMED {
             outputs.write(&place.path().join(n.to_string()), &b"one"[..]).unwrap();
         }
-        let open = |(file, _): &&(Waiting, PathBuf)| matches!(file, Waiting::Unnamed(_));
-        assert!(outputs.files.iter().filter(open).count() <= MOST_UNNAMED);
+        let unnamed = outputs.files.iter().filter(|output| output.file.is_unnamed());
+        assert!(unnamed.count() <= MOST_UNNAMED);
         outputs.commit().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_UNNAMED);
         // The next ones are not kept for what failed.

@@ -13,7 +13,7 @@ use super::job::{Failure, Notes, UnbundleJob};
 use super::members;
 use super::unbundle::check_outputs;
 use crate::input::{self, Stamp};
-use crate::output::Outputs;
+use crate::output::{self, Outputs};
 use crate::positioned::Positioned;
 use crate::report::reason;
 
@@ -177,7 +177,7 @@ fn failure(job: &UnbundleJob, error: &Error) -> Failure {
             return io::Error::from(source.kind()).into();
         }
         Error::Write { archive, source } => match job.targets.get(*archive) {
-            Some((_, path)) => at(path, source),
+            Some((_, path)) => output::at(path, source).to_string(),
             None => reason(source),
         },
         Error::Read(source) => at(&job.input, source),

@@ -11,7 +11,7 @@ use fat_object::{EmbedError, HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
 use super::commands;
 use super::job::{BundleJob, Failure, FileType, Notes, Place};
 use super::verbose::{self, Measured};
-use crate::output::{Outputs, of_output};
+use crate::output::Outputs;
 use crate::payload::Payload;
 
 /// First bytes of an input that tell an object.
@@ -128,9 +128,7 @@ fn as_binary(
         return write(job, &bytes, outputs, notes);
     }
     if !job.dry_run {
-        outputs
-            .write_or_print(&job.output, |file| write_binary(&layout, entries, file))
-            .map_err(|error| of_output(&job.output, error))?;
+        outputs.write_or_print(&job.output, |file| write_binary(&layout, entries, file))?;
     }
     Ok(())
 }
@@ -174,9 +172,7 @@ fn write(
         bytes = &compressed;
     }
     if !job.dry_run {
-        outputs
-            .write_or_print(&job.output, |file| file.write_all(bytes))
-            .map_err(|error| of_output(&job.output, error))?;
+        outputs.write_or_print(&job.output, |file| file.write_all(bytes))?;
     }
     Ok(())
 }
@@ -225,9 +221,7 @@ fn as_sections(
             Err(error) => Box::new(Failing(Some(error))),
         }
     });
-    outputs
-        .write_or_print(&job.output, |file| bundle.write_to(file, contents))
-        .map_err(|error| of_output(&job.output, error))?;
+    outputs.write_or_print(&job.output, |file| bundle.write_to(file, contents))?;
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use fat_object::{
 };
 
 use crate::input::Stamp;
-use crate::output::{Outputs, of_output};
+use crate::output::Outputs;
 use crate::progress::Progress;
 use crate::{Outcome, input, report as messages, style};
 use report::FileRow;
@@ -252,7 +252,7 @@ impl Editor<'_> {
             match plan.write(input, &mut self.images.files, out) {
                 Ok(()) if stamp.check(input).is_err() => return Ok(Err(EditError::InputChanged)),
                 Ok(()) => {}
-                Err(EditError::Write(error)) => return Err(of_output(target, error)),
+                Err(EditError::Write(error)) => return Err(error),
                 Err(error) => return Ok(Err(error)),
             }
             if !replaces {
@@ -260,7 +260,7 @@ impl Editor<'_> {
             }
             let lost = attributes::hand_over(input, metadata, out);
             // The old file may be the only copy there is, and goes: the new one must have reached the disk by then.
-            out.sync_all().map_err(|error| of_output(target, error))?;
+            out.sync_all()?;
             Ok(Ok(lost))
         });
         let filled = filled.map_err(|error| messages::complaints(&error))?;

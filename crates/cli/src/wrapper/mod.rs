@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
 
 use crate::llvm_cl::{Matches, Tool};
-use crate::output::{Outputs, of_output};
+use crate::output::Outputs;
 use crate::payload::Payload;
 use crate::{drop_in, input, report};
 pub use clang::main as clang_main;
@@ -133,7 +133,7 @@ impl Wrapped {
         });
         match (result, failure) {
             (Err(_), Some(error)) => Err(error),
-            (Err(error), None) => Err(of_output(path, error)),
+            (Err(error), None) => Err(error),
             (Ok(()), _) => outputs.commit(),
         }
     }

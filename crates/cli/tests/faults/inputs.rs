@@ -19,8 +19,8 @@ const READERS: [(&str, &str); 19] = [
     ("offload", "match --gpu gfx1100 OUT"),
     ("offload", "extract OUT -o images"),
     ("offload", "unbundle OUT HIP-gfx1100=out"),
-    ("offload", "bundle -o out host-x86_64--=/dev/null HIP-gfx1100=OUT"),
-    ("offload", "bundle -o out host-x86_64--=OUT HIP-gfx1100=new"),
+    ("offload", "bundle -o out HOST=/dev/null HIP-gfx1100=OUT"),
+    ("offload", "bundle -o out HOST=OUT HIP-gfx1100=new"),
     ("offload", "pack -o out kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx1100,file=OUT"),
     ("offload", "compress OUT -o out"),
     ("offload", "decompress OUT -o out"),
@@ -43,7 +43,7 @@ fn what_cannot_be_read_is_an_error() {
     symlink("loop", inputs.path("loop")).unwrap();
     fs::write(inputs.path("secret"), "x").unwrap();
     fs::set_permissions(inputs.path("secret"), Permissions::from_mode(0)).unwrap();
-    fs::set_permissions(inputs.root(), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(inputs.root(), Permissions::from_mode(0o777)).unwrap();
     let _socket = UnixListener::bind(inputs.path("socket")).unwrap();
     let long = "n".repeat(300);
     for (name, shown, reason) in [
@@ -106,19 +106,16 @@ fn pipes_are_files_too() {
     for (tool, args) in READERS {
         let inputs = Inputs::new();
         let given = if args.contains("type=a") { "libbundles.a" } else { "four" };
-        assert!(Command::new("mkfifo").arg(inputs.path("fifo")).status().unwrap().success());
+        inputs.make_fifo();
         let named = inputs.run(&words(tool, args, [given, ""]));
         let bytes = fs::read(inputs.path(given)).unwrap();
-        let child = inputs
+        let mut child = inputs
             .command(&words(tool, args, ["fifo", ""]))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut fifo = OpenOptions::new().write(true).open(inputs.path("fifo")).unwrap();
-        // One that ends early is a file that ends early.
-        fifo.write_all(&bytes).unwrap();
-        drop(fifo);
+        inputs.feed(&mut child, |fifo| fifo.write_all(&bytes).unwrap());
         let output = child.wait_with_output().unwrap();
         let what = format!("{tool} {args}: {}", stderr(&output));
         assert_eq!(output.status.code(), named.status.code(), "{what}");
@@ -175,12 +172,9 @@ fn an_input_that_changes_before_it_is_copied_is_an_error() {
         ("another", |file| file.write_all(b"\x7fELF or not").unwrap()),
     ];
     for (tool, args) in [
-        ("offload", "bundle -o out host-x86_64--=/dev/null HIP-gfx1100=new HIP-gfx906=fifo"),
-        (
-            "offload",
-            "bundle --compress -o out host-x86_64--=/dev/null HIP-gfx1100=new HIP-gfx906=fifo",
-        ),
-        ("offload", "bundle -o out host-x86_64--=host.o HIP-gfx1100=new HIP-gfx906=fifo"),
+        ("offload", "bundle -o out HOST=/dev/null HIP-gfx1100=new HIP-gfx906=fifo"),
+        ("offload", "bundle --compress -o out HOST=/dev/null HIP-gfx1100=new HIP-gfx906=fifo"),
+        ("offload", "bundle -o out HOST=host.o HIP-gfx1100=new HIP-gfx906=fifo"),
         (
             "offload",
             "pack -o out kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx1100,file=new,file=fifo",
@@ -192,7 +186,7 @@ fn an_input_that_changes_before_it_is_copied_is_an_error() {
         ),
         (
             "clang-offload-bundler",
-            "-type=bc -targets=host-x86_64--,HIP-gfx1100,HIP-gfx906 -input=/dev/null -input=new -input=fifo -output=out",
+            "-type=bc -targets=HOST,HIP-gfx1100,HIP-gfx906 -input=/dev/null -input=new -input=fifo -output=out",
         ),
         (
             "llvm-offload-binary",
@@ -202,18 +196,17 @@ fn an_input_that_changes_before_it_is_copied_is_an_error() {
     ] {
         for (what, change) in changes {
             let inputs = Inputs::new();
-            assert!(Command::new("mkfifo").arg(inputs.path("fifo")).status().unwrap().success());
-            let child = inputs
+            inputs.make_fifo();
+            let mut child = inputs
                 .command(&words(tool, args, ["", ""]))
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
                 .spawn()
                 .unwrap();
-            // Opened when the tool has come to it.
-            let mut fifo = OpenOptions::new().write(true).open(inputs.path("fifo")).unwrap();
-            change(&mut OpenOptions::new().write(true).open(inputs.path("new")).unwrap());
-            fifo.write_all(b"the other image").unwrap();
-            drop(fifo);
+            inputs.feed(&mut child, |fifo| {
+                change(&mut OpenOptions::new().write(true).open(inputs.path("new")).unwrap());
+                fifo.write_all(b"the other image").unwrap();
+            });
             let output = child.wait_with_output().unwrap();
             let what = format!("{tool} {args}: {what}");
             refuses(&output, &["'new': the file was changed while it was read"], &what);
@@ -221,16 +214,14 @@ fn an_input_that_changes_before_it_is_copied_is_an_error() {
         }
         // It may also go.
         let inputs = Inputs::new();
-        assert!(Command::new("mkfifo").arg(inputs.path("fifo")).status().unwrap().success());
-        let child = inputs
+        inputs.make_fifo();
+        let mut child = inputs
             .command(&words(tool, args, ["", ""]))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let fifo = OpenOptions::new().write(true).open(inputs.path("fifo")).unwrap();
-        fs::remove_file(inputs.path("new")).unwrap();
-        drop(fifo);
+        inputs.feed(&mut child, |_| fs::remove_file(inputs.path("new")).unwrap());
         let output = child.wait_with_output().unwrap();
         refuses(&output, &["'new': No such file or directory"], args);
         assert!(!inputs.path("out").exists(), "{args}");
@@ -261,7 +252,7 @@ fn an_input_that_changes_while_it_is_copied_makes_no_output() {
         ("offload", "extract large --index 0 -o images"),
         ("offload", "remove large --allow-empty --index 0 -o out"),
         ("offload", "replace large HIP-gfx1100=new -o out"),
-        ("offload", "bundle -o out host-x86_64--=/dev/null HIP-gfx1100=large"),
+        ("offload", "bundle -o out HOST=/dev/null HIP-gfx1100=large"),
         (
             "clang-offload-bundler",
             "-type=bc -unbundle -targets=HIP-gfx1100 -input=large -output=out",

@@ -22,9 +22,9 @@ const PRINTERS: [(&str, &str); 34] = [
     ("offload", "verify hip.o"),
     ("offload", "extract four -o images"),
     ("offload", "extract four --index 1 --stdout"),
-    ("offload", "bundle -o out host-x86_64--=/dev/null HIP-gfx1100=new"),
-    ("offload", "bundle --json -o out host-x86_64--=/dev/null HIP-gfx1100=new"),
-    ("offload", "bundle -o - host-x86_64--=/dev/null HIP-gfx1100=new"),
+    ("offload", "bundle -o out HOST=/dev/null HIP-gfx1100=new"),
+    ("offload", "bundle --json -o out HOST=/dev/null HIP-gfx1100=new"),
+    ("offload", "bundle -o - HOST=/dev/null HIP-gfx1100=new"),
     ("offload", "unbundle four HIP-gfx1100=out"),
     ("offload", "unbundle four HIP-gfx1100=out HIP-gfx90a:sramecc+:xnack-=-"),
     ("offload", "pack -o out kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx1100,file=new"),
@@ -68,8 +68,7 @@ fn output_that_cannot_be_printed_is_an_error() {
         let output = inputs.command(&words(tool, args, ["", ""])).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{tool} {args}: {}", stderr(&output));
         let text = stderr(&output);
-        let names = ["<stdout>: No space left on device", "'-': No space left on device"];
-        assert!(names.iter().any(|name| text.contains(name)), "{tool} {args}: {text}");
+        assert!(text.contains("<stdout>: No space left on device"), "{tool} {args}: {text}");
         assert_eq!(text.lines().filter(|line| line.contains("No space")).count(), 1, "{text}");
     }
 }
@@ -82,7 +81,7 @@ fn complaints_that_nobody_hears_leave_the_exit_status() {
         ("offload", "verify none", 1),
         ("offload", "--bad", 2),
         ("offload", "thin four --in-place --keep gfx1234", 1),
-        ("offload", "bundle -o out host-x86_64--=none", 1),
+        ("offload", "bundle -o out HOST=none", 1),
         ("clang-offload-bundler", "-list -type=bc -input=none", 1),
         ("clang-offload-bundler", "-list -type=bc -input=host.o", 0),
         ("clang-offload-bundler", "--bad", 1),

@@ -1,8 +1,11 @@
 //! Everything that writes files: the one list that all tests here go through.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::common::data;
 
@@ -10,7 +13,7 @@ use crate::common::data;
 #[derive(Clone, Copy, Debug)]
 pub struct Writer {
     pub tool: &'static str,
-    /// Words; `OUT` and `OUT2` stand for the outputs.
+    /// Words; `OUT` and `OUT2` stand for the outputs, `HOST` and `HIP-` for IDs.
     pub args: &'static str,
     /// The input that an output may take the place of.
     pub input: &'static str,
@@ -24,22 +27,10 @@ const OFFLOAD: &str = "offload";
 const BUNDLER: &str = "clang-offload-bundler";
 
 pub const WRITERS: [Writer; 26] = [
-    writer(
-        OFFLOAD,
-        "bundle -o OUT host-x86_64-unknown-linux-gnu-=/dev/null HIP-gfx1100=new",
-        "new",
-    ),
-    writer(OFFLOAD, "bundle --compress -o OUT host-x86_64--=/dev/null HIP-gfx1100=new", "new"),
-    writer(
-        OFFLOAD,
-        "bundle -o OUT host-x86_64-unknown-linux-gnu-=host.o HIP-gfx1100=new",
-        "host.o",
-    ),
-    writer(
-        OFFLOAD,
-        "bundle --type s -o OUT host-x86_64-unknown-linux-gnu-=text HIP-gfx1100=text",
-        "text",
-    ),
+    writer(OFFLOAD, "bundle -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
+    writer(OFFLOAD, "bundle --compress -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
+    writer(OFFLOAD, "bundle -o OUT HOST=host.o HIP-gfx1100=new", "host.o"),
+    writer(OFFLOAD, "bundle --type s -o OUT HOST=text HIP-gfx1100=text", "text"),
     writer(OFFLOAD, "unbundle four HIP-gfx1100=OUT HIP-gfx90a:sramecc+:xnack-=OUT2", "four"),
     writer(
         OFFLOAD,
@@ -66,7 +57,7 @@ pub const WRITERS: [Writer; 26] = [
     ),
     writer(
         BUNDLER,
-        "-type=bc -targets=host-x86_64-unknown-linux-gnu-,HIP-gfx1100 -input=/dev/null -input=new -output=OUT",
+        "-type=bc -targets=HOST,HIP-gfx1100 -input=/dev/null -input=new -output=OUT",
         "new",
     ),
     writer(
@@ -76,7 +67,7 @@ pub const WRITERS: [Writer; 26] = [
     ),
     writer(
         BUNDLER,
-        "-type=o -targets=host-x86_64-unknown-linux-gnu-,HIP-gfx1100 -input=host.o -input=new -output=OUT",
+        "-type=o -targets=HOST,HIP-gfx1100 -input=host.o -input=new -output=OUT",
         "host.o",
     ),
     writer(
@@ -129,6 +120,7 @@ pub fn words(tool: &str, args: &str, outputs: [&str; 2]) -> Vec<String> {
     let mut words = vec![binary(tool).to_owned()];
     let word = |word: &str| {
         let word = word.replace("HIP-", "hipv4-amdgcn-amd-amdhsa--");
+        let word = word.replace("HOST", "host-x86_64-unknown-linux-gnu-");
         word.replace("OUT2", outputs[1]).replace("OUT", outputs[0])
     };
     words.extend(args.split(' ').map(word));
@@ -161,7 +153,7 @@ impl Inputs {
         fs::write(inputs.path("text"), "a line\n".repeat(300)).unwrap();
         let extracted = inputs.run(&words(OFFLOAD, "extract hip.o -o images", ["", ""]));
         assert!(extracted.status.success());
-        let mut bundle = String::from("bundle -o four host-x86_64-unknown-linux-gnu-=/dev/null");
+        let mut bundle = String::from("bundle -o four HOST=/dev/null");
         for entry in fs::read_dir(inputs.path("images")).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             let target = name.split("amdhsa-").nth(1).unwrap().strip_suffix(".hsaco").unwrap();
@@ -195,6 +187,28 @@ impl Inputs {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(self.root()).stdin(Stdio::null());
         command
+    }
+
+    pub fn make_fifo(&self) {
+        assert!(Command::new("mkfifo").arg(self.path("fifo")).status().unwrap().success());
+    }
+
+    /// Has `write` write to the fifo as soon as the tool has opened it, and closes it.
+    pub fn feed(&self, tool: &mut Child, write: impl FnOnce(&mut File)) {
+        const O_NONBLOCK: i32 = 0o4000;
+        let start = Instant::now();
+        while tool.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
+            let mut options = OpenOptions::new();
+            // Fails as long as nobody reads.
+            options.write(true).custom_flags(O_NONBLOCK);
+            match options.open(self.path("fifo")) {
+                // What is written fits into a pipe.
+                Ok(mut fifo) => return write(&mut fifo),
+                Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        tool.kill().unwrap();
+        panic!("the tool does not read the pipe");
     }
 
     /// What a writer makes, in an ordinary place.
