@@ -3,7 +3,7 @@
 //! Until then they have no name where the system can do that (Linux, on most file systems): what is killed leaves
 //! nothing behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,10 @@ const MOST_LINKS: usize = 40;
 pub(crate) struct Outputs {
     /// Directories that are ours to remove again, inner ones first.
     created: Vec<PathBuf>,
-    files: Vec<Output>,
+    /// By where they belong.
+    files: BTreeMap<PathBuf, Output>,
+    /// How many of them have no name.
+    unnamed: usize,
 }
 
 /// A file that was written, and waits for the others.
@@ -37,8 +40,6 @@ pub(crate) struct Outputs {
 struct Output {
     /// As it was named.
     path: PathBuf,
-    /// Where it belongs.
-    place: PathBuf,
     /// Whether there was nothing.
     is_new: bool,
     file: Waiting,
@@ -126,13 +127,14 @@ impl Outputs {
                 (fill(file.as_file_mut())?, Waiting::Named(file.into_temp_path()))
             }
         };
-        self.files.retain(|before| before.place != place);
-        let unnamed = self.files.iter().filter(|before| before.file.is_unnamed()).count();
-        let file = match unnamed < MOST_UNNAMED {
+        let before = self.files.remove(&place);
+        self.unnamed -= usize::from(before.is_some_and(|before| before.file.is_unnamed()));
+        let file = match self.unnamed < MOST_UNNAMED {
             true => file,
             false => Waiting::Named(file.named(&place).map_err(|error| at(path, &error))?),
         };
-        self.files.push(Output { path: path.to_owned(), place, is_new, file });
+        self.unnamed += usize::from(file.is_unnamed());
+        self.files.insert(place, Output { path: path.to_owned(), is_new, file });
         Ok(result)
     }
 
@@ -164,8 +166,9 @@ impl Outputs {
     /// nothing new appears, but other files may be replaced by then.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         // What is only made does not fail.
-        self.files.sort_by_key(|output| output.is_new);
-        for Output { path, place, file, .. } in std::mem::take(&mut self.files) {
+        let mut files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
+        files.sort_by_key(|(_, output)| output.is_new);
+        for (place, Output { path, file, .. }) in files {
             let file = file.named(&place).map_err(|error| at(&path, &error))?;
             file.persist(&place).map_err(|failed| at(&path, &failed.error))?;
             self.created.clear();
@@ -387,8 +390,8 @@ mod tests {
         for n in 0..3 * MOST_UNNAMED {
             outputs.write(&place.path().join(n.to_string()), &b"one"[..]).unwrap();
         }
-        let unnamed = outputs.files.iter().filter(|output| output.file.is_unnamed());
-        assert!(unnamed.count() <= MOST_UNNAMED);
+        let unnamed = outputs.files.values().filter(|output| output.file.is_unnamed()).count();
+        assert!(unnamed <= MOST_UNNAMED && unnamed == outputs.unnamed);
         outputs.commit().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_UNNAMED);
         // The next ones are not kept for what failed.

@@ -9,7 +9,7 @@
 mod editing;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufWriter, Read};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use ccob::WriteOptions;
@@ -18,7 +18,7 @@ use fat_object::{
     CompressOptions, Contents, Edit, EditError, EditOptions, Embedding, Finding, HOST_PLACEHOLDER,
     Image, ObjectBundle, Options, ReadSeek, SurveyOptions, Visitor, survey, walk,
 };
-use faulty::{Fault, Rig, at_each_call};
+use faulty::{Fault, Rig, Stream, at_each_call};
 
 /// The shipped example files, by name.
 fn examples() -> Vec<(String, Vec<u8>)> {
@@ -275,5 +275,46 @@ fn a_file_that_changes_after_an_edit_was_planned_makes_no_other_file() {
             assert_eq!(promised, written as u64, "{name} {doing:?}: call {call}");
             assert!(call < planned || written == size, "{name} {doing:?}: call {call}");
         });
+    }
+}
+
+/// A file with a bad place.
+struct Bad {
+    stream: Stream,
+    at: u64,
+}
+
+impl Read for Bad {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let at = self.stream.stream_position()?;
+        let len = usize::try_from(self.at.saturating_sub(at)).unwrap().min(buf.len());
+        if len == 0 && !buf.is_empty() {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        self.stream.read(&mut buf[..len])
+    }
+}
+
+impl Seek for Bad {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.stream.seek(to)
+    }
+}
+
+#[test]
+fn an_edit_tells_which_file_is_bad() {
+    let file = bundle(&[(HOST, b""), (GFX906, &code(3, 9000)), (GFX90A, &code(5, 9000))], 4096);
+    let contents = surveyed(&file);
+    let edit = Doing::Replace.edit(&contents);
+    let (mut image, rig) = (io::Cursor::new(NEW_IMAGE), Rig::sound());
+    let plan = contents.plan(&mut rig.stream(&file), &mut [&mut image], &edit).unwrap();
+    let mut bad = Bad { stream: rig.stream(&file), at: 15000 };
+    let error = plan.write(&mut bad, &mut [image.clone()], &mut io::sink()).unwrap_err();
+    assert!(matches!(error, EditError::Read(_)), "{error}");
+    // Everything fits into one chunk of a copy, or does not.
+    for room in [0, 100, 9000, 15000] {
+        let mut out = vec![0; room];
+        let error = plan.write(&mut rig.stream(&file), &mut [image.clone()], &mut &mut out[..]);
+        assert!(matches!(error, Err(EditError::Write(_))), "{error:?}");
     }
 }

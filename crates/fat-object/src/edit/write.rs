@@ -53,8 +53,7 @@ where
     Ok(())
 }
 
-/// Copies a part of a file. Which of the two files is at fault an error does not tell: it tells more often what is
-/// wrong with the one that is written.
+/// Copies a part of a file. Which of the two files is at fault an error of copying does not tell: reading on does.
 fn copy<R, W>(from: &mut R, range: &Range<u64>, out: &mut W) -> Result<(), EditError>
 where
     R: ReadSeek + ?Sized,
@@ -65,7 +64,10 @@ where
     match io::copy(&mut from.take(len), out) {
         Ok(copied) if copied == len => Ok(()),
         Ok(_) => Err(EditError::InputChanged),
-        Err(error) => Err(EditError::Write(error)),
+        Err(error) => Err(match from.read(&mut [0]) {
+            Ok(_) => EditError::Write(error),
+            Err(error) => EditError::Read(error),
+        }),
     }
 }
 
