@@ -18,7 +18,8 @@ pub const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
 /// A valid binary bundle.
 ///
 /// Parsing checks all descriptors, so that the accessors cannot fail. It takes time linear in
-/// the length of the descriptors, apart from sorting the entries by their offset. IDs may be
+/// the length of the descriptors, apart from sorting the entries by their offset, and meanwhile
+/// memory for no more entries than are there. IDs may be
 /// any bytes and may be there more than once; see [`composition`](crate::composition).
 ///
 /// Stricter than clang-offload-bundler 22 and 23, which crash on or ignore some of it, a bundle

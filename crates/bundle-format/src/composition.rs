@@ -112,7 +112,8 @@ impl fmt::Display for CompositionFinding {
 /// Composition", applied to what IDs mean: spelling, order of features and the difference
 /// between `hip` and `hipv4` do not count. An ID that cannot be taken apart is only compared
 /// with equal ones, as is one of more than 1024 bytes, of which that is found wrong. The spelling
-/// of target IDs of code object V2 and V3 is not found wrong. The time grows as n log n.
+/// of target IDs of code object V2 and V3 is not found wrong. The time grows as n log n, memory with the
+/// length of the IDs; two of them are in a finding, of at most 1024 bytes each.
 ///
 /// ```
 /// use bundle_format::{CompositionFinding, composition};

@@ -75,7 +75,7 @@ impl Request {
 
     /// The position of the entry to hand out among `entries`: the ID asked for before the same processor and
     /// features in another spelling, before code that leaves the fewest features open; the first of equals. `None`
-    /// when no entry may be handed out.
+    /// when no entry may be handed out. Each entry is compared with the target once.
     pub fn best_match<'t>(&self, entries: impl IntoIterator<Item = &'t Target>) -> Option<usize> {
         let mut best: Option<(u32, bool, usize)> = None;
         for (index, code_object) in entries.into_iter().enumerate() {

@@ -97,7 +97,7 @@ pub fn is_text_bundle(prefix: &[u8]) -> bool {
 /// the first line of the file, the end marker may follow its start marker directly (nothing lies
 /// between), lines may end in CR LF, and a bundle is refused when markers do not pair up.
 ///
-/// Parsing takes time linear in the length of the data.
+/// Parsing takes time linear in the length of the data, and memory for each entry.
 #[derive(Clone)]
 pub struct TextBundle<'data> {
     leader: Leader,

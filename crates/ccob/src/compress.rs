@@ -71,7 +71,8 @@ impl WriteOptions {
 ///
 /// The same data and options give the same bytes, on every machine and with any number of
 /// threads; another codec, or another version of it, may give others. With feature `std` large
-/// data is hashed on a second thread meanwhile.
+/// data is hashed on a second thread meanwhile. Besides the result the codecs hold their tables
+/// and, libzstd with workers, a part of the data for each.
 ///
 /// # Errors
 ///

@@ -53,7 +53,7 @@ pub struct Decompressed {
 /// more than the blocks of its frame can hold is refused before anything is allocated, and zlib
 /// output grows as it arrives. The Zstandard codecs keep the
 /// frame's window besides, which in frames like Clang's is as large as the result, but with libzstd
-/// at most 128 MiB. With feature `std` libzstd's large results are hashed on a second thread while
+/// at most 128 MiB. Time grows with the payload and what it expands to. With feature `std` libzstd's large results are hashed on a second thread while
 /// they grow.
 ///
 /// # Errors

@@ -147,7 +147,10 @@
 //!   [`Options::max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
 //! - [`Options::max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
 //!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed.
-//! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked.
+//! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
+//!   above each container and image included.
+//! - One section of an object can stand for the object itself, no more.
+//! - Linked ELF files are edited up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255.
 //! - Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of what
 //!   they decompress one bundle at a time. Of plain bundles they read headers.
 //! - Thin archives name files: [`Options::max_thin_bytes`] bounds those, and in them are no further ones.

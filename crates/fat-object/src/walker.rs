@@ -83,6 +83,8 @@ pub struct Summary {
 
 /// Walks through everything in `input` that holds device images, in file order.
 ///
+/// Time and memory grow no faster than the file, and with what of it is decompressed; see [the bounds](crate#bounds).
+///
 /// # Errors
 ///
 /// An error of reading `input`, or the error that a method of `visitor` returned. A malformed file is no

@@ -59,7 +59,9 @@
 //!
 //! Reading is that of [`fat_object::walk`]: GNU, BSD, COFF and thin archives; nothing in a file makes it panic or
 //! take more memory than its largest member and [`Options::max_decompressed`] allow. Planning keeps the names and
-//! symbols of what it archives.
+//! symbols of what it archives: names of at most 16 bytes for each byte of an object. Time grows with the input, once
+//! for planning and once for writing, and with the targets that get an entry; each ID is compared with each target
+//! once.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

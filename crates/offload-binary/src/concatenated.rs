@@ -13,7 +13,8 @@ use crate::to_u64;
 ///
 /// Each comes with the offset in bytes of its start in `data`. Zeros before, between and after
 /// binaries are skipped, whatever their number; anything else ends the walk with an error, and
-/// after an error there is nothing but `None`.
+/// after an error there is nothing but `None`. Each step costs what
+/// [`parse`](OffloadBinary::parse) does, and all together no more than one reading of `data`.
 ///
 /// # Errors
 ///

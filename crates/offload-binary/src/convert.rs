@@ -16,6 +16,9 @@ use crate::layout::{Layout, StringBudget};
 /// ([`Flags::METADATA`](crate::Flags::METADATA)) becomes an empty image that keeps the flag in
 /// version 1, where LLVM 22 does not look at flags.
 ///
+/// Time grows as n log n with the strings, and memory with the entries and strings, of which
+/// there may be [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES), and the result.
+///
 /// To copy images from file to file instead, read with [`binaries`], turn each
 /// [`Entry`](crate::Entry) into an [`ImageEntry`] and make a [`Layout`] of them.
 ///

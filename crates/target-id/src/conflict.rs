@@ -64,7 +64,7 @@ struct Seen {
 /// Each entry is compared with the first one of its processor, so there is at most one
 /// conflict for each `second`. Entries without kind are only compared with each other, and
 /// so are those without triple. Target IDs that cannot be read conflict only with the same
-/// text. The time grows as n log n.
+/// text. The time grows as n log n, and what is held is a copy of each target ID.
 pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict> {
     let mut groups: BTreeMap<Group<'a>, Seen> = BTreeMap::new();
     let mut found = Vec::new();

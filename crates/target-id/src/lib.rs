@@ -35,6 +35,9 @@
 //! [`conflicts`] to check what goes into one bundle. [`Processor`] is the table behind them.
 //! Unknown names of any sort are kept, and compare by their text.
 //!
+//! Reading, comparing and writing one ID takes time and memory linear in its length, apart from sorting its features,
+//! however long it is.
+//!
 //! The crate is `no_std` (with `alloc`) if the feature `std`, on by default, is off.
 #![no_std]
 #![forbid(unsafe_code)]

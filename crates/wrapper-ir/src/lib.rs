@@ -133,6 +133,11 @@
 //! registered are the images in it, after everything the package says is checked. Of a package
 //! with one CUDA or HIP image that image is put in. SYCL packages are checked only. Images of
 //! another kind are refused.
+//!
+//! # Bounds
+//!
+//! Time grows with the images that are written, and with their number. Memory: the head of each package, as far as its
+//! tables reach, names, and the code; images are copied in pieces.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]

@@ -74,7 +74,7 @@ pub fn ends_in_marker(tail: &[u8]) -> bool {
 /// of its own, its last newline included; IDs are any text. Lines may end in CR LF. Behind the
 /// last marker there is nothing but blank lines.
 ///
-/// Parsing takes time linear in the length of the data.
+/// Parsing takes time linear in the length of the data, and memory for each entry.
 ///
 /// ```
 /// use bundle_format::text::EndMarkedBundle;

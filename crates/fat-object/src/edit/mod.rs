@@ -335,6 +335,9 @@ fn target_of(id: &str) -> Target {
 impl Contents {
     /// Works out the new file. `images` are the new images, by number.
     ///
+    /// Time grows as n log n with sections, symbols, relocations and containers; linked files are scanned as a whole
+    /// where bundles move. Memory: headers and tables, and see [the bounds](crate#bounds).
+    ///
     /// # Errors
     ///
     /// [`EditError`]

@@ -204,6 +204,8 @@ impl Node {
 
 /// Walks a file and keeps what it finds.
 ///
+/// It costs a [walk](crate::walk()), and memory for each container and image with its ID and strings.
+///
 /// # Errors
 ///
 /// [`EditError::Damaged`] for the first finding that is an error, [`EditError::ThinArchive`], [`EditError::MovedOut`] and

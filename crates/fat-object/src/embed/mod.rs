@@ -29,7 +29,8 @@ const SECTION_ALIGNMENT: u64 = 8;
 
 /// A copy of `object` with one more section, `.llvm.offloading`, that holds `contents`.
 ///
-/// [`Embedding`] says what the result looks like, and writes it without holding it in memory.
+/// [`Embedding`] says what the result looks like, and writes it without holding it in memory. The time is that of
+/// copying the object.
 ///
 /// ```no_run
 /// let object = std::fs::read("host.o")?;

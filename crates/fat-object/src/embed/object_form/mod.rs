@@ -285,6 +285,9 @@ impl fmt::Debug for ObjectBundle<'_> {
 /// WebAssembly: the sections are cut out; sections behind them get other numbers everywhere in Mach-O objects, and
 /// keep theirs in WebAssembly, where an empty section takes the place of each as with `llvm-objcopy`.
 ///
+/// Time and memory grow with the object, for each of at most 64 times that something was added; in Mach-O objects with
+/// the relocations, for each of at most 255 sections.
+///
 /// ```
 /// assert!(fat_object::remove_bundle_sections(b"!<arch>\n").is_err());
 /// ```
