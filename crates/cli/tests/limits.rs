@@ -1,4 +1,4 @@
-//! Files that are made to cost much, in a process that may have little memory.
+//! Files that are made to cost much, in a process that may have little memory, and time for no square of anything.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -18,6 +18,9 @@ use offload_benches::hostile;
 /// KiB of address space, in which the C library reserves some for each thread.
 const MEMORY: usize = 384 << 10;
 
+/// Seconds of a core, for tools without optimisation: a hundred times what any of these inputs takes.
+const TIME: usize = 60;
+
 /// Bytes that a tool may print for each byte of its input. A row of a table, or an object of JSON, is some hundred
 /// bytes; the smallest image takes 24.
 const PRINTED: usize = 40;
@@ -25,7 +28,7 @@ const PRINTED: usize = 40;
 /// Runs a tool that may have so much memory, and no more than so much output in a file.
 fn limited(place: &Path, tool: &str, args: &[&str]) -> Output {
     // Blocks of 512 bytes.
-    let script = format!("ulimit -v {MEMORY} -f 65536; exec \"$@\"");
+    let script = format!("ulimit -v {MEMORY} -t {TIME} -f 65536; exec \"$@\"");
     let output = Command::new("/bin/sh")
         .args(["-c", &script, "sh", tool])
         .args(args)
@@ -96,6 +99,20 @@ fn names_that_share_bytes_do_not_add_up() {
         assert_eq!(output.status.code(), Some(1));
         assert!(!place.join("output").exists());
     }
+}
+
+#[test]
+fn very_many_images_are_extracted_one_by_one() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    fs::write(place.join("input"), hostile::bundle_of_unknown_processors(512 << 10)).unwrap();
+    offload(place, &["extract", "input", "-o", "images"]);
+    assert!(fs::read_dir(place.join("images")).unwrap().count() > 9000);
+    fs::create_dir(place.join("inner")).unwrap();
+    fs::write(place.join("inner/input"), hostile::packages_in_packages(1 << 20)).unwrap();
+    let tool = env!("CARGO_BIN_EXE_llvm-offload-binary");
+    let output = limited(&place.join("inner"), tool, &["input"]);
+    assert!(output.stdout.split(|&byte| byte == b'\n').count() > 3000);
 }
 
 /// The limit is on what is held at one time; what a header promises is not believed.
