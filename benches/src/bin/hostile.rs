@@ -17,8 +17,10 @@ use offload_benches::{Sample, build, child, hostile, llvm};
 const RUNS: usize = 3;
 /// Seconds that a run may take.
 const PATIENCE: &str = "20";
-/// KiB of memory, and blocks of its outputs, that it may have.
-const MOST: &str = "4194304";
+/// KiB of memory that it may have.
+const MEMORY: &str = "4194304";
+/// Blocks of 512 bytes that each of its outputs may have.
+const OUTPUT: &str = "524288";
 
 /// Time growing faster than this, for large inputs, is not linear.
 const LINEAR: f64 = 1.2;
@@ -66,6 +68,7 @@ const LS: &[&str] = &["offload", "ls", "{}"];
 const JSON: &[&str] = &["offload", "ls", "--json", "{}"];
 const VERIFY: &[&str] = &["offload", "verify", "{}"];
 const MATCH: &[&str] = &["offload", "match", "--gpu", "gfx90a:xnack+", "{}"];
+const MATCH_906: &[&str] = &["offload", "match", "--gpu", "gfx906", "{}"];
 const EXTRACT: &[&str] = &["offload", "extract", "{}", "-o", "{out}"];
 const THIN: &[&str] =
     &["offload", "thin", "--keep", "gfx90a", "--exact", "--allow-missing", "{}", "-o", "{out}"];
@@ -125,6 +128,7 @@ fn cases() -> Vec<Case> {
         case("zlib, 1000 times its size", h::zlib_bomb, 16, VERIFY, LIST),
         case("Zstandard, 1000 times the bytes", h::zstd_bomb, 16, VERIFY, LIST),
         case("packages", h::packages_in_a_row, 512, LS, IMAGES),
+        case(SAME, h::packages_in_a_row, 512, MATCH_906, NOTHING),
         case(SAME, h::packages_in_a_row, 512, THIN, NOTHING),
         case(
             "packages in packages",
@@ -304,7 +308,7 @@ impl Outcome {
 /// Runs a command once: what it took, and how it ended.
 fn sample(tool: &Path, args: &[OsString]) -> Result<(Sample, Outcome), Box<dyn Error>> {
     // What grows without bound must not take the machine with it.
-    let limited = format!("ulimit -v {MOST} -f {MOST}; exec timeout {PATIENCE} \"$@\"");
+    let limited = format!("ulimit -v {MEMORY} -f {OUTPUT}; exec timeout {PATIENCE} \"$@\"");
     let output = Command::new(std::env::current_exe()?)
         .args([
             "/bin/sh".as_ref(),

@@ -312,7 +312,7 @@ pub fn archive_of_archives(n: usize) -> Vec<u8> {
 pub fn thin_archive(n: usize) -> Vec<u8> {
     let mut bytes = b"!<thin>\n".to_vec();
     for _ in 0..n / 60 {
-        let _ = write!(bytes, "{:<16}{:<32}{:<10}`\n", "member/", "", 100);
+        let _ = writeln!(bytes, "{:<16}{:<32}{:<10}`", "member/", "", 100);
     }
     bytes
 }

@@ -185,11 +185,12 @@ pub fn pe_of_relocations(n: usize) -> Vec<u8> {
     put(&mut bytes, optional + 68, &half(3));
     put(&mut bytes, optional + 108, &word(16));
     put(&mut bytes, optional + 112 + 5 * 8, &[word(addresses[1]), word(relocations)].concat());
-    let sections = [(b".hip_fat", bundle.len(), 0), (b".reloc\0\0", relocations, 1)];
+    let sections = [(b".hip_fat", bundle.len()), (b".reloc\0\0", relocations)];
     let mut at = headers;
-    for (name, size, nth) in sections {
+    for ((name, size), (address, stored)) in
+        sections.into_iter().zip(addresses.into_iter().zip(in_file))
+    {
         bytes.extend(name);
-        let (address, stored) = (addresses[nth], in_file[nth]);
         bytes.extend([size, address, stored, at, 0, 0, 0, 0x4000_0040].map(word).concat());
         at += stored;
     }
