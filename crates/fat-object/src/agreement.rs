@@ -48,6 +48,9 @@ pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement>
     if !is_expected {
         return Err(Disagreement::Format { found, expected });
     }
+    if found != (ImageFormat::Elf { machine: EM_AMDGPU }) {
+        return Ok(());
+    }
     let is_known = target.target_id().is_ok_and(|id| is_known_processor(id.processor()));
     let Some(found) = amdgpu_target_id(head).filter(|_| is_known) else { return Ok(()) };
     let found = found.to_string();
@@ -119,6 +122,13 @@ mod tests {
         assert_eq!(amd("gfx9-generic", 0x100_0151), Ok(()));
         assert_eq!(amd("gfx9999", 0xfe), Ok(()), "nobody knows");
         assert_eq!(amd("my gpu", 0x53f), Ok(()), "nobody knows");
+    }
+
+    #[test]
+    fn flags_of_other_machines_name_no_processor() {
+        let mut cubin = code_object(0x53f);
+        cubin[18..20].copy_from_slice(&190_u16.to_le_bytes());
+        assert_eq!(check("nvptx64-nvidia-cuda", "gfx906", &cubin), Ok(()), "nobody knows");
     }
 
     #[test]
