@@ -152,6 +152,31 @@ mod tests {
         }
     }
 
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn quoted_words_come_back(
+                words in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..12), 0..6),
+            ) {
+                let escaped = |word: &Vec<u8>| word.iter().flat_map(|&byte| [b'\\', byte]).collect::<Vec<u8>>();
+                let text = words.iter().map(escaped).collect::<Vec<_>>().join(&b'\n');
+                prop_assert_eq!(split(&text), Some(words));
+            }
+
+            #[test]
+            fn any_text_has_words_that_are_not_empty(text in prop::collection::vec(any::<u8>(), 0..200)) {
+                let words = split(&text).unwrap();
+                prop_assert!(words.iter().all(|word| !word.is_empty()));
+                prop_assert!(words.iter().map(Vec::len).sum::<usize>() <= text.len());
+                let _ = utf16(&text);
+            }
+        }
+    }
+
     #[test]
     fn files_are_read_in_place_and_depth_first() {
         let place = tempfile::tempdir().unwrap();

@@ -249,3 +249,100 @@ fn named_values_are_explained() {
          -o <file>      - Help\n"
     );
 }
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Something like a command line: options of the tools with and without values, and anything.
+    fn args() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let known = prop::sample::select(vec![
+            "archive",
+            "o",
+            "image",
+            "release",
+            "h",
+            "ho",
+            "type",
+            "names",
+            "size",
+            "level",
+            "###",
+            "kind",
+            "color",
+            "help",
+            "version",
+            "print-options",
+            "",
+        ]);
+        let value = prop::sample::select(vec![
+            "", "=", "=1", "=false", "=22", "=a,b,,c", "=-7", "=0x", "=\u{e9}",
+        ]);
+        let option = (prop::sample::select(vec!["-", "--", "---", ""]), known, value)
+            .prop_map(|(dashes, name, value)| format!("{dashes}{name}{value}").into_bytes());
+        // Files of responses are read for real.
+        let any = prop::collection::vec(any::<u8>(), 0..12)
+            .prop_filter("no file", |arg| !arg.starts_with(b"@"));
+        prop::collection::vec(prop_oneof![3 => option, 1 => any], 0..8)
+    }
+
+    proptest! {
+        #[test]
+        fn every_command_line_is_taken_or_complained_of(args in args()) {
+            for tool in [&TOOL, &STRICT, &WRAPPER] {
+                let invocation = Invocation::new("bin/tool".to_owned());
+                match parse(tool, &invocation, args.clone()) {
+                    Ok(matches) => {
+                        prop_assert!((tool.min_positionals..=tool.max_positionals).contains(&matches.positionals.len()));
+                        prop_assert!(matches.positionals.iter().all(|arg| args.contains(arg)));
+                        for option in tool.options.iter().filter(|option| option.required) {
+                            prop_assert!(matches.value(option.name).is_some());
+                        }
+                    }
+                    Err(Stop { stdout, stderr, success: true }) => {
+                        prop_assert!(!stdout.is_empty());
+                        prop_assert!(stderr.is_empty() || stderr.starts_with("tool: "));
+                    }
+                    Err(Stop { stdout, stderr, success: false }) => {
+                        prop_assert_eq!(stdout, "");
+                        prop_assert!(stderr.starts_with("tool: ") && stderr.ends_with('\n'));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn values_are_the_same_in_every_spelling(value in prop::collection::vec(any::<u8>(), 0..20)) {
+            for name in ["o", "image"] {
+                for dashes in ["-", "--"] {
+                    let start = format!("{dashes}{name}").into_bytes();
+                    let joined = [&start[..], b"=", &value].concat();
+                    // As an argument of its own it may be the name of a file of responses.
+                    let apart = [start, value.clone()];
+                    let is_file = value.starts_with(b"@");
+                    for args in [vec![joined], apart.to_vec()].into_iter().take(if is_file { 1 } else { 2 }) {
+                        let matches = parse(&TOOL, &Invocation::new("tool".to_owned()), args).unwrap();
+                        prop_assert_eq!(matches.value(name), Some(&value[..]));
+                        prop_assert!(matches.positionals.is_empty());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn numbers_come_back_in_every_base(number: u32, signed: i32) {
+            for text in [
+                format!("{number}"), format!("{number:#x}"), format!("{number:#b}"), format!("{number:#o}"),
+                format!("0{number:o}"),
+            ] {
+                prop_assert_eq!(number::unsigned(text.as_bytes()), Some(number), "{}", text);
+            }
+            let sign = if signed < 0 { "-" } else { "" };
+            let size = signed.unsigned_abs();
+            for text in [format!("{sign}{size}"), format!("{sign}{size:#x}"), format!("{sign}0{size:o}")] {
+                prop_assert_eq!(number::signed(text.as_bytes()), Some(signed), "{}", text);
+            }
+        }
+    }
+}
