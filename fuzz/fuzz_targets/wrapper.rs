@@ -1,4 +1,5 @@
 #![no_main]
+#![forbid(unsafe_code)]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     offload_fuzz::wrappers::check(data);

@@ -297,6 +297,8 @@ fn coff(u: &mut Unstructured<'_>, big: bool, sections: &[Section]) -> Result<Fie
 /// Linked files, for 32 and 64 bits.
 fn pe(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     let wide: bool = u.arbitrary()?;
+    // One that is wrong.
+    let checksum = u.int_in_range(0..=1)?;
     let optional_len = if wide { 240 } else { 224 };
     let headers_len = 64 + 24 + optional_len + 40 * (sections.len() + 1);
     let first = headers_len.next_multiple_of(512);
@@ -315,7 +317,7 @@ fn pe(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     let memory = |n: usize| 0x1000 * (n + 1) + places.get(n).map_or(0, |place| place / 4096 * 4096);
     file.number(0x1_8000_0000_u64 & u64::MAX >> (64 - 8 * address), address);
     file.word(4096).word(512).half(6).half(0).half(0).half(0).half(6).half(0).word(0);
-    file.word(memory(sections.len()) + 0x10_0000).word(first).word(0).half(3).half(0x160);
+    file.word(memory(sections.len()) + 0x10_0000).word(first).word(checksum).half(3).half(0x160);
     for _ in 0..4 {
         file.number(0x1000, address);
     }
