@@ -162,6 +162,46 @@ fn all_pairs_of_processors() {
     assert!(answers.iter().zip(enough).all(|(found, enough)| *found >= enough), "{answers:?}");
 }
 
+/// A few of each sort of target ID with every triple that containers have, against each other.
+#[test]
+fn all_pairs_of_triples() {
+    const IDS: [&str; 14] = [
+        "",
+        "gfx942",
+        "gfx942:xnack+",
+        "gfx9-4-generic",
+        "gfx942+xnack",
+        "gfx9999:new+",
+        "amdgcnspirv",
+        "generic",
+        "generic-hsa",
+        "gfx600",
+        "sm_80",
+        "sm_86",
+        "compute_75",
+        "bmg_g21",
+    ];
+    let triples: Vec<_> = std::iter::once(None).chain(TRIPLES.iter().copied().map(Some)).collect();
+    let mut runs = BTreeSet::new();
+    for (a, code_triple) in triples.iter().enumerate() {
+        for triple in triples.iter().skip(a % step()).step_by(step()) {
+            for id in IDS {
+                let code = Id { kind: None, triple: *code_triple, id };
+                for id in IDS {
+                    if let Answer::Runs(_) =
+                        check(code, Id { kind: None, triple: *triple, id }, false)
+                    {
+                        runs.insert(code.id);
+                    }
+                }
+            }
+        }
+    }
+    // Portable code, generic code, code and PTX for lesser compute capabilities.
+    let expected = ["", "amdgcnspirv", "compute_75", "generic", "gfx9-4-generic", "sm_80"];
+    assert!(cfg!(miri) || runs.into_iter().eq(expected));
+}
+
 #[test]
 fn all_names_for_generic_processors() {
     for generic in names() {
