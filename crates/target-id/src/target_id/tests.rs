@@ -192,11 +192,11 @@ fn malformed_old_spellings() {
 #[test]
 fn truncations_and_single_byte_changes_do_not_panic() {
     let whole = "gfx9-4-generic:sramecc+:xnack-:";
-    for end in 0..=whole.len() {
+    for end in (0..=whole.len()).step_by(if cfg!(miri) { 7 } else { 1 }) {
         let _ = TargetId::parse(&whole[..end]);
         let _ = TargetId::parse_v3(&whole[..end]);
     }
-    for position in 0..whole.len() {
+    for position in (0..whole.len()).step_by(if cfg!(miri) { 9 } else { 1 }) {
         for byte in (0..=127u8).step_by(if cfg!(miri) { 41 } else { 1 }) {
             let mut changed = whole.as_bytes().to_vec();
             changed[position] = byte;
