@@ -1,4 +1,5 @@
 //! The cost of reading each format and of deciding compatibility: `cargo bench -p offload-benches`.
+#![forbid(unsafe_code)]
 #![allow(
     missing_docs,
     clippy::unwrap_used,

@@ -2,6 +2,7 @@
 //!
 //! A program that measures calls [`child`] first: it starts itself again for each run, because the kernel only keeps
 //! the highest memory of all children.
+#![forbid(unsafe_code)]
 
 pub mod hostile;
 

@@ -1,4 +1,5 @@
 //! The example programs do what they say.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 use std::io::Cursor;

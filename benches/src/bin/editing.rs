@@ -7,6 +7,7 @@
 //! Without it, code is made up that is alike from GPU to GPU.
 //!
 //! Each row is the median of alternating runs in one go; compare ratios, not milliseconds.
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -4,6 +4,7 @@
 //! Each input is made in sizes of N, 2 N, 4 N and 8 N, and read by a tool or, through this program, by a library. The
 //! exponent says how time, of all cores, and memory grow from 2 N to 8 N, less what the tool takes for nothing: 1 is
 //! linear. Where LLVM's tool reads the same input, its time for 8 N stands beside it.
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -2,6 +2,7 @@
 //! installed: `cargo run --release -p offload-benches --bin listing`.
 //!
 //! Each row is the median of alternating runs in one go; compare ratios, not milliseconds.
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fs::File;

@@ -3,6 +3,7 @@
 //! points; on a disk, what else is written there disturbs it.
 //!
 //! Each row is the median of alternating runs in one go; compare ratios, not milliseconds.
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fs;

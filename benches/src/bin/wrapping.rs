@@ -4,6 +4,7 @@
 //! there disturbs it.
 //!
 //! Each row is the median of alternating runs in one go; compare ratios, not milliseconds.
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
 //! The binary layout: what clang-offload-bundler writes, and what nobody should have written.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use bundle_format::binary::{MAGIC, bundles};

@@ -1,5 +1,5 @@
 //! The text form of the first proposal: one marker behind each code object.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use bundle_format::text::{

@@ -1,5 +1,5 @@
 //! Bundle entry IDs and what goes into one bundle.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use bundle_format::{CompositionFinding, EntryId, Error, composition};

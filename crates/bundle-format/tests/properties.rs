@@ -1,4 +1,5 @@
 //! What holds for all bundles and entry IDs, and wherever the bytes lie in memory.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
 //! Which entry of a bundle is handed out for a target.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use bundle_format::{EntryId, Request};

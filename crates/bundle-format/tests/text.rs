@@ -1,5 +1,5 @@
 //! The text layout: what clang-offload-bundler writes, and what happens to files.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use bundle_format::text::{Leader, is_text_bundle, to_vec};

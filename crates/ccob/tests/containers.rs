@@ -1,4 +1,5 @@
 //! Whole containers: those of LLVM, and our own.
+#![forbid(unsafe_code)]
 
 use ccob::{
     Error, Header, Limits, Method, Version, WriteOptions, compress, decompress, decompress_growing,

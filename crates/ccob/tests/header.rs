@@ -1,4 +1,5 @@
 //! Headers, and everything that can be wrong with them.
+#![forbid(unsafe_code)]
 
 use ccob::{Error, Header, Method, Version};
 

@@ -1,4 +1,5 @@
 //! What holds for all data, methods, versions and levels, and wherever the bytes lie in memory.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test says no")]
 
 use ccob::{

@@ -1,5 +1,5 @@
 //! `clang-offload-bundler -type=a -unbundle` as compilers run it. Comparisons with LLVM's are in `llvm_hda.rs`.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
 //! `clang-offload-bundler` as users and compilers run it. Comparisons with LLVM's are in `llvm_bundler.rs`.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

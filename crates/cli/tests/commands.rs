@@ -1,4 +1,5 @@
 //! The commands as users run them: good input, bad input, outputs, exit status.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

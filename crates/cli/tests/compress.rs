@@ -1,4 +1,5 @@
 //! `offload compress` and `offload decompress` as users run them.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

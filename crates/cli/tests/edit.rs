@@ -1,5 +1,6 @@
 //! The commands that edit device code in files, as users run them: what they keep, what they refuse, what they leave
 //! behind when something goes wrong.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

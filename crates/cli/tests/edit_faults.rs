@@ -1,4 +1,5 @@
 //! What is left of a file, and of what it has beside its bytes, when it is edited in place, and when that fails.
+#![forbid(unsafe_code)]
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -3,6 +3,7 @@
 //!
 //! The golden files in `tests/golden/` are this tool's own output; that it is true is what `llvm_peer.rs` shows.
 //! `BLESS=1 cargo test -p offload-cli --test golden` writes them anew.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 mod common;

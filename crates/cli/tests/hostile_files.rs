@@ -1,4 +1,5 @@
 //! The libraries read hostile files: they are refused, or hold exactly what they hold.
+#![forbid(unsafe_code)]
 
 mod hostile;
 #[path = "hostile/library.rs"]

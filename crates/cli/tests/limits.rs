@@ -1,4 +1,5 @@
 //! Files that are made to cost much, in a process that may have little memory, and time for no square of anything.
+#![forbid(unsafe_code)]
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! The symbols of bitcode that clang 22 compiles now, as `llvm-ar` enters them into an archive's index.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -3,7 +3,7 @@
 //! [`harness::DIFFERENCES`] and [`ODDITIES`], with the reason.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
-
+#![forbid(unsafe_code)]
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -7,7 +7,7 @@
 //! clang 22 calls the bundler for HIP with `--no-offload-new-driver` only. OpenMP and CUDA do without.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
-
+#![forbid(unsafe_code)]
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! What `offload compress` writes is read by LLVM 22's `clang-offload-bundler`, and the other way round.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

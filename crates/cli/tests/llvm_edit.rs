@@ -6,7 +6,7 @@
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, and the other linkers, tools and worlds that `.ci/run`
 //! installs; fails without them. The files stay in `edit-zoo` in Cargo's directory for temporary files until the next
 //! run.
-
+#![forbid(unsafe_code)]
 #![allow(
     unreachable_pub,
     dead_code,

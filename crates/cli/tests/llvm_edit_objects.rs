@@ -2,7 +2,7 @@
 //!
 //! Needs LLVM 22 with clang and lld in `/usr/lib/llvm-22`, or where `LLVM` points, and GNU binutils, on x86-64 Linux;
 //! fails without them.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -2,6 +2,7 @@
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, and Debian's `binutils-mingw-w64-x86-64`; fails without
 //! them. What needs Wine, in `/usr/lib/wine/wine64` or where `WINE` points, is asked for by `--ignored`.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

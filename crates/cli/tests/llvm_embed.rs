@@ -1,7 +1,7 @@
 //! Packages added to objects that clang 22 compiles now, as LLVM's tools, its linkers and GNU binutils see them.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, and GNU binutils; fails without them.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

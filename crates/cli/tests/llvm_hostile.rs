@@ -4,6 +4,7 @@
 //! do is counted, not asserted. `HOSTILE=full` has more files (minutes), `HOSTILE_ONLY=words` only those whose
 //! family or name contains the words, `HOSTILE_SIDE=ours` asks ours only; what came of each run is in
 //! `target/tmp/hostile.txt`.
+#![forbid(unsafe_code)]
 
 mod common;
 mod hostile;

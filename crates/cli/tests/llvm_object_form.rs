@@ -2,7 +2,7 @@
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, with lld, and a linker for this machine (x86-64 Linux
 //! for the test that runs what it bundled); fails without them.
-
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 mod common;

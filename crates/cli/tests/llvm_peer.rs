@@ -1,7 +1,7 @@
 //! The same files read by LLVM 22's tools and by `offload`: shipped ones, and ones compiled now.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,7 +1,7 @@
 //! Registration code as LLVM IR, compared with what LLVM 22's `llvm-offload-wrapper` makes, and read by LLVM's tools.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -4,7 +4,7 @@
 //! The runtime is a stub that says what it is called with (`wrapper/runtime.c`); the entries are made by hand
 //! (`wrapper/entries.c`). Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, `ld.bfd`, the cross compilers
 //! of Debian for AArch64 and RISC-V, and `qemu-user`; fails without them.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! `offload match` as users run it.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

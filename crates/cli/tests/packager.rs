@@ -1,5 +1,5 @@
 //! `llvm-offload-binary` and `offload pack` as users run them. Comparisons with LLVM's are in `llvm_packager.rs`.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

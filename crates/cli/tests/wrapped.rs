@@ -1,5 +1,6 @@
 //! What the libraries make of each other's files: images packed or bundled, maybe compressed, wrapped into objects
 //! with registration code, and found again by a walk.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,6 +1,6 @@
 //! `llvm-offload-wrapper`, `clang-offload-wrapper` and `offload wrap` as users run them. What LLVM makes of the
 //! outputs is in `llvm_wrapper_bitcode.rs` and `llvm_wrapper_ir.rs`.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,5 +1,6 @@
 //! Device code embedded in LLVM bitcode: a module that clang wrote, modules written here bit by bit, and
 //! damaged ones. That the bytes are those that LLVM extracts is shown by the tests of the tool.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

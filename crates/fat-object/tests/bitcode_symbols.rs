@@ -1,5 +1,6 @@
 //! The symbols of bitcode: modules that LLVM 22 wrote (`data/README.md`), modules written here bit by bit, and
 //! damaged ones. That the names are those of `llvm-ar` is shown by the tests of the tools.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! What the walk tells about the entries of bundles.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 use std::io::{self, Cursor, Read};

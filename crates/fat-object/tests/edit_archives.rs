@@ -1,4 +1,5 @@
 //! Edits of archives: the same bytes as if the archive had been made of the edited members.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Edits of plain bundles in files of their own.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

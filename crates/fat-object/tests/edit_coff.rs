@@ -1,4 +1,5 @@
 //! Edits of COFF objects built by hand, with the plain header and the one of large objects.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

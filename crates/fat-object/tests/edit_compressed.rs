@@ -1,4 +1,5 @@
 //! Edits of compressed bundles, and bundles compressed and decompressed.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Edits of linked ELF files.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

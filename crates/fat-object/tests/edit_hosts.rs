@@ -1,4 +1,5 @@
 //! Edits of every kind of file that holds device code, by the files of `examples/data`.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,5 +1,6 @@
 //! Files made so that an editor that does something for every pair of two things would not come to an end, or need more
 //! memory than there is: each has tens of thousands of both.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

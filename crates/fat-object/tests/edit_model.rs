@@ -1,4 +1,5 @@
 //! What holds for edits of any file made of containers, by a model of such files.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Edits of relocatable objects: real ones, and ELF built by hand in every class and byte order.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Edits of packages, text bundles and of what is in neither; images replaced and added.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Packages added to real objects, to objects built here in every form of ELF and COFF, and to damaged ones.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

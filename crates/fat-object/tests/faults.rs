@@ -1,4 +1,5 @@
 //! Streams that fail, end early or change while files are walked, surveyed, edited and embedded into.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

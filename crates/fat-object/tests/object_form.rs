@@ -1,4 +1,5 @@
 //! Bundles in the object form: added to objects, found, taken off again, and removed from what is damaged.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

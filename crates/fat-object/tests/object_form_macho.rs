@@ -1,4 +1,5 @@
 //! Bundles in the object form for Mach-O objects: a binary bundle in `__LLVM,__offload_bundle`.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Bundles in the object form for WebAssembly modules: custom sections at the end.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Damage that the `object` crate passes over in silence is told nevertheless.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! What holds for any images in any objects, and wherever the bytes of a file lie in memory.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! Texts that only their last line gives away as bundles.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

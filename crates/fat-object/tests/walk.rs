@@ -1,4 +1,5 @@
 //! The walk over real files, files built here, and damaged ones.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

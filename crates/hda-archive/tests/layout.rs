@@ -1,5 +1,5 @@
 //! The layout of archives, by bytes.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use hda_archive::{Member, write_archive};

@@ -1,4 +1,5 @@
 //! What holds for any library of bundles, and wherever its bytes lie in memory.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
 //! The same archives from the writer that rustc uses, which follows LLVM's.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use std::io::Cursor;

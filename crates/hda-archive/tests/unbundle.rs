@@ -1,5 +1,5 @@
 //! Archives of bundles, taken apart for their targets.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 mod common;

@@ -1,5 +1,5 @@
 //! Writers and readers that fail while a package is written.
-
+#![forbid(unsafe_code)]
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 

@@ -1,5 +1,6 @@
 //! What holds wherever the bytes lie in memory, and for binaries one after the other. `write.rs` has what holds for
 //! what is written.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test says no")]
 
 use std::fmt::Write;

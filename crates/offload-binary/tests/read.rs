@@ -1,5 +1,5 @@
 //! Reading what LLVM writes, and what nobody should have written.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use offload_binary::{Entry, Error, Flags, ImageKind, MAGIC, OffloadBinary, OffloadKind, binaries};

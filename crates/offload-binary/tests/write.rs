@@ -1,5 +1,5 @@
 //! Writing what LLVM writes, and refusing what nobody could read.
-
+#![forbid(unsafe_code)]
 #![cfg(test)]
 
 use std::borrow::Cow;

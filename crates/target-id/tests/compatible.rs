@@ -1,4 +1,5 @@
 //! Compatibility of code objects with targets, case by case; `specification.rs` has the rules.
+#![forbid(unsafe_code)]
 
 use target_id::{
     Error, Feature, NvidiaArch, OffloadKind, Options, Setting, Side, Target, Triple, Verdict,

@@ -1,4 +1,5 @@
 //! Composition of bundles, case by case; `specification.rs` has the rules.
+#![forbid(unsafe_code)]
 
 use target_id::{Conflict, ConflictKind, Feature, OffloadKind, Target, Triple, conflicts};
 

@@ -1,4 +1,5 @@
 //! The crate against the specifications as `model` has them: all processors in all their settings, and random texts.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
 //! Modules as LLVM bitcode, without LLVM. What LLVM makes of them is tested in `offload-cli`, where
 //! its tools are called.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

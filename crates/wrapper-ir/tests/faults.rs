@@ -1,5 +1,5 @@
 //! Writers and images that fail while registration code is written.
-
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
 use std::io::{self, BufWriter, ErrorKind};

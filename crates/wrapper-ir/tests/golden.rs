@@ -10,7 +10,7 @@
 //!
 //! The image is `IMAGE` below. `golden/openmp.ll`, for instance, is that output with the line
 //! `target datalayout` put in and the comment on the first line taken out.
-
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Objects, read back with the `object` crate.
-
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,6 +1,7 @@
 //! What an offloading compiler does without LLVM, from memory: pack device images, embed the package into the
 //! host object, and (as its linker) take the images out again.
 //! `cargo run -p offload-examples --bin compiler -- HOST.o ARCH=IMAGE... > FAT.o`
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::io::{self, Cursor, Read, Write};

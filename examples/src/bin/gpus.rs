@@ -1,4 +1,5 @@
 //! Which GPUs does each file carry code for? `cargo run -p offload-examples --bin gpus -- FILE...`
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::fs::File;

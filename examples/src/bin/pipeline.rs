@@ -2,6 +2,7 @@
 //! starts: pack the images, embed the package into the host object, and then, as its linker, take them out again, make
 //! the code that registers them, and link with `cc`.
 //! `cargo run -p offload-examples --bin pipeline -- PROGRAM HOST.o RUNTIME.o TRIPLE=IMAGE...`
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fs;

@@ -1,4 +1,5 @@
 //! Why does this image not run on my GPU? `cargo run -p offload-examples --bin why_not -- gfx90a:xnack+ ENTRY-ID...`
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

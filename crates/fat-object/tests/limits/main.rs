@@ -1,4 +1,5 @@
 //! What files made for it could cost: bytes read, bytes made, files opened.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
