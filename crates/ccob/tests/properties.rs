@@ -9,7 +9,7 @@ use ccob::{
 use proptest::prelude::*;
 
 /// Miri is a thousand times slower.
-const CASES: u32 = if cfg!(miri) { 2 } else { 256 };
+const CASES: u32 = if cfg!(miri) { 1 } else { 256 };
 const LARGEST: usize = if cfg!(miri) { 40 } else { 5000 };
 
 /// Runs, repetitions and noise.
