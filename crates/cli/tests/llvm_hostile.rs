@@ -6,6 +6,8 @@
 //! `target/tmp/hostile.txt`.
 #![forbid(unsafe_code)]
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+
 mod common;
 mod hostile;
 #[path = "hostile/judge.rs"]
@@ -196,7 +198,11 @@ fn ours_refuse_or_are_right_where_llvm_crashes() {
         writeln!(
             report,
             "{:?}\t{side:?}\t{}\t{truth}\t{}: {}\t{}\t{bad}",
-            one.verdict, one.name, file.family, file.name, one.said
+            one.verdict,
+            one.name,
+            file.family,
+            file.name.escape_debug(),
+            one.said
         )
         .unwrap();
     }

@@ -59,7 +59,7 @@ pub fn bitcode() -> Family {
         family.refused(format!("record of {operands:#x} operands"), record(operands));
     }
     let vbr = module(|bits| {
-        bits.fixed(3, 4).fixed(u64::MAX, 64).fixed(u64::MAX, 64).fixed(u64::MAX, 64).done()
+        bits.fixed(3, 4).fixed(u64::MAX, 64).fixed(u64::MAX, 64).fixed(u64::MAX, 64).done();
     });
     family.refused("a number that never ends", vbr);
     let abbreviation = |count: u64, contents: &dyn Fn(&mut Bits)| {

@@ -75,7 +75,7 @@ fn wholes() -> Vec<Whole> {
 pub fn cuts(scale: Scale) -> Family {
     let step = match scale {
         Scale::Short => 29,
-        Scale::Long => 5,
+        Scale::Long => 10,
         Scale::Full => 1,
     };
     let mut family = Family::new("", Form::Bundle);
@@ -114,7 +114,7 @@ const EXAMPLES: &[(&str, Form)] = &[
     ("hip-two-units.so", Form::BundleElf),
     ("hip-ccob-v3.o", Form::CompressedElf),
     ("hip-two-units-ccob.so", Form::CompressedElf),
-    ("bundle.o", Form::ObjectForm),
+    ("bundle.o", Form::ObjectSections),
     ("libhip.a", Form::Archive),
     ("libbundles.a", Form::DeviceArchive),
     ("hip-embedded.bc", Form::Bitcode),
@@ -131,7 +131,7 @@ const EXAMPLES: &[(&str, Form)] = &[
 pub fn mutants(scale: Scale) -> Family {
     let count = match scale {
         Scale::Short => 3,
-        Scale::Long => 20,
+        Scale::Long => 10,
         Scale::Full => 100,
     };
     let mut family = Family::new("", Form::Bundle);

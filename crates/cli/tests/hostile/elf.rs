@@ -297,7 +297,7 @@ pub fn linked() -> Family {
 }
 
 pub fn object_form() -> Family {
-    let mut family = Family::new("objects in the object form", Form::ObjectForm);
+    let mut family = Family::new("objects in the object form", Form::ObjectSections);
     let name = |id: &str| format!("__CLANG_OFFLOAD_BUNDLE__{id}");
     let entry = |id: &str, bytes: &[u8]| (name(id), bytes.to_vec());
     let text = (".text".to_owned(), b"\xc3".to_vec());

@@ -1,5 +1,6 @@
 //! What the libraries say of a hostile file.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 use std::io::{self, Cursor, Read};
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
     reason = "small files, made for tests; a panic is how a test says no"
@@ -60,7 +61,7 @@ pub enum Form {
     /// The same with compressed bundles.
     CompressedElf,
     /// An object whose sections are entries of a bundle.
-    ObjectForm,
+    ObjectSections,
     /// An archive of objects with packages.
     Archive,
     /// An archive of bundles.

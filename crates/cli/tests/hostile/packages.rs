@@ -36,8 +36,11 @@ pub fn v1(image: &[u8], strings: &[(&str, &str)]) -> Vec<u8> {
     padded(bytes)
 }
 
+/// An image with its strings.
+type Packed<'a> = (&'a [u8], &'a [(&'a str, &'a str)]);
+
 /// A package of version 2.
-pub fn v2(images: &[(&[u8], &[(&str, &str)])]) -> Vec<u8> {
+pub fn v2(images: &[Packed<'_>]) -> Vec<u8> {
     let strings: u64 = images.iter().map(|(_, strings)| strings.len() as u64).sum();
     let strings_at = 32 + 40 * images.len() as u64;
     let table_at = strings_at + 24 * strings;

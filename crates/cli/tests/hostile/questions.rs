@@ -1,5 +1,6 @@
 //! What the tools are asked about a file: LLVM's and ours the same.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 use std::path::PathBuf;
 
@@ -81,7 +82,7 @@ pub fn questions(file: &Hostile) -> Vec<Question> {
     let file_type = match file.form {
         Form::Bundle | Form::CompressedBundle => Some("bc"),
         Form::Text => Some("s"),
-        Form::ObjectForm => Some("o"),
+        Form::ObjectSections => Some("o"),
         _ => None,
     };
     if let Some(file_type) = file_type.filter(|_| !file.sound_outside) {
@@ -179,7 +180,7 @@ fn wanted(file: &Hostile) -> Vec<String> {
         _ => true,
     };
     // The host of an object is the object without the sections, which is no image.
-    let known = if file.form == Form::ObjectForm { &known[1..] } else { &known[..] };
+    let known = if file.form == Form::ObjectSections { &known[1..] } else { &known[..] };
     known.iter().filter(|id| there(id)).map(|&id| id.to_owned()).collect()
 }
 
@@ -302,12 +303,11 @@ fn rows_of(file: &Hostile, rows: &[Row]) -> Claim {
         id: row.id.clone().or_else(|| row.target.clone()).unwrap_or_default(),
         ..image.held
     });
-    let outside = rows.iter().any(|row| {
+    let len = file.bytes.len() as u64;
+    let outside = rows.iter().filter(|_| file.beside.is_empty()).any(|row| {
         let stored = row.stored_size.unwrap_or(row.size);
-        let end = row.offset.map(|at| at.checked_add(stored));
-        stored > 0
-            && !end.is_none_or(|end| end.is_some_and(|end| end <= file.bytes.len() as u64))
-            && file.beside.is_empty()
+        let fits = |at: u64| at.checked_add(stored).is_some_and(|end| end <= len);
+        stored > 0 && !row.offset.is_none_or(fits)
     });
     match outside {
         true => Claim::Nonsense("an image outside of the file".into()),

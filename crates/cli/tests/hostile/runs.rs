@@ -1,5 +1,6 @@
 //! Running a tool that may crash, never end, or take all memory.
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -52,7 +52,7 @@ pub fn texts() -> Family {
     let other = [&s, "host\n", &e, &s2.replace('#', "//"), "device\n", &e2.replace('#', "//")];
     family.holds("the second with another leader", other.concat().into_bytes(), &images[..1]);
     family.holds("as it should be", base, &images);
-    family.holds("START on the first line", text[1..].as_bytes().to_vec(), &images);
+    family.holds("START on the first line", text.as_bytes()[1..].to_vec(), &images);
     let empty = [start(GFX906), e2[1..].to_owned()].concat();
     family.holds("END directly behind START", empty.into_bytes(), &[held(GFX906, b"")]);
     let crlf = text.replace('\n', "\r\n");
