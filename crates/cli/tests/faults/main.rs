@@ -1,5 +1,6 @@
 //! What becomes of files, of messages and of the exit status when inputs and outputs are not as they should be: for every
 //! command and tool that writes files. Edits in place have more to keep: `edit_faults.rs`.
+#![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 #![allow(
     unreachable_pub,
