@@ -5,7 +5,6 @@
 //! family or name contains the words, `HOSTILE_SIDE=ours` asks ours only; what came of each run is in
 //! `target/tmp/hostile.txt`.
 #![forbid(unsafe_code)]
-
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
 mod common;

@@ -1,6 +1,5 @@
 //! Streams that fail, end early or change while archives are read and written.
 #![forbid(unsafe_code)]
-
 #![cfg(test)]
 
 mod common;

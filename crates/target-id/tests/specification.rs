@@ -247,6 +247,7 @@ fn all_pairs_of_nvidia_s() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many hundred pairs, and no unsafe code in all that they run through")]
 fn kinds_all_with_all() {
     let kinds =
         ["host", "hip", "hipv4", "openmp", "cuda", "sycl", "HIP", "hipv5", "hipfoo", "", "OpenMP"];
