@@ -171,9 +171,23 @@ fn edited(rig: &Rig, file: &[u8], doing: Doing) -> io::Result<Vec<u8>> {
 
 #[test]
 fn an_edit_ends_with_the_error_of_the_stream() {
+    // One of each kind: an edit of a linked file makes hundreds of calls.
+    const FILES: [&str; 8] = [
+        "bundle.ll",
+        "bundle.o",
+        "hip-ccob-v3.hipfb",
+        "hip-packager.o",
+        "hip-two-units.so",
+        "hip.dll",
+        "hip.hipfb",
+        "libbundles.a",
+    ];
     let mut edits = 0;
     for (name, file) in examples() {
         for doing in Doing::ALL {
+            if !FILES.contains(&&*name) {
+                continue;
+            }
             let result = edited(&Rig::sound(), &file, doing);
             let Ok(new) = result else { continue };
             if new == file {
@@ -192,7 +206,7 @@ fn an_edit_ends_with_the_error_of_the_stream() {
             });
         }
     }
-    assert!(edits > 20, "{edits}");
+    assert!(edits > 12, "{edits}");
 }
 
 #[test]
