@@ -7,8 +7,6 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
-
 mod common;
 mod hostile;
 #[path = "hostile/judge.rs"]
