@@ -300,8 +300,9 @@ pub enum EditError {
 impl EditError {
     /// The error, of the file in this place.
     pub(crate) fn within(self, path: &[Segment]) -> Self {
-        match path {
-            [] => self,
+        match (path, &self) {
+            // It says nothing about what is there.
+            ([], _) | (_, EditError::Read(_) | EditError::Write(_)) => self,
             _ => EditError::Within { path: path.to_vec(), error: Box::new(self) },
         }
     }
@@ -332,5 +333,20 @@ struct Found<'a>(&'a [Segment], Location, &'a Error);
 impl fmt::Display for Found<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_finding(f, self.0, self.1, self.2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ContainerKind;
+
+    #[test]
+    fn errors_of_reading_are_that_wherever_they_come_from() {
+        let path = [Segment::new(ContainerKind::Member, "a.o")];
+        let error = EditError::Read(io::ErrorKind::HostUnreachable.into()).within(&path);
+        assert!(matches!(error, EditError::Read(_)), "{error}");
+        let error = EditError::NoSectionHeaders.within(&path);
+        assert!(matches!(error, EditError::Within { .. }), "{error}");
     }
 }
