@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
-use offload_binary::{Entry, Error, Flags, ImageKind, MAGIC, OffloadBinary, OffloadKind, binaries};
+use offload_binary::{
+    Entry, Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout, MAGIC, OffloadBinary,
+    OffloadKind, binaries,
+};
 
 /// The bytes of a hexadecimal dump.
 fn hex(text: &str) -> Vec<u8> {
@@ -629,4 +632,23 @@ fn many_strings_in_one_long_text_are_quick() {
     let entry = only(&data);
     assert_eq!(entry.strings().len(), count);
     assert_eq!(entry.arch(), None);
+}
+
+/// Header and first entry, all entries, tables of strings, strings: each asks for the next.
+#[test]
+fn a_prefix_that_grows_as_asked_is_enough_after_five_calls() {
+    for (version, images, most) in [(FormatVersion::V1, 1, 4), (FormatVersion::V2, 2, 5)] {
+        let entry =
+            || ImageEntry::new(5).string("arch", "gfx90a").string("triple", "amdgcn-amd-amdhsa");
+        let entries: Vec<_> = (0..images).map(|_| entry()).collect();
+        let package =
+            Layout::new(version, &entries).unwrap().to_vec(&vec![&b"image"[..]; images]).unwrap();
+        let mut prefix = &package[..0];
+        let mut calls = 1;
+        while let Err(error) = OffloadBinary::parse_prefix(prefix, package.len() as u64) {
+            prefix = &package[..usize::try_from(error.needed().unwrap()).unwrap()];
+            calls += 1;
+        }
+        assert_eq!(calls, most);
+    }
 }
