@@ -1,7 +1,7 @@
 //! Outputs that cannot be written, or are something else than a new file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -279,7 +279,13 @@ fn a_program_that_runs_can_be_replaced() {
         let sleep =
             ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|sleep| Path::new(sleep).exists());
         fs::copy(sleep.unwrap(), inputs.path("program")).unwrap();
-        let mut child = Command::new(inputs.path("program")).arg("60").spawn().unwrap();
+        // What another test starts at the same time holds the copy open for writing until it is a program of its own.
+        let mut child = loop {
+            match Command::new(inputs.path("program")).arg("60").spawn() {
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {}
+                child => break child.unwrap(),
+            }
+        };
         let output = inputs.run(&writer.words(["program", "second"]));
         child.kill().unwrap();
         child.wait().unwrap();
