@@ -90,8 +90,9 @@ impl Symbols {
         Ok(())
     }
 
+    /// A name ends at its first NUL, as it does in an index: names of bitcode can have one, and would be two there.
     fn push(&mut self, name: &[u8]) {
-        self.names.extend_from_slice(name);
+        self.names.extend_from_slice(name.split(|&byte| byte == 0).next().unwrap_or_default());
         self.names.push(0);
         self.count += 1;
     }
@@ -225,6 +226,12 @@ mod tests {
             matches!(error, Error::TooManyNames { format: "ELF", limit } if limit == 16 * data.len()),
             "{error}"
         );
+    }
+
+    #[test]
+    fn names_end_at_the_first_nul() {
+        let symbols: Symbols = [&b"a\0b\0"[..], b"\0", b"c"].iter().collect();
+        assert_eq!((symbols.len(), symbols.as_bytes()), (3, &b"a\0\0c\0"[..]));
     }
 
     #[test]
