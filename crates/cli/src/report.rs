@@ -35,8 +35,9 @@ pub(crate) fn warning_of(tool: &str, message: &dyn Display) {
 
 /// Says that a tool has a new name.
 pub(crate) fn deprecated(name: &str, instead: &str) {
-    let instead = format_args!("'{name}' is deprecated. Use '{instead}' instead.");
-    say(&format_args!("{WARNING}warning: {WARNING:#}{instead}"));
+    say(&format_args!(
+        "{WARNING}warning: {WARNING:#}'{name}' is deprecated. Use '{instead}' instead."
+    ));
 }
 
 /// A line on standard error. If nobody hears it, so be it: the exit status tells.
