@@ -101,7 +101,7 @@ fn next_container_is_found_behind_padding() {
 #[test]
 fn every_truncation_fails() {
     for (container, _) in readable() {
-        for len in (0..container.len()).step_by(if cfg!(miri) { 31 } else { 1 }) {
+        for len in (0..container.len()).step_by(if cfg!(miri) { 97 } else { 1 }) {
             assert!(decompress(&container[..len], &Limits::default()).is_err());
         }
     }
@@ -111,7 +111,7 @@ fn every_truncation_fails() {
 #[test]
 fn every_changed_byte_fails() {
     for (container, content) in readable() {
-        for at in (0..container.len()).step_by(if cfg!(miri) { 31 } else { 1 }) {
+        for at in (0..container.len()).step_by(if cfg!(miri) { 97 } else { 1 }) {
             for change in (1..=u8::MAX).step_by(if cfg!(miri) { 100 } else { 1 }) {
                 let mut container = container.clone();
                 container[at] ^= change;
