@@ -98,6 +98,17 @@ impl Container {
     }
 }
 
+/// Whether less, compressed as usual, takes more bytes than all did: then it is compressed harder, to fit.
+fn grows(containers: &[Container], keep: &[usize]) -> bool {
+    containers.iter().any(|container| {
+        matches!(container.form, Form::Compressed { .. })
+            && container.thinned(keep).is_some_and(|thin| {
+                thin.images.len() < container.images.len()
+                    && thin.bytes().len() > container.bytes().len()
+            })
+    })
+}
+
 fn id(processor: usize) -> String {
     format!("hipv4-amdgcn-amd-amdhsa--{}", PROCESSORS[processor])
 }
@@ -227,7 +238,7 @@ proptest! {
                 prop_assert!(walked(&out) == expected);
                 // What was not touched is not made anew: it may be compressed otherwise.
                 let is_gone = left.len() < containers.len();
-                if !is_gone || !at_pages {
+                if (!is_gone || !at_pages) && !grows(&containers, &keep) {
                     prop_assert!(out == file(&left, at_pages));
                 }
                 prop_assert!(thin(&out, &keep) == Some(out));
@@ -251,7 +262,10 @@ proptest! {
             let twice = thin(&once, &both);
             // The zeros behind a package that is gone stay where containers are at pages.
             let is_gone = containers.iter().any(|container| container.thinned(&both).is_none());
-            if is_gone && at_pages {
+            let grows = grows(&containers, &first)
+                || grows(&containers, &both)
+                || grows(&left, &both);
+            if is_gone && at_pages || grows {
                 prop_assert!(twice.is_some_and(|twice| walked(&twice) == walked(&at_once)));
             } else {
                 prop_assert!(twice == Some(at_once));
