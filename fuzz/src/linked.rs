@@ -11,7 +11,7 @@ use crate::fields::Fields;
 #[path = "../../crates/fat-object/tests/linked/mod.rs"]
 mod builder;
 
-use builder::{AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64};
+use builder::{AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64, check_same};
 
 const IDS: [&str; 4] = [
     "host-x86_64-unknown-linux-gnu-",
@@ -153,45 +153,4 @@ fn check_registered(before: &Option<Vec<u64>>, file: &[u8]) {
     }
     let is_sorted = |list: &[u64]| list.windows(2).all(|pair| pair[0] < pair[1]);
     assert_eq!(is_sorted(&after), is_sorted(before));
-}
-
-/// Headers go together, and everything but device code is where and what it was.
-fn check_same(old: &[u8], new: &[u8]) {
-    let (old, new) = (Loaded::new(old), Loaded::new(new));
-    let mut last_end = 0;
-    for load in new.loads() {
-        assert_eq!((load.address - load.offset) % load.align, 0);
-        assert!(load.address & !4095 >= last_end, "two segments on a page");
-        last_end = (load.address + load.memory).next_multiple_of(4096);
-    }
-    let others = |file: &Loaded| -> Vec<Header> {
-        file.sections().into_iter().filter(|s| s.name != ".hip_fatbin").collect()
-    };
-    let (before, after) = (others(&old), others(&new));
-    assert_eq!(before.len(), after.len());
-    for (before, after) in before.iter().zip(&after) {
-        assert_eq!((&before.name, before.kind, before.size), (&after.name, after.kind, after.size));
-        let tag = match before.name.as_str() {
-            ".gnu.hash" => 0x6fff_fef5,
-            ".dynsym" => 6,
-            ".dynstr" => 5,
-            ".rela.dyn" => 7,
-            ".relr.dyn" => 36,
-            _ => 0,
-        };
-        let is_near = [".interp", ".note.gnu.build-id"].contains(&before.name.as_str());
-        if tag > 0 {
-            assert_eq!(new.tag(tag), Some(after.address), "{}", before.name);
-        } else if !is_near {
-            assert_eq!(before.address, after.address, "{}", before.name);
-        }
-        if after.flags & 2 != 0 && after.kind != 8 && after.size > 0 {
-            let memory = new.read(after.address, after.size).expect("is in memory");
-            assert!(memory == new.contents(after), "{} lies elsewhere in memory", after.name);
-        }
-        let tables = [".dynamic", ".dynsym", ".symtab", ".rela.dyn", ".hipFatBinSegment"];
-        if after.kind != 8 && !tables.contains(&after.name.as_str()) {
-            assert!(old.contents(before) == new.contents(after), "{}", before.name);
-        }
-    }
 }

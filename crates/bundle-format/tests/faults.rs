@@ -5,11 +5,11 @@
 #![cfg(not(miri))]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, ErrorKind};
 
 use bundle_format::text::{self, Leader};
 use bundle_format::{Error, Layout};
-use faulty::{Rig, check};
+use faulty::{Rig, check_writing};
 
 const ENTRIES: [(&str, &[u8]); 3] = [
     ("host-x86_64-unknown-linux-gnu-", b""),
@@ -26,17 +26,8 @@ fn layout() -> Layout {
 fn faults_of_the_streams_are_the_result() {
     let layout = layout();
     let expected = layout.to_vec(&ENTRIES.map(|(_, bytes)| bytes)).unwrap();
-    check(|rig| {
-        let mut out = rig.stream(b"");
-        let written = layout.write_to(&mut out, ENTRIES.map(|(_, bytes)| rig.stream(bytes)));
-        written.inspect(|()| assert_eq!(out.contents(), expected))
-    });
-    // What a buffer still holds is written before all is said to be well.
-    check(|rig| {
-        let mut out = rig.stream(b"");
-        let payloads = ENTRIES.map(|(_, bytes)| rig.stream(bytes));
-        let written = layout.write_to(BufWriter::new(&mut out), payloads);
-        written.inspect(|()| assert_eq!(out.contents(), expected))
+    check_writing(&expected, |rig, out| {
+        layout.write_to(out, ENTRIES.map(|(_, bytes)| rig.stream(bytes)))
     });
 }
 
@@ -44,16 +35,7 @@ fn faults_of_the_streams_are_the_result() {
 fn faults_of_the_writer_of_text_are_the_result() {
     let leader = Leader::for_type("ll").unwrap();
     let expected = text::to_vec(leader, &ENTRIES).unwrap();
-    check(|rig| {
-        let mut out = rig.stream(b"");
-        let written = text::write_to(&mut out, leader, &ENTRIES);
-        written.inspect(|()| assert_eq!(out.contents(), expected))
-    });
-    check(|rig| {
-        let mut out = rig.stream(b"");
-        let written = text::write_to(BufWriter::new(&mut out), leader, &ENTRIES);
-        written.inspect(|()| assert_eq!(out.contents(), expected))
-    });
+    check_writing(&expected, |_, out| text::write_to(out, leader, &ENTRIES));
 }
 
 #[test]

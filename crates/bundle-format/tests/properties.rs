@@ -9,6 +9,7 @@
 
 use bundle_format::text::{EndMarkedBundle, Leader, ends_in_marker, is_text_bundle, to_vec};
 use bundle_format::{Bundle, EntryId, Layout, TextBundle, binary, composition};
+use faulty::at_each_address;
 use proptest::prelude::*;
 use target_id::compatible;
 
@@ -16,19 +17,6 @@ use target_id::compatible;
 const CASES: u32 = if cfg!(miri) { 3 } else { 512 };
 
 type Owned = Vec<(String, Vec<u8>)>;
-
-/// `bytes` at each address modulo 16, with others around them.
-fn at_each_address<T: PartialEq + std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> T) {
-    let expected = read(bytes);
-    for (shift, around) in (0..16).zip([0, 0xff, b'\n'].into_iter().cycle()) {
-        let mut buffer = vec![around; bytes.len() + 64];
-        let at = (16 - buffer.as_ptr().addr() % 16) % 16 + shift;
-        buffer[at..at + bytes.len()].copy_from_slice(bytes);
-        let there = &buffer[at..at + bytes.len()];
-        assert_eq!(there.as_ptr().addr() % 16, shift);
-        assert_eq!(read(there), expected, "at {shift}");
-    }
-}
 
 fn entries(content: impl Strategy<Value = Vec<u8>>) -> impl Strategy<Value = Owned> {
     prop::collection::vec(("[a-z+:-]{1,30}", content), 0..6)
@@ -155,12 +143,12 @@ proptest! {
             }
             bytes
         };
-        at_each_address(&damaged(laid_out(&binary, align)), binary_answers);
+        at_each_address(&damaged(laid_out(&binary, align)), b'\n', binary_answers);
         let text: Vec<(&str, &[u8])> = text.iter().map(|(id, text)| (&id[..], &text[..])).collect();
-        at_each_address(&damaged(to_vec(Leader::Hash, &text).unwrap()), text_answers);
+        at_each_address(&damaged(to_vec(Leader::Hash, &text).unwrap()), b'\n', text_answers);
         let end_marked: String =
             text.iter().map(|(id, _)| format!("a\n; __CLANG_OFFLOAD_BUNDLE____END__ {id}\n")).collect();
-        at_each_address(&damaged(end_marked.into_bytes()), text_answers);
+        at_each_address(&damaged(end_marked.into_bytes()), b'\n', text_answers);
     }
 
     /// IDs whose fields are in their places: standard and canonical forms are forms of themselves, and mean what the

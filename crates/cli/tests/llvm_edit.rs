@@ -693,26 +693,8 @@ fn files_with_replaced_images_are_right() {
         let number_before = number(&file.path, id, last);
         let words = ["replace", &format!("{number_before}={small_path}")];
         let nothing = |_: &Edited| Ok(vec![]);
-        let mut complaints = Complaints::new();
-        if file.name.ends_with("many") {
-            // The large one is larger than all that is there.
-            let words = ["replace", &format!("{number_before}={small_path}")];
-            complaints.extend(edit_and_check(
-                file,
-                &words,
-                &replaced(all, &small),
-                Depth::Itself,
-                nothing,
-            ));
-        } else {
-            complaints.extend(edit_and_check(
-                file,
-                &words,
-                &replaced(all, &small),
-                Depth::Messages,
-                nothing,
-            ));
-        }
+        let depth = if file.name.ends_with("many") { Depth::Itself } else { Depth::Messages };
+        let mut complaints = edit_and_check(file, &words, &replaced(all, &small), depth, nothing);
         let words = ["replace", &format!("{number_before}={large_path}"), "--grow"];
         if file.shape == Shape::Static && !file.compressed {
             // There is no room for a program header.

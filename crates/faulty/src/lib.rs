@@ -1,4 +1,5 @@
-//! Streams that fail: for the tests of whatever reads or writes. No crate that is published depends on it.
+//! Streams that fail, and bytes at odd addresses: for the tests of whatever reads or writes. No crate that is published
+//! depends on it.
 //!
 //! All streams of one operation share a [`Rig`], which counts their calls. So an operation can be run as it should go,
 //! and then once more for every call that it made, with that call going wrong:
@@ -20,13 +21,15 @@
 #![deny(missing_docs, missing_debug_implementations)]
 #![allow(clippy::panic, reason = "this is how a test says no")]
 
+mod memory;
 mod stream;
 
 use std::cell::Cell;
 use std::fmt::Debug;
-use std::io::{self, ErrorKind};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::rc::Rc;
 
+pub use memory::at_each_address;
 pub use stream::Stream;
 
 /// Kinds of errors that have nothing to do with what a file holds, and that no library makes up.
@@ -169,6 +172,30 @@ pub fn check<T: Debug + PartialEq>(operation: impl FnMut(&Rig) -> io::Result<T>)
 /// As [`check`].
 pub fn check_ahead<T: Debug + PartialEq>(operation: impl FnMut(&Rig) -> io::Result<T>) {
     check_with(true, operation);
+}
+
+/// [`check`]s what writes these bytes, to a stream and to a buffer before one: what that still holds is to be written
+/// before all is said to be well.
+///
+/// # Panics
+///
+/// As [`check`], or if other bytes are written.
+pub fn check_writing(
+    expected: &[u8],
+    mut write: impl FnMut(&Rig, &mut dyn Write) -> io::Result<()>,
+) {
+    check(|rig| {
+        let mut out = rig.stream(b"");
+        write(rig, &mut out).inspect(|()| assert_eq!(out.contents(), expected))
+    });
+    check(|rig| {
+        let mut out = rig.stream(b"");
+        let mut buffer = BufWriter::new(&mut out);
+        let written = write(rig, &mut buffer);
+        // Without what `drop` would write.
+        let _ = buffer.into_parts();
+        written.inspect(|()| assert_eq!(out.contents(), expected))
+    });
 }
 
 fn check_with<T: Debug + PartialEq>(ahead: bool, mut operation: impl FnMut(&Rig) -> io::Result<T>) {

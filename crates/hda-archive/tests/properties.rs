@@ -10,6 +10,7 @@
 mod common;
 
 use common::{HOST, bundle, compressed, fat_object, unbundle};
+use faulty::at_each_address;
 use hda_archive::{Member, Symbols, create, write_archive};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -131,20 +132,7 @@ proptest! {
             archive.truncate(cut.index(archive.len()));
         }
         let answer = |archive: &[u8]| format!("{:?}", unbundle(archive, &TARGETS));
-        at_each_address(&archive, answer);
-    }
-}
-
-/// `bytes` at each address modulo 16, with others around them.
-fn at_each_address<T: PartialEq>(bytes: &[u8], read: impl Fn(&[u8]) -> T) {
-    let expected = read(bytes);
-    for (shift, around) in (0..16).zip([0, 0xff, b'`'].into_iter().cycle()) {
-        let mut buffer = vec![around; bytes.len() + 64];
-        let at = (16 - buffer.as_ptr().addr() % 16) % 16 + shift;
-        buffer[at..at + bytes.len()].copy_from_slice(bytes);
-        let there = &buffer[at..at + bytes.len()];
-        assert_eq!(there.as_ptr().addr() % 16, shift);
-        assert!(read(there) == expected, "at {shift}");
+        at_each_address(&archive, b'`', answer);
     }
 }
 
@@ -161,8 +149,8 @@ fn symbols_are_read_at_any_address() {
             let symbols = Symbols::read(data);
             symbols.map(|s| s.map(|s| s.as_bytes().to_vec())).map_err(|error| error.to_string())
         };
-        with_symbols += usize::from(names(&data).is_ok_and(|s| s.is_some_and(|s| !s.is_empty())));
-        at_each_address(&data, names);
+        let found = at_each_address(&data, b'`', names);
+        with_symbols += usize::from(found.is_ok_and(|s| s.is_some_and(|s| !s.is_empty())));
     }
     assert!(with_symbols > 5, "{with_symbols}");
 }

@@ -5,9 +5,9 @@
 #![cfg(not(miri))]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, ErrorKind};
 
-use faulty::{Rig, check};
+use faulty::{Rig, check_writing};
 use offload_binary::{Error, FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 
 const IMAGES: [&[u8]; 3] = [b"first image", b"", b"the third one"];
@@ -27,17 +27,8 @@ fn faults_of_the_streams_are_the_result() {
     for version in [FormatVersion::V1, FormatVersion::V2] {
         let layout = layout(version);
         let expected = layout.to_vec(&IMAGES).unwrap();
-        check(|rig| {
-            let mut out = rig.stream(b"");
-            let written = layout.write_to(&mut out, IMAGES.map(|image| rig.stream(image)));
-            written.inspect(|()| assert_eq!(out.contents(), expected))
-        });
-        // What a buffer still holds is written before all is said to be well.
-        check(|rig| {
-            let mut out = rig.stream(b"");
-            let images = IMAGES.map(|image| rig.stream(image));
-            let written = layout.write_to(BufWriter::new(&mut out), images);
-            written.inspect(|()| assert_eq!(out.contents(), expected))
+        check_writing(&expected, |rig, out| {
+            layout.write_to(out, IMAGES.map(|image| rig.stream(image)))
         });
     }
 }

@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, ErrorKind};
 
-use faulty::{Rig, check};
+use faulty::{Rig, check_writing};
 use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
 
 const IMAGES: [&[u8]; 3] = [b"code for one device", b"\0\x7f\"\\", b"for another"];
@@ -19,24 +19,13 @@ fn module() -> Module {
 fn faults_of_the_streams_are_the_result() {
     let module = module();
     let text = module.ir_to_string(&IMAGES).unwrap();
-    check(|rig| {
-        let mut out = rig.stream(b"");
-        let written = module.write_ir(&mut out, IMAGES.map(|image| rig.stream(image)));
-        written.inspect(|()| assert_eq!(out.contents(), text.as_bytes()))
+    check_writing(text.as_bytes(), |rig, out| {
+        module.write_ir(out, IMAGES.map(|image| rig.stream(image)))
     });
     for layout in [module.bitcode().unwrap(), module.object().unwrap()] {
         let expected = layout.to_vec(&IMAGES).unwrap();
-        check(|rig| {
-            let mut out = rig.stream(b"");
-            let written = layout.write_to(&mut out, IMAGES.map(|image| rig.stream(image)));
-            written.inspect(|()| assert_eq!(out.contents(), expected))
-        });
-        // What a buffer still holds is written before all is said to be well.
-        check(|rig| {
-            let mut out = rig.stream(b"");
-            let images = IMAGES.map(|image| rig.stream(image));
-            let written = layout.write_to(BufWriter::new(&mut out), images);
-            written.inspect(|()| assert_eq!(out.contents(), expected))
+        check_writing(&expected, |rig, out| {
+            layout.write_to(out, IMAGES.map(|image| rig.stream(image)))
         });
     }
 }

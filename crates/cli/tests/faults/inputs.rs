@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -159,6 +159,16 @@ fn standard_input_that_ends_early_is_an_error() {
     }
 }
 
+/// A run of which only the complaints are of interest.
+fn start(inputs: &Inputs, tool: &str, args: &str) -> Child {
+    inputs
+        .command(&words(tool, args, ["", ""]))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
 /// The tool has looked at `subject`, and waits at a pipe that is named behind it, while that changes.
 #[test]
 fn an_input_that_changes_before_it_is_copied_is_an_error() {
@@ -188,12 +198,7 @@ fn an_input_that_changes_before_it_is_copied_is_an_error() {
         for what in ["shorter", "longer", "empty", "another"] {
             let inputs = Inputs::new();
             inputs.make_fifo();
-            let mut child = inputs
-                .command(&words(tool, args, ["", ""]))
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
+            let mut child = start(&inputs, tool, args);
             inputs.feed(&mut child, |fifo| {
                 let mut new = OpenOptions::new().write(true).open(inputs.path("new")).unwrap();
                 match what {
@@ -212,12 +217,7 @@ fn an_input_that_changes_before_it_is_copied_is_an_error() {
         // It may also go.
         let inputs = Inputs::new();
         inputs.make_fifo();
-        let mut child = inputs
-            .command(&words(tool, args, ["", ""]))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = start(&inputs, tool, args);
         inputs.feed(&mut child, |_| fs::remove_file(inputs.path("new")).unwrap());
         let output = child.wait_with_output().unwrap();
         refuses(&output, &["'new': No such file or directory"], args);
@@ -258,12 +258,7 @@ fn an_input_that_changes_while_it_is_copied_makes_no_output() {
         for moment in 0..6 {
             for grows in [false, true] {
                 large_bundle(&inputs, SIZE);
-                let mut child = inputs
-                    .command(&words(tool, args, ["", ""]))
-                    .stdout(Stdio::null())
-                    .stderr(Stdio::piped())
-                    .spawn()
-                    .unwrap();
+                let mut child = start(&inputs, tool, args);
                 thread::sleep(Duration::from_millis(4 * moment));
                 let file = OpenOptions::new().write(true).open(inputs.path("large")).unwrap();
                 let size = if grows { 2 * SIZE } else { 4096 + SIZE / 2 };

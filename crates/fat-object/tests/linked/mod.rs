@@ -582,3 +582,44 @@ impl Loaded {
             .collect()
     }
 }
+
+/// That headers go together, and that everything but device code is where and what it was.
+pub fn check_same(old: &[u8], new: &[u8]) {
+    let (old, new) = (Loaded::new(old), Loaded::new(new));
+    let mut last_end = 0;
+    for load in new.loads() {
+        assert_eq!((load.address - load.offset) % load.align, 0);
+        assert!(load.address & !4095 >= last_end, "two segments on a page");
+        last_end = (load.address + load.memory).next_multiple_of(4096);
+    }
+    let others = |file: &Loaded| -> Vec<Header> {
+        file.sections().into_iter().filter(|s| s.name != ".hip_fatbin").collect()
+    };
+    let (before, after) = (others(&old), others(&new));
+    assert_eq!(before.len(), after.len());
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!((&before.name, before.kind, before.size), (&after.name, after.kind, after.size));
+        let tag = match before.name.as_str() {
+            ".gnu.hash" => 0x6fff_fef5,
+            ".dynsym" => 6,
+            ".dynstr" => 5,
+            ".rela.dyn" => 7,
+            ".relr.dyn" => 36,
+            _ => 0,
+        };
+        let is_near = [".interp", ".note.gnu.build-id"].contains(&before.name.as_str());
+        if tag > 0 {
+            assert_eq!(new.tag(tag), Some(after.address), "{}", before.name);
+        } else if !is_near {
+            assert_eq!(before.address, after.address, "{}", before.name);
+        }
+        if after.flags & 2 != 0 && after.kind != 8 && after.size > 0 {
+            let memory = new.read(after.address, after.size).unwrap();
+            assert!(memory == new.contents(after), "{} lies elsewhere in memory", after.name);
+        }
+        let tables = [".dynamic", ".dynsym", ".symtab", ".rela.dyn", ".hipFatBinSegment"];
+        if after.kind != 8 && !tables.contains(&after.name.as_str()) {
+            assert!(old.contents(before) == new.contents(after), "{}", before.name);
+        }
+    }
+}
