@@ -7,17 +7,21 @@ use {
     std::thread::JoinHandle,
 };
 
+use crate::md5::Md5;
+
 /// The hash that a header records: the first 8 bytes of the MD5 digest of the uncompressed data,
 /// as a little-endian number.
 ///
 /// MD5 finds damage, not malice: whoever makes a container chooses the hash too.
 #[must_use]
 pub fn hash(data: &[u8]) -> u64 {
-    head(md5::compute(data))
+    let mut hash = Md5::default();
+    hash.update(data);
+    head(hash)
 }
 
-fn head(digest: md5::Digest) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = digest.0;
+fn head(hash: Md5) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = hash.finish();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
@@ -25,7 +29,7 @@ fn head(digest: md5::Digest) -> u64 {
 #[cfg(feature = "std")]
 #[derive(Debug, Default)]
 pub(crate) struct GrowingHash {
-    thread: Option<(SyncSender<Vec<u8>>, JoinHandle<md5::Context>)>,
+    thread: Option<(SyncSender<Vec<u8>>, JoinHandle<Md5>)>,
     /// How much of the data the thread has.
     given: usize,
 }
@@ -52,12 +56,12 @@ impl GrowingHash {
         }
     }
 
-    fn start() -> Option<(SyncSender<Vec<u8>>, JoinHandle<md5::Context>)> {
+    fn start() -> Option<(SyncSender<Vec<u8>>, JoinHandle<Md5>)> {
         let (sender, receiver) = sync_channel::<Vec<u8>>(Self::QUEUE);
         let work = move || {
-            let mut context = md5::Context::new();
-            receiver.iter().for_each(|chunk| context.consume(chunk));
-            context
+            let mut hash = Md5::default();
+            receiver.iter().for_each(|chunk| hash.update(&chunk));
+            hash
         };
         let thread = std::thread::Builder::new().spawn(work).ok()?;
         Some((sender, thread))
@@ -67,9 +71,9 @@ impl GrowingHash {
     pub(crate) fn finish(self, data: &[u8]) -> u64 {
         let Some((sender, thread)) = self.thread else { return hash(data) };
         drop(sender);
-        let Ok(mut context) = thread.join() else { return hash(data) };
-        context.consume(data.get(self.given..).unwrap_or_default());
-        head(context.finalize())
+        let Ok(mut hash) = thread.join() else { return hash(data) };
+        hash.update(data.get(self.given..).unwrap_or_default());
+        head(hash)
     }
 }
 

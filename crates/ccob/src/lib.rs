@@ -61,6 +61,7 @@ mod decompress;
 mod error;
 mod hash;
 mod header;
+mod md5;
 mod method;
 mod wire;
 
