@@ -9,11 +9,13 @@
     reason = "a panic is how a test says no"
 )]
 
-use std::io::{self, Cursor, Read};
+#[path = "../../fat-object/tests/images/mod.rs"]
+mod images;
 
 use ccob::{Method, Version, WriteOptions};
-use fat_object::{Finding, Image, Options, Visitor, bitcode_symbols, walk};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use fat_object::bitcode_symbols;
+use images::{Images, found, image, package};
+use offload_binary::{FormatVersion, OffloadKind};
 use proptest::prelude::*;
 use wrapper_ir::{Abi, Kind, Target, Wrapper};
 
@@ -26,14 +28,6 @@ const TRIPLES: [&str; 5] = [
     "x86_64-w64-windows-gnu",
 ];
 
-/// Processor and contents.
-type Images = Vec<(String, Vec<u8>)>;
-
-fn image() -> impl Strategy<Value = (String, Vec<u8>)> {
-    // No processor that anything is known of, and nothing that a walk would look into.
-    ("gfx[2-8][0-9]{4}:xnack[+-]", prop::collection::vec(1..=9_u8, 1..200))
-}
-
 fn kind_of(kind: Kind) -> OffloadKind {
     match kind {
         Kind::OpenMp => OffloadKind::OPENMP,
@@ -43,48 +37,11 @@ fn kind_of(kind: Kind) -> OffloadKind {
     }
 }
 
-fn package(version: FormatVersion, kind: OffloadKind, images: &Images) -> Vec<u8> {
-    let entries: Vec<_> = images
-        .iter()
-        .map(|(arch, image)| {
-            ImageEntry::new(image.len() as u64)
-                .image_kind(ImageKind::NONE)
-                .offload_kind(kind)
-                .string("triple", "amdgcn-amd-amdhsa")
-                .string("arch", arch)
-        })
-        .collect();
-    let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
-    offload_binary::Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
-}
-
 fn bundle(images: &Images, align: u64) -> Vec<u8> {
     let id = |arch: &String| format!("hipv4-amdgcn-amd-amdhsa--{arch}");
     let sizes = images.iter().map(|(arch, image)| (id(arch), image.len() as u64));
     let contents: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
     bundle_format::Layout::new(sizes, align).unwrap().to_vec(&contents).unwrap()
-}
-
-#[derive(Default)]
-struct Found(Images);
-
-impl Visitor for Found {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        image.reader().read_to_end(&mut bytes)?;
-        self.0.push((image.target().id().to_owned(), bytes));
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        panic!("{finding}");
-    }
-}
-
-fn found(file: &[u8]) -> Images {
-    let mut found = Found::default();
-    walk(&mut Cursor::new(file), &Options::default(), &mut found).unwrap();
-    found.0
 }
 
 /// Wraps, and gives the object and the bitcode with the image where their layouts say.
@@ -112,7 +69,7 @@ proptest! {
     #[test]
     fn fat_binaries_are_wrapped_and_found(
         triple in prop::sample::select(TRIPLES.to_vec()),
-        images in prop::collection::vec(image(), 1..5),
+        images in prop::collection::vec(image(200), 1..5),
         kind in prop::sample::select(vec![Kind::Hip, Kind::Cuda]),
         align in prop::sample::select(vec![1_u64, 8, 4096]),
         compressed in prop::option::of((
@@ -141,7 +98,7 @@ proptest! {
     #[test]
     fn packages_are_wrapped_and_found(
         triple in prop::sample::select(TRIPLES.to_vec()),
-        images in prop::collection::vec(image(), 1..5),
+        images in prop::collection::vec(image(200), 1..5),
         is_v1 in any::<bool>(),
     ) {
         let version = if is_v1 { FormatVersion::V1 } else { FormatVersion::V2 };
@@ -160,7 +117,7 @@ proptest! {
     #[test]
     fn packages_of_openmp_are_wrapped_and_found(
         triple in prop::sample::select(TRIPLES.to_vec()),
-        images in prop::collection::vec(image(), 1..5),
+        images in prop::collection::vec(image(200), 1..5),
         keep in any::<bool>(),
     ) {
         let package = package(FormatVersion::V2, kind_of(Kind::OpenMp), &images);

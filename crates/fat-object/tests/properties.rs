@@ -10,6 +10,7 @@
 
 mod bundling;
 mod elf_objects;
+mod images;
 
 use std::fmt::Write;
 use std::io::{self, Cursor, Read};
@@ -21,7 +22,8 @@ use fat_object::{
     Visitor, bitcode_symbols, embed, remove_bundle_sections, survey, walk,
 };
 use faulty::at_each_address;
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+use images::{Images, found, image, package};
+use offload_binary::{FormatVersion, OffloadKind};
 use proptest::prelude::*;
 
 /// Everything that a walk says, and the contents of all images.
@@ -128,47 +130,6 @@ fn the_place_of_an_object_in_a_file_does_not_matter() {
     }
 }
 
-/// Processor and contents.
-type Images = Vec<(String, Vec<u8>)>;
-
-fn package(version: FormatVersion, images: &Images) -> Vec<u8> {
-    let entries: Vec<_> = images
-        .iter()
-        .map(|(arch, image)| {
-            ImageEntry::new(image.len() as u64)
-                .image_kind(ImageKind::NONE)
-                .offload_kind(OffloadKind::HIP)
-                .string("triple", "amdgcn-amd-amdhsa")
-                .string("arch", arch)
-        })
-        .collect();
-    let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
-    Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
-}
-
-/// Target and contents of all images.
-#[derive(Default)]
-struct Found(Images);
-
-impl Visitor for Found {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        image.reader().read_to_end(&mut bytes)?;
-        self.0.push((image.target().id().to_owned(), bytes));
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        panic!("{finding}");
-    }
-}
-
-fn found(file: &[u8]) -> Images {
-    let mut found = Found::default();
-    walk(&mut Cursor::new(file), &Options::default(), &mut found).unwrap();
-    found.0
-}
-
 /// Objects without device code, of every format that is written.
 fn hosts() -> Vec<Vec<u8>> {
     let mut hosts = vec![data("host.o"), bundling::coff()];
@@ -195,22 +156,17 @@ fn more_hosts() -> Vec<Vec<u8>> {
     hosts
 }
 
-fn image() -> impl Strategy<Value = (String, Vec<u8>)> {
-    // Nothing that a walk would look into.
-    ("gfx[2-8][0-9]{4}:xnack[+-]", prop::collection::vec(1..=9_u8, 1..60))
-}
-
 proptest! {
     #[test]
     fn packages_are_embedded_and_found(
         host in any::<prop::sample::Index>(),
-        sections in prop::collection::vec((any::<bool>(), prop::collection::vec(image(), 0..4)), 1..4),
+        sections in prop::collection::vec((any::<bool>(), prop::collection::vec(image(60), 0..4)), 1..4),
     ) {
         let mut object = host.get(&hosts()).clone();
         let mut expected = Images::new();
         for (is_v1, images) in &sections {
             let version = if *is_v1 { FormatVersion::V1 } else { FormatVersion::V2 };
-            let package = package(version, images);
+            let package = package(version, OffloadKind::HIP, images);
             if package.is_empty() {
                 continue;
             }
