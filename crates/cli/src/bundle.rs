@@ -209,7 +209,7 @@ impl Report {
     }
 
     fn print(&self, json: bool) -> io::Result<Outcome> {
-        let mut out = anstream::stdout().lock();
+        let mut out = style::stdout();
         if json {
             serde_json::to_writer_pretty(&mut out, self)?;
             writeln!(out)?;

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     match sink {
         Sink::Files(outputs) => {
-            let mut out = io::stdout().lock();
+            let mut out = style::plain_stdout();
             outputs.commit()?;
             for Written { name, size, what } in &written {
                 let path = args.output.join(name);

@@ -3,7 +3,7 @@
 mod row;
 mod view;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
@@ -11,7 +11,7 @@ use fat_object::{
 };
 
 use crate::select::Selection;
-use crate::{Outcome, input, report};
+use crate::{Outcome, input, report, style};
 use row::Row;
 pub(crate) use view::heading;
 use view::{Item, Totals};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 fn run_table(args: &Args) -> io::Result<Outcome> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut out = style::stdout();
     let mut outcome = Outcome::Clean;
     let mut totals = Totals::default();
     for (nth, path) in args.files.iter().enumerate() {
@@ -90,7 +90,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
 }
 
 fn run_json(args: &Args) -> io::Result<Outcome> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = style::plain_stdout();
     let mut outcome = Outcome::Clean;
     let mut first = true;
     write!(out, "[")?;

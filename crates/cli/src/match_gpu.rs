@@ -6,12 +6,12 @@ mod judge;
 mod units;
 mod view;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::Summary;
 
-use crate::{Outcome, input, ls, report};
+use crate::{Outcome, input, ls, report, style};
 use gpu::Gpu;
 use json::Record;
 use judge::{Answer, Given};
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 fn run_table(args: &Args) -> io::Result<Outcome> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut out = style::stdout();
     let mut outcome = Outcome::Clean;
     let mut hints = Vec::new();
     let mut printed = false;
@@ -104,7 +104,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
 }
 
 fn run_json(args: &Args) -> io::Result<Outcome> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = style::plain_stdout();
     let mut outcome = Outcome::Clean;
     let mut first = true;
     write!(out, "[")?;

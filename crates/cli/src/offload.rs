@@ -32,21 +32,37 @@ struct Cli {
     command: Command,
 }
 
+/// Each with the first line of its help: the options of a command are only put together when it is called.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Command {
+    /// List every device image in any file: kind, triple, target, format, size
     Ls(ls::Args),
+    /// Say which image a GPU gets from each container, and why it does not get the others
     Match(match_gpu::Args),
+    /// Write device images into files, under safe generated names
     Extract(extract::Args),
+    /// Check files: structure, bounds, hashes of compressed bundles, composition rules of bundles
     Verify(verify::Args),
+    /// Put device images into a package, the form in which clang embeds them
     Pack(pack::Args),
+    /// Put code objects into a bundle, as clang-offload-bundler does
     Bundle(bundle::Args),
+    /// Take code objects for given targets out of a bundle, or anything else that holds device code
     Unbundle(unbundle::Args),
+    /// Compress the bundles in any file: bundles, objects, archives, libraries, programs
     Compress(compress::Args),
+    /// Decompress the bundles in any file, and check that they are what was compressed
     Decompress(decompress::Args),
+    /// Remove device code for other targets from any file: bundles, packages, objects, archives, libraries, programs
     Thin(thin::Args),
+    /// Remove entries of bundles and packages, in any file
     Remove(remove::Args),
+    /// Put images in the place of others, in any file
     Replace(replace::Args),
+    /// Add images to a bundle or a package, in any file
     Add(add::Args),
+    /// Put device images into a module that registers them when a program is loaded
     Wrap(wrap::Args),
 }
 
@@ -93,5 +109,17 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_say_the_same_of_themselves_and_in_the_list() {
+        let listed = super::Cli::command();
+        let mut built = listed.clone();
+        built.build();
+        for command in listed.get_subcommands() {
+            let itself = built.find_subcommand(command.get_name()).unwrap();
+            let [listed, own] = [command, itself].map(|c| c.get_about().unwrap().to_string());
+            assert_eq!(listed, own);
+        }
     }
 }

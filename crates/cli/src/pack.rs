@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut outputs = Outputs::default();
     outputs.write_with(&args.output, |file| package.write_to(file))?;
     outputs.commit()?;
-    let mut out = io::stdout().lock();
+    let mut out = style::plain_stdout();
     for (file, size) in package.images() {
         let file = input::display(file);
         writeln!(out, "{}  {}", style::printable(&file), style::size(size))?;

@@ -1,7 +1,9 @@
 //! Colours, sizes and bars. `anstream` takes the colours out when the output is no terminal or `NO_COLOR` is set.
 
 use std::borrow::Cow;
+use std::io::{self, BufWriter, Write};
 
+use anstream::{AutoStream, ColorChoice, StripStream};
 use anstyle::{AnsiColor, Style};
 
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -16,10 +18,28 @@ pub(crate) const PLAIN: Style = Style::new();
 /// Has colours always or never, whatever the output is; `None` leaves it to `anstream`.
 pub(crate) fn choose_colors(choice: Option<bool>) {
     match choice {
-        Some(true) => anstream::ColorChoice::AlwaysAnsi.write_global(),
-        Some(false) => anstream::ColorChoice::Never.write_global(),
+        Some(true) => ColorChoice::AlwaysAnsi.write_global(),
+        Some(false) => ColorChoice::Never.write_global(),
         None => {}
     }
+}
+
+/// Standard output for text with colours, which stay if it is a terminal. Written to in large pieces: whoever is done,
+/// or about to say something on standard error, has to flush it.
+pub(crate) fn stdout() -> Box<dyn Write> {
+    match AutoStream::choice(&io::stdout()) {
+        // `anstream` writes what lies between colours piece by piece.
+        ColorChoice::Never => {
+            let out: Box<dyn Write> = Box::new(plain_stdout());
+            Box::new(StripStream::new(out))
+        }
+        _ => Box::new(BufWriter::new(anstream::stdout().lock())),
+    }
+}
+
+/// Standard output for text without colours, as [`stdout`].
+pub(crate) fn plain_stdout() -> impl Write {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
 /// `1.4 MiB`: three digits at most, binary units, exact below 1024.
@@ -65,7 +85,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
 
 /// Cells in a line of the terminal that standard output is; without one, lines may be of any width.
 pub(crate) fn terminal_width() -> usize {
-    let size = terminal_size::terminal_size_of(std::io::stdout());
+    let size = terminal_size::terminal_size_of(io::stdout());
     size.map_or(usize::MAX, |(width, _)| usize::from(width.0))
 }
 

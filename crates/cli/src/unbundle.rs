@@ -233,7 +233,7 @@ impl Row {
 }
 
 fn print(rows: &[Row], json: bool) -> io::Result<Outcome> {
-    let mut out = anstream::stdout().lock();
+    let mut out = style::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, rows)?;
         writeln!(out)?;

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let mut out = io::stdout().lock();
+    let mut out = style::plain_stdout();
     let mut outcome = Outcome::Clean;
     for path in &args.files {
         let file = input::display(path);
@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 }
             }
             Err(error) => {
+                out.flush()?;
                 report::error(&format_args!("{file}: {}", report::reason(&error)));
                 outcome = Outcome::Faults;
             }

@@ -107,7 +107,7 @@ impl Tool<'_> {
         let mut lines = Vec::new();
         let done = list::list(path, file_type, &mut lines, &mut notes);
         self.print(&notes);
-        let mut out = anstream::stdout().lock();
+        let mut out = style::stdout();
         let printed = lines
             .iter()
             .try_for_each(|line| writeln!(out, "{}", style::printable(line)))

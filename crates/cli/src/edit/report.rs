@@ -182,7 +182,7 @@ fn targets(contents: &Contents, plan: &EditPlan) -> Vec<TargetRow> {
 
 /// All files as one array.
 pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = style::plain_stdout();
     serde_json::to_writer_pretty(&mut out, rows)?;
     writeln!(out)?;
     out.flush()
@@ -190,7 +190,7 @@ pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
 
 /// A heading and a table for each file that changes.
 pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
+    let mut out = style::stdout();
     for (nth, row) in rows.iter().filter(|row| row.changed).enumerate() {
         if nth > 0 {
             writeln!(out)?;

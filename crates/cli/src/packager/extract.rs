@@ -249,7 +249,7 @@ impl Plan {
 
     /// Says which names were made up.
     fn tell(&self, release: LlvmRelease) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = style::plain_stdout();
         for name in &self.generated {
             if release != LlvmRelease::Llvm22 {
                 writeln!(out, "Extracted: {}", style::printable(name))?;
