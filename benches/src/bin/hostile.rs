@@ -195,8 +195,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let case = cases().into_iter().find(|case| case.name == what).ok_or("no such input")?;
         return Ok(fs::write(path, (case.make)(kib.parse::<usize>()? * KIB))?);
     }
-    if words.first().is_some_and(|word| Path::new(word).is_absolute()) {
-        child()?;
+    if child()? {
         return Ok(());
     }
     let place = tempfile::tempdir()?;

@@ -1,0 +1,67 @@
+//! Our tools beside LLVM 22's, `cp`, `zstd` and `llc`, on the same inputs, in one run, alternating:
+//! `cargo run --release -p offload-benches --bin versus`. `--help` says what it can be asked for.
+//!
+//! Every figure is the median of runs; ratios are medians of the ratios of runs side by side. Compare ratios, not
+//! milliseconds. What the tools write is compared, once for each input, outside of the time that is measured. A target
+//! that is missed is told, and is no failure: the exit status tells only whether commands worked and outputs are right.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod document;
+mod machine;
+mod operations;
+mod options;
+mod plot;
+mod record;
+mod report;
+mod targets;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use bench::Bench;
+use operations::Operation;
+use options::Options;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("versus: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    if offload_benches::child()? {
+        return Ok(());
+    }
+    let Some(options) = Options::parse(std::env::args().skip(1))? else {
+        options::help();
+        return Ok(());
+    };
+    let chosen: Vec<&Operation> =
+        operations::OPERATIONS.iter().filter(|operation| options.chooses(operation.name)).collect();
+    if let Some(path) = &options.write {
+        document::check(path)?;
+    }
+    let mut bench = Bench::new(options)?;
+    bench.check_space(&chosen)?;
+    println!("{}", bench.machine);
+    for operation in chosen {
+        println!("\n# {}: {}", operation.name, operation.about);
+        for &size in operation.sizes {
+            if size <= bench.options.max_size {
+                bench.clear()?;
+                (operation.run)(&mut bench, operation, size)?;
+            }
+        }
+    }
+    bench.clear()?;
+    println!("\n{}", report::summary(&bench.targets));
+    match &bench.options.write {
+        Some(path) => document::write(path, &bench),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,167 @@
+//! What is measured.
+
+mod archives;
+mod compression;
+mod containers;
+mod inputs;
+mod libraries;
+mod start;
+mod wrapping;
+
+use std::error::Error;
+
+use crate::bench::Bench;
+
+/// Something that tools do.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
+    /// What, in a line.
+    pub(crate) about: &'static str,
+    /// Bytes of inputs.
+    pub(crate) sizes: &'static [u64],
+    /// Bytes of files for each byte of input.
+    pub(crate) space: u64,
+    /// Bytes of memory that LLVM's tool takes for each byte of input.
+    pub(crate) llvm_memory: u64,
+    pub(crate) run: fn(&mut Bench, &Self, u64) -> Result<(), Box<dyn Error>>,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// Of libraries and of what is wrapped.
+const LIBRARY: u64 = 150_000_000;
+/// Of a bundle that is compressed.
+const TEN_GPUS: u64 = 340 * MIB;
+/// Of archives: members of four pieces of code.
+const ARCHIVE: u64 = archives::MEMBER;
+
+const COPIED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, GIB, 2 * GIB];
+const COMPRESSED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, TEN_GPUS, GIB, 2 * GIB];
+const WRAPPED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, LIBRARY, GIB, 2 * GIB];
+const EDITED: &[u64] = &[64 * KIB, MIB, 16 * MIB, LIBRARY, GIB];
+
+/// All of it, in the order in which it is measured.
+pub(crate) const OPERATIONS: &[Operation] = &[
+    Operation {
+        name: "start",
+        about: "a tool that says its version",
+        sizes: &[0],
+        space: 0,
+        llvm_memory: 0,
+        run: start::version,
+    },
+    Operation {
+        name: "parse",
+        about: "the headers of a package of 1,000 images, in memory, by the library",
+        sizes: &[0],
+        space: 0,
+        llvm_memory: 0,
+        run: start::parse,
+    },
+    Operation {
+        name: "ls",
+        about: "the images of a plain bundle for ten GPUs listed",
+        sizes: COPIED,
+        space: 2,
+        llvm_memory: 2,
+        run: containers::list,
+    },
+    Operation {
+        name: "pack",
+        about: "ten images into a package (llvm-offload-binary)",
+        sizes: COPIED,
+        space: 3,
+        llvm_memory: 3,
+        run: containers::pack,
+    },
+    Operation {
+        name: "extract",
+        about: "all ten images out of a package (llvm-offload-binary)",
+        sizes: COPIED,
+        space: 2,
+        llvm_memory: 3,
+        run: containers::extract,
+    },
+    Operation {
+        name: "bundle",
+        about: "ten code objects into a bundle",
+        sizes: COPIED,
+        space: 3,
+        llvm_memory: 4,
+        run: containers::bundle_all,
+    },
+    Operation {
+        name: "unbundle",
+        about: "all ten code objects out of a bundle",
+        sizes: COPIED,
+        space: 2,
+        llvm_memory: 3,
+        run: containers::unbundle,
+    },
+    Operation {
+        name: "compress",
+        about: "ten code objects into a compressed bundle; a bundle compressed",
+        sizes: COMPRESSED,
+        space: 4,
+        llvm_memory: 4,
+        run: compression::compress,
+    },
+    Operation {
+        name: "decompress",
+        about: "all code objects out of a compressed bundle; a bundle decompressed",
+        sizes: COMPRESSED,
+        space: 4,
+        llvm_memory: 4,
+        run: compression::decompress,
+    },
+    Operation {
+        name: "hda",
+        about: "a device archive of bundles for four GPUs into four archives",
+        sizes: &[20 * ARCHIVE, 200 * ARCHIVE, 2000 * ARCHIVE],
+        space: 3,
+        llvm_memory: 4,
+        run: archives::plain,
+    },
+    Operation {
+        name: "hda-compressed",
+        about: "a device archive of compressed bundles of ELF files into four archives",
+        sizes: &[5 * ARCHIVE, 50 * ARCHIVE, 500 * ARCHIVE],
+        space: 8,
+        llvm_memory: 16,
+        run: archives::compressed,
+    },
+    Operation {
+        name: "wrap-bitcode",
+        about: "an image into bitcode that registers it (llvm-offload-wrapper)",
+        sizes: WRAPPED,
+        space: 3,
+        llvm_memory: 12,
+        run: wrapping::bitcode,
+    },
+    Operation {
+        name: "wrap-object",
+        about: "an image into an object that registers it (LLVM's wrapper, then llc)",
+        sizes: WRAPPED,
+        space: 4,
+        llvm_memory: 12,
+        run: wrapping::object,
+    },
+    Operation {
+        name: "thin",
+        about: "a library of code for ten GPUs reduced to one of them",
+        sizes: EDITED,
+        space: 4,
+        llvm_memory: 0,
+        run: libraries::thin,
+    },
+    Operation {
+        name: "compress-library",
+        about: "the code in a library compressed",
+        sizes: EDITED,
+        space: 4,
+        llvm_memory: 0,
+        run: libraries::compress,
+    },
+];

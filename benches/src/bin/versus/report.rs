@@ -1,0 +1,64 @@
+//! Results as text for the terminal.
+
+use std::fmt::Write as _;
+
+use crate::record::{Measurement, Who, size_name};
+use crate::targets::Target;
+
+/// A table of a measurement.
+pub(crate) fn table(measurement: &Measurement) -> String {
+    let mut text = format!("\n{}", size_name(measurement.size));
+    if !measurement.what.is_empty() {
+        let _ = write!(text, ", {}", measurement.what);
+    }
+    let runs = measurement.figures.first().map_or(0, |figures| figures.samples.len());
+    let runs = format!("median of {runs}");
+    let _ = write!(text, "\n  {runs:<44} {:>11} {:>11} {:>11}", "time", "CPU time", "memory");
+    let first = measurement.figures.first();
+    for figures in &measurement.figures {
+        let (time, cpu) = (figures.time() * 1e3, figures.cpu() * 1e3);
+        let _ = write!(text, "\n  {:<44} {time:>8.2} ms {cpu:>8.2} ms", figures.name);
+        let _ = write!(text, " {:>7.1} MiB", figures.memory());
+        if let Some(first) = first.filter(|first| first.name != figures.name) {
+            let _ = write!(text, "  {:.2} x ours", figures.ratio(first));
+        }
+    }
+    if compresses(measurement) {
+        for figures in &measurement.figures {
+            let _ = write!(text, "\n  {:<44} {} bytes", figures.name, figures.output);
+        }
+    }
+    if let Some(note) = &measurement.note {
+        let _ = write!(text, "\n  {note}");
+    }
+    text
+}
+
+/// Whether the size of what is written is a result.
+pub(crate) fn compresses(measurement: &Measurement) -> bool {
+    let zstd = measurement.of(Who::Zstd).or(measurement.of(Who::Cp));
+    let sizes = measurement.figures.iter().filter(|figures| figures.who != Who::Cp);
+    zstd.is_some()
+        && sizes.clone().any(|figures| figures.output * 10 < measurement.size * 9)
+        && measurement.operation.contains("compress")
+}
+
+/// A line for a target.
+pub(crate) fn target(target: &Target) -> String {
+    let figure = target.figure().unwrap_or_default();
+    format!("  => {}: {figure}, target {}: {}", target.what, target.promise(), target.verdict())
+}
+
+/// All targets.
+pub(crate) fn summary(targets: &[Target]) -> String {
+    let mut text = String::from("# Targets\n");
+    for target in targets {
+        let figure = target.figure().unwrap_or_default();
+        let (what, promise) = (target.what, target.promise());
+        let _ = write!(text, "\n{:<13} {what}: {figure} (target: {promise})", target.verdict());
+    }
+    let missed = targets.iter().filter(|target| target.verdict() == "missed").count();
+    let open = targets.iter().filter(|target| target.verdict() == "not measured").count();
+    let _ = write!(text, "\n\n{missed} missed, {open} not measured, of {}", targets.len());
+    text
+}

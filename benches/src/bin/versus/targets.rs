@@ -1,0 +1,126 @@
+//! What was promised, and what came out of it.
+
+/// A figure that something is promised about.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) key: &'static str,
+    pub(crate) what: &'static str,
+    limit: Limit,
+    unit: &'static str,
+    figure: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Target {
+    const fn new(key: &'static str, what: &'static str, limit: Limit, unit: &'static str) -> Self {
+        Self { key, what, limit, unit, figure: None }
+    }
+
+    /// What is promised.
+    pub(crate) fn promise(&self) -> String {
+        match self.limit {
+            Limit::AtMost(limit) => format!("at most {limit}{}", self.unit),
+            Limit::AtLeast(limit) => format!("at least {limit}{}", self.unit),
+        }
+    }
+
+    /// What came out, if it was measured.
+    pub(crate) fn figure(&self) -> Option<String> {
+        Some(format!("{:.2}{}", self.figure?, self.unit))
+    }
+
+    /// `met`, `missed`, or that it was not measured.
+    pub(crate) fn verdict(&self) -> &'static str {
+        match (self.figure, self.limit) {
+            (None, _) => "not measured",
+            (Some(figure), Limit::AtMost(limit)) if figure <= limit => "met",
+            (Some(figure), Limit::AtLeast(limit)) if figure >= limit => "met",
+            _ => "missed",
+        }
+    }
+}
+
+/// Notes a figure. True where there is such a target.
+pub(crate) fn note(targets: &mut [Target], key: &str, figure: f64) -> Option<usize> {
+    let at = targets.iter().position(|target| target.key == key)?;
+    targets.get_mut(at)?.figure = Some(figure);
+    Some(at)
+}
+
+const CP: &str = " x cp";
+const LLVM: &str = " x faster than LLVM";
+const MIB: &str = " MiB";
+
+/// All of them.
+pub(crate) fn targets() -> Vec<Target> {
+    use Limit::{AtLeast, AtMost};
+    let target = Target::new;
+    vec![
+        target("ls time", "ls, 1 GiB: time", AtMost(10.0), " ms"),
+        target("ls memory", "ls, 1 GiB: memory", AtMost(16.0), MIB),
+        target("pack cp", "pack, 1 GiB", AtMost(1.2), CP),
+        target("pack llvm", "pack, 1 GiB", AtLeast(2.0), LLVM),
+        target("pack memory", "pack, 1 GiB: memory", AtMost(16.0), MIB),
+        target("extract cp", "extract, 1 GiB", AtMost(1.2), CP),
+        target("extract llvm", "extract, 1 GiB", AtLeast(2.0), LLVM),
+        target("extract memory", "extract, 1 GiB: memory", AtMost(16.0), MIB),
+        target("parse", "parse a package in memory: time per entry", AtMost(1000.0), " ns"),
+        target(
+            "parse growth",
+            "the same with entries of 1 GiB, not 1 KiB",
+            AtMost(1.5),
+            " x the time",
+        ),
+        target("bundle small", "bundle, 4 KiB: whole process", AtLeast(5.0), LLVM),
+        target("unbundle small", "unbundle, 4 KiB: whole process", AtLeast(5.0), LLVM),
+        target("bundle cp", "bundle, 1 GiB", AtMost(1.2), CP),
+        target("bundle llvm", "bundle, 1 GiB", AtLeast(2.0), LLVM),
+        target("bundle memory", "bundle, 1 GiB: memory", AtMost(16.0), MIB),
+        target("unbundle cp", "unbundle, 1 GiB", AtMost(1.2), CP),
+        target("unbundle llvm", "unbundle, 1 GiB", AtLeast(2.0), LLVM),
+        target("unbundle memory", "unbundle, 1 GiB: memory", AtMost(16.0), MIB),
+        target("compress llvm", "bundle -compress, 340 MiB for ten GPUs", AtLeast(2.0), LLVM),
+        target("compress size", "the same: size of the output", AtMost(1.0), " x LLVM's"),
+        target("decompress llvm", "unbundle it, hash checked", AtLeast(1.0), LLVM),
+        target("hda llvm", "HDA of 2,000 members for 4 GPUs", AtLeast(2.0), LLVM),
+        target("hda memory", "the same: memory beyond the largest member", AtMost(16.0), MIB),
+        target("hda elf llvm", "HDA of 500 compressed ELF members", AtLeast(2.0), LLVM),
+        target(
+            "hda elf memory",
+            "the same: memory beyond the largest member, for each core",
+            AtMost(16.0),
+            MIB,
+        ),
+        target("openmp bitcode llvm", "wrap 150 MB, OpenMP, bitcode", AtLeast(10.0), LLVM),
+        target("openmp bitcode cp", "the same", AtMost(1.3), CP),
+        target("openmp bitcode memory", "the same: memory", AtMost(32.0), MIB),
+        target("hip bitcode llvm", "wrap 150 MB, HIP, bitcode", AtLeast(10.0), LLVM),
+        target("hip bitcode cp", "the same", AtMost(1.3), CP),
+        target("hip bitcode memory", "the same: memory", AtMost(32.0), MIB),
+        target("openmp object llvm", "wrap 150 MB, OpenMP, object", AtLeast(30.0), LLVM),
+        target("openmp object cp", "the same", AtMost(1.3), CP),
+        target("openmp object memory", "the same: memory", AtMost(32.0), MIB),
+        target("hip object llvm", "wrap 150 MB, HIP, object", AtLeast(30.0), LLVM),
+        target("hip object cp", "the same", AtMost(1.3), CP),
+        target("hip object memory", "the same: memory", AtMost(32.0), MIB),
+        target(
+            "thin time",
+            "thin a library of 150 MB to one of ten GPUs",
+            AtMost(1.0),
+            " x (1.3 x cp of what remains + 20 ms)",
+        ),
+        target("thin memory", "the same: memory", AtMost(32.0), MIB),
+        target(
+            "library time",
+            "compress a library of 150 MB",
+            AtMost(1.1),
+            " x compressing its bundle alone",
+        ),
+        target("library cores", "the same: cores busy, of all", AtLeast(0.75), " of the cores"),
+    ]
+}
