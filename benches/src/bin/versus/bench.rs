@@ -72,8 +72,8 @@ impl Bench {
             free = free.min(available_memory());
         }
         for operation in operations {
-            let sizes = operation.sizes.iter().filter(|size| **size <= self.options.max_size);
-            let needed = sizes.max().map_or(0, |size| size * operation.space);
+            let largest = operation.chosen_sizes(self.options.max_size).max();
+            let needed = largest.map_or(0, |size| size * operation.space);
             if needed > free {
                 let [needed, free] = [needed, free].map(|bytes| bytes.div_ceil(1 << 20));
                 return Err(format!(

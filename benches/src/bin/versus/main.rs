@@ -51,11 +51,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!("{}", bench.machine);
     for operation in chosen {
         println!("\n# {}: {}", operation.name, operation.about);
-        for &size in operation.sizes {
-            if size <= bench.options.max_size {
-                bench.clear()?;
-                (operation.run)(&mut bench, operation, size)?;
-            }
+        for size in operation.chosen_sizes(bench.options.max_size) {
+            bench.clear()?;
+            (operation.run)(&mut bench, operation, size)?;
         }
     }
     bench.clear()?;

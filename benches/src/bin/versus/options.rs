@@ -20,7 +20,9 @@ pub(crate) struct Options {
 
 impl Options {
     /// None when asked for help.
-    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Self>, Box<dyn Error>> {
+    pub(crate) fn parse(
+        words: impl Iterator<Item = String>,
+    ) -> Result<Option<Self>, Box<dyn Error>> {
         let mut options = Self {
             operations: Vec::new(),
             max_size: u64::MAX,

@@ -99,6 +99,7 @@ impl Measurement {
 /// A size in words: 4 KiB, 150 MB.
 pub(crate) fn size_name(size: u64) -> String {
     match size {
+        0 => String::new(),
         _ if size.is_multiple_of(1 << 30) => format!("{} GiB", size >> 30),
         _ if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
         _ if size.is_multiple_of(1 << 10) && size < 1 << 20 => format!("{} KiB", size >> 10),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::record::{Measurement, Who, size_name};
-use crate::targets::Target;
+use crate::targets::{MISSED, Target};
 
 /// A table of a measurement.
 pub(crate) fn table(measurement: &Measurement) -> String {
@@ -49,16 +49,17 @@ pub(crate) fn target(target: &Target) -> String {
     format!("  => {}: {figure}, target {}: {}", target.what, target.promise(), target.verdict())
 }
 
-/// All targets.
+/// All targets that were measured.
 pub(crate) fn summary(targets: &[Target]) -> String {
     let mut text = String::from("# Targets\n");
     for target in targets {
-        let figure = target.figure().unwrap_or_default();
-        let (what, promise) = (target.what, target.promise());
-        let _ = write!(text, "\n{:<13} {what}: {figure} (target: {promise})", target.verdict());
+        if let Some(figure) = target.figure() {
+            let (verdict, what, promise) = (target.verdict(), target.what, target.promise());
+            let _ = write!(text, "\n{verdict:<7} {what}: {figure} (target: {promise})");
+        }
     }
-    let missed = targets.iter().filter(|target| target.verdict() == "missed").count();
-    let open = targets.iter().filter(|target| target.verdict() == "not measured").count();
-    let _ = write!(text, "\n\n{missed} missed, {open} not measured, of {}", targets.len());
+    let missed = targets.iter().filter(|target| target.verdict() == MISSED).count();
+    let measured = targets.iter().filter(|target| target.figure().is_some()).count();
+    let _ = write!(text, "\n\n{missed} missed of {measured}, of {} in all", targets.len());
     text
 }

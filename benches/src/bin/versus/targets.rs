@@ -1,5 +1,7 @@
 //! What was promised, and what came out of it.
 
+pub(crate) const MISSED: &str = "missed";
+
 /// A figure that something is promised about.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -40,7 +42,7 @@ impl Target {
             (None, _) => "not measured",
             (Some(figure), Limit::AtMost(limit)) if figure <= limit => "met",
             (Some(figure), Limit::AtLeast(limit)) if figure >= limit => "met",
-            _ => "missed",
+            _ => MISSED,
         }
     }
 }

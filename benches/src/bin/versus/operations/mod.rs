@@ -27,6 +27,17 @@ pub(crate) struct Operation {
     pub(crate) run: fn(&mut Bench, &Self, u64) -> Result<(), Box<dyn Error>>,
 }
 
+impl Operation {
+    /// Sizes up to `max`, and the smallest in any case.
+    pub(crate) fn chosen_sizes(&self, max: u64) -> impl Iterator<Item = u64> {
+        self.sizes
+            .iter()
+            .enumerate()
+            .filter(move |(n, size)| *n == 0 || **size <= max)
+            .map(|(_, size)| *size)
+    }
+}
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

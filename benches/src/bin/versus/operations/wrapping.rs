@@ -87,7 +87,7 @@ fn both_steps(args: &[OsString], object: &Path) -> Command {
     Command { who: Who::Llvm, name, program: program.into(), args: words }
 }
 
-/// A hash of the variable that holds the image: the longest line of the module as text.
+/// A hash of the image: the longest string in the module as text.
 fn image_in_bitcode(module: &Path) -> Result<Option<u64>, Box<dyn Error>> {
     let Some(llvm_dis) = llvm("llvm-dis") else { return Ok(None) };
     let output = process::Command::new(llvm_dis).arg(module).args(["-o", "-"]).output()?;
@@ -95,7 +95,7 @@ fn image_in_bitcode(module: &Path) -> Result<Option<u64>, Box<dyn Error>> {
         return Err("llvm-dis does not read the module".into());
     }
     let text = String::from_utf8(output.stdout)?;
-    Ok(text.lines().max_by_key(|line| line.len()).map(hash_text))
+    Ok(text.split('"').max_by_key(|string| string.len()).map(hash_text))
 }
 
 /// Zero if the object holds the image.
