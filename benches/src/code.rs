@@ -94,14 +94,18 @@ impl DeviceCode {
 /// Makes another variant of code, the first being the code itself.
 fn change(code: &mut [u8], variant: usize) {
     /// Bytes between changes. Matches of all lengths stay, short ones mostly.
-    const STEPS: [usize; 8] = [24, 40, 64, 96, 160, 300, 600, 1200];
+    const STEPS: [usize; 8] = [12, 20, 28, 40, 56, 80, 120, 300];
+    /// Bytes that are changed together, about one operand.
+    const CHANGED: usize = 3;
     if variant == 0 {
         return;
     }
     let mut random = Random(variant as u64);
     let mut at = 64;
-    while let Some(byte) = code.get_mut(at) {
-        *byte ^= u8::try_from(random.below(255)).unwrap_or_default() + 1;
+    while let Some(bytes) = code.get_mut(at..at + CHANGED) {
+        for byte in bytes {
+            *byte ^= u8::try_from(random.below(256)).unwrap_or_default();
+        }
         at += STEPS.get(random.below(STEPS.len())).copied().unwrap_or(1) + random.below(8);
     }
 }

@@ -44,7 +44,7 @@ impl Bench {
         }
         let this = std::env::current_exe()?;
         let tools = this.parent().ok_or("no directory of tools")?.to_owned();
-        let units = if options.quick { 1 } else { 5 };
+        let units = if options.quick { 1 } else { 10 };
         let code = DeviceCode::new(&tools.join("versus-code"), units)?;
         let place = tempfile::Builder::new().prefix("versus").tempdir()?;
         let bundler = llvm("clang-offload-bundler");
