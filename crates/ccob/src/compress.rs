@@ -99,19 +99,7 @@ pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
 /// Runs `work` and hashes `data`: MD5 takes about half as long as fast compression, so at once.
 #[cfg(feature = "std")]
 fn alongside_hash<T>(data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {
-    /// Below this a thread costs more than it saves.
-    const WORTH_A_THREAD: usize = 1 << 20;
-
-    if data.len() < WORTH_A_THREAD {
-        return (work(), crate::hash(data));
-    }
-    std::thread::scope(|scope| {
-        // No thread to be had is no reason to fail.
-        let hasher = std::thread::Builder::new().spawn_scoped(scope, || crate::hash(data));
-        let result = work();
-        let hash = hasher.ok().and_then(|hasher| hasher.join().ok());
-        (result, hash.unwrap_or_else(|| crate::hash(data)))
-    })
+    crate::hash::GrowingHash::default().finish_beside(data, work)
 }
 
 #[cfg(not(feature = "std"))]

@@ -51,10 +51,10 @@ pub struct Decompressed {
 ///
 /// Memory is bounded by [`Limits`], and by what the payload can expand to: a header that promises
 /// more than the blocks of its frame can hold is refused before anything is allocated, and zlib
-/// output grows as it arrives. The Zstandard codecs keep the
-/// frame's window besides, which in frames like Clang's is as large as the result, but with libzstd
-/// at most 128 MiB. Time grows with the payload and what it expands to. With feature `std` libzstd's large results are hashed on a second thread while
-/// they grow.
+/// output grows as it arrives. libzstd decodes into the result itself and needs less than 1 MiB besides;
+/// `ruzstd` keeps the frame's window, which in frames like Clang's is as large as the result, up to 128 MiB.
+/// Time grows with the payload and what it expands to. With feature `std` libzstd's large results are hashed
+/// on a second thread while they grow, by way of 4 MiB of copies.
 ///
 /// # Errors
 ///
@@ -63,14 +63,16 @@ pub struct Decompressed {
 /// [`Error::ImplausibleSize`], [`Error::FrameSizeMismatch`], [`Error::OutputTooShort`],
 /// [`Error::OutputTooLong`], [`Error::HashMismatch`]; [`Error::OutOfMemory`].
 pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
-    decompress_growing(data, limits, &mut |_| {})
+    verified(data, limits, None)
 }
 
 /// Like [`decompress`], and lets `grown` see the data while it grows: each time all that there is by
-/// then, so that it can be written somewhere meanwhile.
+/// then, and in the end the whole. So it can be used while it is still being hashed.
 ///
-/// What it sees is not verified before this returns. It need not be called at all, nor with all of
-/// the data; only libzstd works in steps, and only when there is much to do.
+/// What `grown` sees is not verified before this returns, so what is made of it must not last if this fails.
+/// After an error of the codec the whole is never seen; but when the hash is wrong it was. Only libzstd
+/// works in steps, and only when there is much to do; the others show the whole once. With feature `std` large data
+/// is hashed on a second thread meanwhile.
 ///
 /// # Errors
 ///
@@ -80,27 +82,59 @@ pub fn decompress_growing(
     limits: &Limits,
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<Decompressed, Error> {
-    #[cfg(feature = "std")]
-    let (decompressed, computed) = {
-        let mut hash = crate::hash::GrowingHash::default();
-        let decompressed = decode(data, limits, &mut |data| {
-            hash.grown(data);
+    verified(data, limits, Some(grown))
+}
+
+#[cfg(feature = "std")]
+fn verified(
+    data: &[u8],
+    limits: &Limits,
+    mut grown: Option<&mut dyn FnMut(&[u8])>,
+) -> Result<Decompressed, Error> {
+    let mut hash = crate::hash::GrowingHash::default();
+    let decompressed = decode(data, limits, &mut |data| {
+        hash.grown(data);
+        if let Some(grown) = &mut grown {
             grown(data);
-        })?;
-        let computed = hash.finish(&decompressed.data);
-        (decompressed, computed)
+        }
+    })?;
+    let computed = match grown {
+        Some(grown) => {
+            let data = &decompressed.data;
+            let ((), computed) = hash.finish_beside(data, || grown(data));
+            computed
+        }
+        None => hash.finish(&decompressed.data),
     };
-    #[cfg(not(feature = "std"))]
-    let (decompressed, computed) = {
-        let decompressed = decode(data, limits, grown)?;
-        let computed = crate::hash(&decompressed.data);
-        (decompressed, computed)
-    };
-    let stored = decompressed.header.hash();
-    if stored != computed {
-        return Err(Error::HashMismatch { stored, computed });
+    decompressed.check_hash(computed)
+}
+
+#[cfg(not(feature = "std"))]
+fn verified(
+    data: &[u8],
+    limits: &Limits,
+    mut grown: Option<&mut dyn FnMut(&[u8])>,
+) -> Result<Decompressed, Error> {
+    let decompressed = decode(data, limits, &mut |data| {
+        if let Some(grown) = &mut grown {
+            grown(data);
+        }
+    })?;
+    if let Some(grown) = grown {
+        grown(&decompressed.data);
     }
-    Ok(decompressed)
+    let computed = crate::hash(&decompressed.data);
+    decompressed.check_hash(computed)
+}
+
+impl Decompressed {
+    fn check_hash(self, computed: u64) -> Result<Self, Error> {
+        let stored = self.header.hash();
+        match stored == computed {
+            true => Ok(self),
+            false => Err(Error::HashMismatch { stored, computed }),
+        }
+    }
 }
 
 /// Like [`decompress`], but does not look at the hash, just as LLVM does not.

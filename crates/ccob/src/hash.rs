@@ -3,7 +3,7 @@
 #[cfg(feature = "std")]
 use {
     alloc::vec::Vec,
-    std::sync::mpsc::{SyncSender, sync_channel},
+    std::sync::mpsc::{Receiver, Sender, channel},
     std::thread::JoinHandle,
 };
 
@@ -26,54 +26,118 @@ fn head(hash: Md5) -> u64 {
 }
 
 /// Hashes data while it still grows: on a second thread, so that it costs no time beside decoding.
+///
+/// Nobody waits: while the thread has enough to do it gets nothing new, and what it was not given by the end
+/// another one borrows.
 #[cfg(feature = "std")]
 #[derive(Debug, Default)]
 pub(crate) struct GrowingHash {
-    thread: Option<(SyncSender<Vec<u8>>, JoinHandle<Md5>)>,
-    /// How much of the data the thread has.
+    thread: Option<Hasher>,
+    /// How much of the data the thread was given.
     given: usize,
+    /// Whether there is no thread to be had.
+    refused: bool,
+}
+
+/// A thread that hashes the chunks it gets.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+struct Hasher {
+    chunks: Sender<Vec<u8>>,
+    /// How many chunks it has, hashed or not.
+    sent: usize,
+    /// Chunks that were hashed: memory for the next ones.
+    used: Receiver<Vec<u8>>,
+    thread: JoinHandle<Md5>,
+}
+
+#[cfg(feature = "std")]
+impl Hasher {
+    fn start() -> Option<Self> {
+        let (chunks, waiting) = channel::<Vec<u8>>();
+        let (done, used) = channel();
+        let work = move || {
+            let mut hash = Md5::default();
+            for chunk in waiting {
+                hash.update(&chunk);
+                // Whoever gave it may be gone.
+                let _ = done.send(chunk);
+            }
+            hash
+        };
+        let thread = std::thread::Builder::new().spawn(work).ok()?;
+        Some(Hasher { chunks, sent: 0, used, thread })
+    }
+
+    /// Gives the thread a copy of these bytes, unless it has enough to do.
+    fn offer(&mut self, bytes: &[u8]) -> bool {
+        let mut chunk = match self.used.try_recv() {
+            Ok(used) => used,
+            Err(_) if self.sent < GrowingHash::QUEUE => {
+                self.sent = self.sent.saturating_add(1);
+                Vec::with_capacity(bytes.len())
+            }
+            Err(_) => return false,
+        };
+        chunk.clear();
+        chunk.extend_from_slice(bytes);
+        self.chunks.send(chunk).is_ok()
+    }
 }
 
 #[cfg(feature = "std")]
 impl GrowingHash {
     /// How much the thread gets at a time, as a copy.
-    const CHUNK: usize = 1 << 20;
-    /// How many chunks may wait for it.
-    const QUEUE: usize = 4;
+    const CHUNK: usize = 256 << 10;
+    /// How many copies there may be.
+    const QUEUE: usize = 16;
+    /// Below this a thread costs more than it saves.
+    const WORTH_A_THREAD: usize = 256 << 10;
 
     /// Takes notice of what there is by now: `data` starts with what it was the last time.
     pub(crate) fn grown(&mut self, data: &[u8]) {
         while let Some(chunk) = data.get(self.given..self.given.saturating_add(Self::CHUNK)) {
-            if self.thread.is_none() {
-                self.thread = Self::start();
+            if self.thread.is_none() && !self.refused {
+                self.thread = Hasher::start();
+                self.refused = self.thread.is_none();
             }
-            // Without a thread, or with one that is gone, the rest is for the end.
-            let Some((chunks, _)) = &self.thread else { return };
-            if chunks.send(chunk.to_vec()).is_err() {
+            if !self.thread.as_mut().is_some_and(|hasher| hasher.offer(chunk)) {
                 return;
             }
             self.given = self.given.saturating_add(Self::CHUNK);
         }
     }
 
-    fn start() -> Option<(SyncSender<Vec<u8>>, JoinHandle<Md5>)> {
-        let (sender, receiver) = sync_channel::<Vec<u8>>(Self::QUEUE);
-        let work = move || {
-            let mut hash = Md5::default();
-            receiver.iter().for_each(|chunk| hash.update(&chunk));
-            hash
-        };
-        let thread = std::thread::Builder::new().spawn(work).ok()?;
-        Some((sender, thread))
-    }
-
     /// The hash of the whole data.
     pub(crate) fn finish(self, data: &[u8]) -> u64 {
-        let Some((sender, thread)) = self.thread else { return hash(data) };
-        drop(sender);
-        let Ok(mut hash) = thread.join() else { return hash(data) };
-        hash.update(data.get(self.given..).unwrap_or_default());
-        head(hash)
+        self.rest(data).unwrap_or_else(|| hash(data))
+    }
+
+    fn rest(self, data: &[u8]) -> Option<u64> {
+        let mut hash = match self.thread {
+            Some(Hasher { chunks, thread, .. }) => {
+                drop(chunks);
+                thread.join().ok()?
+            }
+            None => Md5::default(),
+        };
+        hash.update(data.get(self.given..)?);
+        Some(head(hash))
+    }
+
+    /// The hash of the whole data, and what `work` returns, which runs meanwhile.
+    pub(crate) fn finish_beside<T>(self, data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {
+        let rest = data.len().saturating_sub(self.given);
+        if self.refused || rest < Self::WORTH_A_THREAD {
+            return (work(), self.finish(data));
+        }
+        std::thread::scope(|scope| {
+            // No thread to be had is no reason to fail.
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || self.rest(data));
+            let result = work();
+            let hash = thread.ok().and_then(|thread| thread.join().ok().flatten());
+            (result, hash.unwrap_or_else(|| crate::hash(data)))
+        })
     }
 }
 
@@ -100,11 +164,15 @@ mod tests {
         let data: alloc::vec::Vec<u8> =
             (0..(3_u32 << 20) + 5).map(|i| (i.wrapping_mul(i) >> 7).to_le_bytes()[0]).collect();
         for steps in [&[][..], &[100], &[2 << 20], &[7, 1 << 20, (1 << 20) + 1, (3 << 20) + 5]] {
-            let mut growing = GrowingHash::default();
-            for &step in steps {
-                growing.grown(&data[..step]);
-            }
-            assert_eq!(growing.finish(&data), hash(&data));
+            let growing = || {
+                let mut growing = GrowingHash::default();
+                for &step in steps {
+                    growing.grown(&data[..step]);
+                }
+                growing
+            };
+            assert_eq!(growing().finish(&data), hash(&data));
+            assert_eq!(growing().finish_beside(&data, || 5), (5, hash(&data)));
         }
     }
 }

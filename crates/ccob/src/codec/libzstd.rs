@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{
-    CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, max_c_level, min_c_level,
+    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, compress_bound, max_c_level,
+    min_c_level,
 };
 
 use super::zstd_frame::{Frame, damaged};
@@ -45,10 +46,10 @@ const OUT_OF_MEMORY: usize = 64;
 const OUTPUT_TOO_SMALL: usize = 70;
 
 /// The least result worth decoding in steps, so that it can be hashed meanwhile.
-const WORTH_STEPS: usize = 4 << 20;
+const WORTH_STEPS: usize = 1 << 20;
 
-/// The largest window for decoding in steps, which needs memory for it. It is what Clang takes.
-const MAX_WINDOW: u64 = 128 << 20;
+/// The largest window, as the frame was checked to have it.
+const MAX_WINDOW_LOG: u32 = 31;
 
 /// Compressed bytes for one step.
 const STEP: usize = 64 << 10;
@@ -72,10 +73,12 @@ pub(super) fn decode(
     let mut out = Vec::new();
     let len = input.output_len()?;
     reserve_total(&mut out, len)?;
-    if len < WORTH_STEPS || frame.window > MAX_WINDOW {
-        // At once: no window, no copy.
+    if len < WORTH_STEPS {
         context.decompress(&mut out, stream).map_err(failed)?;
     } else {
+        // The output is the window: it stays where it is, so libzstd needs no other, and copies nothing.
+        context.set_parameter(DParameter::StableOutBuffer(true)).map_err(failed)?;
+        context.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(failed)?;
         let mut left = 0;
         for step in stream.chunks(STEP) {
             let mut step = InBuffer::around(step);
