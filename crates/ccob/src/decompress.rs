@@ -67,12 +67,12 @@ pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
 }
 
 /// Like [`decompress`], and lets `grown` see the data while it grows: each time all that there is by
-/// then, and in the end the whole. So it can be used while it is still being hashed.
+/// then, and in the end, once, the whole. So it can be used while it is still being hashed, with feature `std`
+/// on a second thread.
 ///
-/// What `grown` sees is not verified before this returns, so what is made of it must not last if this fails.
-/// After an error of the codec the whole is never seen; but when the hash is wrong it was. Only libzstd
-/// works in steps, and only when there is much to do; the others show the whole once. With feature `std` large data
-/// is hashed on a second thread meanwhile.
+/// What `grown` sees is not verified before this returns: nothing that is made of it may last if this fails.
+/// It sees the whole only of a stream without fault, so then no error is left but [`Error::HashMismatch`].
+/// Parts it sees only of libzstd, and only when there is much to do.
 ///
 /// # Errors
 ///

@@ -54,24 +54,33 @@ impl<'o> Keeper<'o> {
             }
             let malformed = |error| io::Error::new(io::ErrorKind::InvalidData, error);
             let host = remove_bundle_sections(&object).map_err(malformed)?;
-            return self.take(&*host, output);
+            return self.take(output, |out| out.write_all(&host));
         }
         match image.location() {
             Location::File(offset) => Ok(Kept::Input(offset, image.size())),
-            _ => self.take(image.reader(), output),
+            _ => self.take(output, |out| image.pieces(&mut |piece| out.write_all(piece))),
         }
     }
 
-    fn take(&mut self, mut from: impl Read, output: &Path) -> io::Result<Kept> {
+    fn take(
+        &mut self,
+        output: &Path,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<Kept> {
         if Outputs::appears_late(output) {
-            return self.outputs.write(output, from).map(Kept::Written);
+            let write = |file: &mut File| {
+                write(file)?;
+                file.stream_position()
+            };
+            return self.outputs.write_with(output, write).map(Kept::Written);
         }
         let copies = match &mut self.copies {
             Some(copies) => copies,
             none => none.insert(tempfile::tempfile()?),
         };
         let offset = copies.stream_position()?;
-        Ok(Kept::Copy(offset, io::copy(&mut from, copies)?))
+        write(copies)?;
+        Ok(Kept::Copy(offset, copies.stream_position()?.saturating_sub(offset)))
     }
 
     /// Writes what was kept to its output; nothing kept makes an empty file. `input` is the walked file.

@@ -225,6 +225,33 @@ impl Walker<'_> {
             return self.finding(source, start, error).map(|()| recorded_end);
         }
         let limits = ccob::Limits::default().with_max_uncompressed(room);
+        let compression = |stored_size| compression(stored_size, uncompressed_size);
+        if let Some(end) = recorded_end
+            && self.options.verify_hash
+            && self.options.early_images
+        {
+            let stored = source.read_range(&(start..end))?;
+            let compression = compression(end - start);
+            let mut walked = None;
+            let decompressed = ccob::decompress_growing(&stored, &limits, &mut |data| {
+                // The last time.
+                if data.len() as u64 == uncompressed_size {
+                    self.decompressed.spend(uncompressed_size);
+                    let segment = segment.clone();
+                    let walk = self.opened(source, segment, &(start..end), compression, data);
+                    walked = Some(walk);
+                }
+            });
+            if let Err(error) = decompressed {
+                if walked.is_none() {
+                    let cost = cost_of_failure(&error, uncompressed_size, end - start);
+                    self.decompressed.spend(left.min(cost));
+                }
+                // Before what the visitor may have had against damaged images.
+                self.finding(source, start, error.into())?;
+            }
+            return walked.unwrap_or(Ok(())).map(|()| recorded_end);
+        }
         let decompress = match self.options.verify_hash {
             true => ccob::decompress,
             false => ccob::decompress_unverified,
@@ -243,15 +270,29 @@ impl Walker<'_> {
                 return self.finding(source, start, error.into()).map(|()| recorded_end);
             }
         };
-        self.decompressed.spend(decompressed.data.len() as u64);
-        let compression = compression(decompressed.consumed, decompressed.data.len() as u64);
+        self.decompressed.spend(uncompressed_size);
+        let compression = compression(decompressed.consumed);
         let end = start + decompressed.consumed;
-        let mut data = Cursor::new(decompressed.data);
-        self.within(source, segment, &(start..end), Some(compression), |walker, _| {
+        self.opened(source, segment, &(start..end), compression, &decompressed.data)?;
+        Ok(Some(end))
+    }
+
+    /// Walks what a compressed bundle holds.
+    fn opened(
+        &mut self,
+        source: &mut Source<'_>,
+        segment: Segment,
+        window: &Range<u64>,
+        compression: Compression,
+        data: &[u8],
+    ) -> io::Result<()> {
+        let opens = self.options.decompress;
+        self.within(source, segment, window, Some(compression), |walker, _| {
             if !opens {
                 return Ok(());
             }
-            let mut inner = Source::new(&mut data, Origin::Decompressed)?;
+            let mut reader = Cursor::new(data);
+            let mut inner = Source::of_bytes(&mut reader, data, Origin::Decompressed);
             walker.add_source(&inner);
             let all = 0..inner.len();
             let format = walker.contents(&mut inner, &all)?;
@@ -260,8 +301,7 @@ impl Walker<'_> {
             }
             let first = inner.peek(&all, 8)?;
             walker.finding(&inner, 0, Error::UnknownContents { first })
-        })?;
-        Ok(Some(end))
+        })
     }
 
     pub(crate) fn offload_binary(

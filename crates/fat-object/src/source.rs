@@ -27,12 +27,17 @@ pub(crate) enum Origin {
 const FIRST_BLOCK: usize = 4 * 1024;
 const LARGEST_BLOCK: usize = 128 * 1024;
 
+/// What is copied at a time.
+const PIECE: usize = 256 * 1024;
+
 /// A reader with its length and one cached block, so that many small neighbouring reads cost one system call, and
 /// one read far from all others costs little.
 pub(crate) struct Source<'r> {
     reader: &'r mut dyn ReadSeek,
     len: u64,
     origin: Origin,
+    /// All bytes, where they are in memory anyway.
+    bytes: Option<&'r [u8]>,
     block_start: u64,
     block: Vec<u8>,
     /// The size that the block was to have.
@@ -42,7 +47,34 @@ pub(crate) struct Source<'r> {
 impl<'r> Source<'r> {
     pub(crate) fn new(reader: &'r mut dyn ReadSeek, origin: Origin) -> io::Result<Self> {
         let len = reader.seek(SeekFrom::End(0))?;
-        Ok(Source { reader, len, origin, block_start: 0, block: Vec::new(), block_size: 0 })
+        Ok(Source {
+            reader,
+            len,
+            origin,
+            bytes: None,
+            block_start: 0,
+            block: Vec::new(),
+            block_size: 0,
+        })
+    }
+
+    /// What is in memory, and a reader of the same.
+    pub(crate) fn of_bytes(reader: &'r mut dyn ReadSeek, bytes: &'r [u8], origin: Origin) -> Self {
+        Source {
+            reader,
+            len: bytes.len() as u64,
+            origin,
+            bytes: Some(bytes),
+            block_start: 0,
+            block: Vec::new(),
+            block_size: 0,
+        }
+    }
+
+    /// The bytes of `range`, if the source is in memory and has them.
+    pub(crate) fn bytes(&self, range: &Range<u64>) -> Option<&'r [u8]> {
+        let index = |at: u64| usize::try_from(at).ok();
+        self.bytes?.get(index(range.start)?..index(range.end)?)
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -62,6 +94,13 @@ impl<'r> Source<'r> {
     pub(crate) fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         if offset >= self.len || buf.is_empty() {
             return Ok(0);
+        }
+        if let Some(bytes) = self.bytes(&(offset..self.len)) {
+            let n = bytes.len().min(buf.len());
+            if let (Some(to), Some(from)) = (buf.get_mut(..n), bytes.get(..n)) {
+                to.copy_from_slice(from);
+            }
+            return Ok(n);
         }
         let end = self.block_start.saturating_add(self.block.len() as u64);
         if !(self.block_start..end).contains(&offset) {
@@ -136,6 +175,10 @@ impl<'r> Source<'r> {
         }
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         to.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        if let Some(bytes) = self.bytes(range) {
+            to.extend_from_slice(bytes);
+            return Ok(());
+        }
         let before = to.len();
         if len < LARGEST_BLOCK {
             to.resize(before + len, 0);
@@ -192,6 +235,23 @@ pub(crate) struct SourceReader<'a, 'r> {
 impl<'a, 'r> SourceReader<'a, 'r> {
     pub(crate) fn new(source: &'a mut Source<'r>, window: Range<u64>) -> Self {
         SourceReader { source, window }
+    }
+
+    /// Hands out all bytes, in pieces: in one, if they are in memory.
+    pub(crate) fn pieces(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(bytes) = self.source.bytes(&self.window) {
+            return each(bytes);
+        }
+        let left = self.window.end.saturating_sub(self.window.start);
+        let mut buffer = vec![0; usize::try_from(left).unwrap_or(PIECE).min(PIECE)];
+        while self.window.start < self.window.end {
+            let n = self.read(&mut buffer)?;
+            each(buffer.get(..n).unwrap_or_default())?;
+        }
+        Ok(())
     }
 }
 

@@ -38,6 +38,10 @@ pub struct Options {
     /// Whether what compressed bundles hold is compared with their hash. It takes as long as decompressing: a second
     /// walk of the same file can do without. Default: yes.
     pub verify_hash: bool,
+    /// Whether the images of a compressed bundle are shown while what it holds is still being compared with its hash, on
+    /// a second thread. For visitors who take back what they made of images when there is something wrong: that the
+    /// hash is, is a finding behind them, and of the images before it nothing is certain. Default: no.
+    pub early_images: bool,
     /// Whether images that can hold further images are looked into: host objects, bundles in bundles. Default: yes.
     pub enter_images: bool,
     /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
@@ -54,6 +58,7 @@ impl Default for Options {
             max_depth: 32,
             decompress: true,
             verify_hash: true,
+            early_images: false,
             enter_images: true,
             tell_unopened: false,
         }

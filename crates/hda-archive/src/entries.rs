@@ -74,17 +74,17 @@ impl Entry<'_, '_, '_> {
         if self.is_placeholder() {
             return each(&self.host_object()?);
         }
-        let mut left = self.image.size();
-        let mut buffer = vec![0; usize::try_from(left.min(1 << 18)).unwrap_or(0)];
-        let mut reader = self.image.reader();
-        while left > 0 {
-            let want = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-            let piece = buffer.get_mut(..want).unwrap_or_default();
-            reader.read_exact(piece).map_err(Error::Read)?;
-            each(piece)?;
-            left -= piece.len() as u64;
+        let mut failed = None;
+        let result = self.image.pieces(&mut |piece| {
+            each(piece).map_err(|error| {
+                failed = Some(error);
+                io::Error::other("the walk was ended")
+            })
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => result.map_err(Error::Read),
         }
-        Ok(())
     }
 
     /// All bytes, in `data`: of a placeholder the host object without what was bundled into it.
@@ -151,14 +151,25 @@ pub fn entries(
     open_thin: OpenThin<'_>,
     each: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    entries_of(input, options, true, open_thin, each)
+    entries_of(input, options, Hashes::First, open_thin, each)
 }
 
-/// As [`entries`]; the hashes of compressed bundles need not be verified a second time.
+/// When what compressed bundles hold is compared with their hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hashes {
+    /// Before entries are shown.
+    First,
+    /// While they are shown: what was shown is of no use if [`entries_of`] fails.
+    Beside,
+    /// Never: it was done.
+    Known,
+}
+
+/// As [`entries`].
 pub(crate) fn entries_of(
     input: &mut dyn ReadSeek,
     options: &Options,
-    verify_hash: bool,
+    hashes: Hashes,
     open_thin: OpenThin<'_>,
     each: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -169,7 +180,7 @@ pub(crate) fn entries_of(
         return Err(Error::NotAnArchive { first: head });
     }
     let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
-    visitor.walk(input, options, verify_hash)
+    visitor.walk(input, options, hashes)
 }
 
 /// Whether the data is a bundle, or an object file with the sections of one.
@@ -186,7 +197,7 @@ pub(crate) fn is_bundled(data: &[u8], options: &Options) -> Result<bool, Error> 
         each: &mut each,
         failed: None,
     };
-    visitor.walk(&mut io::Cursor::new(data), options, true)?;
+    visitor.walk(&mut io::Cursor::new(data), options, Hashes::First)?;
     Ok(found)
 }
 
@@ -206,11 +217,12 @@ impl TopLevel<'_> {
         &mut self,
         input: &mut dyn ReadSeek,
         options: &Options,
-        verify_hash: bool,
+        hashes: Hashes,
     ) -> Result<(), Error> {
         let mut options = options.clone();
         options.decompress = true;
-        options.verify_hash = verify_hash;
+        options.verify_hash = hashes != Hashes::Known;
+        options.early_images = hashes == Hashes::Beside;
         options.enter_images = false;
         match walk(input, &options, self) {
             Ok(_) => Ok(()),

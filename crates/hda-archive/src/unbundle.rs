@@ -8,7 +8,7 @@ use bundle_format::{EntryId, Request};
 use fat_object::{ImageFormat, Options, ReadSeek};
 
 use crate::copy::ArchiveCopy;
-use crate::entries::{Entry, OpenThin, entries, entries_of};
+use crate::entries::{Entry, Hashes, OpenThin, entries_of};
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, fingerprint_of};
 use crate::layout::{Layout, LayoutBuilder};
@@ -131,7 +131,7 @@ impl Unbundling {
             data: Vec::new(),
         };
         plan.archives.resize_with(plan.matcher.targets.len(), Default::default);
-        entries(input, options, open_thin, &mut |entry| plan.entry(entry))?;
+        entries_of(input, options, Hashes::Beside, open_thin, &mut |entry| plan.entry(entry))?;
         let mut archives = Vec::new();
         for (target, (names, builder)) in plan.matcher.targets.into_iter().zip(plan.archives) {
             archives.push(DeviceArchive { target, names, layout: builder.finish()? });
@@ -203,7 +203,7 @@ impl Unbundling {
         let mut matcher = Matcher::new(targets);
         let mut position = 0;
         // Every entry's own bytes are compared with the plan.
-        entries_of(input, &self.options, false, open_thin, &mut |entry| {
+        entries_of(input, &self.options, Hashes::Known, open_thin, &mut |entry| {
             let Some(Match { archives, target_id }) = matcher.match_id(entry.id()) else {
                 return Ok(());
             };

@@ -91,7 +91,10 @@ pub(super) fn decode(
                     return Err(Error::OutputTooLong { expected: input.uncompressed_size });
                 }
             }
-            grown(&out);
+            // All of it is shown when nothing is found wrong with what follows.
+            if out.len() < len {
+                grown(&out);
+            }
         }
         if left > 0 && out.len() == len {
             return Err(Error::OutputTooLong { expected: input.uncompressed_size });

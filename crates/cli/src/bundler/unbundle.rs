@@ -31,8 +31,11 @@ pub(crate) fn unbundle(
     let mut file = input::open_sized(&job.input).map_err(named)?;
     let stamp = Stamp::of(&file).map_err(named)?;
     let mut selection = Selection::new(job, Keeper::new(outputs));
+    let mut limits = job.limits.clone();
+    // What is damaged is taken back.
+    limits.early_images = true;
     let read =
-        entries::for_each(&job.input, &mut file, job.file_type, &job.limits, notes, &mut |entry| {
+        entries::for_each(&job.input, &mut file, job.file_type, &limits, notes, &mut |entry| {
             selection.offer(entry)
         });
     let Selection { mut best, mut keeper, debug, .. } = selection;

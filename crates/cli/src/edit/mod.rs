@@ -203,8 +203,10 @@ impl Editor<'_> {
         let target = self.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
-        let contents = survey(&mut input, &SurveyOptions::new(self.limits.options()))
-            .map_err(|error| explain(&error, &self.images))?;
+        let mut options = SurveyOptions::new(self.limits.options());
+        options.walk.decompress = self.needs_images();
+        let contents =
+            survey(&mut input, &options).map_err(|error| explain(&error, &self.images))?;
         if contents.containers().is_empty() {
             return Err(explain(&EditError::NoDeviceCode, &self.images));
         }
@@ -235,6 +237,16 @@ impl Editor<'_> {
         }
         let row = FileRow::new(name, target, &contents, &plan, &wishes);
         Ok(row.written(self.output.dry_run, replaces))
+    }
+
+    /// Whether compressed bundles are opened before they are edited. What becomes of them as a whole is checked while
+    /// it is written.
+    fn needs_images(&self) -> bool {
+        match self.work {
+            Work::Edit => true,
+            Work::Compress => false,
+            Work::Decompress => self.output.dry_run,
+        }
     }
 
     /// Writes the new file. Returns what could not be kept of the old one's attributes.

@@ -71,7 +71,7 @@ where
     }
 }
 
-/// Writes what there is of a bundle while the rest is decompressed and hashed.
+/// Writes what there is of a bundle while the rest is decompressed, and all of it hashed.
 fn decompress<R, W>(bundle: &Decompress, input: &mut R, out: &mut W) -> Result<(), EditError>
 where
     R: ReadSeek + ?Sized,
@@ -79,15 +79,14 @@ where
 {
     let mut written = 0;
     let mut result = Ok(());
-    let data = bundle.read_growing(input, &mut |data| {
+    let mut write = |data: &[u8]| {
         if result.is_ok() {
             result = out.write_all(data.get(written..).unwrap_or_default());
-            written = written.max(data.len());
+            written = data.len();
         }
-    });
-    let data = data.map_err(refused)?;
-    result.map_err(EditError::Write)?;
-    out.write_all(data.get(written..).unwrap_or_default()).map_err(EditError::Write)
+    };
+    bundle.read_growing(input, &mut write).map_err(refused)?;
+    result.map_err(EditError::Write)
 }
 
 fn write_range(
