@@ -5,21 +5,27 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Builds tools of this workspace, as users run them, and says where they are.
+/// Builds tools of this workspace, as users run them, where this program was built, and says in which directory.
 ///
 /// # Errors
 ///
 /// The build failed.
-pub fn build(tool: &str) -> Result<PathBuf, Box<dyn Error>> {
+pub fn build(tools: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
+    let place = std::env::current_exe()?.parent().ok_or("no directory of tools")?.to_owned();
+    let target = place.parent().ok_or("no target directory")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
     // As `cargo build` alone does: features as users get them, not those that other crates here want besides.
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "-p", "offload-cli", "--bin", tool])
-        .status()?;
-    if !status.success() {
-        return Err(format!("building {tool} failed").into());
+    command
+        .args(["build", "--release", "--quiet", "-p", "offload-cli", "--target-dir"])
+        .arg(target);
+    for tool in tools {
+        command.args(["--bin", tool]);
     }
-    Ok(std::env::current_exe()?.with_file_name(tool))
+    match command.status()?.success() {
+        true => Ok(place),
+        false => Err(format!("building {} failed", tools.join(", ")).into()),
+    }
 }
 
 /// LLVM 22's tool of this name, where it is installed.

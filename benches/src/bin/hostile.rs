@@ -199,9 +199,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let place = tempfile::tempdir()?;
-    for tool in ["offload", "clang-offload-bundler", "llvm-offload-binary"] {
-        build(tool)?;
-    }
+    build(&["offload", "clang-offload-bundler", "llvm-offload-binary"])?;
     // Some tools write where they are.
     std::env::set_current_dir(place.path())?;
     println!("| input | read by | size | time | grows as | memory | grows as | LLVM 22 |");

@@ -37,13 +37,12 @@ pub(crate) struct Bench {
 impl Bench {
     /// Builds the tools and the code that they are measured with.
     pub(crate) fn new(options: Options) -> Result<Self, Box<dyn Error>> {
-        for tool in
-            ["offload", "clang-offload-bundler", "llvm-offload-binary", "llvm-offload-wrapper"]
-        {
-            build(tool)?;
-        }
-        let this = std::env::current_exe()?;
-        let tools = this.parent().ok_or("no directory of tools")?.to_owned();
+        let tools = build(&[
+            "offload",
+            "clang-offload-bundler",
+            "llvm-offload-binary",
+            "llvm-offload-wrapper",
+        ])?;
         let units = if options.quick { 1 } else { 10 };
         let code = DeviceCode::new(&tools.join("versus-code"), units)?;
         let place = tempfile::Builder::new().prefix("versus").tempdir()?;

@@ -67,7 +67,7 @@ pub(crate) fn plot(title: &str, measurements: &[&Measurement]) -> Option<String>
         return None;
     }
     let height = TOP + HEIGHT + BOTTOM + LINE * series.len() as f64 + 8.0;
-    let width = 2.0 * (LEFT + WIDTH) + 20.0;
+    let width = 2.0 * (LEFT + WIDTH) + 40.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
         width=\"{width}\" height=\"{height}\" role=\"img\">\n<title>{0}</title>\n\
@@ -171,6 +171,12 @@ fn panel(
     let _ = writeln!(
         svg,
         "<rect class=\"frame\" x=\"{left}\" y=\"{TOP}\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>"
+    );
+    let _ = writeln!(
+        svg,
+        "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">size of the input</text>",
+        left + WIDTH / 2.0,
+        bottom + 35.0
     );
     // Ours last, on top of the others.
     for series in series.iter().rev() {

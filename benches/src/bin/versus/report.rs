@@ -24,8 +24,8 @@ pub(crate) fn table(measurement: &Measurement) -> String {
         }
     }
     if compresses(measurement) {
-        for figures in &measurement.figures {
-            let _ = write!(text, "\n  {:<44} {} bytes", figures.name, figures.output);
+        for figures in measurement.figures.iter().filter(|figures| figures.who != Who::Cp) {
+            let _ = write!(text, "\n  {:<44} {:>11} bytes", figures.name, figures.output);
         }
     }
     if let Some(note) = &measurement.note {
@@ -36,11 +36,7 @@ pub(crate) fn table(measurement: &Measurement) -> String {
 
 /// Whether the size of what is written is a result.
 pub(crate) fn compresses(measurement: &Measurement) -> bool {
-    let zstd = measurement.of(Who::Zstd).or(measurement.of(Who::Cp));
-    let sizes = measurement.figures.iter().filter(|figures| figures.who != Who::Cp);
-    zstd.is_some()
-        && sizes.clone().any(|figures| figures.output * 10 < measurement.size * 9)
-        && measurement.operation.contains("compress")
+    matches!(measurement.operation, "compress" | "compress-library")
 }
 
 /// A line for a target.
