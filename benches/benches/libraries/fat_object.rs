@@ -1,0 +1,60 @@
+use std::hint::black_box;
+use std::io::Cursor;
+
+use criterion::{Criterion, Throughput};
+use fat_object::{Edit, Finding, Image, Options, ReadSeek, SurveyOptions, Visitor, survey, walk};
+
+struct Counter(u64);
+
+impl Visitor for Counter {
+    fn image(&mut self, _: &mut Image<'_, '_>) -> std::io::Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> std::io::Result<()> {
+        Err(std::io::Error::other(finding.to_string()))
+    }
+}
+
+fn images(file: &[u8]) -> u64 {
+    let mut counter = Counter(0);
+    walk(&mut Cursor::new(file), &Options::default(), &mut counter).unwrap();
+    counter.0
+}
+
+/// The new file's size, with the first image of an AMD GPU removed.
+fn thinned(file: &[u8]) -> usize {
+    let mut input = Cursor::new(file);
+    let contents = survey(&mut input, &SurveyOptions::default()).unwrap();
+    let is_device = |id: &str| id.contains("amdgcn");
+    let image = contents.images().iter().find(|image| image.id().is_some_and(is_device)).unwrap();
+    let mut edit = Edit::default();
+    edit.remove(image.index());
+    let plan = contents.plan(&mut input, &mut [], &edit).unwrap();
+    let mut out = Vec::new();
+    let images: &mut [Cursor<&[u8]>] = &mut [];
+    plan.write(&mut input as &mut dyn ReadSeek, images, &mut out).unwrap();
+    out.len()
+}
+
+pub(crate) fn benches(c: &mut Criterion) {
+    let mut group = super::group(c, "fat-object");
+    for (what, name) in [
+        ("an object", "hip.o"),
+        ("a library", "hip-two-units.so"),
+        ("an archive", "libhip.a"),
+        ("a bundle", "hip.hipfb"),
+    ] {
+        let file = super::data(name);
+        group.throughput(Throughput::Elements(images(&file)));
+        group.bench_function(format!("walk {what}, per image"), |b| {
+            b.iter(|| images(black_box(&file)));
+        });
+        group.throughput(Throughput::Bytes(file.len() as u64));
+        group.bench_function(format!("remove an image from {what}"), |b| {
+            b.iter(|| thinned(black_box(&file)));
+        });
+    }
+    group.finish();
+}
