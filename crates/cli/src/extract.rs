@@ -1,11 +1,12 @@
 //! `offload extract`: device images into files of their own.
 
+use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use fat_object::{Finding, Image, ImageFormat, ReadSeek, Severity, Visitor};
+use fat_object::{Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor};
 
-use crate::output::{Outputs, plain_name, safe_name};
+use crate::output::{self, Outputs, plain_name, safe_name};
 use crate::select::{Selection, triple_text};
 use crate::{Outcome, input, report, style};
 
@@ -45,15 +46,23 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let file = input::display(&args.file);
+    let input = match input::open_sized(&args.file) {
+        Ok(input) => input,
+        Err(error) => {
+            report::error(&format_args!("{file}: {}", report::reason(&error)));
+            return Ok(Outcome::Faults);
+        }
+    };
     let mut extractor = Extractor {
         args,
         file: &file,
+        input: &input,
         sink: Sink::new(args)?,
         written: Vec::new(),
         seen: Vec::new(),
         errors: 0,
     };
-    let walked = input::walk(&args.file, &args.limits, &mut extractor);
+    let walked = input::walk_open(&input, &args.limits, &mut extractor);
     let Extractor { sink, written, seen, errors, .. } = extractor;
     if let Err(error) = walked {
         report::error(&format_args!("{file}: {}", report::reason(&error)));
@@ -112,7 +121,7 @@ fn nothing_matched(seen: &[String]) -> String {
 /// Where images go until the whole input was seen.
 enum Sink {
     Files(Outputs),
-    Stdout(std::fs::File),
+    Stdout(File),
 }
 
 impl Sink {
@@ -137,6 +146,7 @@ struct Written {
 struct Extractor<'a> {
     args: &'a Args,
     file: &'a str,
+    input: &'a File,
     sink: Sink,
     written: Vec<Written>,
     /// Names of the images that were not chosen, for the message when none was.
@@ -172,9 +182,10 @@ impl Visitor for Extractor<'_> {
         }
         let name = file_name(&self.args.file, image);
         let size = match &mut self.sink {
-            Sink::Files(outputs) => outputs.write(&self.args.output.join(&name), image.reader())?,
+            Sink::Files(outputs) => outputs
+                .write_with(&self.args.output.join(&name), |out| copy(image, self.input, out))?,
             // One image at most reaches standard output; the others are only counted.
-            Sink::Stdout(spool) if self.written.is_empty() => io::copy(&mut image.reader(), spool)?,
+            Sink::Stdout(spool) if self.written.is_empty() => copy(image, self.input, spool)?,
             Sink::Stdout(_) => 0,
         };
         self.written.push(Written { name, size, what });
@@ -189,6 +200,14 @@ impl Visitor for Extractor<'_> {
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
         input::open_thin_member(&self.args.file, name)
+    }
+}
+
+/// Writes an image; what lies in the input goes from file to file.
+fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u64> {
+    match image.location() {
+        Location::File(start) => output::copy_part(input, start..start + image.size(), out),
+        _ => output::copy(image.reader(), out),
     }
 }
 

@@ -8,12 +8,22 @@ use std::time::SystemTime;
 
 use fat_object::{ReadSeek, Summary, Visitor};
 
+use crate::positioned::Positioned;
+
 /// Walks the file at a path, or standard input for `-`; an error if it is another file at the end.
 pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> io::Result<Summary> {
-    let mut file = open_sized(path)?;
-    let stamp = Stamp::of(&file)?;
-    let summary = fat_object::walk(&mut file, &limits.options(), visitor)?;
-    stamp.check(&file)?;
+    walk_open(&open_sized(path)?, limits, visitor)
+}
+
+/// Walks a file that the visitor may read as well, wherever that leaves it.
+pub(crate) fn walk_open(
+    file: &File,
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> io::Result<Summary> {
+    let stamp = Stamp::of(file)?;
+    let summary = fat_object::walk(&mut Positioned::new(file), &limits.options(), visitor)?;
+    stamp.check(file)?;
     Ok(summary)
 }
 

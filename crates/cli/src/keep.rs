@@ -1,18 +1,20 @@
 //! Images chosen while a file is walked, whose outputs are to be had only when all of it was seen.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use fat_object::{Image, ImageFormat, Location, remove_bundle_sections};
+use fat_object::{EditError, HostObject, Image, ImageFormat, Location, remove_bundle_sections};
 
-use crate::output::Outputs;
+use crate::output::{self, Outputs};
 
 /// Where the bytes of a chosen image are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Kept {
     /// In the walked file: offset and size.
     Input(u64, u64),
+    /// In the walked file: the host object that a placeholder stands for.
+    Host(HostObject),
     /// In the output already, which has its name when all outputs have.
     Written(u64),
     /// In a file of copies: offset and size.
@@ -21,9 +23,10 @@ pub(crate) enum Kept {
 
 impl Kept {
     /// Bytes of the image.
-    pub(crate) fn size(self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
-            Kept::Input(_, size) | Kept::Written(size) | Kept::Copy(_, size) => size,
+            Kept::Input(_, size) | Kept::Written(size) | Kept::Copy(_, size) => *size,
+            Kept::Host(host) => host.size(),
         }
     }
 }
@@ -48,6 +51,12 @@ impl<'o> Keeper<'o> {
     /// input: the object is malformed.
     pub(crate) fn keep(&mut self, image: &mut Image<'_, '_>, output: &Path) -> io::Result<Kept> {
         if image.format() == ImageFormat::HostPlaceholder {
+            if let (Location::File(_), Some(host)) = (image.location(), image.host_object()) {
+                return host.map(Kept::Host).map_err(|error| match error {
+                    EditError::Read(error) => error,
+                    error => io::Error::new(io::ErrorKind::InvalidData, error),
+                });
+            }
             let mut object = Vec::new();
             if let Some(mut reader) = image.enclosing_object() {
                 reader.read_to_end(&mut object)?;
@@ -92,24 +101,25 @@ impl<'o> Keeper<'o> {
         input: &mut File,
         output: &Path,
     ) -> io::Result<()> {
-        let copies = &mut self.copies;
+        let copies = &self.copies;
         let (from, offset, size) = match kept {
             Some(Kept::Written(_)) => return Ok(()),
-            Some(Kept::Input(offset, size)) => (Some(input), offset, size),
-            Some(Kept::Copy(offset, size)) => (copies.as_mut(), offset, size),
+            Some(Kept::Host(host)) => {
+                return self.outputs.write_or_print(output, |out| {
+                    host.write(input, out).map_err(|error| match error {
+                        EditError::Read(error) | EditError::Write(error) => error,
+                        // The file became shorter meanwhile.
+                        _ => io::ErrorKind::UnexpectedEof.into(),
+                    })
+                });
+            }
+            Some(Kept::Input(offset, size)) => (Some(&*input), offset, size),
+            Some(Kept::Copy(offset, size)) => (copies.as_ref(), offset, size),
             None => (None, 0, 0),
         };
         self.outputs.write_or_print(output, |out| match from {
-            Some(from) => copy(from, offset, size, out),
+            Some(from) => output::copy_part(from, offset..offset + size, out).map(drop),
             None => out.flush(),
         })
     }
-}
-
-/// Copies a part of a file; to a file, the kernel does it.
-fn copy(file: &mut File, offset: u64, size: u64, out: &mut File) -> io::Result<()> {
-    file.seek(SeekFrom::Start(offset))?;
-    let copied = io::copy(&mut file.take(size), out)?;
-    // Only when the file became shorter meanwhile.
-    if copied == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, TempPath};
@@ -71,8 +72,8 @@ impl Outputs {
     }
 
     /// Writes one file under a temporary name.
-    pub(crate) fn write(&mut self, path: &Path, mut from: impl Read) -> io::Result<u64> {
-        self.write_with(path, |file| io::copy(&mut from, file))
+    pub(crate) fn write(&mut self, path: &Path, from: impl Read) -> io::Result<u64> {
+        self.write_with(path, |file| copy(from, file))
     }
 
     /// Has `fill` write one file under a temporary name, in the directory of `path`. What was written for the path
@@ -232,6 +233,26 @@ fn is_stdout(path: &Path) -> bool {
 /// replaced, nor written to from its start.
 fn is_stdout_device(path: &Path) -> bool {
     ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|device| path == Path::new(device))
+}
+
+/// Writes all that there is to read: from a file the kernel copies it, from elsewhere it comes in large pieces.
+pub(crate) fn copy(mut from: impl Read, file: &mut File) -> io::Result<u64> {
+    let mut file = BufWriter::with_capacity(1 << 17, file);
+    let copied = io::copy(&mut from, &mut file)?;
+    file.flush()?;
+    Ok(copied)
+}
+
+/// Writes this part of a file; the kernel copies it.
+pub(crate) fn copy_part(from: &File, range: Range<u64>, to: &mut File) -> io::Result<u64> {
+    let mut from = from;
+    from.seek(SeekFrom::Start(range.start))?;
+    let size = range.end - range.start;
+    match io::copy(&mut from.take(size), to)? {
+        copied if copied == size => Ok(size),
+        // Only when the file became shorter meanwhile.
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// Has standard output filled.

@@ -119,7 +119,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
         return Err(errors);
     }
     for one in &wanted {
-        let kept = one.best.as_ref().map(|best| best.kept);
+        let kept = one.best.as_ref().map(|best| best.kept.clone());
         keeper.write(kept, &mut file, &one.output).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => in_file(&error),
             _ => report::complaints(&error),

@@ -182,8 +182,8 @@ pub use edit::{
     EditPart, EditPlan, EditableContainer, EditableImage, ImageChange, SurveyOptions, survey,
 };
 pub use embed::{
-    EmbedError, Embedding, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, ObjectPart,
-    embed, remove_bundle_sections,
+    EmbedError, Embedding, HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle,
+    ObjectPart, embed, remove_bundle_sections,
 };
 pub use error::Error;
 pub use image_format::ImageFormat;

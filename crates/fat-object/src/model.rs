@@ -9,6 +9,8 @@ use std::sync::Arc;
 use target_id::Target;
 
 use crate::containers::lossy;
+use crate::edit::EditError;
+use crate::embed::HostObject;
 use crate::error::Error;
 use crate::image_format::ImageFormat;
 use crate::source::{Origin, ReadSeek, Source, SourceReader};
@@ -367,6 +369,21 @@ impl<'e> Image<'e, '_> {
     pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {
         let window = self.description.object.clone()?;
         Some(SourceReader::new(self.source, window))
+    }
+
+    /// The host object that a [placeholder](ImageFormat::HostPlaceholder) stands for, with which it need not be read
+    /// to be written; `None` for images that lie in no object of the form [`BundleForm::Section`].
+    ///
+    /// Where the [location](Image::location) is one in the walked file, that is the input of
+    /// [`HostObject::write`](crate::HostObject::write).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`reader`](Image::reader), and [`EditError::Object`](crate::EditError::Object) as
+    /// [`remove_bundle_sections`](crate::remove_bundle_sections) has it.
+    pub fn host_object(&mut self) -> Option<Result<HostObject, EditError>> {
+        let window = self.description.object.clone()?;
+        Some(HostObject::plan(self.source, &window))
     }
 
     /// What the packager binary that holds it records; `None` outside packager binaries.

@@ -1,5 +1,6 @@
 //! From files to one bundle.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -212,24 +213,17 @@ fn as_sections(
         notes.commands.push(commands::adding(sections, &host_path, &job.output));
         return Ok(());
     }
-    let contents = entries.iter_mut().enumerate().map(|(index, entry)| -> Box<dyn Read + '_> {
-        if index == host {
-            return Box::new(HOST_PLACEHOLDER);
+    // Inputs go from file to file.
+    let mut fill = |index: usize, out: &mut File| match entries.get_mut(index) {
+        Some(entry) if index != host => {
+            entry.payload.copy_to(out)?;
+            Ok(entry.payload.size())
         }
-        match entry.payload.reader() {
-            Ok(reader) => Box::new(reader),
-            Err(error) => Box::new(Failing(Some(error))),
+        _ => {
+            out.write_all(HOST_PLACEHOLDER)?;
+            Ok(HOST_PLACEHOLDER.len() as u64)
         }
-    });
-    outputs.write_or_print(&job.output, |file| bundle.write_to(file, contents))?;
+    };
+    outputs.write_or_print(&job.output, |file| bundle.write_with(file, &mut fill))?;
     Ok(())
-}
-
-/// A file that could not be opened when its turn came.
-struct Failing(Option<io::Error>);
-
-impl Read for Failing {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(self.0.take().unwrap_or_else(|| io::ErrorKind::Other.into()))
-    }
 }

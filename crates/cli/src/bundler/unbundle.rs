@@ -69,7 +69,7 @@ pub(crate) fn unbundle(
             }
             continue;
         }
-        let kept = best.as_ref().map(|best| best.kept);
+        let kept = best.as_ref().map(|best| best.kept.clone());
         keeper.write(kept, &mut file, output).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => named(error),
             _ => error,

@@ -41,13 +41,14 @@ use bundle_format::EntryId;
 use target_id::Target;
 
 use crate::source::ReadSeek;
-use splices::{Splice, Splices};
+pub(crate) use splices::{Splice, Splices};
 
 pub use compress::CompressOptions;
 pub use error::EditError;
 pub(crate) use strings::string_at;
 pub use survey::{Contents, EditableContainer, EditableImage, SurveyOptions, survey};
 pub(crate) use without::without_sections;
+pub(crate) use write::write as write_splices;
 
 /// What is to become of the images of a file. Without any wish nothing changes.
 #[derive(Clone, Debug, Default)]

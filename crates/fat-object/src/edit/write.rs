@@ -9,7 +9,7 @@ use super::decompress::Decompress;
 use super::splices::{Splice, Splices};
 use crate::source::ReadSeek;
 
-pub(super) fn write<R, I, W>(
+pub(crate) fn write<R, I, W>(
     splices: &Splices,
     input: &mut R,
     images: &mut [I],

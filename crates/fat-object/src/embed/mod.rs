@@ -18,7 +18,7 @@ use crate::wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
 pub(crate) use coff::{Header as CoffFile, long_name as coff_long_name};
 pub use error::{EmbedError, ObjectPart};
 pub use object_form::{
-    HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
+    HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
 };
 pub(crate) use object_form::{MACH_O_SEGMENT, coff_name_offset};
 
@@ -202,6 +202,7 @@ impl fmt::Debug for Embedding<'_> {
 }
 
 /// The formats whose objects can take sections; the last five only those of bundles.
+#[derive(Clone, Copy)]
 enum Kind {
     Elf32Little,
     Elf32Big,

@@ -243,7 +243,7 @@ pub(super) fn undo(object: &[u8]) -> Option<Vec<u8>> {
     }
     old.extend_from_slice(slice(object, coff.tables.end..object.len() as u64)?);
     let again = lay_out(&old, &entries).ok()?;
-    let same = again.is_layout_of(object);
+    let same = again.is_whole_layout_of(object);
     drop(again);
     same.then_some(old)
 }

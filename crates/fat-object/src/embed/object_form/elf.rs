@@ -11,6 +11,9 @@
 //!
 //! So a linked file runs as before: its segments stay where they are.
 
+use std::io;
+use std::ops::Range;
+
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::super::elf::{
@@ -20,7 +23,8 @@ use super::super::elf::{
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::{Pieces, SECTION_ALIGNMENT, slice};
 use super::{Entry, ObjectBundle, PREFIX};
-use crate::edit::string_at;
+use crate::edit::{Splice, Splices, string_at};
+use crate::source::Source;
 use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 
 const SHT_PROGBITS: u32 = 1;
@@ -118,37 +122,101 @@ pub(super) fn check_type(fields: &ElfFields) -> Result<(), EmbedError> {
 }
 
 /// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
-/// again to be sure.
-pub(super) fn undo<H: ElfHeader>(object: &[u8]) -> Option<Vec<u8>> {
+/// again to be sure. What the added sections hold is not read.
+pub(super) fn undo<H: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Option<Splices>> {
+    let Some(ends) = find_ends::<H>(source, window)? else { return Ok(None) };
+    let Some(front) = read(source, window, 0..ends.old_len)? else { return Ok(None) };
+    if !is_layout::<H>(&front, &ends) {
+        return Ok(None);
+    }
+    let mut old = Splices::from(Splice::Bytes(ends.old_header));
+    let start = window.start;
+    old.push(Splice::Copy(start + size_of::<H>() as u64..start + ends.old_len));
+    Ok(Some(old))
+}
+
+/// What may be the two ends of a file around the contents of added sections.
+struct Ends<S> {
+    /// Length of the object that they were added to, which has another file header now.
+    old_len: u64,
+    old_header: Vec<u8>,
+    added: Vec<S>,
+    /// Names, the old file header and the section header table.
+    tail: Vec<u8>,
+}
+
+fn find_ends<H: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Option<Ends<H::Section>>> {
     let header_len = size_of::<H>() as u64;
-    let (header, _) = H::ref_from_prefix(object).ok()?;
-    let fields = header.fields();
-    check_type(&fields).ok()?;
-    let sections = sections::<H>(object, &fields).ok()?;
-    let old_header_range = fields.shoff.checked_sub(header_len)?..fields.shoff;
-    let old_header = slice(object, old_header_range.clone())?;
-    let old_fields = H::ref_from_bytes(old_header).ok()?.fields();
-    let mut old_count = u64::from(old_fields.shnum);
-    if old_count == 0 {
-        let null_end = old_fields.shoff.checked_add(size_of::<H::Section>() as u64)?;
-        let null = slice(object, old_fields.shoff..null_end)?;
-        old_count = H::Section::ref_from_bytes(null).ok()?.fields().size;
+    let entry_len = size_of::<H::Section>() as u64;
+    let len = window.end - window.start;
+    let mut file_header = |at: u64| {
+        let range = at..at.saturating_add(header_len);
+        let header = read(source, window, range)?.filter(|bytes| bytes.starts_with(b"\x7fELF"));
+        let fields = header.as_deref().and_then(|bytes| H::ref_from_bytes(bytes).ok());
+        io::Result::Ok(fields.map(H::fields).zip(header))
+    };
+    let Some((fields, _)) = file_header(0)? else { return Ok(None) };
+    let Some(old_header_at) = fields.shoff.checked_sub(header_len) else { return Ok(None) };
+    let Some((old_fields, old_header)) = file_header(old_header_at)? else { return Ok(None) };
+    let mut count_at = |fields: &ElfFields| match fields.shnum {
+        0 => {
+            let range = fields.shoff..fields.shoff.saturating_add(entry_len);
+            let null = read(source, window, range)?;
+            let null = null.as_deref().and_then(|bytes| H::Section::ref_from_bytes(bytes).ok());
+            Ok(null.map_or(0, |null| null.fields().size))
+        }
+        shnum => io::Result::Ok(shnum.into()),
+    };
+    let (count, old_count) = (count_at(&fields)?, count_at(&old_fields)?);
+    // Nothing follows the table, or it is not ours: so little is read of other files.
+    let added = old_count.checked_mul(entry_len).and_then(|len| fields.shoff.checked_add(len));
+    let (Some(added), Some(table_len)) = (added, count.checked_mul(entry_len)) else {
+        return Ok(None);
+    };
+    if count <= old_count || fields.shoff.checked_add(table_len) != Some(len) {
+        return Ok(None);
     }
-    let new = sections.table.get(usize::try_from(old_count).ok()?..)?;
-    let old_len = new.first()?.fields().offset;
-    if old_len > old_header_range.start {
-        return None;
-    }
-    let mut entries = Vec::with_capacity(new.len());
-    for section in new {
+    let Some(added) = read(source, window, added..len)? else { return Ok(None) };
+    let added = <[H::Section]>::ref_from_bytes(&added).map(<[_]>::to_vec).unwrap_or_default();
+    let Some(old_len) = added.first().map(|first| first.fields().offset) else { return Ok(None) };
+    let sizes = added.iter().map(|section| section.fields().size);
+    let names_at = sizes.fold(old_len, u64::saturating_add);
+    let Some(tail) = read(source, window, names_at..len)? else { return Ok(None) };
+    Ok(Some(Ends { old_len, old_header, added, tail }))
+}
+
+/// Whether [`lay_out`] made this of the object that was there before.
+fn is_layout<H: ElfHeader>(front: &[u8], ends: &Ends<H::Section>) -> bool {
+    let mut entries = Vec::with_capacity(ends.added.len());
+    for section in &ends.added {
         let section = section.fields();
-        let id = string_at(sections.names, section.name.into())?.strip_prefix(PREFIX)?;
+        let name = string_at(&ends.tail, section.name.into());
+        let Some(id) = name.and_then(|name| name.strip_prefix(PREFIX)) else { return false };
         entries.push(Entry { id, size: section.size });
     }
-    let mut old = old_header.to_vec();
-    old.extend_from_slice(slice(object, header_len..old_len)?);
-    let again = lay_out::<H>(&old, &entries).ok()?;
-    let same = again.is_layout_of(object);
-    drop(again);
-    same.then_some(old)
+    let mut old = front.to_vec();
+    match old.get_mut(..ends.old_header.len()) {
+        Some(header) => header.copy_from_slice(&ends.old_header),
+        None => return false,
+    }
+    lay_out::<H>(&old, &entries).is_ok_and(|again| again.is_layout_of(front, &ends.tail))
+}
+
+/// These bytes of the window; `None` if some are not there.
+fn read(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    range: Range<u64>,
+) -> io::Result<Option<Vec<u8>>> {
+    let end = window.start.checked_add(range.end).filter(|&end| end <= window.end);
+    match end.filter(|_| range.start <= range.end) {
+        Some(end) => source.read_range(&(window.start + range.start..end)).map(Some),
+        None => Ok(None),
+    }
 }

@@ -447,7 +447,7 @@ pub(super) fn undo<C: MachClass>(object: &[u8]) -> Option<Vec<u8>> {
     old.extend_from_slice(slice(object, macho.headers_end..range.start)?);
     old.extend_from_slice(slice(object, range.end..object.len() as u64)?);
     let again = lay_out::<C>(&old, &entries).ok()?;
-    let same = again.is_layout_of(object);
+    let same = again.is_whole_layout_of(object);
     drop(again);
     same.then_some(old)
 }

@@ -3,21 +3,24 @@
 
 mod coff;
 mod elf;
+mod host_object;
 mod macho;
 mod macho_remove;
 mod wasm;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Cursor, Read, Write};
 use std::ops::Range;
 
 use zerocopy::{BigEndian, LittleEndian};
 
 use super::wire_mach::{Mach32, Mach64};
-use super::{EmbedError, Kind, Pieces};
-use crate::edit::without_sections;
+use super::{EmbedError, Kind, Pieces, slice};
+use crate::edit::{EditError, Splices, without_sections};
+use crate::source::{Origin, Source};
 use crate::wire::{ElfHeader32, ElfHeader64};
+pub use host_object::HostObject;
 pub(crate) use coff::name_offset as coff_name_offset;
 pub use macho::MACH_O_BUNDLE_SECTION;
 pub(crate) use macho::SEGMENT_NAME as MACH_O_SEGMENT;
@@ -204,27 +207,51 @@ impl<'a> ObjectBundle<'a> {
         contents: impl IntoIterator<Item = R>,
     ) -> io::Result<()> {
         let invalid = |error: EmbedError| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let mut contents = contents.into_iter();
+        let sizes = &self.sizes;
+        if sizes.is_empty() && contents.next().is_some() {
+            return Err(invalid(EmbedError::EntryCount { expected: 0, found: 1 }));
+        }
+        self.write_with(&mut writer, |index, writer| {
+            let (Some(mut reader), Some(&expected)) = (contents.next(), sizes.get(index)) else {
+                let expected = sizes.len();
+                return Err(invalid(EmbedError::EntryCount { expected, found: index }));
+            };
+            let found = io::copy(&mut reader.by_ref().take(expected), writer)?;
+            // One more byte tells contents that are too long.
+            let found = found.saturating_add(io::copy(&mut reader.take(1), &mut io::sink())?);
+            let complete = index.saturating_add(1) == sizes.len();
+            if found == expected && complete && contents.next().is_some() {
+                let expected = sizes.len();
+                let found = expected.saturating_add(1);
+                return Err(invalid(EmbedError::EntryCount { expected, found }));
+            }
+            Ok(found)
+        })
+    }
+
+    /// Writes the result, and flushes it. `fill` writes the contents of each new section, given its index, and says how
+    /// many bytes that were: whoever has files copies from file to file, and the kernel does it.
+    ///
+    /// # Errors
+    ///
+    /// What writing and `fill` return, and [`io::ErrorKind::InvalidInput`] with [`EmbedError::EntrySize`] inside when
+    /// the contents are not those laid out. By then a part of the result is written.
+    pub fn write_with<W: Write>(
+        &self,
+        writer: &mut W,
+        mut fill: impl FnMut(usize, &mut W) -> io::Result<u64>,
+    ) -> io::Result<()> {
         for piece in &self.before.0 {
             writer.write_all(piece)?;
         }
-        let mut contents = contents.into_iter();
         for (index, (head, &expected)) in self.heads.iter().zip(&self.sizes).enumerate() {
-            let Some(mut reader) = contents.next() else {
-                let expected = self.sizes.len();
-                return Err(invalid(EmbedError::EntryCount { expected, found: index }));
-            };
             writer.write_all(head)?;
-            let found = io::copy(&mut reader.by_ref().take(expected), &mut writer)?;
-            // One more byte tells contents that are too long.
-            let found = found.saturating_add(io::copy(&mut reader.take(1), &mut io::sink())?);
+            let found = fill(index, writer)?;
             if found != expected {
-                return Err(invalid(EmbedError::EntrySize { index, expected, found }));
+                let error = EmbedError::EntrySize { index, expected, found };
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
             }
-        }
-        if contents.next().is_some() {
-            let expected = self.sizes.len();
-            let found = expected.saturating_add(1);
-            return Err(invalid(EmbedError::EntryCount { expected, found }));
         }
         for piece in &self.after.0 {
             writer.write_all(piece)?;
@@ -232,33 +259,30 @@ impl<'a> ObjectBundle<'a> {
         writer.flush()
     }
 
-    /// Whether these are the bytes of `object`, whatever the contents of the new sections, which have nothing
-    /// in front of each.
-    fn is_layout_of(&self, object: &[u8]) -> bool {
-        let mut rest = object;
-        let mut starts_with = |pieces: &Pieces<'_>| {
-            pieces.0.iter().all(|piece| match rest.strip_prefix(&**piece) {
-                Some(after) => {
-                    rest = after;
+    /// Whether this is what comes before and behind the contents of the new sections, which have nothing in front of
+    /// each.
+    fn is_layout_of(&self, front: &[u8], tail: &[u8]) -> bool {
+        let is = |pieces: &Pieces<'_>, mut bytes: &[u8]| {
+            pieces.0.iter().all(|piece| match bytes.strip_prefix(&**piece) {
+                Some(rest) => {
+                    bytes = rest;
                     true
                 }
                 None => false,
-            })
+            }) && bytes.is_empty()
         };
-        if self.total_size != object.len() as u64 || !starts_with(&self.before) {
-            return false;
-        }
+        is(&self.before, front) && is(&self.after, tail)
+    }
+
+    /// As [`is_layout_of`](Self::is_layout_of), given the whole object.
+    fn is_whole_layout_of(&self, object: &[u8]) -> bool {
+        let front = self.before.len();
         let contents = self.sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size));
-        let contents = contents.and_then(|len| usize::try_from(len).ok());
-        let Some(after) = contents.and_then(|len| rest.get(len..)) else { return false };
-        let mut rest = after;
-        for piece in &self.after.0 {
-            match rest.strip_prefix(&**piece) {
-                Some(after) => rest = after,
-                None => return false,
-            }
-        }
-        rest.is_empty()
+        let tail = front.zip(contents).and_then(|(front, contents)| front.checked_add(contents));
+        let front = front.and_then(|end| slice(object, 0..end));
+        let tail = tail.and_then(|start| slice(object, start..object.len() as u64));
+        let front = front.filter(|_| self.total_size == object.len() as u64);
+        front.zip(tail).is_some_and(|(front, tail)| self.is_layout_of(front, tail))
     }
 }
 
@@ -297,13 +321,12 @@ impl fmt::Debug for ObjectBundle<'_> {
 /// [`EmbedError::StillReferenced`] when something in the object needs one of the sections, and those of
 /// [`ObjectBundle::new`] for files that are no objects or damaged.
 pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
+    if object.starts_with(b"\x7fELF") {
+        return remove_from_elf(object);
+    }
     let mut rest = Cow::Borrowed(object);
     for _ in 0..MAX_UNDO {
         let before = match Kind::of(&rest)? {
-            Kind::Elf32Little => elf::undo::<ElfHeader32<LittleEndian>>(&rest),
-            Kind::Elf32Big => elf::undo::<ElfHeader32<BigEndian>>(&rest),
-            Kind::Elf64Little => elf::undo::<ElfHeader64<LittleEndian>>(&rest),
-            Kind::Elf64Big => elf::undo::<ElfHeader64<BigEndian>>(&rest),
             Kind::Coff => coff::undo(&rest),
             Kind::MachO32Little => macho::undo::<Mach32<LittleEndian>>(&rest),
             Kind::MachO32Big => macho::undo::<Mach32<BigEndian>>(&rest),
@@ -311,6 +334,7 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
             Kind::MachO64Big => macho::undo::<Mach64<BigEndian>>(&rest),
             // Nothing else than removing them.
             Kind::Wasm => None,
+            Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big => None,
         };
         match before {
             Some(before) => rest = Cow::Owned(before),
@@ -319,7 +343,7 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
     }
     let removed = match Kind::of(&rest)? {
         Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big | Kind::Coff => {
-            without_sections(&rest, PREFIX)
+            in_memory(&rest, |source, window| without_sections(source, window, PREFIX))
         }
         Kind::MachO32Little => macho_remove::remove::<Mach32<LittleEndian>>(&rest),
         Kind::MachO32Big => macho_remove::remove::<Mach32<BigEndian>>(&rest),
@@ -328,6 +352,34 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
         Kind::Wasm => wasm::remove(&rest),
     }?;
     Ok(removed.map_or(rest, Cow::Owned))
+}
+
+fn remove_from_elf(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
+    let host = in_memory(object, |source, window| {
+        let host = HostObject::plan(source, window)?.into_splices();
+        Ok((!host.is_copy_of(window)).then_some(host))
+    })?;
+    Ok(host.map_or(Cow::Borrowed(object), Cow::Owned))
+}
+
+/// Carries out what is planned for an object in memory.
+fn in_memory(
+    object: &[u8],
+    plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Splices>, EditError>,
+) -> Result<Option<Vec<u8>>, EmbedError> {
+    // Nothing else goes wrong in memory.
+    let object_error = |error| match error {
+        EditError::Object(error) => error,
+        _ => EmbedError::OutOfMemory { size: object.len() as u64 },
+    };
+    let mut cursor = Cursor::new(object);
+    let mut source = Source::new(&mut cursor, Origin::File).map_err(|e| object_error(e.into()))?;
+    let planned = plan(&mut source, &(0..object.len() as u64)).map_err(object_error)?;
+    let Some(splices) = planned else { return Ok(None) };
+    let mut bytes = with_capacity(splices.len())?;
+    let read = splices.reader(source.reader(), &mut []).read_to_end(&mut bytes);
+    read.map_err(|error| object_error(error.into()))?;
+    Ok(Some(bytes))
 }
 
 /// An empty vector with room for `size` bytes.

@@ -1,0 +1,88 @@
+//! The host object of a bundle in the object form, taken out without reading the device code.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::ops::Range;
+
+use zerocopy::{BigEndian, LittleEndian};
+
+use super::super::Kind;
+use super::{MAX_UNDO, PREFIX, elf, remove_bundle_sections};
+use crate::edit::{EditError, Splice, Splices, without_sections, write_splices};
+use crate::image_format::SNIFF_LEN;
+use crate::source::{ReadSeek, Source};
+use crate::wire::{ElfHeader32, ElfHeader64};
+
+/// What [`remove_bundle_sections`] makes of an object in a file, laid out but not written yet.
+///
+/// Of ELF files only the host's part is read, and all but a few tables goes from file to file; objects of other formats
+/// are held in memory.
+///
+/// [`Image::host_object`](crate::Image::host_object) makes one.
+#[derive(Clone, Debug)]
+pub struct HostObject {
+    splices: Splices,
+}
+
+impl HostObject {
+    /// Lays out the object in the window without the sections of its bundle.
+    pub(crate) fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
+        let mut splices = Splices::copy_of(window);
+        let head = source.peek(window, SNIFF_LEN)?;
+        if !head.starts_with(b"\x7fELF") {
+            let object = source.read_range(window)?;
+            return Ok(match remove_bundle_sections(&object)? {
+                Cow::Borrowed(_) => HostObject { splices },
+                Cow::Owned(host) => HostObject { splices: Splice::Bytes(host).into() },
+            });
+        }
+        let kind = Kind::of(&head)?;
+        for _ in 0..MAX_UNDO {
+            let before = splices.len();
+            splices = splices.edited(source, |source, window| undo(kind, source, window))?;
+            if splices.len() == before {
+                break;
+            }
+        }
+        let without = |source: &mut Source<'_>, window: &Range<u64>| {
+            // For what it checks.
+            Kind::of(&source.peek(window, SNIFF_LEN)?)?;
+            without_sections(source, window, PREFIX)
+        };
+        Ok(HostObject { splices: splices.edited(source, without)? })
+    }
+
+    /// Bytes of the object.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.splices.len()
+    }
+
+    /// Writes the object; from a file to a file, the kernel copies. `input` is the file that was walked.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError::Read`], [`EditError::Write`], and [`EditError::InputChanged`] where `input` became shorter.
+    pub fn write<R: ReadSeek, W: Write>(&self, input: &mut R, out: &mut W) -> Result<(), EditError> {
+        let mut no_images: [&mut dyn ReadSeek; 0] = [];
+        write_splices(&self.splices, input, &mut no_images, out)
+    }
+
+    pub(super) fn into_splices(self) -> Splices {
+        self.splices
+    }
+}
+
+fn undo(
+    kind: Kind,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Option<Splices>> {
+    match kind {
+        Kind::Elf32Little => elf::undo::<ElfHeader32<LittleEndian>>(source, window),
+        Kind::Elf32Big => elf::undo::<ElfHeader32<BigEndian>>(source, window),
+        Kind::Elf64Little => elf::undo::<ElfHeader64<LittleEndian>>(source, window),
+        Kind::Elf64Big => elf::undo::<ElfHeader64<BigEndian>>(source, window),
+        _ => Ok(None),
+    }
+}
