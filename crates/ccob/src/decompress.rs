@@ -85,11 +85,14 @@ pub fn decompress_growing(
     verified(data, limits, Some(grown))
 }
 
+/// Who sees the data while it grows.
+type Grown<'g> = &'g mut dyn FnMut(&[u8]);
+
 #[cfg(feature = "std")]
 fn verified(
     data: &[u8],
     limits: &Limits,
-    mut grown: Option<&mut dyn FnMut(&[u8])>,
+    mut grown: Option<Grown<'_>>,
 ) -> Result<Decompressed, Error> {
     let mut hash = crate::hash::GrowingHash::default();
     let decompressed = decode(data, limits, &mut |data| {
@@ -113,7 +116,7 @@ fn verified(
 fn verified(
     data: &[u8],
     limits: &Limits,
-    mut grown: Option<&mut dyn FnMut(&[u8])>,
+    mut grown: Option<Grown<'_>>,
 ) -> Result<Decompressed, Error> {
     let decompressed = decode(data, limits, &mut |data| {
         if let Some(grown) = &mut grown {

@@ -207,7 +207,10 @@ impl Visitor for Extractor<'_> {
 fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u64> {
     match image.location() {
         Location::File(start) => output::copy_part(input, start..start + image.size(), out),
-        _ => output::copy(image.reader(), out),
+        _ => {
+            image.pieces(&mut |piece| out.write_all(piece))?;
+            Ok(image.size())
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -69,11 +69,6 @@ impl Outputs {
     /// once.
     pub(crate) fn appears_late(path: &Path) -> bool {
         !is_stdout(path) && fs::metadata(path).map_or(true, |existing| existing.is_file())
-    }
-
-    /// Writes one file under a temporary name.
-    pub(crate) fn write(&mut self, path: &Path, from: impl Read) -> io::Result<u64> {
-        self.write_with(path, |file| copy(from, file))
     }
 
     /// Has `fill` write one file under a temporary name, in the directory of `path`. What was written for the path
@@ -233,14 +228,6 @@ fn is_stdout(path: &Path) -> bool {
 /// replaced, nor written to from its start.
 fn is_stdout_device(path: &Path) -> bool {
     ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|device| path == Path::new(device))
-}
-
-/// Writes all that there is to read: from a file the kernel copies it, from elsewhere it comes in large pieces.
-pub(crate) fn copy(mut from: impl Read, file: &mut File) -> io::Result<u64> {
-    let mut file = BufWriter::with_capacity(1 << 17, file);
-    let copied = io::copy(&mut from, &mut file)?;
-    file.flush()?;
-    Ok(copied)
 }
 
 /// Writes this part of a file; the kernel copies it.

@@ -63,7 +63,11 @@ impl HostObject {
     /// # Errors
     ///
     /// [`EditError::Read`], [`EditError::Write`], and [`EditError::InputChanged`] where `input` became shorter.
-    pub fn write<R: ReadSeek, W: Write>(&self, input: &mut R, out: &mut W) -> Result<(), EditError> {
+    pub fn write<R: ReadSeek, W: Write>(
+        &self,
+        input: &mut R,
+        out: &mut W,
+    ) -> Result<(), EditError> {
         let mut no_images: [&mut dyn ReadSeek; 0] = [];
         write_splices(&self.splices, input, &mut no_images, out)
     }
@@ -73,11 +77,7 @@ impl HostObject {
     }
 }
 
-fn undo(
-    kind: Kind,
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-) -> io::Result<Option<Splices>> {
+fn undo(kind: Kind, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Splices>> {
     match kind {
         Kind::Elf32Little => elf::undo::<ElfHeader32<LittleEndian>>(source, window),
         Kind::Elf32Big => elf::undo::<ElfHeader32<BigEndian>>(source, window),

@@ -20,8 +20,8 @@ use super::{EmbedError, Kind, Pieces, slice};
 use crate::edit::{EditError, Splices, without_sections};
 use crate::source::{Origin, Source};
 use crate::wire::{ElfHeader32, ElfHeader64};
-pub use host_object::HostObject;
 pub(crate) use coff::name_offset as coff_name_offset;
+pub use host_object::HostObject;
 pub use macho::MACH_O_BUNDLE_SECTION;
 pub(crate) use macho::SEGMENT_NAME as MACH_O_SEGMENT;
 
