@@ -2,7 +2,9 @@ use std::hint::black_box;
 use std::io::Cursor;
 
 use criterion::{Criterion, Throughput};
-use fat_object::{Edit, Finding, Image, Options, ReadSeek, SurveyOptions, Visitor, survey, walk};
+use fat_object::{
+    Edit, EditOptions, Finding, Image, Options, ReadSeek, SurveyOptions, Visitor, survey, walk,
+};
 
 struct Counter(u64);
 
@@ -29,7 +31,10 @@ fn thinned(file: &[u8]) -> usize {
     let contents = survey(&mut input, &SurveyOptions::default()).unwrap();
     let is_device = |id: &str| id.contains("amdgcn");
     let image = contents.images().iter().find(|image| image.id().is_some_and(is_device)).unwrap();
-    let mut edit = Edit::default();
+    // A bundle may have one.
+    let mut options = EditOptions::default();
+    options.allow_empty = true;
+    let mut edit = Edit::new(options);
     edit.remove(image.index());
     let plan = contents.plan(&mut input, &mut [], &edit).unwrap();
     let mut out = Vec::new();
