@@ -3,6 +3,7 @@
 #![allow(
     missing_docs,
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     reason = "a benchmark may stop at what it did not expect"
 )]
 

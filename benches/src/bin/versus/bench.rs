@@ -65,8 +65,7 @@ impl Bench {
     /// Fails where inputs and outputs have no room.
     pub(crate) fn check_space(&self, operations: &[&Operation]) -> Result<(), Box<dyn Error>> {
         let stat = nix::sys::statvfs::statvfs(self.place.path())?;
-        let mut free =
-            u64::try_from(stat.blocks_available())? * u64::try_from(stat.fragment_size())?;
+        let mut free = stat.blocks_available() as u64 * stat.fragment_size() as u64;
         if self.machine.in_memory() {
             free = free.min(available_memory());
         }
@@ -282,9 +281,9 @@ fn runs(size: u64, round: f64, overhead: f64) -> usize {
         0x1_0001..=0x100_0000 => 15,
         _ => 9,
     };
-    let fit = (PATIENCE / (round + overhead.min(round))) as usize;
     let least = if round > LONG { 1 } else { 3 };
-    (fit.clamp(least, most) - 1) | 1
+    let fits = |runs: &usize| *runs as f64 * (round + overhead.min(round)) <= PATIENCE;
+    (least..most + 1).step_by(2).rev().find(fits).unwrap_or(least)
 }
 
 /// Outputs, and their sizes, sorted.

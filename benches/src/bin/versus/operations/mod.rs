@@ -12,6 +12,9 @@ use std::error::Error;
 
 use crate::bench::Bench;
 
+/// That an operation was measured, or why not.
+type Done = Result<(), Box<dyn Error>>;
+
 /// Something that tools do.
 #[derive(Debug)]
 pub(crate) struct Operation {
@@ -24,7 +27,7 @@ pub(crate) struct Operation {
     pub(crate) space: u64,
     /// Bytes of memory that LLVM's tool takes for each byte of input.
     pub(crate) llvm_memory: u64,
-    pub(crate) run: fn(&mut Bench, &Self, u64) -> Result<(), Box<dyn Error>>,
+    pub(crate) run: fn(&mut Bench, &Self, u64) -> Done,
 }
 
 impl Operation {
