@@ -342,6 +342,8 @@ fn is_device(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -370,6 +372,10 @@ mod tests {
         assert_eq!(plain_name(&"ä".repeat(500), "o").len(), 182);
     }
 
+    fn write(outputs: &mut Outputs, path: &Path, text: &str) {
+        outputs.write_with(path, |file| file.write_all(text.as_bytes())).unwrap();
+    }
+
     #[test]
     fn nothing_appears_before_commit_or_after_failure() {
         let place = tempfile::tempdir().unwrap();
@@ -377,15 +383,15 @@ mod tests {
         let (a, b) = (directory.join("a"), directory.join("b"));
         let mut outputs = Outputs::default();
         outputs.make_directory(&directory.join("in/it")).unwrap();
-        outputs.write(&a, &b"one"[..]).unwrap();
+        write(&mut outputs, &a, "one");
         assert!(!a.exists());
         drop(outputs);
         assert!(!directory.exists());
 
         let mut outputs = Outputs::default();
         outputs.make_directory(&directory).unwrap();
-        outputs.write(&a, &b"one"[..]).unwrap();
-        outputs.write(&b, &b"two"[..]).unwrap();
+        write(&mut outputs, &a, "one");
+        write(&mut outputs, &b, "two");
         outputs.commit().unwrap();
         assert_eq!(fs::read(b).unwrap(), b"two");
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
@@ -396,7 +402,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut outputs = Outputs::default();
         for n in 0..3 * MOST_UNNAMED {
-            outputs.write(&place.path().join(n.to_string()), &b"one"[..]).unwrap();
+            write(&mut outputs, &place.path().join(n.to_string()), "one");
         }
         let unnamed = outputs.files.values().filter(|output| output.file.is_unnamed()).count();
         assert!(unnamed <= MOST_UNNAMED && unnamed == outputs.unnamed);
@@ -405,7 +411,7 @@ mod tests {
         // The next ones are not kept for what failed.
         let mut outputs = Outputs::default();
         for n in 0..3 * MOST_UNNAMED {
-            outputs.write(&place.path().join(n.to_string()), &b"two"[..]).unwrap();
+            write(&mut outputs, &place.path().join(n.to_string()), "two");
         }
         drop(outputs);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_UNNAMED);
@@ -426,12 +432,12 @@ mod tests {
             assert_eq!(super::place(path), fs::canonicalize(place.path()).unwrap().join("file"));
         }
         let mut outputs = Outputs::default();
-        outputs.write(&paths[0], &b"new"[..]).unwrap();
+        write(&mut outputs, &paths[0], "new");
         outputs.commit().unwrap();
         assert_eq!(fs::read(&paths[2]).unwrap(), b"new");
         assert!(fs::symlink_metadata(&paths[0]).unwrap().is_symlink());
         symlink("loop", place.path().join("loop")).unwrap();
-        assert!(Outputs::default().write(&place.path().join("loop"), &b"new"[..]).is_err());
+        assert!(Outputs::default().write_with(&place.path().join("loop"), |_| Ok(())).is_err());
         assert!(fs::symlink_metadata(place.path().join("loop")).unwrap().is_symlink());
     }
 
@@ -445,7 +451,7 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         symlink("file", &link).unwrap();
         let mut outputs = Outputs::default();
-        outputs.write(&link, &b"new"[..]).unwrap();
+        write(&mut outputs, &link, "new");
         assert_eq!(fs::read(&file).unwrap(), b"old");
         outputs.commit().unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
