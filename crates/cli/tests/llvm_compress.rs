@@ -13,7 +13,7 @@ mod common;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -47,16 +47,23 @@ fn ours(args: &[&OsStr]) {
 
 /// Two files of machine code, much of which is the same.
 fn code(place: &Path, mib: u64) -> [PathBuf; 2] {
+    code_from(place, 4 << 20, mib << 20)
+}
+
+/// The same, of so many bytes from an offset in LLVM's library on.
+fn code_from(place: &Path, offset: u64, size: u64) -> [PathBuf; 2] {
     let library = prefix().join("bin/clang-offload-bundler").canonicalize().unwrap();
     let library = [prefix().join("lib/libLLVM.so.1"), prefix().join("lib/libLLVM.so")]
         .into_iter()
         .find(|path| path.exists())
         .unwrap_or(library);
-    let mut whole = Vec::new();
-    File::open(library).unwrap().take((4 + mib) << 20).read_to_end(&mut whole).unwrap();
-    let first = whole.get(4 << 20..).unwrap_or(&whole);
+    let mut first = Vec::new();
+    let mut library = File::open(library).unwrap();
+    library.seek(SeekFrom::Start(offset)).unwrap();
+    library.take(size).read_to_end(&mut first).unwrap();
+    assert!(!first.is_empty());
     let paths = [place.join("one.o"), place.join("two.o")];
-    fs::write(&paths[0], first).unwrap();
+    fs::write(&paths[0], &first).unwrap();
     let changed: Vec<u8> = first
         .iter()
         .enumerate()
@@ -139,5 +146,27 @@ fn what_llvm_compresses_comes_back_and_ours_is_no_larger() {
         let size = |path| fs::metadata(path).unwrap().len();
         let (ours, theirs) = (size(&small), size(&theirs));
         assert!(ours <= theirs, "level {level}: {ours} bytes, LLVM's are {theirs}");
+    }
+}
+
+/// From 4 KB on, code and constants, in bundles for two GPUs.
+#[test]
+fn no_bundle_becomes_larger_than_llvms() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let (plain, theirs, small) = (path("plain"), path("theirs"), path("small"));
+    for offset in [0, 4 << 20, 40 << 20, 80 << 20] {
+        for size in
+            [4 << 10, 16 << 10, 50 << 10, 150 << 10, 500 << 10, 1000 << 10, 3 << 20, 15 << 20]
+        {
+            let codes = code_from(place.path(), offset, size);
+            bundle(&codes, &plain, &[]);
+            bundle(&codes, &theirs, &["-compress".to_owned()]);
+            let args = ["compress".as_ref(), plain.as_os_str(), "-o".as_ref(), small.as_os_str()];
+            ours(&args);
+            let size_of = |path| fs::metadata(path).unwrap().len();
+            let (ours, theirs) = (size_of(&small), size_of(&theirs));
+            assert!(ours <= theirs, "{size} from {offset}: {ours} bytes, LLVM's are {theirs}");
+        }
     }
 }

@@ -16,27 +16,34 @@ use crate::{Error, Fault, Method, WriteOptions};
 /// libzstd's own default, which Clang takes.
 const DEFAULT_LEVEL: i32 = 3;
 
-/// The level from which on workers help. Below, one thread compresses nearly as fast as another
-/// one hashes, and workers, who copy what they read and forget at the start of each job what they
-/// saw, only cost.
+/// The level from which on workers help. Below, one thread compresses about as fast as another one hashes, and
+/// workers, who copy what they read and at the start of each job have forgotten what they saw, only cost.
 const WORTH_WORKERS: i32 = 10;
 
-/// Input bytes per job of a worker. Jobs do not see each other's data, so small ones compress
-/// badly: on bundles of many similar code objects the default costs a quarter. It is the job size,
-/// not the number of workers, that decides about the bytes written.
+/// Input bytes per job of a worker. In another job's data only the long-distance matcher finds anything, so small ones
+/// compress badly. It is the job size, not the number of workers, that decides about the bytes written.
 const JOB_SIZE: u32 = 128 << 20;
 
-/// The shortest match that the long-distance matcher looks for, and the level from which on this
-/// is better than the default of 64: what is shorter the ordinary matcher mostly finds as well,
-/// for fewer bits. Bundles become smaller, and are compressed faster.
-const LONG_MATCH: (i32, u32) = (3, 128);
+/// The shortest match that the long-distance matcher looks for with workers, where the default is 64: what is shorter
+/// the ordinary matcher of these levels mostly finds as well, for fewer bits.
+const LONG_MATCH: u32 = 128;
 
-/// Where to look for long matches in data of so many bytes and more: only for very long ones, and from every 256th
-/// place on average instead of every 128th. Bundles of that size have the code for one GPU after the other, much
-/// alike over long stretches; they become smaller by it, and take two thirds of the time.
-const LARGE: usize = 128 << 20;
-const LARGE_LONG_MATCH: u32 = 256;
-const LARGE_HASH_RATE_LOG: u32 = 8;
+/// The least data in which the long-distance matcher is let loose by the levels that search little themselves. What is
+/// smaller is, at these levels, searched as at the one that takes little time for it, and comes out smaller.
+const WORTH_LONG_DISTANCES: usize = 2 << 20;
+const LITTLE_SEARCH: core::ops::RangeInclusive<i32> = 3..=5;
+const MORE_SEARCH: i32 = 6;
+
+/// The long-distance matcher takes notice of one place in so many (a power of two), by default in 128. Bundles have
+/// the code for one GPU after the other, alike over long stretches with small differences. It has to find the place
+/// of the other code only once: from there on the ordinary matcher goes along with it, over every difference, with
+/// better matches. So bundles become smaller, and take two thirds of the time.
+const LONG_DISTANCE_RATE_LOG: u32 = 12;
+
+/// Places that the ordinary matcher remembers (a power of two), at levels whose default is 2^17 and 2^18: for the rest
+/// of the code that is not alike.
+const REMEMBERED_LOG: u32 = 19;
+const REMEMBER_LITTLE: core::ops::RangeInclusive<i32> = 3..=4;
 
 /// libzstd's code for a checksum that does not match, `ZSTD_error_checksum_wrong`.
 const CHECKSUM_WRONG: usize = 22;
@@ -110,16 +117,20 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
     let level = options.level.unwrap_or(DEFAULT_LEVEL).clamp(min_c_level(), max_c_level());
     let mut context = CCtx::try_create().ok_or(no_context)?;
     let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(failed);
-    set(CParameter::CompressionLevel(level))?;
-    set(CParameter::EnableLongDistanceMatching(true))?;
-    let (from, length) = LONG_MATCH;
-    if (from..WORTH_WORKERS).contains(&level) && data.len() >= LARGE {
-        set(CParameter::LdmMinMatch(LARGE_LONG_MATCH))?;
-        set(CParameter::LdmHashRateLog(LARGE_HASH_RATE_LOG))?;
-    } else if level >= from {
-        set(CParameter::LdmMinMatch(length))?;
+    if data.len() < WORTH_LONG_DISTANCES && LITTLE_SEARCH.contains(&level) {
+        set(CParameter::CompressionLevel(MORE_SEARCH))?;
+    } else {
+        set(CParameter::CompressionLevel(level))?;
+        set(CParameter::EnableLongDistanceMatching(true))?;
+        if (*LITTLE_SEARCH.start()..WORTH_WORKERS).contains(&level) {
+            set(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
+        }
+        if REMEMBER_LITTLE.contains(&level) {
+            set(CParameter::HashLog(REMEMBERED_LOG))?;
+        }
     }
     if level >= WORTH_WORKERS {
+        set(CParameter::LdmMinMatch(LONG_MATCH))?;
         set(CParameter::NbWorkers(options.threads.max(1)))?;
         set(CParameter::JobSize(JOB_SIZE))?;
     }

@@ -60,7 +60,9 @@ impl Decompress {
 
     fn damaged(&self, error: Error) -> EditError {
         let location = Location::File(self.stored.start);
-        EditError::Damaged { path: self.path.clone(), location, error: Box::new(error) }
+        // As a walk says it: what is damaged is told by its place in the containers around it.
+        let path = self.path.split_last().map_or_else(Vec::new, |(_, around)| around.to_vec());
+        EditError::Damaged { path, location, error: Box::new(error) }
     }
 
     /// Checks that what it holds may take its place.
