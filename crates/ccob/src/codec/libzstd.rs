@@ -22,7 +22,10 @@ const WORTH_WORKERS: i32 = 10;
 
 /// Input bytes per job of a worker. In another job's data only the long-distance matcher finds anything, so small ones
 /// compress badly. It is the job size, not the number of workers, that decides about the bytes written.
-const JOB_SIZE: u32 = 128 << 20;
+const JOB_SIZE: u32 = 192 << 20;
+
+/// How far a job looks back beyond its start: as far as the window reaches.
+const WHOLE_WINDOW: u32 = 9;
 
 /// The shortest match that the long-distance matcher looks for with workers, where the default is 64: what is shorter
 /// the ordinary matcher of these levels mostly finds as well, for fewer bits.
@@ -133,6 +136,7 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
         set(CParameter::LdmMinMatch(LONG_MATCH))?;
         set(CParameter::NbWorkers(options.threads.max(1)))?;
         set(CParameter::JobSize(JOB_SIZE))?;
+        set(CParameter::OverlapSizeLog(WHOLE_WINDOW))?;
     }
     // So that the frame records its size, and decoders can make room at once.
     context.set_pledged_src_size(Some(to_u64(data.len()))).map_err(failed)?;
