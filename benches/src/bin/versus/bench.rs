@@ -22,7 +22,7 @@ use crate::targets::{Target, note, targets};
 /// Seconds that all runs of some commands side by side may take together.
 const PATIENCE: f64 = 10.0;
 /// Seconds for one round of them from which on one must do.
-const LONG: f64 = 20.0;
+const LONG: f64 = 15.0;
 
 pub(crate) struct Bench {
     pub(crate) options: Options,
@@ -114,8 +114,9 @@ impl Bench {
     /// Runs commands in turn, some times, ours first. Those of LLVM are left out where it is missing or has not enough
     /// memory, others if they are not installed.
     ///
-    /// Each is followed, the first time, by `verify`. What it answers, usually a hash of the outputs, must be the same for
-    /// all commands for which it answers something.
+    /// The first time does not count, if there are others: memory that nobody used before is slow on virtual machines. It is
+    /// followed by `verify`. What it answers, usually a hash of the outputs, must be the same for all commands for which it
+    /// answers something.
     pub(crate) fn compare(
         &mut self,
         operation: &Operation,
@@ -159,7 +160,11 @@ impl Bench {
         }
         let round: f64 = figures.iter().map(Figures::time).sum();
         let overhead = start.elapsed().as_secs_f64() - round;
-        for _ in 1..self.options.runs.unwrap_or_else(|| runs(size, round, overhead)) {
+        let runs = self.options.runs.unwrap_or_else(|| runs(size, round, overhead));
+        if !self.options.quick {
+            figures.iter_mut().for_each(|figures| figures.samples.clear());
+        }
+        for _ in usize::from(self.options.quick)..runs {
             for (command, figures) in commands.iter().zip(&mut figures) {
                 figures.samples.push(self.run(command)?);
             }

@@ -52,7 +52,7 @@ const TEN_GPUS: u64 = 340 * MIB;
 const ARCHIVE: u64 = archives::MEMBER;
 
 const COPIED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, GIB, 2 * GIB];
-const COMPRESSED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, TEN_GPUS, GIB, 2 * GIB];
+const COMPRESSED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, TEN_GPUS, 2 * GIB];
 const WRAPPED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, LIBRARY, GIB, 2 * GIB];
 const EDITED: &[u64] = &[64 * KIB, MIB, 16 * MIB, LIBRARY, GIB];
 
