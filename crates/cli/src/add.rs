@@ -10,6 +10,7 @@ use target_id::OffloadKind;
 use crate::edit::{
     Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
 };
+use crate::parallel::Threads;
 use crate::{Outcome, input, report};
 
 /// Add images to a bundle or a package, in any file
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     host: Host,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
@@ -69,7 +72,7 @@ fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wish
     let one = |fault| vec![fault];
     let numbered = Numbered::new(subject, &args.within).map_err(one)?;
     let container = numbered.only_container().map_err(one)?;
-    let mut options = args.host.options();
+    let mut options = args.host.options(args.threads);
     options.any_image = args.any_image;
     let mut wishes = Wishes::new(options);
     let mut faults = Vec::new();

@@ -1,13 +1,13 @@
 //! `offload compress`: bundles into compressed bundles.
 
 use std::io;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use ccob::{Codec, Method, Version, WriteOptions};
 use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
 
 use crate::edit::{Editor, Host, NewImages, Output, Wishes, Work};
+use crate::parallel::Threads;
 use crate::{Outcome, input, report};
 
 /// Compress the bundles in any file: bundles, objects, archives, libraries, programs
@@ -56,16 +56,15 @@ pub(crate) struct How {
     /// runtimes read that read compressed bundles, the default in other files as far as it can hold them (4 GiB)
     #[arg(long, value_name = "N", value_parser = ["2", "3"], hide_possible_values = true)]
     format_version: Option<String>,
-    /// Threads to compress with (default: one for each core)
-    #[arg(short = 'j', long, value_name = "N")]
-    threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
 }
 
 impl How {
     /// Whether any of the options is there.
     pub(crate) fn is_given(&self) -> bool {
         let How { method, level, format_version, threads } = self;
-        method.is_some() || level.is_some() || format_version.is_some() || threads.is_some()
+        method.is_some() || level.is_some() || format_version.is_some() || threads.given().is_some()
     }
 
     pub(crate) fn options(&self) -> WriteOptions {
@@ -77,10 +76,7 @@ impl How {
             Some("2") => Version::V2,
             _ => Version::V3,
         };
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self
-            .threads
-            .map_or_else(|| u32::try_from(cores()).unwrap_or(u32::MAX), NonZeroU32::get);
+        let threads = self.threads.number();
         let options =
             WriteOptions::default().with_method(method).with_version(version).with_threads(threads);
         match self.level {
@@ -115,7 +111,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .with_write(write)
             .with_recompress(args.recompress)
             .with_limits(args.limits.ccob());
-        let mut wishes = Wishes::new(args.host.options());
+        let mut wishes = Wishes::new(args.host.options(args.how.threads));
         wishes.edit().compress(options);
         Ok(wishes)
     })

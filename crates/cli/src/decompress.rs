@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::edit::{Editor, Host, NewImages, Output, Wishes, Work};
+use crate::parallel::Threads;
 use crate::{Outcome, input};
 
 /// Decompress the bundles in any file, and check that they are what was compressed
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     host: Host,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
@@ -40,7 +43,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         work: Work::Decompress,
     };
     editor.run(|_, _| {
-        let mut wishes = Wishes::new(args.host.options());
+        let mut wishes = Wishes::new(args.host.options(args.threads));
         wishes.edit().decompress();
         Ok(wishes)
     })

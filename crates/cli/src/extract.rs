@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use fat_object::{Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor};
 
 use crate::output::{self, Outputs, plain_name, safe_name};
+use crate::parallel::Threads;
 use crate::select::{Selection, triple_text};
 use crate::{Outcome, input, report, style};
 
@@ -41,13 +43,17 @@ pub(crate) struct Args {
     #[arg(long)]
     stdout: bool,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let file = input::display(&args.file);
-    let input = match input::open_sized(&args.file) {
-        Ok(input) => input,
+    let opened = input::open_sized(&args.file)
+        .and_then(|input| input::Stamp::of(&input).map(|stamp| (input, stamp)));
+    let (input, stamp) = match opened {
+        Ok(opened) => opened,
         Err(error) => {
             report::error(&format_args!("{file}: {}", report::reason(&error)));
             return Ok(Outcome::Faults);
@@ -58,12 +64,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         file: &file,
         input: &input,
         sink: Sink::new(args)?,
+        parts: Vec::new(),
         written: Vec::new(),
         seen: Vec::new(),
         errors: 0,
     };
-    let walked = input::walk_open(&input, &args.limits, &mut extractor);
-    let Extractor { sink, written, seen, errors, .. } = extractor;
+    let walked = input::walk_open(&input, &args.limits, args.threads, &mut extractor);
+    let Extractor { sink, parts, written, seen, errors, .. } = extractor;
     if let Err(error) = walked {
         report::error(&format_args!("{file}: {}", report::reason(&error)));
         return Ok(Outcome::Faults);
@@ -77,8 +84,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(Outcome::Faults);
     }
     match sink {
-        Sink::Files(outputs) => {
+        Sink::Files(mut outputs) => {
             let mut out = style::plain_stdout();
+            let copied = outputs.write_parts(args.threads, &input, &parts);
+            if let Err(error) = copied.and_then(|()| stamp.check(&input)) {
+                report::error(&format_args!("{file}: {}", report::reason(&error)));
+                return Ok(Outcome::Faults);
+            }
             outputs.commit()?;
             for Written { name, size, what } in &written {
                 let path = args.output.join(name);
@@ -148,6 +160,8 @@ struct Extractor<'a> {
     file: &'a str,
     input: &'a File,
     sink: Sink,
+    /// Outputs that are parts of the input.
+    parts: Vec<(PathBuf, Range<u64>)>,
     written: Vec<Written>,
     /// Names of the images that were not chosen, for the message when none was.
     seen: Vec<String>,
@@ -182,8 +196,16 @@ impl Visitor for Extractor<'_> {
         }
         let name = file_name(&self.args.file, image);
         let size = match &mut self.sink {
-            Sink::Files(outputs) => outputs
-                .write_with(&self.args.output.join(&name), |out| copy(image, self.input, out))?,
+            Sink::Files(outputs) => {
+                let path = self.args.output.join(&name);
+                match image.location() {
+                    Location::File(start) => {
+                        self.parts.push((path, start..start + image.size()));
+                        image.size()
+                    }
+                    _ => outputs.write(&path, image.reader())?,
+                }
+            }
             // One image at most reaches standard output; the others are only counted.
             Sink::Stdout(spool) if self.written.is_empty() => copy(image, self.input, spool)?,
             Sink::Stdout(_) => 0,

@@ -3,26 +3,36 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fat_object::{ReadSeek, Summary, Visitor};
 
+use crate::parallel::Threads;
 use crate::positioned::Positioned;
 
 /// Walks the file at a path, or standard input for `-`; an error if it is another file at the end.
-pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> io::Result<Summary> {
-    walk_open(&open_sized(path)?, limits, visitor)
+pub(crate) fn walk(
+    path: &Path,
+    limits: &Limits,
+    threads: Threads,
+    visitor: &mut dyn Visitor,
+) -> io::Result<Summary> {
+    walk_open(&open_sized(path)?, limits, threads, visitor)
 }
 
 /// Walks a file that the visitor may read as well, wherever that leaves it.
 pub(crate) fn walk_open(
     file: &File,
     limits: &Limits,
+    threads: Threads,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
     let stamp = Stamp::of(file)?;
-    let summary = fat_object::walk(&mut Positioned::new(file), &limits.options(), visitor)?;
+    let (file_at, options) = (Positioned::new(file), limits.options());
+    let threads = if Positioned::shares() { threads.given() } else { Some(NonZeroUsize::MIN) };
+    let summary = fat_object::walk_with_threads(&file_at, threads, &options, visitor)?;
     stamp.check(file)?;
     Ok(summary)
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use fat_object::{EditError, HostObject, Image, ImageFormat, Location, remove_bundle_sections};
 
 use crate::output::{self, Outputs};
+use crate::parallel::Threads;
 
 /// Where the bytes of a chosen image are.
 #[derive(Clone, Debug)]
@@ -92,15 +93,30 @@ impl<'o> Keeper<'o> {
         Ok(Kept::Copy(offset, copies.stream_position()?.saturating_sub(offset)))
     }
 
+    /// Writes what was kept for each output, as [`write`](Self::write), with several threads.
+    pub(crate) fn write_all(
+        &mut self,
+        threads: Threads,
+        input: &mut File,
+        all: Vec<(Option<Kept>, &Path)>,
+    ) -> io::Result<()> {
+        let (mut parts, mut others) = (Vec::new(), Vec::new());
+        for (kept, output) in all {
+            match kept {
+                Some(Kept::Input(offset, size)) if Outputs::appears_late(output) => {
+                    parts.push((output.to_owned(), offset..offset + size));
+                }
+                kept => others.push((kept, output)),
+            }
+        }
+        self.outputs.write_parts(threads, input, &parts)?;
+        others.into_iter().try_for_each(|(kept, output)| self.write(kept, input, output))
+    }
+
     /// Writes what was kept to its output; nothing kept makes an empty file. `input` is the walked file.
     ///
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
-    pub(crate) fn write(
-        &mut self,
-        kept: Option<Kept>,
-        input: &mut File,
-        output: &Path,
-    ) -> io::Result<()> {
+    fn write(&mut self, kept: Option<Kept>, input: &mut File, output: &Path) -> io::Result<()> {
         let copies = &self.copies;
         let (from, offset, size) = match kept {
             Some(Kept::Written(_)) => return Ok(()),

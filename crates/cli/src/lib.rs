@@ -20,6 +20,7 @@ pub mod offload;
 mod output;
 mod pack;
 pub mod packager;
+mod parallel;
 mod payload;
 mod positioned;
 mod progress;

@@ -10,6 +10,7 @@ use fat_object::{
     Container, ContainerKind, Finding, Image, Location, ReadSeek, Severity, Summary, Visitor,
 };
 
+use crate::parallel::{self, Threads};
 use crate::select::Selection;
 use crate::{Outcome, input, report, style};
 use row::Row;
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     tree: bool,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
@@ -52,9 +55,11 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let mut outcome = Outcome::Clean;
     let mut totals = Totals::default();
-    for (nth, path) in args.files.iter().enumerate() {
-        let (listing, summary) = list(args, path);
-        if nth > 0 {
+    let mut first = true;
+    let (files, threads) = args.threads.for_files(&args.files);
+    let list = |path| list(args, path, threads);
+    parallel::in_order(files, &args.files, list, |path, (listing, summary)| {
+        if !std::mem::take(&mut first) {
             writeln!(out)?;
         }
         let file = input::display(path);
@@ -80,7 +85,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         if complain(&file, &listing, &summary, &args.selection) {
             outcome = Outcome::Faults;
         }
-    }
+        Ok(())
+    })?;
     if args.files.len() > 1 && totals.images() > 0 {
         writeln!(out)?;
         view::grand_total(&mut out, &totals)?;
@@ -94,8 +100,9 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let mut outcome = Outcome::Clean;
     let mut first = true;
     write!(out, "[")?;
-    for path in &args.files {
-        let (listing, summary) = list(args, path);
+    let (files, threads) = args.threads.for_files(&args.files);
+    let list = |path| list(args, path, threads);
+    parallel::in_order(files, &args.files, list, |path, (listing, summary)| {
         for row in listing.items.iter().filter_map(Item::row) {
             write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
             serde_json::to_writer(&mut out, row)?;
@@ -104,7 +111,8 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
         if complain(&input::display(path), &listing, &summary, &args.selection) {
             outcome = Outcome::Faults;
         }
-    }
+        Ok(())
+    })?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
     Ok(outcome)
@@ -146,7 +154,11 @@ fn nothing(summary: &Summary, selection: &Selection) -> String {
     report::no_images(summary)
 }
 
-fn list<'a>(args: &'a Args, path: &'a Path) -> (Listing<'a>, io::Result<Summary>) {
+fn list<'a>(
+    args: &'a Args,
+    path: &'a PathBuf,
+    threads: Threads,
+) -> (Listing<'a>, io::Result<Summary>) {
     let mut listing = Listing {
         file: input::display(path),
         path,
@@ -156,7 +168,7 @@ fn list<'a>(args: &'a Args, path: &'a Path) -> (Listing<'a>, io::Result<Summary>
         items: Vec::new(),
         findings: Vec::new(),
     };
-    let summary = input::walk(path, &args.limits, &mut listing);
+    let summary = input::walk(path, &args.limits, threads, &mut listing);
     (listing, summary)
 }
 

@@ -9,8 +9,9 @@ mod view;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fat_object::Summary;
+use fat_object::{Severity, Summary};
 
+use crate::parallel::{self, Threads};
 use crate::{Outcome, input, ls, report, style};
 use gpu::Gpu;
 use json::Record;
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
@@ -70,14 +73,16 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
     let mut outcome = Outcome::Clean;
     let mut hints = Vec::new();
     let mut printed = false;
-    for path in &args.files {
+    let (files, threads) = args.threads.for_files(&args.files);
+    let read = |path: &PathBuf| File::read(args, path, threads);
+    parallel::in_order(files, &args.files, read, |path, (file, complaints)| {
+        complaints.iter().for_each(report::Complaint::report);
         let name = input::display(path);
-        let file = File::read(args, path, &name);
         if file.as_ref().is_none_or(|file| !file.is_sound() || file.lacks_code()) {
             outcome = Outcome::Faults;
         }
         let Some(file) = file.filter(|file| !args.quiet && !file.units.is_empty()) else {
-            continue;
+            return Ok(());
         };
         if printed {
             writeln!(out)?;
@@ -93,8 +98,8 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             hints.extend(view::hint(&file.units, gpu, answers));
         }
         // Keep what is printed and what is complained about in order on a shared terminal.
-        out.flush()?;
-    }
+        out.flush()
+    })?;
     hints.sort();
     hints.dedup();
     for hint in hints {
@@ -108,11 +113,14 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let mut outcome = Outcome::Clean;
     let mut first = true;
     write!(out, "[")?;
-    for path in &args.files {
+    let (files, threads) = args.threads.for_files(&args.files);
+    let read = |path: &PathBuf| File::read(args, path, threads);
+    parallel::in_order(files, &args.files, read, |path, (file, complaints)| {
+        complaints.iter().for_each(report::Complaint::report);
         let name = input::display(path);
-        let Some(file) = File::read(args, path, &name) else {
+        let Some(file) = file else {
             outcome = Outcome::Faults;
-            continue;
+            return Ok(());
         };
         if !file.is_sound() || file.lacks_code() {
             outcome = Outcome::Faults;
@@ -125,7 +133,8 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 first = false;
             }
         }
-    }
+        Ok(())
+    })?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;
     Ok(outcome)
@@ -142,15 +151,18 @@ struct File {
 }
 
 impl File {
-    /// Walks a file, and reports what is wrong; `None` if it could not be read.
-    fn read(args: &Args, path: &Path, name: &str) -> Option<File> {
-        let mut collector = Collector::new(path, name, &args.kinds);
-        let walked = input::walk(path, &args.limits, &mut collector);
+    /// Walks a file; `None` if it could not be read. With what is to be complained about.
+    fn read(args: &Args, path: &Path, threads: Threads) -> (Option<File>, Vec<report::Complaint>) {
+        let name = input::display(path);
+        let mut collector = Collector::new(path, &name, &args.kinds);
+        let walked = input::walk(path, &args.limits, threads, &mut collector);
+        let mut complaints = std::mem::take(&mut collector.complaints);
+        let error = |message| report::Complaint { severity: Severity::Error, message };
         let summary = match walked {
             Ok(summary) => summary,
-            Err(error) => {
-                report::error(&format_args!("{name}: {}", report::reason(&error)));
-                return None;
+            Err(reason) => {
+                complaints.push(error(format!("{name}: {}", report::reason(&reason))));
+                return (None, complaints);
             }
         };
         let (errors, thin_size) = (collector.errors, collector.thin_size);
@@ -160,10 +172,10 @@ impl File {
                 (0, _) => report::no_images(&summary),
                 (images, _) => format!("none of its {images} images is of the given kind"),
             };
-            report::error(&format_args!("{name}: {why}"));
+            complaints.push(error(format!("{name}: {why}")));
         }
         let answers = args.gpus.iter().map(|gpu| answers(&units, gpu)).collect();
-        Some(File { summary, thin_size, errors, units, answers })
+        (Some(File { summary, thin_size, errors, units, answers }), complaints)
     }
 
     /// Whether there is device code, and nothing is wrong with its containers.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, TempPath};
 
+use crate::parallel::{self, Threads};
 use crate::report::reason;
 use crate::unnamed;
 
@@ -19,6 +20,9 @@ const PLAIN_FILE: u32 = 0o666;
 
 /// How many files are open at one time while they have no name: there can be more outputs than files may be open.
 const MOST_UNNAMED: usize = 16;
+
+/// Fewer bytes are copied faster than threads start.
+const WORTHWHILE: u64 = 4 << 20;
 
 /// As many links may lead to each other, as Linux has it.
 const MOST_LINKS: usize = 40;
@@ -132,6 +136,44 @@ impl Outputs {
         self.unnamed += usize::from(file.is_unnamed());
         self.files.insert(place, Output { path: path.to_owned(), is_new, file });
         Ok(result)
+    }
+
+    /// Writes files that each are this part of `input`, several at the same time. They have to be such that
+    /// [appear late](Self::appears_late).
+    ///
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
+    pub(crate) fn write_parts(
+        &mut self,
+        threads: Threads,
+        input: &File,
+        parts: &[(PathBuf, Range<u64>)],
+    ) -> io::Result<()> {
+        for parts in parts.chunks(MOST_UNNAMED) {
+            let size: u64 = parts.iter().map(|(_, part)| part.end - part.start).sum();
+            // Each thread needs a position of its own in the input.
+            if parts.len() < 2
+                || size < WORTHWHILE
+                || threads.count().get() < 2
+                || unnamed::reopen(input).is_none()
+            {
+                for (path, part) in parts {
+                    self.write_with(path, |out| copy_part(input, part.clone(), out))?;
+                }
+                continue;
+            }
+            let mut jobs = Vec::new();
+            for (path, part) in parts {
+                jobs.push((path, part, self.write_with(path, |out| out.try_clone())?));
+            }
+            let copy = |(path, part, out): &(&PathBuf, &Range<u64>, File)| {
+                let input = unnamed::reopen(input).ok_or(io::ErrorKind::Unsupported)?;
+                let mut out = out.try_clone().map_err(|error| of_output(path, error))?;
+                let copied = copy_part(&input, (*part).clone(), &mut out);
+                copied.map_err(|error| of_output(path, error))
+            };
+            parallel::in_order(threads.count(), &jobs, copy, |_, copied| copied.map(drop))?;
+        }
+        Ok(())
     }
 
     /// As [`write_with`](Self::write_with), where `-` is standard output, which is written to at once.

@@ -2,8 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::num::NonZero;
-use std::thread;
 
 /// A position of its own in a file that others read, too. Moving it costs nothing.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +16,9 @@ impl<'f> Positioned<'f> {
         Positioned { file, position: 0 }
     }
 
-    /// How many threads are of use: one where reading moves the position of the file itself.
-    pub(crate) fn threads() -> usize {
-        match cfg!(any(unix, windows)) {
-            true => thread::available_parallelism().map_or(1, NonZero::get),
-            false => 1,
-        }
+    /// Whether several threads may read at the same time: elsewhere reading moves the position of the file itself.
+    pub(crate) fn shares() -> bool {
+        cfg!(any(unix, windows))
     }
 }
 

@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use crate::edit::{
     Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
 };
+use crate::parallel::Threads;
 use crate::{Outcome, input};
 
 /// Remove entries of bundles and packages, in any file
@@ -48,6 +49,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     host: Host,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
@@ -65,7 +68,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
     let numbered = Numbered::new(subject, &args.within).map_err(|fault| vec![fault])?;
-    let mut wishes = Wishes::new(args.host.options());
+    let mut wishes = Wishes::new(args.host.options(args.threads));
     let mut faults = Vec::new();
     for id in &args.ids {
         let found = numbered.with_id(id);

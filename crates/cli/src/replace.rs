@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::edit::{
     Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
 };
+use crate::parallel::Threads;
 use crate::{Outcome, input, report};
 
 /// Put images in the place of others, in any file
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     host: Host,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
@@ -69,7 +72,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
     let numbered = Numbered::new(subject, &args.within).map_err(|fault| vec![fault])?;
-    let mut options = args.host.options();
+    let mut options = args.host.options(args.threads);
     options.any_image = args.any_image;
     let mut wishes = Wishes::new(options);
     let mut faults = Vec::new();

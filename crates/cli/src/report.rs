@@ -90,10 +90,27 @@ pub(crate) fn reason(error: &io::Error) -> String {
 
 /// A finding of a walk, as an error or a warning.
 pub(crate) fn finding(file: &str, finding: &Finding<'_>) {
-    let message = format!("{file}: {finding}");
-    match finding.severity() {
-        Severity::Warning => warning(&message),
-        Severity::Error => error(&message),
+    Complaint::new(file, finding).report();
+}
+
+/// Something to say when its turn comes.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub(crate) severity: Severity,
+    pub(crate) message: String,
+}
+
+impl Complaint {
+    /// A finding of a walk.
+    pub(crate) fn new(file: &str, finding: &Finding<'_>) -> Self {
+        Complaint { severity: finding.severity(), message: format!("{file}: {finding}") }
+    }
+
+    pub(crate) fn report(&self) {
+        match self.severity {
+            Severity::Warning => warning(&self.message),
+            Severity::Error => error(&self.message),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::edit::{
     Complaints, Editor, Fate, Host, NewImages, Output, Rule, Subject, Wishes, Work, closest,
     is_editable, is_host, names,
 };
+use crate::parallel::Threads;
 use crate::select::Request;
 use crate::{Outcome, input};
 
@@ -68,6 +69,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     host: Host,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
@@ -112,7 +115,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Com
         return Err(missing);
     }
 
-    let mut wishes = Wishes::new(args.host.options());
+    let mut wishes = Wishes::new(args.host.options(args.threads));
     let mut also = Also::default();
     for image in images() {
         let container = contents.containers().get(image.container());

@@ -14,6 +14,7 @@ use crate::bundle::{split, usage};
 use crate::input::Stamp;
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
+use crate::parallel::Threads;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style};
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     /// Print what was written as one JSON array
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    threads: Threads,
     #[command(flatten)]
     limits: input::Limits,
 }
@@ -93,7 +96,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
     let mut taker = Taker { path: &args.file, name, wanted, keeper, images: 0, errors: Vec::new() };
     let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
     let stamp = Stamp::of(&file).map_err(|error| in_file(&error))?;
-    fat_object::walk(&mut file, &args.limits.options(), &mut taker)
+    input::walk_open(&file, &args.limits, args.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
     let Taker { wanted, mut keeper, images, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {
@@ -118,13 +121,14 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
     if !errors.is_empty() {
         return Err(errors);
     }
-    for one in &wanted {
-        let kept = one.best.as_ref().map(|best| best.kept.clone());
-        keeper.write(kept, &mut file, &one.output).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => in_file(&error),
-            _ => report::complaints(&error),
-        })?;
-    }
+    let kept = wanted
+        .iter()
+        .map(|one| (one.best.as_ref().map(|best| best.kept.clone()), &*one.output))
+        .collect();
+    keeper.write_all(args.threads, &mut file, kept).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => in_file(&error),
+        _ => report::complaints(&error),
+    })?;
     stamp.check(&file).map_err(|error| in_file(&error))?;
     outputs.commit().map_err(|error| vec![report::reason(&error)])?;
     Ok(wanted.iter().map(Row::new).collect())

@@ -28,6 +28,18 @@ fn in_proc(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
+/// The same file, read from a position of its own.
+#[cfg(target_os = "linux")]
+pub(crate) fn reopen(file: &File) -> Option<File> {
+    File::open(in_proc(file)).ok()
+}
+
+/// None here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn reopen(_file: &File) -> Option<File> {
+    None
+}
+
 /// None here.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn create(_directory: &Path, _mode: u32) -> Option<File> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fat_object::{Container, ContainerKind, Finding, Image, ReadSeek, Visitor};
 
+use crate::parallel::{self, Threads};
 use crate::{Outcome, input, report, style};
 
 /// Check files: structure, bounds, hashes of compressed bundles, composition rules of bundles
@@ -20,16 +21,23 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
     limits: input::Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::plain_stdout();
     let mut outcome = Outcome::Clean;
-    for path in &args.files {
+    let (files, threads) = args.threads.for_files(&args.files);
+    let check = |path: &PathBuf| {
+        let mut findings = Findings::default();
+        let mut visitor = Checker { path, findings: &mut findings };
+        let result = input::walk(path, &args.limits, threads, &mut visitor);
+        (result, findings)
+    };
+    parallel::in_order(files, &args.files, check, |path, (result, visitor)| {
         let file = input::display(path);
-        let mut visitor = Checker { path, findings: Vec::new(), containers: 0 };
-        let result = input::walk(path, &args.limits, &mut visitor);
         let shown = style::printable(&file);
         for finding in &visitor.findings {
             writeln!(out, "{shown}: {}", style::printable(finding))?;
@@ -51,7 +59,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 outcome = Outcome::Faults;
             }
         }
-    }
+        Ok(())
+    })?;
     out.flush()?;
     Ok(outcome)
 }
@@ -61,17 +70,22 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{plural}")
 }
 
-struct Checker<'a> {
-    path: &'a Path,
+#[derive(Default)]
+struct Findings {
     findings: Vec<String>,
     containers: usize,
+}
+
+struct Checker<'a> {
+    path: &'a Path,
+    findings: &'a mut Findings,
 }
 
 impl Visitor for Checker<'_> {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
         use ContainerKind::{Bundle, Ccob, NvFatbin, OffloadBinary};
         if matches!(container.kind(), Bundle | Ccob | NvFatbin | OffloadBinary) {
-            self.containers += 1;
+            self.findings.containers += 1;
         }
         Ok(())
     }
@@ -81,7 +95,7 @@ impl Visitor for Checker<'_> {
     }
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        self.findings.push(finding.to_string());
+        self.findings.findings.push(finding.to_string());
         Ok(())
     }
 

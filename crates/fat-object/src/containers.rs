@@ -208,8 +208,9 @@ impl Walker<'_> {
             uncompressed_size,
         };
         let (opens, tells) = (self.options.decompress, self.options.tell_unopened);
+        let tells_sized = tells || self.options.tell_sized;
         match recorded_end {
-            Some(end) if !opens && tells => {
+            Some(end) if !opens && tells_sized => {
                 let compression = compression(end - start, uncompressed_size);
                 let nothing = |_: &mut Self, _: &mut Source<'_>| Ok(());
                 self.within(source, segment, &(start..end), Some(compression), nothing)?;
@@ -256,8 +257,13 @@ impl Walker<'_> {
             true => ccob::decompress,
             false => ccob::decompress_unverified,
         };
-        let decompressed = match read_and(decompress, source, window, header.total_size(), &limits)?
-        {
+        let is_file = source.origin() == Origin::File && room == self.options.max_decompressed;
+        let ahead = self.ahead.as_mut().filter(|_| is_file && recorded_end.is_some());
+        let outcome = match ahead.and_then(|ahead| ahead(start)) {
+            Some(outcome) => outcome,
+            None => read_and(decompress, source, window, header.total_size(), &limits)?,
+        };
+        let decompressed = match outcome {
             Ok(decompressed) => decompressed,
             Err(error) => {
                 // The work was done, as far as the data went.

@@ -159,6 +159,7 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod agreement;
+mod ahead;
 mod archive;
 mod bitcode;
 mod budget;
@@ -176,6 +177,7 @@ mod wasm;
 mod wire;
 
 pub use agreement::{Disagreement, check_agreement};
+pub use ahead::walk_with_threads;
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use edit::{
     Change, CompressOptions, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions,

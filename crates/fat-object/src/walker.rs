@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use target_id::{OffloadKind, Target};
 
+use crate::ahead::Outcome;
 use crate::budget::Budget;
 use crate::containers::is_text_ending_in_marker;
 use crate::error::Error;
@@ -47,6 +48,8 @@ pub struct Options {
     /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
     /// these are decompressed nevertheless.
     pub(crate) tell_unopened: bool,
+    /// Whether compressed bundles that are not opened are told of whose headers record where they end.
+    pub(crate) tell_sized: bool,
 }
 
 impl Default for Options {
@@ -61,6 +64,7 @@ impl Default for Options {
             early_images: false,
             enter_images: true,
             tell_unopened: false,
+            tell_sized: false,
         }
     }
 }
@@ -99,32 +103,14 @@ pub fn walk(
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    let mut source = Source::new(input, Origin::File)?;
-    let size = source.len();
-    let mut walker = Walker {
-        options,
-        visitor,
-        path: Vec::new(),
-        compressions: Vec::new(),
-        held: 0,
-        decompressed: Budget::new(options.max_decompressed),
-        names: Budget::new(NAMES_AT_LEAST),
-        thin_members: Budget::new(options.max_thin_bytes),
-        in_thin_member: false,
-        has_placeholder: false,
-        images: 0,
-        findings: 0,
-        sound_ids: Vec::new(),
-        targets: HashMap::new(),
-    };
-    walker.add_file(&source);
-    let format = walker.contents(&mut source, &(0..size))?;
-    Ok(Summary { format, size, images: walker.images, findings: walker.findings })
+    Walker::walk(input, options, visitor, None)
 }
 
 pub(crate) struct Walker<'v> {
     pub(crate) options: &'v Options,
     pub(crate) visitor: &'v mut dyn Visitor,
+    /// Gives what the compressed bundle at an offset of the file came to, if somebody else decompresses it.
+    pub(crate) ahead: Option<&'v mut dyn FnMut(u64) -> Option<Outcome>>,
     path: Vec<Segment>,
     compressions: Vec<Compression>,
     /// Bytes that are held beside the walked file.
@@ -145,6 +131,39 @@ pub(crate) struct Walker<'v> {
     pub(crate) sound_ids: Vec<String>,
     /// What IDs say that came before.
     pub(crate) targets: HashMap<String, Rc<Target>>,
+}
+
+impl<'v> Walker<'v> {
+    /// As [`walk`].
+    pub(crate) fn walk(
+        input: &mut dyn ReadSeek,
+        options: &'v Options,
+        visitor: &'v mut dyn Visitor,
+        ahead: Option<&'v mut dyn FnMut(u64) -> Option<Outcome>>,
+    ) -> io::Result<Summary> {
+        let mut source = Source::new(input, Origin::File)?;
+        let size = source.len();
+        let mut walker = Walker {
+            options,
+            visitor,
+            ahead,
+            path: Vec::new(),
+            compressions: Vec::new(),
+            held: 0,
+            decompressed: Budget::new(options.max_decompressed),
+            names: Budget::new(NAMES_AT_LEAST),
+            thin_members: Budget::new(options.max_thin_bytes),
+            in_thin_member: false,
+            has_placeholder: false,
+            images: 0,
+            findings: 0,
+            sound_ids: Vec::new(),
+            targets: HashMap::new(),
+        };
+        walker.add_file(&source);
+        let format = walker.contents(&mut source, &(0..size))?;
+        Ok(Summary { format, size, images: walker.images, findings: walker.findings })
+    }
 }
 
 impl Walker<'_> {

@@ -14,6 +14,7 @@ use super::members;
 use super::unbundle::check_outputs;
 use crate::input::{self, Stamp};
 use crate::output::{self, Outputs};
+use crate::parallel::Threads;
 use crate::positioned::Positioned;
 use crate::report::reason;
 
@@ -153,7 +154,10 @@ fn copy(file: &File, copies: &[ArchiveCopy<'_>], outputs: Vec<File>) -> Result<(
         }
         Ok(())
     };
-    let threads = Positioned::threads().min(copies.len());
+    let threads = match copies.len() > 1 && Positioned::shares() {
+        true => Threads::default().count().get().min(copies.len()),
+        false => 1,
+    };
     thread::scope(|scope| {
         // What the system refuses, the others do.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use fat_object::{
 use super::job::{Failure, FileType, Notes};
 use super::verbose::{self, Measured};
 use crate::input;
+use crate::positioned::Positioned;
 
 /// As many first bytes as tell the format of any file.
 const HEAD: u64 = 2048;
@@ -81,7 +83,7 @@ pub(super) fn for_each(
         since: Instant::now(),
     };
     let format = match file_type == FileType::Archive || may_be_bundle(format) {
-        true => fat_object::walk(file, &limits, &mut finder)?.format,
+        true => walk(file, &limits, &mut finder)?.format,
         false => format,
     };
     let Finder { mut summary, misfit, warnings, mut errors, bad_compression, compressed, .. } =
@@ -110,6 +112,16 @@ pub(super) fn for_each(
         return Err(Failure(bad_compression.chain(errors).collect()));
     }
     Ok(summary)
+}
+
+/// Compressed bundles one after the other are decompressed by all cores.
+fn walk(
+    file: &File,
+    limits: &fat_object::Options,
+    visitor: &mut Finder<'_>,
+) -> io::Result<fat_object::Summary> {
+    let threads = if Positioned::shares() { None } else { Some(NonZeroUsize::MIN) };
+    fat_object::walk_with_threads(&Positioned::new(file), threads, limits, visitor)
 }
 
 /// Whether a file of this format can be a bundle, or an object with the sections of one. LLVM bitcode and the like

@@ -17,10 +17,10 @@ mod verbose;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::thread;
 
 use crate::llvm_cl;
 use crate::output::Outputs;
+use crate::parallel::Threads;
 use crate::{drop_in, report, style};
 pub(crate) use bundle::bundle;
 use bundle_format::EntryId;
@@ -122,8 +122,9 @@ impl Tool<'_> {
         let mut how = ccob::WriteOptions::default();
         how.level = options.compression_level.or(environment.compression_level);
         how.version = environment.version.unwrap_or(how.version);
-        how.threads = thread::available_parallelism()
-            .map_or(1, |threads| u32::try_from(threads.get()).unwrap_or(u32::MAX));
+        if compress {
+            how.threads = Threads::default().number();
+        }
         let job = BundleJob {
             file_type,
             entries: ids

@@ -13,6 +13,7 @@ use super::{archive, commands};
 use crate::input::{self, Stamp};
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
+use crate::parallel::Threads;
 use crate::style::printable;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
@@ -62,6 +63,7 @@ pub(crate) fn unbundle(
         }
     }
 
+    let mut kept = Vec::new();
     for ((_, output), best) in job.targets.iter().zip(&best) {
         if job.dry_run {
             if best.as_ref().is_some_and(|best| best.is_host_object) {
@@ -69,12 +71,12 @@ pub(crate) fn unbundle(
             }
             continue;
         }
-        let kept = best.as_ref().map(|best| best.kept.clone());
-        keeper.write(kept, &mut file, output).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => named(error),
-            _ => error,
-        })?;
+        kept.push((best.as_ref().map(|best| best.kept.clone()), &**output));
     }
+    keeper.write_all(Threads::default(), &mut file, kept).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => named(error),
+        _ => error,
+    })?;
     Ok(stamp.check(&file).map_err(named)?)
 }
 

@@ -17,6 +17,7 @@ use fat_object::{
 
 use crate::input::Stamp;
 use crate::output::Outputs;
+use crate::parallel::Threads;
 use crate::progress::Progress;
 use crate::{Outcome, input, report as messages, style};
 use report::FileRow;
@@ -80,13 +81,12 @@ pub(crate) struct Host {
 
 impl Host {
     /// Emptying containers is for the commands to refuse, who can say more about it.
-    pub(crate) fn options(&self) -> EditOptions {
+    pub(crate) fn options(&self, threads: Threads) -> EditOptions {
         let mut options = EditOptions::default();
         options.grow = self.grow;
         options.drop_signature = self.drop_signature;
         options.allow_empty = true;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        options.threads = u32::try_from(cores).unwrap_or(u32::MAX);
+        options.threads = threads.number();
         options
     }
 }

@@ -192,6 +192,8 @@ pub(super) struct Collector<'a> {
     pub(super) errors: usize,
     /// Size of the files that a thin archive names.
     pub(super) thin_size: u64,
+    /// What to say of the file.
+    pub(super) complaints: Vec<report::Complaint>,
     /// The number of each container around, and the name of a section.
     around: Vec<(usize, Option<String>)>,
     containers: usize,
@@ -207,6 +209,7 @@ impl<'a> Collector<'a> {
             by_container: HashMap::new(),
             errors: 0,
             thin_size: 0,
+            complaints: Vec::new(),
             around: Vec::new(),
             containers: 0,
         }
@@ -295,7 +298,7 @@ impl Visitor for Collector<'_> {
         if finding.severity() == fat_object::Severity::Error {
             self.errors += 1;
         }
-        report::finding(self.file, finding);
+        self.complaints.push(report::Complaint::new(self.file, finding));
         Ok(())
     }
 
