@@ -203,7 +203,7 @@ impl Visitor for Extractor<'_> {
                         self.parts.push((path, start..start + image.size()));
                         image.size()
                     }
-                    _ => outputs.write(&path, image.reader())?,
+                    _ => outputs.write_with(&path, |out| copy(image, self.input, out))?,
                 }
             }
             // One image at most reaches standard output; the others are only counted.

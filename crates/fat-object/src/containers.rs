@@ -227,9 +227,13 @@ impl Walker<'_> {
         }
         let limits = ccob::Limits::default().with_max_uncompressed(room);
         let compression = |stored_size| compression(stored_size, uncompressed_size);
+        let is_file = source.origin() == Origin::File && room == self.options.max_decompressed;
+        let ahead = self.ahead.as_mut().filter(|_| is_file && recorded_end.is_some());
+        let ahead = ahead.and_then(|ahead| ahead(start));
         if let Some(end) = recorded_end
             && self.options.verify_hash
             && self.options.early_images
+            && ahead.is_none()
         {
             let stored = source.read_range(&(start..end))?;
             let compression = compression(end - start);
@@ -257,9 +261,7 @@ impl Walker<'_> {
             true => ccob::decompress,
             false => ccob::decompress_unverified,
         };
-        let is_file = source.origin() == Origin::File && room == self.options.max_decompressed;
-        let ahead = self.ahead.as_mut().filter(|_| is_file && recorded_end.is_some());
-        let outcome = match ahead.and_then(|ahead| ahead(start)) {
+        let outcome = match ahead {
             Some(outcome) => outcome,
             None => read_and(decompress, source, window, header.total_size(), &limits)?,
         };

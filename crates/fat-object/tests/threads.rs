@@ -33,7 +33,7 @@ impl Visitor for Log {
 
     fn looks_into(&mut self, container: &Container<'_>) -> bool {
         self.compressed += usize::from(container.compression().is_some());
-        !self.skips || container.compression().is_none() || self.compressed % 3 == 0
+        !self.skips || container.compression().is_none() || self.compressed.is_multiple_of(3)
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
