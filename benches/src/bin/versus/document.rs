@@ -36,7 +36,9 @@ pub(crate) fn write(path: &Path, bench: &Bench) -> Result<(), Box<dyn Error>> {
         if all().next().is_none() {
             continue;
         }
-        write!(text, "\n### `{}`\n\n{}.\n", operation.name, operation.about)?;
+        let (first, rest) = operation.about.split_at(1);
+        let about = format!("{}{rest}", first.to_uppercase());
+        write!(text, "\n### `{}`\n\n{about}.\n", operation.name)?;
         let mut whats: Vec<&str> = Vec::new();
         for measurement in all() {
             if !whats.contains(&kind(measurement)) {
