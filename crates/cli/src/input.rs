@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -31,8 +30,7 @@ pub(crate) fn walk_open(
 ) -> io::Result<Summary> {
     let stamp = Stamp::of(file)?;
     let (file_at, options) = (Positioned::new(file), limits.options());
-    let threads = if Positioned::shares() { threads.given() } else { Some(NonZeroUsize::MIN) };
-    let summary = fat_object::walk_with_threads(&file_at, threads, &options, visitor)?;
+    let summary = fat_object::walk_with_threads(&file_at, threads.for_walks(), &options, visitor)?;
     stamp.check(file)?;
     Ok(summary)
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use crate::positioned::Positioned;
+
 /// The option that says how many threads may work, shared by the commands. LLVM's tools have no such option: for those
 /// that take their place there is one thread for each core.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -25,6 +27,11 @@ impl Threads {
 
     pub(crate) fn count(self) -> NonZeroUsize {
         self.given().or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// For the walk of a file: one where several cannot read it at the same time.
+    pub(crate) fn for_walks(self) -> Option<NonZeroUsize> {
+        if Positioned::shares() { self.given() } else { Some(NonZeroUsize::MIN) }
     }
 
     /// As [`count`](Self::count).

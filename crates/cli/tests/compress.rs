@@ -176,7 +176,7 @@ fn failures_leave_everything_as_it_was() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = stderr(&output);
     assert!(
-        complaint.contains("damaged: ccob:0 at byte 0x0: compressed bundle hash mismatch"),
+        complaint.contains("damaged: at byte 0x0: compressed bundle hash mismatch"),
         "{complaint}"
     );
     assert!(fs::read(&damaged).unwrap() == bytes);

@@ -2,16 +2,20 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 
 use fat_object::{
     BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Segment,
-    Severity, Visitor, walk,
+    Severity, Summary, Visitor, walk, walk_with_threads,
 };
 
 use crate::error::Error;
 
 /// Opens the file that a thin archive names: a path relative to the directory of the archive.
 pub type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
+
+/// Sees one entry after the other. Its first error ends the walk.
+pub(crate) type Each<'a> = &'a mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>;
 
 /// Refuses to open the files that thin archives name.
 ///
@@ -171,16 +175,37 @@ pub(crate) fn entries_of(
     options: &Options,
     hashes: Hashes,
     open_thin: OpenThin<'_>,
-    each: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
+    each: Each<'_>,
 ) -> Result<(), Error> {
+    check_archive(input)?;
+    let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
+    visitor.walk(options, hashes, |options, visitor| walk(input, options, visitor))
+}
+
+/// As [`entries_of`], with compressed bundles decompressed by several threads.
+pub(crate) fn entries_with_threads<R: ReadSeek + Clone + Send>(
+    input: &R,
+    threads: Option<NonZeroUsize>,
+    options: &Options,
+    hashes: Hashes,
+    open_thin: OpenThin<'_>,
+    each: Each<'_>,
+) -> Result<(), Error> {
+    check_archive(&mut input.clone())?;
+    let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
+    visitor.walk(options, hashes, |options, visitor| {
+        walk_with_threads(input, threads, options, visitor)
+    })
+}
+
+fn check_archive(input: &mut dyn ReadSeek) -> Result<(), Error> {
     let mut head = Vec::new();
     input.rewind().map_err(Error::Read)?;
     Read::take(&mut *input, 8).read_to_end(&mut head).map_err(Error::Read)?;
-    if ImageFormat::sniff(&head) != ImageFormat::Archive {
-        return Err(Error::NotAnArchive { first: head });
+    match ImageFormat::sniff(&head) {
+        ImageFormat::Archive => Ok(()),
+        _ => Err(Error::NotAnArchive { first: head }),
     }
-    let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
-    visitor.walk(input, options, hashes)
 }
 
 /// Whether the data is a bundle, or an object file with the sections of one.
@@ -197,7 +222,9 @@ pub(crate) fn is_bundled(data: &[u8], options: &Options) -> Result<bool, Error> 
         each: &mut each,
         failed: None,
     };
-    visitor.walk(&mut io::Cursor::new(data), options, Hashes::First)?;
+    visitor.walk(options, Hashes::First, |options, visitor| {
+        walk(&mut io::Cursor::new(data), options, visitor)
+    })?;
     Ok(found)
 }
 
@@ -207,7 +234,7 @@ struct TopLevel<'v> {
     member_depth: usize,
     bundles: usize,
     open_thin: OpenThin<'v>,
-    each: &'v mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
+    each: Each<'v>,
     /// Why the walk was ended.
     failed: Option<Error>,
 }
@@ -215,16 +242,16 @@ struct TopLevel<'v> {
 impl TopLevel<'_> {
     fn walk(
         &mut self,
-        input: &mut dyn ReadSeek,
         options: &Options,
         hashes: Hashes,
+        walk: impl FnOnce(&Options, &mut dyn Visitor) -> io::Result<Summary>,
     ) -> Result<(), Error> {
         let mut options = options.clone();
         options.decompress = true;
         options.verify_hash = hashes != Hashes::Known;
         options.early_images = hashes == Hashes::Beside;
         options.enter_images = false;
-        match walk(input, &options, self) {
+        match walk(&options, self) {
             Ok(_) => Ok(()),
             Err(error) => Err(self.failed.take().unwrap_or(Error::Read(error))),
         }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bundle_format::{EntryId, Request};
 use fat_object::{ImageFormat, Options, ReadSeek};
 
 use crate::copy::ArchiveCopy;
-use crate::entries::{Entry, Hashes, OpenThin, entries_of};
+use crate::entries::{Each, Entry, Hashes, OpenThin, entries_of, entries_with_threads};
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, fingerprint_of};
 use crate::layout::{Layout, LayoutBuilder};
@@ -123,6 +124,34 @@ impl Unbundling {
         options: &Options,
         open_thin: OpenThin<'_>,
     ) -> Result<Self, Error> {
+        Self::plan_by(targets, options, |each| {
+            entries_of(input, options, Hashes::Beside, open_thin, each)
+        })
+    }
+
+    /// As [`plan`](Self::plan); compressed bundles are decompressed by this many threads at the same time, one for each
+    /// core if there is no number. See [`walk_with_threads`](fat_object::walk_with_threads) for the memory it takes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`plan`](Self::plan).
+    pub fn plan_with_threads<R: ReadSeek + Clone + Send>(
+        input: &R,
+        threads: Option<NonZeroUsize>,
+        targets: impl IntoIterator<Item = Request>,
+        options: &Options,
+        open_thin: OpenThin<'_>,
+    ) -> Result<Self, Error> {
+        Self::plan_by(targets, options, |each| {
+            entries_with_threads(input, threads, options, Hashes::Beside, open_thin, each)
+        })
+    }
+
+    fn plan_by(
+        targets: impl IntoIterator<Item = Request>,
+        options: &Options,
+        entries: impl FnOnce(Each<'_>) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let mut plan = Plan {
             matcher: Matcher::new(targets.into_iter().collect()),
             archives: Vec::new(),
@@ -131,7 +160,7 @@ impl Unbundling {
             data: Vec::new(),
         };
         plan.archives.resize_with(plan.matcher.targets.len(), Default::default);
-        entries_of(input, options, Hashes::Beside, open_thin, &mut |entry| plan.entry(entry))?;
+        entries(&mut |entry| plan.entry(entry))?;
         let mut archives = Vec::new();
         for (target, (names, builder)) in plan.matcher.targets.into_iter().zip(plan.archives) {
             archives.push(DeviceArchive { target, names, layout: builder.finish()? });
@@ -186,6 +215,33 @@ impl Unbundling {
         writers: impl IntoIterator<Item = W>,
         open_thin: OpenThin<'_>,
     ) -> Result<(), Error> {
+        self.write_by(writers, |each| {
+            entries_of(input, &self.options, Hashes::Known, open_thin, each)
+        })
+    }
+
+    /// As [`write`](Self::write), with threads as [`plan_with_threads`](Self::plan_with_threads).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write).
+    pub fn write_with_threads<R: ReadSeek + Clone + Send, W: Write>(
+        &self,
+        input: &R,
+        threads: Option<NonZeroUsize>,
+        writers: impl IntoIterator<Item = W>,
+        open_thin: OpenThin<'_>,
+    ) -> Result<(), Error> {
+        self.write_by(writers, |each| {
+            entries_with_threads(input, threads, &self.options, Hashes::Known, open_thin, each)
+        })
+    }
+
+    fn write_by<W: Write>(
+        &self,
+        writers: impl IntoIterator<Item = W>,
+        entries: impl FnOnce(Each<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let writers: Vec<_> = writers.into_iter().collect();
         if writers.len() != self.archives.len() {
             return Err(Error::Writers { expected: self.archives.len(), found: writers.len() });
@@ -203,7 +259,7 @@ impl Unbundling {
         let mut matcher = Matcher::new(targets);
         let mut position = 0;
         // Every entry's own bytes are compared with the plan.
-        entries_of(input, &self.options, Hashes::Known, open_thin, &mut |entry| {
+        entries(&mut |entry| {
             let Some(Match { archives, target_id }) = matcher.match_id(entry.id()) else {
                 return Ok(());
             };

@@ -121,7 +121,8 @@ impl<'j> Archive<'j> {
         let Archive { job, file, .. } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
         let targets = job.targets.iter().map(|(request, _)| request.clone());
-        Unbundling::plan(&mut Positioned::new(file), targets, &job.limits, &mut open_thin)
+        let (input, threads) = (Positioned::new(file), Threads::default().for_walks());
+        Unbundling::plan_with_threads(&input, threads, targets, &job.limits, &mut open_thin)
             .map_err(|error| failure(job, &error))
     }
 
@@ -136,7 +137,8 @@ impl<'j> Archive<'j> {
             Some(copies) => copy(file, &copies, files),
             None => {
                 let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-                plan.write(&mut Positioned::new(file), files, &mut open_thin)
+                let (input, threads) = (Positioned::new(file), Threads::default().for_walks());
+                plan.write_with_threads(&input, threads, files, &mut open_thin)
             }
         };
         done.map_err(|error| failure(job, &error))

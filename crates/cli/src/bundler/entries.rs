@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use fat_object::{
 use super::job::{Failure, FileType, Notes};
 use super::verbose::{self, Measured};
 use crate::input;
+use crate::parallel::Threads;
 use crate::positioned::Positioned;
 
 /// As many first bytes as tell the format of any file.
@@ -120,7 +120,7 @@ fn walk(
     limits: &fat_object::Options,
     visitor: &mut Finder<'_>,
 ) -> io::Result<fat_object::Summary> {
-    let threads = if Positioned::shares() { None } else { Some(NonZeroUsize::MIN) };
+    let threads = Threads::default().for_walks();
     fat_object::walk_with_threads(&Positioned::new(file), threads, limits, visitor)
 }
 
