@@ -70,7 +70,8 @@
 //!
 //! [`ObjectBundle`] adds the entries of a bundle in the object form, one section each, as
 //! `clang-offload-bundler --type=o` does for ELF (linked files, too) and COFF; and to Mach-O objects and WebAssembly
-//! modules. [`remove_bundle_sections`] gives the host object back.
+//! modules. [`remove_bundle_sections`] gives the host object back, as does [`Image::host_object`] for an object in a file,
+//! without reading its device code.
 //!
 //! # Editing
 //!
@@ -146,7 +147,8 @@
 //! - Ranges that overlap are errors, so that no byte is walked twice on one level, and levels are bounded by
 //!   [`Options::max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
 //! - [`Options::max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
-//!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed.
+//!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed;
+//!   [`walk_with_threads`] holds one more for each thread, as far as these bytes allow.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
 //!   above each container and image included.
 //! - One section of an object can stand for the object itself, no more.

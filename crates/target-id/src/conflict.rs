@@ -68,10 +68,16 @@ struct Seen {
 pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict> {
     let mut groups: BTreeMap<Group<'a>, Seen> = BTreeMap::new();
     let mut found = Vec::new();
+    // Most triples are the one before.
+    let mut last: Option<(&Triple, Key<'a>)> = None;
     for (second, target) in ids.into_iter().enumerate() {
         let id = target.target_id().ok();
         let canonical = id.as_ref().map_or_else(|| target.id().into(), ToString::to_string);
-        let group = groups.entry(group(target, id.as_ref())).or_insert_with(|| Seen {
+        let key = target.triple().map(|triple| match last {
+            Some((before, key)) if before == triple => key,
+            _ => last.insert((triple, triple.key())).1,
+        });
+        let group = groups.entry(group(target, id.as_ref(), key)).or_insert_with(|| Seen {
             first: second,
             first_id: id.clone(),
             by_id: BTreeMap::new(),
@@ -94,13 +100,13 @@ pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict>
     found
 }
 
-fn group<'a>(target: &'a Target, id: Option<&TargetId>) -> Group<'a> {
+fn group<'a>(target: &'a Target, id: Option<&TargetId>, triple: Option<Key<'a>>) -> Group<'a> {
     Group {
         kind: target.kind().map(|kind| match kind {
             OffloadKind::HipV4 => &OffloadKind::Hip,
             kind => kind,
         }),
-        triple: target.triple().map(Triple::key),
+        triple,
         sub: if id.is_some() { "" } else { target.triple().map_or("", Triple::amdgpu_sub) },
         // Unreadable ones each get a group of their own text.
         processor: id.map_or_else(|| target.id().into(), |id| id.processor().into()),

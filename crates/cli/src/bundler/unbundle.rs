@@ -144,6 +144,9 @@ impl<'j, 'o> Selection<'j, 'o> {
                 self.debug
                     .push(format!("{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"));
             }
+            if !verdict.is_strict() {
+                continue;
+            }
             let so_far = best.as_ref().map(|best| &best.target);
             let position = usize::from(so_far.is_some());
             if request.best_match(so_far.into_iter().chain([&target])) != Some(position) {

@@ -104,6 +104,10 @@ const VERSIONED: &[(&str, &[&str])] = &[
 
 /// The architecture a field names, if it names one.
 pub(super) fn parse(text: &str) -> Option<Arch> {
+    // Most are this one, and it is in no list.
+    if text == AMDGPU {
+        return Some(Arch { name: AMDGPU, sub: "" });
+    }
     listed(text).or_else(|| open_ended(text))
 }
 
@@ -130,9 +134,6 @@ fn listed(text: &str) -> Option<Arch> {
 }
 
 fn open_ended(text: &str) -> Option<Arch> {
-    if text == "amdgcn" {
-        return Some(Arch { name: AMDGPU, sub: "" });
-    }
     if let Some(sub) = text.strip_prefix("amdgpu") {
         return Some(Arch { name: AMDGPU, sub: amdgpu_sub(sub).map_or("", |(sub, _)| sub) });
     }
