@@ -195,6 +195,11 @@ impl<'r> Source<'r> {
 
     /// The first position in `window` that holds a byte other than zero; `window.end` when all are zero.
     pub(crate) fn skip_zeros(&mut self, window: &Range<u64>) -> io::Result<u64> {
+        // Mostly there are none, or few.
+        let first = self.peek(window, 64)?;
+        if let Some(skip) = first.iter().position(|&b| b != 0) {
+            return Ok(window.start + skip as u64);
+        }
         let mut at = window.start;
         let mut buf = [0; 4096];
         while at < window.end {

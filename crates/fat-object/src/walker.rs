@@ -403,7 +403,7 @@ pub(crate) fn read_prefix(
     window: &Range<u64>,
     needed: impl Fn(&[u8], u64) -> Option<u64>,
 ) -> io::Result<Vec<u8>> {
-    const FIRST: u64 = 4096;
+    const FIRST: u64 = 512;
     let available = window.end.saturating_sub(window.start);
     let mut len = FIRST.min(available);
     loop {
