@@ -291,3 +291,59 @@ fn large_data_is_verified() {
         assert!(matches!(error, Error::HashMismatch { .. }), "{error}");
     }
 }
+
+#[test]
+fn the_whole_is_seen_once_and_only_of_a_stream_without_fault() {
+    let limits = Limits::default();
+    for (data, method) in samples_of_every_codec() {
+        let mut container = compress(&data, &WriteOptions::default().with_method(method)).unwrap();
+        let seen = |container: &[u8]| {
+            let mut whole = 0;
+            let mut shown = 0;
+            let result = decompress_growing(container, &limits, &mut |part| {
+                assert!(part.len() >= shown && data.starts_with(part));
+                shown = part.len();
+                whole += usize::from(part.len() == data.len());
+            });
+            (result.map(|found| found.data.len()), whole)
+        };
+        assert_eq!(seen(&container), (Ok(data.len()), 1));
+        // The hash.
+        container[24] ^= 1;
+        let (result, whole) = seen(&container);
+        assert!(matches!(result, Err(Error::HashMismatch { .. })), "{result:?}");
+        assert_eq!(whole, 1);
+        // The size.
+        container[16] ^= 1;
+        let (result, whole) = seen(&container);
+        assert!(result.is_err());
+        assert_eq!(whole, 0);
+    }
+}
+
+/// Little, and so much that it is decoded in steps.
+fn samples_of_every_codec() -> Vec<(Vec<u8>, Method)> {
+    let large = if cfg!(miri) { 1000 } else { 3 << 20 };
+    let data: Vec<u8> =
+        (0..large).map(|i: u32| (i.wrapping_mul(i) >> 13).to_le_bytes()[0]).collect();
+    [Method::ZLIB, Method::ZSTD]
+        .into_iter()
+        .filter(|method| method.codec().is_some())
+        .flat_map(|method| [(data[..100].to_vec(), method), (data.clone(), method)])
+        .collect()
+}
+
+/// With parameters of ours libzstd takes what it is told: also for nothing at all.
+#[cfg(feature = "zstd")]
+#[test]
+#[cfg_attr(miri, ignore = "Miri cannot call C")]
+fn little_data_takes_little_time_at_any_level() {
+    for level in -7..=12 {
+        for data in [&b""[..], b"a", &[7; 100_000]] {
+            let options = WriteOptions::default().with_level(level);
+            let start = std::time::Instant::now();
+            compress(data, &options).unwrap();
+            assert!(start.elapsed() < std::time::Duration::from_secs(2), "{level} {}", data.len());
+        }
+    }
+}

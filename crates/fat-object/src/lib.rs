@@ -147,8 +147,9 @@
 //! - Ranges that overlap are errors, so that no byte is walked twice on one level, and levels are bounded by
 //!   [`Options::max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
 //! - [`Options::max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
-//!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed;
-//!   [`walk_with_threads`] holds one more for each thread, as far as these bytes allow.
+//!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed, with
+//!   [`Options::early_images`] while it is walked; [`walk_with_threads`] holds one more for each thread, as far as
+//!   these bytes allow.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
 //!   above each container and image included.
 //! - One section of an object can stand for the object itself, no more.

@@ -780,6 +780,21 @@ fn hashes_are_verified_unless_told_otherwise() {
 }
 
 #[test]
+fn images_may_be_seen_before_their_hash_is_known() {
+    let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
+    let mut early = Options::default();
+    early.early_images = true;
+    let (found, _) = collect_with(&bytes, &early);
+    assert!(found.findings.is_empty() && !found.images.is_empty());
+    assert_eq!(found.images, collect(&bytes).images);
+    bytes[24] ^= 1;
+    let (damaged, _) = collect_with(&bytes, &early);
+    assert_eq!(damaged.images, found.images);
+    assert_eq!(damaged.findings, collect(&bytes).findings);
+    assert_eq!(collect(&bytes).images.len(), 0);
+}
+
+#[test]
 fn containers_of_no_interest_are_passed_over() {
     struct Shallow(usize, usize);
     impl Visitor for Shallow {

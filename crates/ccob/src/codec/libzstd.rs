@@ -37,16 +37,20 @@ const WORTH_LONG_DISTANCES: usize = 2 << 20;
 const LITTLE_SEARCH: core::ops::RangeInclusive<i32> = 3..=5;
 const MORE_SEARCH: i32 = 6;
 
-/// The long-distance matcher takes notice of one place in so many (a power of two), by default in 128. Bundles have
-/// the code for one GPU after the other, alike over long stretches with small differences. It has to find the place
-/// of the other code only once: from there on the ordinary matcher goes along with it, over every difference, with
-/// better matches. So bundles become smaller, and take two thirds of the time.
+/// The levels at which the long-distance matcher takes notice of one place in so many (a power of two), by default in
+/// 128. Bundles have the code for one GPU after the other, alike over long stretches with small differences. It has to
+/// find the place of the other code only once: from there on the ordinary matcher goes along with it, over every
+/// difference, with better matches. So bundles become smaller, and take two thirds of the time.
+const OWN_DISTANCES: core::ops::RangeInclusive<i32> = 3..=9;
 const LONG_DISTANCE_RATE_LOG: u32 = 12;
 
-/// Places that the ordinary matcher remembers (a power of two), at levels whose default is 2^17 and 2^18: for the rest
-/// of the code that is not alike.
-const REMEMBERED_LOG: u32 = 19;
-const REMEMBER_LITTLE: core::ops::RangeInclusive<i32> = 3..=4;
+/// Places that it remembers: with the rate they cover its window of 128 MiB. Left to libzstd this is the difference to
+/// the rate of the window, which is less than the rate where there is little data, and becomes 8 GiB.
+const LONG_DISTANCE_LOG: u32 = 15;
+
+/// Places that the ordinary matcher remembers at the default level (a power of two), instead of 2^17: for the rest of
+/// the code, which is not alike. More would find more, but not fit in a cache beside what hashes.
+const REMEMBERED_LOG: u32 = 18;
 
 /// libzstd's code for a checksum that does not match, `ZSTD_error_checksum_wrong`.
 const CHECKSUM_WRONG: usize = 22;
@@ -117,18 +121,22 @@ pub(super) fn decode(
 pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
     let no_context = Error::EncoderFailed { method: Method::ZSTD };
     let failed = |_| Error::EncoderFailed { method: Method::ZSTD };
-    let level = options.level.unwrap_or(DEFAULT_LEVEL).clamp(min_c_level(), max_c_level());
+    // As libzstd, which takes 0 for its default.
+    let level = options.level.filter(|&level| level != 0).unwrap_or(DEFAULT_LEVEL);
+    let level = level.clamp(min_c_level(), max_c_level());
     let mut context = CCtx::try_create().ok_or(no_context)?;
     let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(failed);
-    if data.len() < WORTH_LONG_DISTANCES && LITTLE_SEARCH.contains(&level) {
+    let is_small = data.len() < WORTH_LONG_DISTANCES;
+    if is_small && LITTLE_SEARCH.contains(&level) {
         set(CParameter::CompressionLevel(MORE_SEARCH))?;
     } else {
         set(CParameter::CompressionLevel(level))?;
         set(CParameter::EnableLongDistanceMatching(true))?;
-        if (*LITTLE_SEARCH.start()..WORTH_WORKERS).contains(&level) {
+        if !is_small && OWN_DISTANCES.contains(&level) {
             set(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
+            set(CParameter::LdmHashLog(LONG_DISTANCE_LOG))?;
         }
-        if REMEMBER_LITTLE.contains(&level) {
+        if !is_small && level == DEFAULT_LEVEL {
             set(CParameter::HashLog(REMEMBERED_LOG))?;
         }
     }
