@@ -44,8 +44,11 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     pub(crate) fn of(file: &File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        Ok(Stamp { size: metadata.len(), modified: metadata.modified().ok() })
+        Ok(Stamp::new(&file.metadata()?))
+    }
+
+    fn new(metadata: &fs::Metadata) -> Self {
+        Stamp { size: metadata.len(), modified: metadata.modified().ok() }
     }
 
     /// Bytes of the file.
@@ -55,9 +58,18 @@ impl Stamp {
 
     /// An error if the file was written to since.
     pub(crate) fn check(self, file: &File) -> io::Result<()> {
-        match Stamp::of(file)? {
-            now if now == self => Ok(()),
-            _ => Err(io::Error::other("the file was changed while it was read")),
+        self.compare(Stamp::of(file)?)
+    }
+
+    /// As [`check`](Self::check), of the file that has this name now.
+    pub(crate) fn check_at(self, path: &Path) -> io::Result<()> {
+        self.compare(Stamp::new(&fs::metadata(path)?))
+    }
+
+    fn compare(self, now: Stamp) -> io::Result<()> {
+        match now == self {
+            true => Ok(()),
+            false => Err(io::Error::other("the file was changed while it was read")),
         }
     }
 }
@@ -65,8 +77,13 @@ impl Stamp {
 /// Opens a file that can be read from any place and has a size: as it is, or, when it is a pipe or `-`, standard
 /// input, copied to a temporary file.
 pub(crate) fn open_sized(path: &Path) -> io::Result<File> {
+    open_or_spool(path).map(|(file, _)| file)
+}
+
+/// As [`open_sized`], and whether it is a copy.
+pub(crate) fn open_or_spool(path: &Path) -> io::Result<(File, bool)> {
     if path.as_os_str() == "-" {
-        return spool(&mut io::stdin().lock());
+        return Ok((spool(&mut io::stdin().lock())?, true));
     }
     // Opening a directory can succeed.
     let kind = fs::metadata(path)?.file_type();
@@ -74,7 +91,7 @@ pub(crate) fn open_sized(path: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     let mut file = File::open(path)?;
-    if kind.is_file() { Ok(file) } else { spool(&mut file) }
+    if kind.is_file() { Ok((file, false)) } else { Ok((spool(&mut file)?, true)) }
 }
 
 fn spool(from: &mut impl Read) -> io::Result<File> {

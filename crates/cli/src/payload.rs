@@ -14,20 +14,29 @@ pub(crate) struct Payload {
     stamp: Stamp,
     /// The contents of what can be read only once: standard input, pipes.
     spooled: Option<File>,
+    /// The contents of a small file: opening it again takes longer than looking whether it is the same.
+    small: Option<Vec<u8>>,
 }
+
+/// Files of up to so many bytes are held in memory: there may be many.
+const SMALL: u64 = 4096;
 
 impl Payload {
     /// The file and its first bytes, at most `head`. It is closed again: there can be more than may be open at one
     /// time.
     pub(crate) fn open(path: &Path, head: u64) -> io::Result<(Self, Vec<u8>)> {
         let open = || {
-            let mut file = input::open_sized(path)?;
+            let (mut file, is_copy) = input::open_or_spool(path)?;
             let stamp = Stamp::of(&file)?;
+            let is_small = !is_copy && stamp.size() <= SMALL;
             let mut first = Vec::new();
-            Read::take(&mut file, head).read_to_end(&mut first)?;
-            let keep = path.as_os_str() == "-" || !path.is_file();
-            let spooled = keep.then_some(file);
-            Ok((Payload { path: path.to_owned(), stamp, spooled }, first))
+            let wanted = if is_small { stamp.size() } else { head };
+            Read::take(&mut file, wanted).read_to_end(&mut first)?;
+            // What became shorter is told of when it is copied.
+            let small = (is_small && first.len() as u64 == stamp.size()).then(|| first.clone());
+            first.truncate(usize::try_from(head).unwrap_or(usize::MAX));
+            let spooled = is_copy.then_some(file);
+            Ok((Payload { path: path.to_owned(), stamp, spooled, small }, first))
         };
         open().map_err(|error| at(path, &error))
     }
@@ -44,6 +53,10 @@ impl Payload {
     /// Copies the file; from a file to a file, the kernel does it.
     pub(crate) fn copy_to<W: Write>(&mut self, out: &mut W) -> io::Result<()> {
         let size = self.size();
+        if let Some(bytes) = &self.small {
+            self.stamp.check_at(&self.path).map_err(|error| at(&self.path, &error))?;
+            return out.write_all(bytes);
+        }
         let copied = match &mut self.spooled {
             Some(file) => {
                 file.rewind()?;
