@@ -329,21 +329,8 @@ fn samples_of_every_codec() -> Vec<(Vec<u8>, Method)> {
     [Method::ZLIB, Method::ZSTD]
         .into_iter()
         .filter(|method| method.codec().is_some())
-        .flat_map(|method| [(data[..100].to_vec(), method), (data.clone(), method)])
+        .flat_map(|method| {
+            [(data.iter().take(100).copied().collect(), method), (data.clone(), method)]
+        })
         .collect()
-}
-
-/// With parameters of ours libzstd takes what it is told: also for nothing at all.
-#[cfg(feature = "zstd")]
-#[test]
-#[cfg_attr(miri, ignore = "Miri cannot call C")]
-fn little_data_takes_little_time_at_any_level() {
-    for level in -7..=12 {
-        for data in [&b""[..], b"a", &[7; 100_000]] {
-            let options = WriteOptions::default().with_level(level);
-            let start = std::time::Instant::now();
-            compress(data, &options).unwrap();
-            assert!(start.elapsed() < std::time::Duration::from_secs(2), "{level} {}", data.len());
-        }
-    }
 }
