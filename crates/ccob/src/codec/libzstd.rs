@@ -118,15 +118,16 @@ pub(super) fn decode(
     Ok((out, frame.len))
 }
 
-pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
-    let no_context = Error::EncoderFailed { method: Method::ZSTD };
-    let failed = |_| Error::EncoderFailed { method: Method::ZSTD };
+const FAILED: Error = Error::EncoderFailed { method: Method::ZSTD };
+
+/// libzstd set up for so many bytes.
+fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
     // As libzstd, which takes 0 for its default.
     let level = options.level.filter(|&level| level != 0).unwrap_or(DEFAULT_LEVEL);
     let level = level.clamp(min_c_level(), max_c_level());
-    let mut context = CCtx::try_create().ok_or(no_context)?;
-    let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(failed);
-    let is_small = data.len() < WORTH_LONG_DISTANCES;
+    let mut context = CCtx::try_create().ok_or(FAILED)?;
+    let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(|_| FAILED);
+    let is_small = len < WORTH_LONG_DISTANCES;
     if is_small && LITTLE_SEARCH.contains(&level) {
         set(CParameter::CompressionLevel(MORE_SEARCH))?;
     } else {
@@ -147,8 +148,12 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
         set(CParameter::OverlapSizeLog(WHOLE_WINDOW))?;
     }
     // So that the frame records its size, and decoders can make room at once.
-    context.set_pledged_src_size(Some(to_u64(data.len()))).map_err(failed)?;
+    context.set_pledged_src_size(Some(to_u64(len))).map_err(|_| FAILED)?;
+    Ok(context)
+}
 
+pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
+    let mut context = encoder(data.len(), options)?;
     // With room for the worst case libzstd works on input and output themselves instead of copies
     // of its own. Memory that is not written to costs nothing.
     let mut room = compress_bound(data.len());
@@ -160,11 +165,31 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
         let mut output = OutBuffer::around_pos(out, len);
         let left = context
             .compress_stream2(&mut output, &mut input, ZSTD_EndDirective::ZSTD_e_end)
-            .map_err(failed)?;
+            .map_err(|_| FAILED)?;
         if left == 0 {
             out.shrink_to_fit();
             return Ok(());
         }
         room = left.max(64 << 10);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Left to itself libzstd takes 8 GiB for nothing at all, when it is to look rarely for what is far away.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri cannot call C")]
+    fn little_data_takes_little_memory_at_any_level() {
+        for level in -7..=12 {
+            for data in [&b""[..], b"a", &[7; 100_000]] {
+                let options = WriteOptions::default().with_level(level);
+                let mut encoder = encoder(data.len(), &options).unwrap();
+                let mut out = Vec::with_capacity(compress_bound(data.len()));
+                encoder.compress2(&mut out, data).unwrap();
+                assert!(encoder.sizeof() < 16 << 20, "{level} {} {}", data.len(), encoder.sizeof());
+            }
+        }
     }
 }
