@@ -116,8 +116,8 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// Those of [`entries`]; [`Error::Member`] for an entry that is a malformed object file, a host object that
-    /// cannot be restored, or a name that an archive cannot have.
+    /// Those of [`entries`](crate::entries()); [`Error::Member`] for an entry that is a malformed object file, a host
+    /// object that cannot be restored, or a name that an archive cannot have.
     pub fn plan(
         input: &mut dyn ReadSeek,
         targets: impl IntoIterator<Item = Request>,
@@ -208,7 +208,7 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// [`Error::Writers`], [`Error::Changed`], [`Error::Write`] and those of [`entries`].
+    /// [`Error::Writers`], [`Error::Changed`], [`Error::Write`] and those of [`entries`](crate::entries()).
     pub fn write<W: Write>(
         &self,
         input: &mut dyn ReadSeek,
