@@ -44,12 +44,15 @@ const MORE_SEARCH: i32 = 6;
 const OWN_DISTANCES: core::ops::RangeInclusive<i32> = 3..=9;
 const LONG_DISTANCE_RATE_LOG: u32 = 12;
 
-/// Places that it remembers, and how many of those whose code looks the same at first (powers of two): all of its window
-/// of 128 MiB, and of code that is alike for ten GPUs and in many kernels the place where most of it is. With the
-/// defaults, 8 of them, output of large bundles is a tenth larger. Left to libzstd the first is the difference to
-/// the rate of the window, which is less than the rate where there is little data, and becomes 8 GiB.
+/// Places that it remembers (a power of two): more than its window of 128 MiB has with the rate. Left to libzstd this is
+/// the difference to the rate of the window, which is less than the rate where there is little data, and becomes 8 GiB.
 const LONG_DISTANCE_LOG: u32 = 18;
-const LONG_DISTANCE_BUCKET_LOG: u32 = 6;
+
+/// From so many bytes on, how many places it remembers whose code looks the same at first (a power of two), by default 8:
+/// less of the code of other GPUs is in the window, more of it looks alike, and output would be a tenth larger. Below, it
+/// would save 1 % for a tenth of the time.
+const LARGE: usize = 384 << 20;
+const LARGE_BUCKET_LOG: u32 = 6;
 
 /// Places that the ordinary matcher remembers at the default level (a power of two), instead of 2^17: for the rest of
 /// the code, which is not alike. More would find more, but not fit in a cache beside what hashes.
@@ -139,7 +142,9 @@ fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
         if !is_small && OWN_DISTANCES.contains(&level) {
             set(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
             set(CParameter::LdmHashLog(LONG_DISTANCE_LOG))?;
-            set(CParameter::LdmBucketSizeLog(LONG_DISTANCE_BUCKET_LOG))?;
+            if len >= LARGE {
+                set(CParameter::LdmBucketSizeLog(LARGE_BUCKET_LOG))?;
+            }
         }
         if !is_small && level == DEFAULT_LEVEL {
             set(CParameter::HashLog(REMEMBERED_LOG))?;
