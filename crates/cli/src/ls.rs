@@ -85,7 +85,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         if complain(&file, &listing, &summary, &args.selection) {
             outcome = Outcome::Faults;
         }
-        Ok(())
+        io::Result::Ok(())
     })?;
     if args.files.len() > 1 && totals.images() > 0 {
         writeln!(out)?;
@@ -111,7 +111,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
         if complain(&input::display(path), &listing, &summary, &args.selection) {
             outcome = Outcome::Faults;
         }
-        Ok(())
+        io::Result::Ok(())
     })?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;

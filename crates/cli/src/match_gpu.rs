@@ -133,7 +133,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
                 first = false;
             }
         }
-        Ok(())
+        io::Result::Ok(())
     })?;
     writeln!(out, "{}]", if first { "" } else { "\n" })?;
     out.flush()?;

@@ -1,7 +1,6 @@
 //! Several things at the same time, with the results in order.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -65,12 +64,12 @@ const WAITING: usize = 16;
 
 /// Does something with each of the things, by up to `threads` threads at the same time, and hands the results over in
 /// order, here. An error of `take` ends it.
-pub(crate) fn in_order<'t, T: Sync, R: Send>(
+pub(crate) fn in_order<'t, T: Sync, R: Send, E>(
     threads: NonZeroUsize,
     things: &'t [T],
     work: impl Fn(&'t T) -> R + Sync,
-    mut take: impl FnMut(&'t T, R) -> io::Result<()>,
-) -> io::Result<()> {
+    mut take: impl FnMut(&'t T, R) -> Result<(), E>,
+) -> Result<(), E> {
     let threads = threads.get().min(things.len());
     if threads < 2 {
         return things.iter().try_for_each(|thing| take(thing, work(thing)));
@@ -186,6 +185,8 @@ impl<T, R> Drop for Stop<'_, '_, T, R> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     fn doubled(threads: usize, things: &[u32]) -> Vec<(u32, u32)> {
@@ -197,7 +198,7 @@ mod tests {
         };
         in_order(NonZeroUsize::new(threads).unwrap(), things, work, |thing, result| {
             results.push((*thing, result));
-            Ok(())
+            io::Result::Ok(())
         })
         .unwrap();
         results
@@ -224,7 +225,7 @@ mod tests {
             thread::sleep(std::time::Duration::from_micros(50));
             taken += 1;
             assert!(begun.load(Ordering::SeqCst) <= taken + 3 * WAITING);
-            Ok(())
+            io::Result::Ok(())
         })
         .unwrap();
         assert_eq!((taken, begun.into_inner()), (500, 500));
@@ -233,7 +234,9 @@ mod tests {
     #[test]
     fn an_error_ends_it() {
         let things: Vec<u32> = (0..100).collect();
-        let end = |&n: &u32, _| if n == 7 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) };
+        let end = |&n: &u32, _| {
+            if n == 7 { Err(io::Error::from(io::ErrorKind::BrokenPipe)) } else { Ok(()) }
+        };
         let two = NonZeroUsize::new(2).unwrap();
         let error = in_order(two, &things, |n| *n, end).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
@@ -248,7 +251,7 @@ mod tests {
             assert_eq!(thread::current().id(), main);
             thread::sleep(std::time::Duration::from_millis(1));
         };
-        let _ = in_order(NonZeroUsize::new(2).unwrap(), &things, work, |_, ()| Ok(()));
+        let _ = in_order(NonZeroUsize::new(2).unwrap(), &things, work, |_, ()| io::Result::Ok(()));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 outcome = Outcome::Faults;
             }
         }
-        Ok(())
+        io::Result::Ok(())
     })?;
     out.flush()?;
     Ok(outcome)

@@ -202,7 +202,7 @@ impl Walker<'_> {
         let recorded_end = header.total_size().map(|size| start + size);
         let uncompressed_size = header.uncompressed_size();
         let segment = Segment::new(ContainerKind::Ccob, ordinal.to_string());
-        let compression = |stored_size, uncompressed_size| Compression {
+        let compression = |stored_size| Compression {
             method: header.method().name().unwrap_or("unknown"),
             stored_size,
             uncompressed_size,
@@ -211,7 +211,7 @@ impl Walker<'_> {
         let tells_sized = tells || self.options.tell_sized;
         match recorded_end {
             Some(end) if !opens && tells_sized => {
-                let compression = compression(end - start, uncompressed_size);
+                let compression = compression(end - start);
                 let nothing = |_: &mut Self, _: &mut Source<'_>| Ok(());
                 self.within(source, segment, &(start..end), Some(compression), nothing)?;
                 return Ok(Some(end));
@@ -226,7 +226,6 @@ impl Walker<'_> {
             return self.finding(source, start, error).map(|()| recorded_end);
         }
         let limits = ccob::Limits::default().with_max_uncompressed(room);
-        let compression = |stored_size| compression(stored_size, uncompressed_size);
         let is_file = source.origin() == Origin::File && room == self.options.max_decompressed;
         let ahead = self.ahead.as_mut().filter(|_| is_file && recorded_end.is_some());
         let ahead = ahead.and_then(|ahead| ahead(start));

@@ -60,15 +60,8 @@ impl<'r> Source<'r> {
 
     /// What is in memory, and a reader of the same.
     pub(crate) fn of_bytes(reader: &'r mut dyn ReadSeek, bytes: &'r [u8], origin: Origin) -> Self {
-        Source {
-            reader,
-            len: bytes.len() as u64,
-            origin,
-            bytes: Some(bytes),
-            block_start: 0,
-            block: Vec::new(),
-            block_size: 0,
-        }
+        let (len, bytes) = (bytes.len() as u64, Some(bytes));
+        Source { reader, len, origin, bytes, block_start: 0, block: Vec::new(), block_size: 0 }
     }
 
     /// The bytes of `range`, if the source is in memory and has them.

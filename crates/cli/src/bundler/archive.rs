@@ -2,9 +2,8 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use bundle_format::EntryId;
 use hda_archive::{ArchiveCopy, Error, Unbundling};
@@ -14,7 +13,7 @@ use super::members;
 use super::unbundle::check_outputs;
 use crate::input::{self, Stamp};
 use crate::output::{self, Outputs};
-use crate::parallel::Threads;
+use crate::parallel::{self, Threads};
 use crate::positioned::Positioned;
 use crate::report::reason;
 
@@ -147,29 +146,14 @@ impl<'j> Archive<'j> {
 
 /// Writes every archive, several at the same time.
 fn copy(file: &File, copies: &[ArchiveCopy<'_>], outputs: Vec<File>) -> Result<(), Error> {
-    let work = Mutex::new(copies.iter().zip(outputs));
-    let run = || {
-        // The lock is not held while an archive is written.
-        let next = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
-        while let Some((copy, out)) = next() {
-            copy.write(&mut Positioned::new(file), out)?;
-        }
-        Ok(())
+    let threads = match Positioned::shares() {
+        true => Threads::default().count(),
+        false => NonZeroUsize::MIN,
     };
-    let threads = match copies.len() > 1 && Positioned::shares() {
-        true => Threads::default().count().get().min(copies.len()),
-        false => 1,
-    };
-    thread::scope(|scope| {
-        // What the system refuses, the others do.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
-        let helpers: Vec<_> = (1..threads).filter_map(spawn).collect();
-        let done = run();
-        helpers.into_iter().fold(done, |done, helper| match helper.join() {
-            Ok(helped) => done.and(helped),
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })
+    let jobs: Vec<_> = copies.iter().zip(outputs).collect();
+    let write =
+        |(copy, out): &(&ArchiveCopy<'_>, File)| copy.write(&mut Positioned::new(file), out);
+    parallel::in_order(threads, &jobs, write, |_, written| written)
 }
 
 fn at(path: &Path, error: &io::Error) -> String {
