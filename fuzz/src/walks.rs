@@ -4,7 +4,8 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, Location, Options, ReadSeek, Severity, Visitor, walk,
+    Container, ContainerKind, Finding, Image, ListedImage, Location, Options, ReadSeek, Severity,
+    Visitor, list_with_thin_members, walk,
 };
 
 /// The most that a run may have decompressed at one time.
@@ -62,7 +63,10 @@ pub struct Walk<'d> {
     pub members: Vec<(Vec<u8>, Range<u64>)>,
     /// The contents of all images in the order of the walk.
     pub images: Vec<Vec<u8>>,
-    findings: usize,
+    /// The same as values.
+    listed: Vec<ListedImage>,
+    /// The texts of all findings.
+    findings: Vec<String>,
     /// What was found to be damaged.
     pub errors: Vec<String>,
 }
@@ -86,7 +90,8 @@ impl<'d> Walk<'d> {
             opened: Vec::new(),
             members: Vec::new(),
             images: Vec::new(),
-            findings: 0,
+            listed: Vec::new(),
+            findings: Vec::new(),
             errors: Vec::new(),
         }
     }
@@ -100,11 +105,34 @@ impl<'d> Walk<'d> {
         let result = walk(&mut Cursor::new(self.data), &options, self);
         let summary = result.expect("memory can always be read");
         assert_eq!(summary.size, self.data.len() as u64);
-        assert_eq!((summary.images, summary.findings), (self.images.len(), self.findings));
+        assert_eq!((summary.images, summary.findings), (self.images.len(), self.findings.len()));
         assert_eq!(self.frames.len(), 1);
         assert_disjoint(&mut self.frames[0]);
         // An image takes a descriptor of at least 25 bytes on each level.
         assert!(self.images.len() as u64 <= self.bytes * (depth + 1) / 25);
+        self.compare_with_list(&options);
+    }
+
+    /// A listing is what a walk sees.
+    fn compare_with_list(&self, options: &Options) {
+        let mut opened = 0;
+        let file = Cursor::new(self.data);
+        let listing = list_with_thin_members(file, options, |name| {
+            if opened == THIN_LIMIT || name.is_empty() {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            opened += 1;
+            Ok(Box::new(Cursor::new(self.data.to_vec())))
+        });
+        let listing = listing.expect("memory can always be read");
+        assert_eq!(listing.size(), self.data.len() as u64);
+        assert_eq!(listing.images(), self.listed);
+        assert!(listing.iter().map(|image| image.index()).eq(0..self.listed.len()));
+        assert!(listing.findings().iter().map(ToString::to_string).eq(self.findings.iter().cloned()));
+        assert_eq!(listing.is_complete(), self.errors.is_empty());
+        for image in listing {
+            assert!(!image.to_string().contains(char::is_control), "{image}");
+        }
     }
 
     fn top(&mut self) -> &mut Frame {
@@ -206,6 +234,7 @@ impl Visitor for Walk<'_> {
         let in_ccob = image.path().iter().any(|segment| segment.kind() == ContainerKind::Ccob);
         assert_eq!(image.compressed_bundle().is_some(), in_ccob);
         self.images.push(contents);
+        self.listed.push(image.to_listed());
         Ok(())
     }
 
@@ -213,10 +242,11 @@ impl Visitor for Walk<'_> {
         assert_eq!(finding.path().len() + 1, self.frames.len());
         let text = finding.to_string();
         assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
-        self.findings += 1;
+        assert_eq!(text, finding.to_listed().to_string());
         if finding.severity() == Severity::Error {
-            self.errors.push(text);
+            self.errors.push(text.clone());
         }
+        self.findings.push(text);
         Ok(())
     }
 

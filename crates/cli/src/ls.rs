@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, Location, ReadSeek, Severity, Summary, Visitor,
+    Container, ContainerKind, Finding, Image, ListedImage, Location, ReadSeek, Severity, Summary,
+    Visitor,
 };
 
 use crate::parallel::{self, Threads};
@@ -69,11 +70,11 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             own.add_file(summary.size + listing.thin_size);
             totals.add_file(summary.size + listing.thin_size);
         }
-        for row in listing.items.iter().filter_map(Item::row) {
-            own.add(row);
-            totals.add(row);
+        for image in listing.images() {
+            own.add(image);
+            totals.add(image);
         }
-        if listing.rows() > 0 {
+        if listing.images().next().is_some() {
             match args.tree {
                 true => view::tree(&mut out, &listing.items)?,
                 false => view::flat(&mut out, &listing.items, own.file_size())?,
@@ -103,12 +104,13 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let (files, threads) = args.threads.for_files(&args.files);
     let list = |path| list(args, path, threads);
     parallel::in_order(files, &args.files, list, |path, (listing, summary)| {
-        for row in listing.items.iter().filter_map(Item::row) {
+        let file = input::display(path);
+        for image in listing.images() {
             write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-            serde_json::to_writer(&mut out, row)?;
+            serde_json::to_writer(&mut out, &Row { file: &file, image })?;
             first = false;
         }
-        if complain(&input::display(path), &listing, &summary, &args.selection) {
+        if complain(&file, &listing, &summary, &args.selection) {
             outcome = Outcome::Faults;
         }
         io::Result::Ok(())
@@ -138,7 +140,7 @@ fn complain(
             true
         }
         Ok(summary) => {
-            if listing.rows() == 0 && !errors {
+            if listing.images().next().is_none() && !errors {
                 report::note(&format_args!("{file}: {}", nothing(summary, selection)));
             }
             errors
@@ -160,7 +162,6 @@ fn list<'a>(
     threads: Threads,
 ) -> (Listing<'a>, io::Result<Summary>) {
     let mut listing = Listing {
-        file: input::display(path),
         path,
         selection: &args.selection,
         depth: 0,
@@ -172,9 +173,8 @@ fn list<'a>(
     (listing, summary)
 }
 
-/// Collects the rows of one file.
+/// Collects the images of one file that are meant.
 struct Listing<'a> {
-    file: String,
     path: &'a Path,
     selection: &'a Selection,
     depth: usize,
@@ -185,8 +185,8 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn rows(&self) -> usize {
-        self.items.iter().filter(|item| item.row().is_some()).count()
+    fn images(&self) -> impl Iterator<Item = &ListedImage> {
+        self.items.iter().filter_map(Item::listed)
     }
 }
 
@@ -204,7 +204,7 @@ impl Visitor for Listing<'_> {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if self.selection.includes(image) {
-            self.items.push(Item::image(self.depth, Row::new(&self.file, image)));
+            self.items.push(Item::image(self.depth, image.to_listed()));
         }
         Ok(())
     }
@@ -217,7 +217,10 @@ impl Visitor for Listing<'_> {
     fn leave(&mut self) -> io::Result<()> {
         self.depth -= 1;
         // A container in which nothing was listed is not worth a line.
-        if self.items.last().is_some_and(|item| item.row().is_none() && item.depth() >= self.depth)
+        if self
+            .items
+            .last()
+            .is_some_and(|item| item.listed().is_none() && item.depth() >= self.depth)
         {
             self.items.pop();
         }

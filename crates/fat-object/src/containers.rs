@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use bundle_format::text::{EndMarkedBundle, Entry, TAIL_LEN, TextBundle, ends_in_marker};
 use bundle_format::{EntryId, binary::Bundle};
@@ -172,16 +172,16 @@ impl Walker<'_> {
     }
 
     /// What an ID says. The same few come again and again.
-    fn target_of(&mut self, id: &str) -> Rc<Target> {
+    fn target_of(&mut self, id: &str) -> Arc<Target> {
         if let Some(target) = self.targets.get(id) {
-            return Rc::clone(target);
+            return Arc::clone(target);
         }
-        let target = Rc::new(match EntryId::parse(id) {
+        let target = Arc::new(match EntryId::parse(id) {
             Ok(id) => id.target(),
             Err(_) => Target::new(None, None, id),
         });
         if self.targets.len() < 64 && id.len() < REMEMBERED {
-            self.targets.insert(id.to_owned(), Rc::clone(&target));
+            self.targets.insert(id.to_owned(), Arc::clone(&target));
         }
         target
     }

@@ -172,8 +172,11 @@ mod embed;
 mod error;
 mod host;
 mod image_format;
+mod listing;
 mod model;
 mod nv_fatbin;
+#[cfg(feature = "serde")]
+mod serialize;
 mod source;
 mod walker;
 mod wasm;
@@ -192,6 +195,7 @@ pub use embed::{
 };
 pub use error::Error;
 pub use image_format::ImageFormat;
+pub use listing::{ListedFinding, ListedImage, Listing, list, list_with_thin_members};
 pub use model::{
     BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,
     Segment, Severity, Visitor,

@@ -3,7 +3,6 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use target_id::Target;
@@ -173,7 +172,7 @@ impl Location {
 }
 
 /// How a compressed container is compressed, and what it saves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Compression {
     pub(crate) method: &'static str,
     pub(crate) stored_size: u64,
@@ -243,7 +242,7 @@ impl Container<'_> {
 }
 
 /// What a packager binary records about an image, beyond its [`Target`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PackageEntry {
     pub(crate) image_kind: offload_binary::ImageKind,
     pub(crate) offload_kind: offload_binary::OffloadKind,
@@ -285,7 +284,7 @@ impl PackageEntry {
 /// What a container says about an image, gathered before the walker makes an [`Image`] of it.
 pub(crate) struct Description {
     pub(crate) container: ContainerKind,
-    pub(crate) target: Rc<Target>,
+    pub(crate) target: Arc<Target>,
     pub(crate) id: Option<String>,
     pub(crate) offset_in_container: u64,
     pub(crate) package: Option<PackageEntry>,
@@ -470,6 +469,23 @@ pub enum Severity {
     Warning,
     /// Malformed: images may be missing from the walk.
     Error,
+}
+
+impl Severity {
+    /// The name used in machine-readable output: `warning`, `error`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Something wrong in the walked file. The walk goes on wherever the damage leaves a way.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use target_id::{OffloadKind, Target};
 
@@ -130,7 +130,7 @@ pub(crate) struct Walker<'v> {
     /// The IDs of a bundle without fault that came before.
     pub(crate) sound_ids: Vec<String>,
     /// What IDs say that came before.
-    pub(crate) targets: HashMap<String, Rc<Target>>,
+    pub(crate) targets: HashMap<String, Arc<Target>>,
 }
 
 impl<'v> Walker<'v> {

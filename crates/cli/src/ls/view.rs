@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use fat_object::{Container, ImageFormat, Summary};
+use fat_object::{Container, ImageFormat, ListedImage, Summary};
+use target_id::{OffloadKind, Target};
 
-use super::row::Row;
+use super::row::{group, path, stored, stored_text};
+use crate::select::triple_text;
 use crate::style::{self, BAR, COLUMN, HEADING, PLAIN, TARGET};
 use crate::table::{Align, Table};
 
@@ -19,7 +21,7 @@ pub(super) struct Item {
 #[derive(Debug)]
 enum What {
     Container(String),
-    Image(Box<Row>),
+    Image(Box<ListedImage>),
 }
 
 impl Item {
@@ -35,18 +37,18 @@ impl Item {
         Item { depth, what: What::Container(text) }
     }
 
-    pub(super) fn image(depth: usize, row: Row) -> Self {
-        Item { depth, what: What::Image(Box::new(row)) }
+    pub(super) fn image(depth: usize, image: ListedImage) -> Self {
+        Item { depth, what: What::Image(Box::new(image)) }
     }
 
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
-    pub(super) fn row(&self) -> Option<&Row> {
+    pub(super) fn listed(&self) -> Option<&ListedImage> {
         match &self.what {
             What::Container(_) => None,
-            What::Image(row) => Some(row),
+            What::Image(image) => Some(image),
         }
     }
 }
@@ -81,18 +83,19 @@ pub(super) fn flat(out: &mut dyn Write, items: &[Item], file_size: u64) -> io::R
         .column("SHARE", Align::Right, PLAIN)
         .column("IN", Align::Left, COLUMN)
         .optional();
-    for row in items.iter().filter_map(Item::row) {
+    for image in items.iter().filter_map(Item::listed) {
+        let target = image.target();
         table.row(&[
-            row.index.to_string(),
-            or_dash(row.kind.as_deref()),
-            or_dash(row.triple.as_deref()),
-            or_dash(row.target.as_deref()),
-            row.format.to_string(),
-            style::size(row.size),
-            row.stored_text(),
-            style::bar(row.stored(), file_size),
-            style::percent(row.stored(), file_size),
-            row.path.join(" "),
+            image.index().to_string(),
+            or_dash(target.kind().map(OffloadKind::as_str)),
+            or_dash(triple_text(target)),
+            or_dash(target_id(target)),
+            image.format().to_string(),
+            style::size(image.size()),
+            stored_text(image),
+            style::bar(stored(image), file_size),
+            style::percent(stored(image), file_size),
+            path(image),
         ]);
     }
     table.print(out, "  ", style::terminal_width())
@@ -103,15 +106,16 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
         write!(out, "{:indent$}", "", indent = 2 + 2 * item.depth)?;
         match &item.what {
             What::Container(text) => writeln!(out, "{}", style::printable(text))?,
-            What::Image(row) => {
-                let parts = [row.kind.as_deref(), row.triple.as_deref()];
+            What::Image(image) => {
+                let target = image.target();
+                let parts = [target.kind().map(OffloadKind::as_str), triple_text(target)];
                 let what: String =
                     parts.into_iter().flatten().flat_map(|part| [part, " "]).collect();
                 let what = style::printable(&what);
-                let target = or_dash(row.target.as_deref());
+                let target = or_dash(target_id(target));
                 let target = style::printable(&target);
-                let (format, size) = (row.format, style::size(row.size));
-                let index = row.index;
+                let (format, size) = (image.format(), style::size(image.size()));
+                let index = image.index();
                 writeln!(
                     out,
                     "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  {format}, {size}"
@@ -120,6 +124,10 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn target_id(target: &Target) -> Option<&str> {
+    Some(target.id()).filter(|id| !id.is_empty())
 }
 
 fn or_dash(text: Option<&str>) -> String {
@@ -152,19 +160,20 @@ impl Totals {
 
     /// Counts an image, unless it has no bytes of its own: the placeholders of the host, and containers whose
     /// images are counted themselves.
-    pub(super) fn add(&mut self, row: &Row) {
-        if row.size == 0 || row.format == ImageFormat::HostPlaceholder || row.format.is_container()
-        {
+    pub(super) fn add(&mut self, image: &ListedImage) {
+        let format = image.format();
+        if image.size() == 0 || format == ImageFormat::HostPlaceholder || format.is_container() {
             return;
         }
-        let at = *self.by_name.entry(row.group()).or_insert(self.groups.len());
+        let name = group(image);
+        let at = *self.by_name.entry(name.clone()).or_insert(self.groups.len());
         if at == self.groups.len() {
-            self.groups.push(Group { name: row.group(), images: 0, size: 0, stored: 0 });
+            self.groups.push(Group { name, images: 0, size: 0, stored: 0 });
         }
         if let Some(group) = self.groups.get_mut(at) {
             group.images += 1;
-            group.size = group.size.saturating_add(row.size);
-            group.stored = group.stored.saturating_add(row.stored());
+            group.size = group.size.saturating_add(image.size());
+            group.stored = group.stored.saturating_add(stored(image));
         }
     }
 

@@ -1,0 +1,397 @@
+//! The images of a file as values that outlive the walk.
+
+use std::fmt;
+use std::io::{self, Read, Seek};
+use std::slice;
+use std::sync::Arc;
+use std::vec;
+
+use target_id::Target;
+
+use crate::error::Error;
+use crate::image_format::ImageFormat;
+use crate::model::{
+    BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,
+    Segment, Severity, Visitor, printable, write_finding, write_path,
+};
+use crate::source::ReadSeek;
+use crate::walker::{Options, walk};
+
+/// Lists every image in a file: those of sections, archives, bundles, packages and fatbinaries, at any depth, in file
+/// order, and what is wrong with the file.
+///
+/// It is one [`walk`]; what that finds is kept. Use `walk` itself to read images, or to see the
+/// containers around them. The members of thin archives are files of their own, which nobody opens here: each of them
+/// is a finding. [`list_with_thin_members`] is told how to open them.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.o");
+/// let mut file = std::fs::File::open(path)?;
+/// let listing = fat_object::list(&mut file, &fat_object::Options::default())?;
+/// for image in &listing {
+///     println!("{image}"); // hipv4-amdgcn-amd-amdhsa--gfx1100 (ELF, 3208 bytes) in section:.hip_fatbin/bundle:0
+/// }
+/// assert!(listing.images().iter().any(|image| image.target().id() == "gfx1100"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Memory
+///
+/// Beside [what a walk takes](crate#bounds): some hundred bytes for each image, with its ID and, out of packages, its
+/// strings; for each finding, with two names of at most 1024 bytes, or one of any length; and for each container that
+/// images or findings lie in directly, with 40 bytes for each level around it. Containers and images have headers of
+/// two dozen bytes at least, and names together are bounded, so all this grows no faster than the file and what of it
+/// is decompressed.
+///
+/// # Errors
+///
+/// An error of reading `input`. That the file is malformed is no error: the [listing](Listing::findings) says so, and
+/// has what was found nevertheless.
+pub fn list<R: Read + Seek>(input: R, options: &Options) -> io::Result<Listing> {
+    list_with_thin_members(input, options, |_| Err(io::ErrorKind::Unsupported.into()))
+}
+
+/// As [`list`], with the files that thin archives name: `open` gets a name as the archive stores it, a path relative to
+/// the directory of the archive, and is asked for each member once. [`Options::max_thin_bytes`] bounds these files.
+///
+/// Names come from the file: what they may lead to is for `open` to decide.
+///
+/// # Errors
+///
+/// Those of [`list`]. An error of `open` is a [finding](Error::ThinMember).
+pub fn list_with_thin_members<R: Read + Seek>(
+    mut input: R,
+    options: &Options,
+    open: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
+) -> io::Result<Listing> {
+    let mut lister = Lister { images: Vec::new(), findings: Vec::new(), path: None, open };
+    let summary = walk(&mut input, options, &mut lister)?;
+    Ok(Listing {
+        format: summary.format,
+        size: summary.size,
+        images: lister.images,
+        findings: lister.findings,
+    })
+}
+
+/// What [`list`] found in a file.
+///
+/// With the feature `serde` it can be serialized: the images as `offload ls --json` prints them.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Listing {
+    format: ImageFormat,
+    size: u64,
+    images: Vec<ListedImage>,
+    findings: Vec<ListedFinding>,
+}
+
+impl Listing {
+    /// All images, in file order; the position of each is its [index](ListedImage::index).
+    #[must_use]
+    pub fn images(&self) -> &[ListedImage] {
+        &self.images
+    }
+
+    /// What is wrong with the file, in file order; nothing, for a sound file.
+    #[must_use]
+    pub fn findings(&self) -> &[ListedFinding] {
+        &self.findings
+    }
+
+    /// Whether every image of the file is there: nothing in it is malformed, as far as the walk went.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity() < Severity::Error)
+    }
+
+    /// What the file itself is. With no image found, this tells a file without device code (a plain object) from one
+    /// that cannot hold any.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.format
+    }
+
+    /// Bytes of the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The images as they are.
+    pub fn iter(&self) -> slice::Iter<'_, ListedImage> {
+        self.images.iter()
+    }
+}
+
+/// The images, in file order.
+impl<'a> IntoIterator for &'a Listing {
+    type Item = &'a ListedImage;
+    type IntoIter = slice::Iter<'a, ListedImage>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The images, in file order.
+impl IntoIterator for Listing {
+    type Item = ListedImage;
+    type IntoIter = vec::IntoIter<ListedImage>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.images.into_iter()
+    }
+}
+
+/// One device image (or the host's part of a bundle), as a value: what an [`Image`] says, without its bytes.
+///
+/// Its [`Display`](fmt::Display) form is a line for people:
+/// `hip-amdgcn-amd-amdhsa--gfx90a:xnack+ (ELF, 12345 bytes) in section:.hip_fatbin/bundle:0`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListedImage {
+    pub(crate) index: usize,
+    pub(crate) path: Arc<[Segment]>,
+    pub(crate) container: ContainerKind,
+    pub(crate) target: Arc<Target>,
+    pub(crate) id: Option<String>,
+    pub(crate) bundle_form: Option<BundleForm>,
+    pub(crate) package_entry: Option<PackageEntry>,
+    pub(crate) location: Location,
+    pub(crate) offset_in_container: u64,
+    pub(crate) size: u64,
+    pub(crate) compression: Option<Compression>,
+    pub(crate) compressed_bundle: Option<Compression>,
+    pub(crate) format: ImageFormat,
+}
+
+impl ListedImage {
+    /// The position among all images of the walk, from 0, in file order.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The containers around it, from outside in.
+    #[must_use]
+    pub fn path(&self) -> &[Segment] {
+        &self.path
+    }
+
+    /// The format that describes the image: [`Ccob`](ContainerKind::Ccob) for an entry of a compressed bundle.
+    #[must_use]
+    pub fn container(&self) -> ContainerKind {
+        self.container
+    }
+
+    /// Offload kind, triple and target ID, as far as the container tells them.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// How the bundle stores it; `None` outside bundles.
+    #[must_use]
+    pub fn bundle_form(&self) -> Option<BundleForm> {
+        self.bundle_form
+    }
+
+    /// What the packager binary that holds it records; `None` outside packager binaries.
+    #[must_use]
+    pub fn package_entry(&self) -> Option<&PackageEntry> {
+        self.package_entry.as_ref()
+    }
+
+    /// Where its first byte lies.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// Where its first byte lies, from the start of the (decompressed) bundle, package, fatbinary or section that holds
+    /// it.
+    #[must_use]
+    pub fn offset_in_container(&self) -> u64 {
+        self.offset_in_container
+    }
+
+    /// Bytes of the image, decompressed.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes that it takes in the file; `None` where it is compressed together with others.
+    #[must_use]
+    pub fn stored_size(&self) -> Option<u64> {
+        match (self.compressed_bundle, self.compression) {
+            (Some(_), _) => None,
+            (None, Some(own)) => Some(own.stored_size()),
+            (None, None) => Some(self.size),
+        }
+    }
+
+    /// The compression of this very image (NVIDIA fatbinaries compress entry by entry).
+    #[must_use]
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
+    /// The innermost compressed bundle around it.
+    #[must_use]
+    pub fn compressed_bundle(&self) -> Option<Compression> {
+        self.compressed_bundle
+    }
+
+    /// What it is, by its first bytes.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.format
+    }
+}
+
+/// One line; control characters of names are escaped, long ones are cut.
+impl fmt::Display for ListedImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.target.to_string();
+        let name = self.id().filter(|id| !id.is_empty()).unwrap_or(&named);
+        match name {
+            "" => write!(f, "image {}", self.index)?,
+            name => write!(f, "{}", printable(name))?,
+        }
+        write!(f, " ({}, {} bytes) in ", self.format, self.size)?;
+        write_path(f, &self.path)
+    }
+}
+
+/// Something wrong in a listed file, as a value.
+///
+/// Its [`Display`](fmt::Display) form is that of [`Finding`]: one line that names the place and what is wrong.
+#[derive(Clone, Debug)]
+pub struct ListedFinding {
+    path: Arc<[Segment]>,
+    location: Location,
+    error: Error,
+}
+
+impl ListedFinding {
+    /// The containers around it, from outside in.
+    #[must_use]
+    pub fn path(&self) -> &[Segment] {
+        &self.path
+    }
+
+    /// Where the container that the error speaks of starts.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.error.severity()
+    }
+}
+
+/// `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`, one line; control characters of names are escaped.
+impl fmt::Display for ListedFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_finding(f, &self.path, self.location, &self.error)
+    }
+}
+
+impl Image<'_, '_> {
+    /// What it says as a value, which outlives the visit. The bytes of the image are not read.
+    #[must_use]
+    pub fn to_listed(&self) -> ListedImage {
+        self.listed(self.path().into())
+    }
+
+    fn listed(&self, path: Arc<[Segment]>) -> ListedImage {
+        ListedImage {
+            index: self.index(),
+            path,
+            container: self.container(),
+            target: Arc::clone(&self.description.target),
+            id: self.id().map(str::to_owned),
+            bundle_form: self.bundle_form(),
+            package_entry: self.package_entry().cloned(),
+            location: self.location(),
+            offset_in_container: self.offset_in_container(),
+            size: self.size(),
+            compression: self.compression(),
+            compressed_bundle: self.compressed_bundle(),
+            format: self.format(),
+        }
+    }
+}
+
+impl Finding<'_> {
+    /// What it says as a value, which outlives the visit.
+    #[must_use]
+    pub fn to_listed(&self) -> ListedFinding {
+        self.listed(self.path().into())
+    }
+
+    fn listed(&self, path: Arc<[Segment]>) -> ListedFinding {
+        ListedFinding { path, location: self.location, error: self.error.clone() }
+    }
+}
+
+/// Keeps everything.
+struct Lister<F> {
+    images: Vec<ListedImage>,
+    findings: Vec<ListedFinding>,
+    /// That of the container entered last, once something lies in it: neighbours share it.
+    path: Option<Arc<[Segment]>>,
+    open: F,
+}
+
+impl<F> Lister<F> {
+    fn path(&mut self, path: &[Segment]) -> Arc<[Segment]> {
+        Arc::clone(self.path.get_or_insert_with(|| path.into()))
+    }
+}
+
+impl<F: FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>> Visitor for Lister<F> {
+    fn enter(&mut self, _: &Container<'_>) -> io::Result<()> {
+        self.path = None;
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let path = self.path(image.path());
+        self.images.push(image.listed(path));
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        let path = self.path(finding.path());
+        self.findings.push(finding.listed(path));
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.path = None;
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        (self.open)(name)
+    }
+}

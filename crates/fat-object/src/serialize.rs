@@ -1,0 +1,108 @@
+//! What is found, as `offload ls --json` prints it.
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use target_id::{OffloadKind, Target};
+
+use crate::image_format::ImageFormat;
+use crate::listing::{ListedFinding, ListedImage, Listing};
+use crate::model::{Compression, ContainerKind, Location, Segment, Severity};
+
+/// The name used in machine-readable output.
+impl Serialize for ContainerKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The name used in machine-readable output.
+impl Serialize for ImageFormat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The name used in machine-readable output.
+impl Serialize for Severity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// `kind:name`, not as displayed: the name is exact here.
+impl Serialize for Segment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}:{}", self.kind(), self.name()))
+    }
+}
+
+/// The offset in the walked file; nothing for what lies elsewhere.
+impl Serialize for Location {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.file_offset().serialize(serializer)
+    }
+}
+
+/// `method`, `stored_size`, `uncompressed_size`.
+impl Serialize for Compression {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Compression", 3)?;
+        fields.serialize_field("method", self.method())?;
+        fields.serialize_field("stored_size", &self.stored_size())?;
+        fields.serialize_field("uncompressed_size", &self.uncompressed_size())?;
+        fields.end()
+    }
+}
+
+/// One object of `offload ls --json`, without the name of the file.
+impl Serialize for ListedImage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let target = self.target();
+        let id = Some(target.id()).filter(|id| !id.is_empty());
+        let compression = self.compressed_bundle().or(self.compression());
+        let mut fields = serializer.serialize_struct("ListedImage", 13)?;
+        fields.serialize_field("index", &self.index())?;
+        fields.serialize_field("path", self.path())?;
+        fields.serialize_field("container", &self.container())?;
+        fields.serialize_field("kind", &target.kind().map(OffloadKind::as_str))?;
+        fields.serialize_field("triple", &triple_text(target))?;
+        fields.serialize_field("target", &id)?;
+        fields.serialize_field("id", &self.id())?;
+        fields.serialize_field("offset", &self.location())?;
+        fields.serialize_field("offset_in_container", &self.offset_in_container())?;
+        fields.serialize_field("size", &self.size())?;
+        fields.serialize_field("stored_size", &self.stored_size())?;
+        fields.serialize_field("compression", &compression)?;
+        fields.serialize_field("image_format", &self.format())?;
+        fields.end()
+    }
+}
+
+/// `severity`, `path`, `offset`, `message`.
+impl Serialize for ListedFinding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("ListedFinding", 4)?;
+        fields.serialize_field("severity", &self.severity())?;
+        fields.serialize_field("path", self.path())?;
+        fields.serialize_field("offset", &self.location())?;
+        fields.serialize_field("message", &format_args!("{self}"))?;
+        fields.end()
+    }
+}
+
+/// `format`, `size`, `images`, `findings`.
+impl Serialize for Listing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Listing", 4)?;
+        fields.serialize_field("format", &self.format())?;
+        fields.serialize_field("size", &self.size())?;
+        fields.serialize_field("images", self.images())?;
+        fields.serialize_field("findings", self.findings())?;
+        fields.end()
+    }
+}
+
+/// The triple as people write it: without the empty environment field that bundle entry IDs carry.
+fn triple_text(target: &Target) -> Option<&str> {
+    let text = target.triple()?.as_written().trim_end_matches('-');
+    Some(text).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,120 @@
+//! The listing of a file.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test says no")]
+
+use std::fs::File;
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+
+use fat_object::{
+    ContainerKind, Error, ImageFormat, Listing, Location, Options, Severity, list,
+    list_with_thin_members,
+};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
+}
+
+fn listed(name: &str) -> Listing {
+    list(File::open(data(name)).unwrap(), &Options::default()).unwrap()
+}
+
+#[test]
+fn an_object_with_a_bundle() {
+    let listing = listed("hip.o");
+    assert_eq!(listing.size(), std::fs::metadata(data("hip.o")).unwrap().len());
+    assert_eq!(listing.format(), ImageFormat::Elf { machine: 62 });
+    assert!(listing.findings().is_empty() && listing.is_complete());
+    let lines: Vec<_> = listing.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines[..3],
+        [
+            "host-x86_64-unknown-linux-gnu- (empty, 0 bytes) in section:.hip_fatbin/bundle:0",
+            "hipv4-amdgcn-amd-amdhsa--gfx1100 (ELF, 3208 bytes) in section:.hip_fatbin/bundle:0",
+            "hipv4-amdgcn-amd-amdhsa--gfx9-generic (ELF, 2752 bytes) in section:.hip_fatbin/bundle:0",
+        ]
+    );
+    let image = &listing.images()[1];
+    assert_eq!(image.index(), 1);
+    assert_eq!(image.container(), ContainerKind::Bundle);
+    assert_eq!(image.target().id(), "gfx1100");
+    assert_eq!(image.stored_size(), Some(3208));
+    assert_eq!(image.path().len(), 2);
+    assert!(image.location().file_offset() > Some(image.offset_in_container()));
+}
+
+#[test]
+fn by_reference_and_by_value() {
+    let mut file = File::open(data("hip.o")).unwrap();
+    let listing = list(&mut file, &Options::default()).unwrap();
+    let borrowed: Vec<_> = (&listing).into_iter().cloned().collect();
+    assert_eq!(borrowed, listing.images());
+    let dynamic: &mut dyn fat_object::ReadSeek = &mut file;
+    assert_eq!(list(dynamic, &Options::default()).unwrap().images(), borrowed);
+    assert_eq!(listing.into_iter().collect::<Vec<_>>(), borrowed);
+}
+
+#[test]
+fn in_compressed_bundles_nothing_has_an_offset() {
+    let listing = listed("hip-ccob-v3.hipfb");
+    let image = &listing.images()[1];
+    assert_eq!(image.container(), ContainerKind::Ccob);
+    assert_eq!((image.stored_size(), image.compression()), (None, None));
+    assert_eq!(image.compressed_bundle().unwrap().method(), "zstd");
+    assert!(matches!(image.location(), Location::Decompressed(at) if at > 0));
+}
+
+#[test]
+fn packages_keep_their_strings() {
+    let listing = listed("packages.offload");
+    let entry = listing.images()[0].package_entry().unwrap();
+    assert_eq!(entry.get("triple"), Some(&b"amdgcn-amd-amdhsa"[..]));
+    assert!(entry.strings().len() >= 2);
+}
+
+#[test]
+fn names_that_say_nothing_or_too_much() {
+    let layout = bundle_format::Layout::new([("hip-\u{1b}[31m-a-b-c-\n", 4)], 1).unwrap();
+    let bundle = layout.to_vec(&[b"BC\xc0\xde"]).unwrap();
+    let listing = list(Cursor::new(bundle), &Options::default()).unwrap();
+    let line = listing.images()[0].to_string();
+    assert_eq!(line, "hip-\\u{1b}[31m-a-b-c-\\n (LLVM bitcode, 4 bytes) in bundle:0");
+
+    let entries = [offload_binary::ImageEntry::new(0)];
+    let layout = offload_binary::Layout::new(offload_binary::FormatVersion::V1, &entries).unwrap();
+    let package = layout.to_vec(&[b""]).unwrap();
+    let listing = list(Cursor::new(package), &Options::default()).unwrap();
+    assert_eq!(listing.images()[0].to_string(), "image 0 (empty, 0 bytes) in offload-binary:0");
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let mut bytes = std::fs::read(data("hip.hipfb")).unwrap();
+    // The size of the second image.
+    let end = bytes.len() as u64;
+    let at = 24 + 8 + 24 + "host-x86_64-unknown-linux-gnu-".len();
+    bytes[at + 8..at + 16].copy_from_slice(&end.to_le_bytes());
+    let listing = list(Cursor::new(&bytes), &Options::default()).unwrap();
+    assert!(listing.images().is_empty() && !listing.is_complete());
+    let finding = &listing.findings()[0];
+    assert_eq!((finding.severity(), finding.location()), (Severity::Error, Location::File(0)));
+    assert!(finding.path().is_empty());
+    assert!(matches!(finding.error(), Error::Bundle(_)));
+    assert!(finding.to_string().starts_with("at byte 0x0: bundle entry 1 "), "{finding}");
+}
+
+#[test]
+fn thin_archives_need_somebody_who_opens_files() {
+    let name = "libhip-thin.a";
+    let listing = listed(name);
+    assert!(!listing.is_complete() && listing.images().is_empty());
+    assert!(matches!(listing.findings()[0].error(), Error::ThinMember { .. }));
+
+    let open = |name: &[u8]| -> io::Result<Box<dyn fat_object::ReadSeek>> {
+        Ok(Box::new(File::open(data(std::str::from_utf8(name).unwrap()))?))
+    };
+    let file = File::open(data(name)).unwrap();
+    let listing = list_with_thin_members(file, &Options::default(), open).unwrap();
+    assert!(listing.is_complete() && !listing.images().is_empty());
+    assert!(matches!(listing.images()[1].location(), Location::ThinMember(_)));
+}
