@@ -7,11 +7,9 @@ use std::path::PathBuf;
 use bundle_format::EntryId;
 use target_id::OffloadKind;
 
-use crate::edit::{
-    Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
-};
-use crate::parallel::Threads;
-use crate::{Outcome, input, report};
+use crate::Outcome;
+use crate::edit::{Incoming, NewImages, Numbered, Wishes};
+use crate::failure::Failure;
 
 /// Add images to a bundle or a package, in any file
 ///
@@ -35,46 +33,15 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "ID=IMAGE")]
     images: Vec<OsString>,
     #[command(flatten)]
-    within: Within,
-    /// Take images that are for other devices than their IDs say
-    #[arg(long)]
-    any_image: bool,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    host: Host,
-    #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
-    limits: input::Limits,
+    incoming: Incoming,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let images = match NewImages::open(&args.images) {
-        Ok(images) => images,
-        Err(fault) => {
-            report::error(&fault);
-            return Ok(Outcome::Faults);
-        }
-    };
-    let editor = Editor {
-        files: std::slice::from_ref(&args.file),
-        output: &args.output,
-        host: &args.host,
-        limits: &args.limits,
-        images,
-        work: Work::Edit,
-    };
-    editor.run(|subject, images| decide(args, images, subject))
+    args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
-    let one = |fault| vec![fault];
-    let numbered = Numbered::new(subject, &args.within).map_err(one)?;
-    let container = numbered.only_container().map_err(one)?;
-    let mut options = args.host.options(args.threads);
-    options.any_image = args.any_image;
-    let mut wishes = Wishes::new(options);
+fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> Result<(), Failure> {
+    let container = numbered.only_container()?;
     let mut faults = Vec::new();
     for (number, typed) in images.ids().iter().enumerate() {
         match entry_id(typed) {
@@ -82,7 +49,7 @@ fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wish
             Err(fault) => faults.push(fault),
         }
     }
-    if faults.is_empty() { Ok(wishes) } else { Err(faults) }
+    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
 }
 
 /// The canonical form of an ID.

@@ -9,9 +9,11 @@ use bundle_format::text::Leader;
 use clap::error::ErrorKind;
 use serde::Serialize;
 
-use crate::bundler::{self, BundleJob, Failure, FileType, Mode, Notes};
+use crate::bundler::{self, BundleJob, FileType, Mode, Notes};
 use crate::compress::How;
+use crate::failure::Failure;
 use crate::output::Outputs;
+use crate::parallel::Threads;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style};
@@ -52,6 +54,8 @@ pub(crate) struct Args {
     compress: bool,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    threads: Threads,
     /// Print what was written as JSON: one object with the entries, their offsets and sizes
     #[arg(long)]
     json: bool,
@@ -65,7 +69,7 @@ pub(crate) fn parse_type(name: &str) -> Result<FileType, String> {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let to_stdout = args.output.as_os_str() == "-";
-    if args.how.is_given() && !args.compress {
+    if (args.how.is_given() || args.threads.given().is_some()) && !args.compress {
         usage("--method, --level, --format-version and --threads need --compress");
     }
     if to_stdout && args.json {
@@ -77,11 +81,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             Ok(Outcome::Clean)
         }
         Ok(report) => report.print(args.json),
-        Err(Failure(complaints)) if complaints.is_empty() => Err(io::ErrorKind::BrokenPipe.into()),
-        Err(Failure(complaints)) => {
-            complaints.iter().for_each(|complaint| report::error(complaint));
-            Ok(Outcome::Faults)
-        }
+        Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
 }
 
@@ -112,7 +112,7 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
         file_type,
         entries: ids.iter().map(EntryId::canonical).zip(files).collect(),
         align: args.align.unwrap_or(align),
-        compression: args.compress.then(|| args.how.options()),
+        compression: args.compress.then(|| args.how.options(args.threads)),
         output: args.output.clone(),
         dry_run: false,
     };

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use ccob::{Codec, Method, Version, WriteOptions};
 use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
 
-use crate::edit::{Editor, Host, NewImages, Output, Wishes, Work};
+use crate::edit::{Editor, NewImages, Options, Wishes, Work};
 use crate::parallel::Threads;
-use crate::{Outcome, input, report};
+use crate::{Outcome, report};
 
 /// Compress the bundles in any file: bundles, objects, archives, libraries, programs
 ///
@@ -30,16 +30,12 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
     how: How,
     /// Compress compressed bundles anew
     #[arg(long)]
     recompress: bool,
     #[command(flatten)]
-    host: Host,
-    #[command(flatten)]
-    limits: input::Limits,
+    options: Options,
 }
 
 /// The options that say how to compress, shared by the commands.
@@ -56,18 +52,16 @@ pub(crate) struct How {
     /// runtimes read that read compressed bundles, the default in other files as far as it can hold them (4 GiB)
     #[arg(long, value_name = "N", value_parser = ["2", "3"], hide_possible_values = true)]
     format_version: Option<String>,
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }
 
 impl How {
     /// Whether any of the options is there.
     pub(crate) fn is_given(&self) -> bool {
-        let How { method, level, format_version, threads } = self;
-        method.is_some() || level.is_some() || format_version.is_some() || threads.given().is_some()
+        let How { method, level, format_version } = self;
+        method.is_some() || level.is_some() || format_version.is_some()
     }
 
-    pub(crate) fn options(&self) -> WriteOptions {
+    pub(crate) fn options(&self, threads: Threads) -> WriteOptions {
         let method = match self.method.as_deref() {
             Some("zlib") => Method::ZLIB,
             _ => Method::ZSTD,
@@ -76,9 +70,10 @@ impl How {
             Some("2") => Version::V2,
             _ => Version::V3,
         };
-        let threads = self.threads.number();
-        let options =
-            WriteOptions::default().with_method(method).with_version(version).with_threads(threads);
+        let options = WriteOptions::default()
+            .with_method(method)
+            .with_version(version)
+            .with_threads(threads.number());
         match self.level {
             Some(level) => {
                 if method.codec() == Some(Codec::Ruzstd) {
@@ -94,13 +89,11 @@ impl How {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let editor = Editor {
         files: &args.files,
-        output: &args.output,
-        host: &args.host,
-        limits: &args.limits,
+        options: &args.options,
         images: NewImages::default(),
         work: Work::Compress,
     };
-    let write = args.how.options();
+    let write = args.how.options(args.options.threads());
     editor.run(|subject, _| {
         let contents = subject.contents;
         let write = match args.how.format_version {
@@ -110,8 +103,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let options = CompressOptions::default()
             .with_write(write)
             .with_recompress(args.recompress)
-            .with_limits(args.limits.ccob());
-        let mut wishes = Wishes::new(args.host.options(args.how.threads));
+            .with_limits(args.options.limits.ccob());
+        let mut wishes = Wishes::new(args.options.edit());
         wishes.edit().compress(options);
         Ok(wishes)
     })

@@ -3,9 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::{Editor, Host, NewImages, Output, Wishes, Work};
-use crate::parallel::Threads;
-use crate::{Outcome, input};
+use crate::Outcome;
+use crate::edit::{Editor, NewImages, Options, Wishes, Work};
 
 /// Decompress the bundles in any file, and check that they are what was compressed
 ///
@@ -24,26 +23,18 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    host: Host,
-    #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
-    limits: input::Limits,
+    options: Options,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let editor = Editor {
         files: &args.files,
-        output: &args.output,
-        host: &args.host,
-        limits: &args.limits,
+        options: &args.options,
         images: NewImages::default(),
         work: Work::Decompress,
     };
     editor.run(|_, _| {
-        let mut wishes = Wishes::new(args.host.options(args.threads));
+        let mut wishes = Wishes::new(args.options.edit());
         wishes.edit().decompress();
         Ok(wishes)
     })

@@ -11,6 +11,7 @@ mod decompress;
 mod drop_in;
 mod edit;
 mod extract;
+mod failure;
 mod input;
 mod keep;
 mod llvm_cl;

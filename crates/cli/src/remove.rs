@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::edit::{
-    Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
-};
-use crate::parallel::Threads;
-use crate::{Outcome, input};
+use crate::Outcome;
+use crate::edit::{Editor, NewImages, Numbered, Options, Subject, Wishes, Within, Work};
+use crate::failure::Failure;
 
 /// Remove entries of bundles and packages, in any file
 ///
@@ -45,30 +43,22 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    host: Host,
-    #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
-    limits: input::Limits,
+    options: Options,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let editor = Editor {
         files: std::slice::from_ref(&args.file),
-        output: &args.output,
-        host: &args.host,
-        limits: &args.limits,
+        options: &args.options,
         images: NewImages::default(),
         work: Work::Edit,
     };
     editor.run(|subject, _| decide(args, subject))
 }
 
-fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
-    let numbered = Numbered::new(subject, &args.within).map_err(|fault| vec![fault])?;
-    let mut wishes = Wishes::new(args.host.options(args.threads));
+fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
+    let numbered = Numbered::new(subject, &args.within)?;
+    let mut wishes = Wishes::new(args.options.edit());
     let mut faults = Vec::new();
     for id in &args.ids {
         let found = numbered.with_id(id);
@@ -91,5 +81,5 @@ fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
             )
         }));
     }
-    if faults.is_empty() { Ok(wishes) } else { Err(faults) }
+    if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }
 }

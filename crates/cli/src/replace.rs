@@ -5,11 +5,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::{
-    Complaints, Editor, Host, NewImages, Numbered, Output, Subject, Wishes, Within, Work,
-};
-use crate::parallel::Threads;
-use crate::{Outcome, input, report};
+use crate::Outcome;
+use crate::edit::{Incoming, NewImages, Numbered, Wishes};
+use crate::failure::Failure;
 
 /// Put images in the place of others, in any file
 ///
@@ -37,44 +35,14 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "ID=IMAGE")]
     images: Vec<OsString>,
     #[command(flatten)]
-    within: Within,
-    /// Take images that are for other devices than their IDs say
-    #[arg(long)]
-    any_image: bool,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    host: Host,
-    #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
-    limits: input::Limits,
+    incoming: Incoming,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let images = match NewImages::open(&args.images) {
-        Ok(images) => images,
-        Err(fault) => {
-            report::error(&fault);
-            return Ok(Outcome::Faults);
-        }
-    };
-    let editor = Editor {
-        files: std::slice::from_ref(&args.file),
-        output: &args.output,
-        host: &args.host,
-        limits: &args.limits,
-        images,
-        work: Work::Edit,
-    };
-    editor.run(|subject, images| decide(args, images, subject))
+    args.incoming.run(&args.file, &args.images, decide)
 }
 
-fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
-    let numbered = Numbered::new(subject, &args.within).map_err(|fault| vec![fault])?;
-    let mut options = args.host.options(args.threads);
-    options.any_image = args.any_image;
-    let mut wishes = Wishes::new(options);
+fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> Result<(), Failure> {
     let mut faults = Vec::new();
     let mut replaced = BTreeMap::new();
     for (number, typed) in images.ids().iter().enumerate() {
@@ -91,5 +59,5 @@ fn decide(args: &Args, images: &NewImages, subject: &Subject<'_>) -> Result<Wish
         }
         wishes.replace(old, number);
     }
-    if faults.is_empty() { Ok(wishes) } else { Err(faults) }
+    if faults.is_empty() { Ok(()) } else { Err(faults.into()) }
 }

@@ -59,14 +59,6 @@ pub(crate) fn end(tool: &str, error: &io::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What there is to complain of: nothing, if only the reader of our output left.
-pub(crate) fn complaints(error: &io::Error) -> Vec<String> {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Vec::new(),
-        _ => vec![reason(error)],
-    }
-}
-
 /// Prints text, and ends.
 pub(crate) fn print(tool: &str, text: &str) -> ExitCode {
     let mut out = anstream::stdout().lock();

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use fat_object::{EditableImage, ImageFormat};
 
+use crate::Outcome;
 use crate::edit::{
-    Complaints, Editor, Fate, Host, NewImages, Output, Rule, Subject, Wishes, Work, closest,
-    is_editable, is_host, names,
+    Editor, Fate, NewImages, Options, Rule, Subject, Wishes, Work, closest, is_editable, is_host,
+    names,
 };
-use crate::parallel::Threads;
+use crate::failure::Failure;
 use crate::select::Request;
-use crate::{Outcome, input};
 
 /// Remove device code for other targets from any file: bundles, packages, objects, archives, libraries, programs
 ///
@@ -65,13 +65,7 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    host: Host,
-    #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
-    limits: input::Limits,
+    options: Options,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -81,16 +75,14 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let editor = Editor {
         files: &args.files,
-        output: &args.output,
-        host: &args.host,
-        limits: &args.limits,
+        options: &args.options,
         images: NewImages::default(),
         work: Work::Edit,
     };
     editor.run(|subject, _| decide(args, &rule, subject))
 }
 
-fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Complaints> {
+fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     let contents = subject.contents;
     let option = match rule {
         Rule::Keep { .. } => "--keep",
@@ -98,9 +90,9 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Com
     };
     let images = || contents.images().iter().filter(|image| !is_host(image));
     if images().next().is_none() {
-        return Err(vec!["no device code found".to_owned()]);
+        return Err("no device code found".to_owned().into());
     }
-    let missing: Complaints = (rule.requests().iter())
+    let missing: Vec<String> = (rule.requests().iter())
         .filter(|request| !args.allow_missing && !images().any(|image| rule.means(request, image)))
         .map(|request| {
             let has = names(images());
@@ -112,10 +104,10 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Com
         })
         .collect();
     if !missing.is_empty() {
-        return Err(missing);
+        return Err(missing.into());
     }
 
-    let mut wishes = Wishes::new(args.host.options(args.threads));
+    let mut wishes = Wishes::new(args.options.edit());
     let mut also = Also::default();
     for image in images() {
         let container = contents.containers().get(image.container());
@@ -140,9 +132,9 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Com
             let (name, had) = (place.name, place.had);
             format!("{why} {name} (has: {had}); --allow-empty lets it go without")
         });
-        let emptied: Complaints = emptied.collect();
+        let emptied: Vec<String> = emptied.collect();
         if !emptied.is_empty() {
-            return Err(emptied);
+            return Err(emptied.into());
         }
     }
     also.report(&typed, &mut wishes);

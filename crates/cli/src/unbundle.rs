@@ -11,6 +11,7 @@ use serde::Serialize;
 use target_id::Target;
 
 use crate::bundle::{split, usage};
+use crate::failure::Failure;
 use crate::input::Stamp;
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
@@ -80,17 +81,16 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     match done {
         Ok(rows) if to_stdout == 0 => print(&rows, args.json),
         Ok(_) => Ok(Outcome::Clean),
-        Err(complaints) if complaints.is_empty() => Err(io::ErrorKind::BrokenPipe.into()),
-        Err(complaints) => {
-            complaints.iter().for_each(|complaint| report::error(complaint));
+        Err(failure) => {
+            let outcome = failure.report(|complaint| report::error(&complaint))?;
             report::error(&format_args!("{name}: nothing was written"));
-            Ok(Outcome::Faults)
+            Ok(outcome)
         }
     }
 }
 
-fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Vec<String>> {
-    let in_file = |error: &io::Error| vec![format!("{name}: {}", report::reason(error))];
+fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Failure> {
+    let in_file = |error: &io::Error| format!("{name}: {}", report::reason(error));
     let mut outputs = Outputs::default();
     let keeper = Keeper::new(&mut outputs);
     let mut taker = Taker { path: &args.file, name, wanted, keeper, images: 0, errors: Vec::new() };
@@ -119,18 +119,18 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Ve
         }
     }
     if !errors.is_empty() {
-        return Err(errors);
+        return Err(errors.into());
     }
     let kept = wanted
         .iter()
         .map(|one| (one.best.as_ref().map(|best| best.kept.clone()), &*one.output))
         .collect();
     keeper.write_all(args.threads, &mut file, kept).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => in_file(&error),
-        _ => report::complaints(&error),
+        io::ErrorKind::UnexpectedEof => Failure::from(in_file(&error)),
+        _ => Failure::from(&error),
     })?;
     stamp.check(&file).map_err(|error| in_file(&error))?;
-    outputs.commit().map_err(|error| vec![report::reason(&error)])?;
+    outputs.commit()?;
     Ok(wanted.iter().map(Row::new).collect())
 }
 

@@ -8,9 +8,10 @@ use std::path::Path;
 use bundle_format::EntryId;
 use hda_archive::{ArchiveCopy, Error, Unbundling};
 
-use super::job::{Failure, Notes, UnbundleJob};
+use super::job::{Notes, UnbundleJob};
 use super::members;
 use super::unbundle::check_outputs;
+use crate::failure::Failure;
 use crate::input::{self, Stamp};
 use crate::output::{self, Outputs};
 use crate::parallel::{self, Threads};
@@ -39,7 +40,7 @@ pub(super) fn unbundle(
     notes.warnings.extend(plan.warnings().iter().map(|warning| format!("'{name}': {warning}")));
     let missing: Vec<_> = plan.missing().map(|target| nothing_for(target.id(), &name)).collect();
     if !missing.is_empty() && !job.allow_missing {
-        return Err(Failure(missing));
+        return Err(missing.into());
     }
     if job.dry_run {
         return Ok(());
@@ -79,7 +80,11 @@ impl<'j> Archive<'j> {
             return Ok(());
         }
         let name = input::display(&job.input);
-        Err(Failure(conflicts.iter().map(|conflict| format!("{conflict} of {name}")).collect()))
+        Err(conflicts
+            .iter()
+            .map(|conflict| format!("{conflict} of {name}"))
+            .collect::<Vec<_>>()
+            .into())
     }
 
     /// Notes how every member is stored.

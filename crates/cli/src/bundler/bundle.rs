@@ -10,8 +10,9 @@ use bundle_format::{EntryId, Layout, TextBundle, text};
 use fat_object::{EmbedError, HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
 
 use super::commands;
-use super::job::{BundleJob, Failure, FileType, Notes, Place};
+use super::job::{BundleJob, FileType, Notes, Place};
 use super::verbose::{self, Measured};
+use crate::failure::Failure;
 use crate::output::Outputs;
 use crate::payload::Payload;
 

@@ -13,8 +13,9 @@ use fat_object::{
     Location, MACH_O_BUNDLE_SECTION, ReadSeek, Segment, Severity, Visitor,
 };
 
-use super::job::{Failure, FileType, Notes};
+use super::job::{FileType, Notes};
 use super::verbose::{self, Measured};
+use crate::failure::Failure;
 use crate::input;
 use crate::parallel::Threads;
 use crate::positioned::Positioned;
@@ -109,7 +110,7 @@ pub(super) fn for_each(
         let bad_compression = bad_compression.iter().map(|error| named(error));
         let bad_compression = bad_compression.map(|e| format!("Failed to decompress input: {e}"));
         let errors = errors.iter().map(|error| named(error));
-        return Err(Failure(bad_compression.chain(errors).collect()));
+        return Err(bad_compression.chain(errors).collect::<Vec<_>>().into());
     }
     Ok(summary)
 }

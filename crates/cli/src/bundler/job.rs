@@ -1,12 +1,9 @@
 //! What there is to do, apart from how a command line says it.
 
-use std::io;
 use std::path::PathBuf;
 
 use bundle_format::Request;
 use bundle_format::text::Leader;
-
-use crate::report::complaints;
 
 /// The form of a bundle, as the type of the files that it holds decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,28 +89,4 @@ pub(crate) struct Place {
     /// From the start of the bundle, as it is before compression; `None` in an object, where it is a section.
     pub(crate) offset: Option<u64>,
     pub(crate) size: u64,
-}
-
-/// Why nothing came of it: one complaint or more, which name the file. None if whoever read the output left.
-#[derive(Debug)]
-pub(crate) struct Failure(pub(crate) Vec<String>);
-
-impl Failure {
-    /// A failure to print what was found.
-    pub(crate) fn printing(error: &io::Error) -> Self {
-        let complaints = complaints(error).into_iter();
-        Failure(complaints.map(|reason| format!("<stdout>: {reason}")).collect())
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Failure(complaints(&error))
-    }
-}
-
-impl From<String> for Failure {
-    fn from(complaint: String) -> Self {
-        Failure(vec![complaint])
-    }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::entries;
-use super::job::{Failure, FileType, Notes};
+use super::job::{FileType, Notes};
+use crate::failure::Failure;
 use crate::input;
 
 /// The IDs of all entries in the order of the file, as stored; those of an archive with the member before each.

@@ -15,9 +15,10 @@ mod options;
 mod unbundle;
 mod verbose;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
+use crate::failure::Failure;
 use crate::llvm_cl;
 use crate::output::Outputs;
 use crate::parallel::Threads;
@@ -26,7 +27,7 @@ pub(crate) use bundle::bundle;
 use bundle_format::EntryId;
 pub(crate) use checks::{Mode, doubts, targets};
 use environment::Environment;
-pub(crate) use job::{BundleJob, Failure, FileType, Notes, UnbundleJob};
+pub(crate) use job::{BundleJob, FileType, Notes, UnbundleJob};
 use options::{Options, TOOL};
 pub(crate) use unbundle::unbundle;
 
@@ -49,13 +50,10 @@ pub fn main() -> ExitCode {
     let tool = Tool { name: &invocation.typed, options: &options, environment: &environment };
     match tool.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure(complaints)) if complaints.is_empty() => {
-            report::end(tool.name, &io::ErrorKind::BrokenPipe.into())
-        }
-        Err(Failure(complaints)) => {
-            complaints.iter().for_each(|complaint| report::error_of(tool.name, complaint));
-            ExitCode::FAILURE
-        }
+        Err(failure) => match failure.report(|complaint| report::error_of(tool.name, &complaint)) {
+            Ok(_) => ExitCode::FAILURE,
+            Err(error) => report::end(tool.name, &error),
+        },
     }
 }
 

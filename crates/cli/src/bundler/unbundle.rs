@@ -8,8 +8,9 @@ use bundle_format::EntryId;
 use target_id::{OffloadKind, Target};
 
 use super::entries::{self, Contents, Entry};
-use super::job::{Failure, FileType, Notes, UnbundleJob};
+use super::job::{FileType, Notes, UnbundleJob};
 use super::{archive, commands};
+use crate::failure::Failure;
 use crate::input::{self, Stamp};
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};

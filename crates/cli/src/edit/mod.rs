@@ -1,6 +1,7 @@
 //! What the commands share that edit device code in files: where results go, and the way from a file to a new one.
 
 mod attributes;
+mod incoming;
 mod new_images;
 mod place;
 mod report;
@@ -15,6 +16,7 @@ use fat_object::{
     Contents, EditError, EditNote, EditOptions, EditPlan, ReadSeek, SurveyOptions, survey,
 };
 
+use crate::failure::Failure;
 use crate::input::Stamp;
 use crate::output::Outputs;
 use crate::parallel::Threads;
@@ -22,15 +24,46 @@ use crate::progress::Progress;
 use crate::{Outcome, input, report as messages, style};
 use report::FileRow;
 
+pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use place::{Numbered, Within};
 pub(crate) use rules::{Fate, Rule, closest, is_editable, is_host};
 use rules::{group, is_exactly};
 pub(crate) use wishes::{Wishes, names};
 
+/// The options that all commands have that edit files.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    host: Host,
+    #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
+    pub(crate) limits: input::Limits,
+}
+
+impl Options {
+    /// Emptying containers is for the commands to refuse, who can say more about it.
+    pub(crate) fn edit(&self) -> EditOptions {
+        let mut options = EditOptions::default();
+        options.grow = self.host.grow;
+        options.drop_signature = self.host.drop_signature;
+        options.allow_empty = true;
+        options.threads = self.threads.number();
+        options
+    }
+
+    /// Threads to work with.
+    pub(crate) fn threads(&self) -> Threads {
+        self.threads
+    }
+}
+
 /// Where the result goes.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Output {
+struct Output {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
     output: Option<PathBuf>,
@@ -70,25 +103,13 @@ impl Output {
 
 /// What may happen to the file around the device code.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Host {
+struct Host {
     /// Let a linked file grow where new device code is larger than its place: it gets a new one
     #[arg(long)]
     grow: bool,
     /// Edit a signed file: the signature, invalid then, is dropped
     #[arg(long)]
     drop_signature: bool,
-}
-
-impl Host {
-    /// Emptying containers is for the commands to refuse, who can say more about it.
-    pub(crate) fn options(&self, threads: Threads) -> EditOptions {
-        let mut options = EditOptions::default();
-        options.grow = self.grow;
-        options.drop_signature = self.drop_signature;
-        options.allow_empty = true;
-        options.threads = threads.number();
-        options
-    }
 }
 
 /// A file to be edited, for who decides how.
@@ -101,9 +122,7 @@ pub(crate) struct Subject<'a> {
 /// What all files are edited with.
 pub(crate) struct Editor<'a> {
     pub(crate) files: &'a [PathBuf],
-    pub(crate) output: &'a Output,
-    pub(crate) host: &'a Host,
-    pub(crate) limits: &'a input::Limits,
+    pub(crate) options: &'a Options,
     pub(crate) images: NewImages,
     pub(crate) work: Work,
 }
@@ -127,16 +146,13 @@ impl Work {
     }
 }
 
-/// What is wrong with a file, one line each. Nothing, if whoever read the output left.
-pub(crate) type Complaints = Vec<String>;
-
 impl Editor<'_> {
     /// Edits each file by itself, as `decide` says.
     pub(crate) fn run(
         mut self,
-        decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Complaints>,
+        decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> io::Result<Outcome> {
-        if let Some(fault) = self.output.fault(self.files) {
+        if let Some(fault) = self.options.output.fault(self.files) {
             crate::bundle::usage(fault);
         }
         let mut outcome = Outcome::Clean;
@@ -150,16 +166,14 @@ impl Editor<'_> {
             match edited {
                 Ok(row) => {
                     row.messages(&file, self.work);
-                    if self.output.in_place && row.is_written() && in_packages.is_none() {
+                    if self.options.output.in_place && row.is_written() && in_packages.is_none() {
                         in_packages =
                             Some(path).filter(|path| attributes::lies_in_python_package(path));
                     }
                     rows.push(row);
                 }
-                Err(complaints) if complaints.is_empty() => {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                }
-                Err(complaints) => {
+                Err(Failure::ReaderLeft) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Err(Failure::Complaints(complaints)) => {
                     // A long list of the like helps nobody.
                     const MOST: usize = 5;
                     for complaint in complaints.iter().take(MOST) {
@@ -178,9 +192,9 @@ impl Editor<'_> {
                 "{file}: the RECORD of its Python package still has the old size and hash"
             ));
         }
-        if self.output.json {
+        if self.options.output.json {
             report::json(&rows)?;
-        } else if !self.output.is_stdout() {
+        } else if !self.options.output.is_stdout() {
             report::print(&rows, self.work)?;
         }
         Ok(outcome)
@@ -190,27 +204,26 @@ impl Editor<'_> {
         &mut self,
         path: &Path,
         name: &str,
-        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Complaints>,
-    ) -> Result<FileRow, Complaints> {
-        let reason = |error: &io::Error| vec![messages::reason(error)];
-        let opened = match self.output.in_place {
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<FileRow, Failure> {
+        let opened = match self.options.output.in_place {
             true => input::open_regular(path),
             false => input::open_sized(path),
         };
-        let mut input = opened.map_err(|error| reason(&error))?;
-        let metadata = input.metadata().map_err(|error| reason(&error))?;
-        let stamp = Stamp::of(&input).map_err(|error| reason(&error))?;
-        let target = self.output.output.as_deref().unwrap_or(path);
+        let mut input = opened?;
+        let metadata = input.metadata()?;
+        let stamp = Stamp::of(&input)?;
+        let target = self.options.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
-        let mut options = SurveyOptions::new(self.limits.options());
+        let mut options = SurveyOptions::new(self.options.limits.options());
         options.walk.decompress = self.needs_images();
         let contents =
             survey(&mut input, &options).map_err(|error| explain(&error, &self.images))?;
         if contents.containers().is_empty() {
             return Err(explain(&EditError::NoDeviceCode, &self.images));
         }
-        let subject = Subject { contents: &contents, file: &input, limits: self.limits };
+        let subject = Subject { contents: &contents, file: &input, limits: &self.options.limits };
         let mut wishes = decide(&subject, &self.images)?;
         let mut images: Vec<&mut dyn ReadSeek> =
             self.images.files.iter_mut().map(|image| image as &mut dyn ReadSeek).collect();
@@ -222,21 +235,21 @@ impl Editor<'_> {
             && replaces
             && let Some(seal) = attributes::seal(&input)
         {
-            if !self.host.drop_signature {
-                return Err(vec![format!(
+            if !self.options.host.drop_signature {
+                return Err(Failure::from(format!(
                     "file is signed ({seal}); the signature would become invalid \
                      (--drop-signature edits it all the same)"
-                )]);
+                )));
             }
             wishes.note(format!("its signature ({seal}) is dropped"));
         }
         wishes.notes.extend(plan.notes().iter().map(describe));
-        if !self.output.dry_run && (changes || !replaces) {
+        if !self.options.output.dry_run && (changes || !replaces) {
             let lost = self.write(&plan, (&mut input, stamp), &metadata, target, replaces)?;
             wishes.warnings.extend(lost);
         }
         let row = FileRow::new(name, target, &contents, &plan, &wishes);
-        Ok(row.written(self.output.dry_run, replaces))
+        Ok(row.written(self.options.output.dry_run, replaces))
     }
 
     /// Whether compressed bundles are opened before they are edited. What becomes of them as a whole is checked while
@@ -245,7 +258,7 @@ impl Editor<'_> {
         match self.work {
             Work::Edit => true,
             Work::Compress => false,
-            Work::Decompress => self.output.dry_run,
+            Work::Decompress => self.options.output.dry_run,
         }
     }
 
@@ -257,7 +270,7 @@ impl Editor<'_> {
         metadata: &Metadata,
         target: &Path,
         replaces: bool,
-    ) -> Result<Vec<String>, Complaints> {
+    ) -> Result<Vec<String>, Failure> {
         let mut outputs = Outputs::default();
         let mode = if metadata.is_file() { attributes::mode(metadata) } else { 0o666 };
         let filled = outputs.write_new_or_print(target, mode, |out| {
@@ -275,9 +288,8 @@ impl Editor<'_> {
             out.sync_all()?;
             Ok(Ok(lost))
         });
-        let filled = filled.map_err(|error| messages::complaints(&error))?;
-        let mut lost = filled.map_err(|error| explain(&error, &self.images))?;
-        outputs.commit().map_err(|error| vec![messages::reason(&error)])?;
+        let mut lost = filled?.map_err(|error| explain(&error, &self.images))?;
+        outputs.commit()?;
         lost.extend(attributes::other_names(metadata).filter(|_| replaces));
         Ok(lost)
     }
@@ -289,14 +301,14 @@ fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// An error of the library, with the option that helps.
-fn explain(error: &EditError, images: &NewImages) -> Complaints {
+fn explain(error: &EditError, images: &NewImages) -> Failure {
     let mut cause = error;
     while let EditError::Within { error, .. } = cause {
         cause = error;
     }
     if let EditError::Image { number, target, disagreement } = cause {
         let file = images.name(*number);
-        return vec![format!("'{file}' is no image for {target}: {disagreement} (--any-image)")];
+        return format!("'{file}' is no image for {target}: {disagreement} (--any-image)").into();
     }
     let option = match cause {
         EditError::Signed => " (--drop-signature drops it)",
@@ -307,7 +319,7 @@ fn explain(error: &EditError, images: &NewImages) -> Complaints {
         EditError::Read(error) | EditError::Write(error) => messages::reason(error),
         error => error.to_string(),
     };
-    vec![format!("{text}{option}")]
+    format!("{text}{option}").into()
 }
 
 fn describe(note: &EditNote) -> String {

@@ -1,0 +1,49 @@
+//! What `offload replace` and `offload add` share: images that come in.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use super::{Editor, NewImages, Numbered, Options, Subject, Wishes, Within, Work};
+use crate::failure::Failure;
+use crate::{Outcome, report};
+
+/// The options of commands that put new images into a file.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Incoming {
+    #[command(flatten)]
+    within: Within,
+    /// Take images that are for other devices than their IDs say
+    #[arg(long)]
+    any_image: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Incoming {
+    /// Edits a file with the images that arguments `ID=IMAGE` name, as `decide` says.
+    pub(crate) fn run(
+        &self,
+        file: &PathBuf,
+        images: &[OsString],
+        decide: impl Fn(&Numbered<'_>, &NewImages, &mut Wishes) -> Result<(), Failure>,
+    ) -> io::Result<Outcome> {
+        let images = match NewImages::open(images) {
+            Ok(images) => images,
+            Err(fault) => {
+                report::error(&fault);
+                return Ok(Outcome::Faults);
+            }
+        };
+        let files = std::slice::from_ref(file);
+        let editor = Editor { files, options: &self.options, images, work: Work::Edit };
+        editor.run(|subject: &Subject<'_>, images| {
+            let numbered = Numbered::new(subject, &self.within)?;
+            let mut options = self.options.edit();
+            options.any_image = self.any_image;
+            let mut wishes = Wishes::new(options);
+            decide(&numbered, images, &mut wishes)?;
+            Ok(wishes)
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! Why a command came to nothing.
+
+use std::io;
+
+use crate::{Outcome, report};
+
+/// Why nothing came of it.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What is wrong, one line each.
+    Complaints(Vec<String>),
+    /// Whoever read the output left, and wants to hear no more.
+    ReaderLeft,
+}
+
+impl Failure {
+    /// A failure to print what was found.
+    pub(crate) fn printing(error: &io::Error) -> Self {
+        Failure::of(error, |reason| format!("<stdout>: {reason}"))
+    }
+
+    /// An error, in these words.
+    fn of(error: &io::Error, words: impl Fn(String) -> String) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            _ => Failure::Complaints(vec![words(report::reason(error))]),
+        }
+    }
+
+    /// Says what is wrong, with what there is to say of each line.
+    pub(crate) fn report(self, say: impl Fn(&str)) -> io::Result<Outcome> {
+        match self {
+            Failure::ReaderLeft => Err(io::ErrorKind::BrokenPipe.into()),
+            Failure::Complaints(complaints) => {
+                complaints.iter().for_each(|complaint| say(complaint));
+                Ok(Outcome::Faults)
+            }
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::from(&error)
+    }
+}
+
+impl From<&io::Error> for Failure {
+    fn from(error: &io::Error) -> Self {
+        Failure::of(error, |reason| reason)
+    }
+}
+
+impl From<String> for Failure {
+    fn from(complaint: String) -> Self {
+        Failure::Complaints(vec![complaint])
+    }
+}
+
+impl From<Vec<String>> for Failure {
+    fn from(complaints: Vec<String>) -> Self {
+        Failure::Complaints(complaints)
+    }
+}
