@@ -15,10 +15,13 @@ use crate::failure::Failure;
 ///
 /// They become the last entries. Everything that is there stays what it is. Compressed bundles are compressed again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=a.hsaco --in-place
-  offload add fat.o openmp-amdgcn-amd-amdhsa--gfx942=a.o -o fatter.o
-  offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=a.hsaco --in bundle:1 --grow -o libbar.so
+#[command(after_long_help = "Examples:
+  offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in-place
+      one more GPU
+  offload add fat.o hip-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc -o fatter.o
+      the same in an object
+  offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so
+      in one of the bundles of a library
 
 IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the file
 has several bundles, --in tells which, with a container out of the column IN of `offload ls`.

@@ -27,15 +27,19 @@ const HIP_ALIGN: u64 = 4096;
 /// Entries keep their order. IDs are written in their canonical form. All but HIP needs an entry for the host, which
 /// comes first by custom, and may be empty: /dev/null.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload bundle -o kernels.hipfb host-x86_64-unknown-linux-gnu=/dev/null \\
-                                  hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+=a.hsaco \\
-                                  hipv4-amdgcn-amd-amdhsa--gfx1100=b.hsaco
-  offload bundle --compress --level 19 -o fat.o ID=host.o ID=a.o
-  offload ls kernels.hipfb
+#[command(after_long_help = "Examples:
+  offload bundle -o new.hipfb host-x86_64-unknown-linux-gnu=/dev/null \\
+                              hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco \\
+                              hipv4-amdgcn-amd-amdhsa--gfx1100=gfx1100.hsaco
+      what HIP's runtime loads, for two GPUs; the host has no code in it
+  offload bundle --compress --level 19 -o new.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco
+      as small as can be
+  offload bundle -o fat.o host-x86_64-unknown-linux-gnu=host.o \\
+                          openmp-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc
+      a host object with the device code in sections of its own
 
-Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; or sections of
-the host's file if that is an object.")]
+Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; or
+sections of the host's file if that is an object.")]
 pub(crate) struct Args {
     /// The bundle to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -61,7 +65,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn parse_type(name: &str) -> Result<FileType, String> {
+/// The types of files that bundles can have.
+pub(crate) const TYPES: [&str; 11] =
+    ["i", "ii", "cui", "hipi", "d", "ll", "bc", "s", "o", "gch", "ast"];
+
+fn parse_type(name: &str) -> Result<FileType, String> {
     FileType::from_name(name)
         .filter(|file_type| *file_type != FileType::Archive)
         .ok_or_else(|| "expected i, ii, cui, hipi, d, ll, bc, s, o, gch or ast".to_owned())

@@ -17,12 +17,12 @@ use crate::{Outcome, report};
 /// smaller, load as before, and come back byte for byte with `offload decompress`. Files in which there is nothing to
 /// do are left alone.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload compress kernels.hipfb -o kernels.ccob
-  offload compress --level 19 -j 8 --in-place *.so      small is worth waiting for
-  offload compress --format-version 2 a.hipfb -o b      for programs built with LLVM 19 to 21
-  offload compress libfoo.so --dry-run                  what would it save?
-  cat a.hipfb | offload compress - -o - | ...
+#[command(after_long_help = "Examples:
+  offload compress kernels.hipfb -o kernels.ccob           one bundle
+  offload compress --level 19 -j 8 --in-place *.so         small is worth waiting for
+  offload compress --format-version 2 kernels.hipfb -o b   for programs built with LLVM 19 to 21
+  offload compress libfoo.so --dry-run                     what would it save?
+  cat kernels.hipfb | offload compress - -o - > new.ccob   in a pipe
 
 The same input, method and level give the same bytes, whatever the number of threads.")]
 pub(crate) struct Args {

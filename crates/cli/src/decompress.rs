@@ -13,11 +13,12 @@ use crate::edit::{Editor, NewImages, Options, Wishes, Work};
 /// that start at multiples of 4096 do so again. Linked files that `offload compress` made smaller become what they
 /// were, byte for byte; those that were linked with compressed bundles have no room, and need --grow.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload decompress kernels.ccob -o kernels.hipfb
-  offload decompress --in-place *.hipfb
-  offload decompress libfoo.so --grow -o plain.so
-  llvm-objcopy --dump-section .hip_fatbin=all.bin a.o && offload decompress all.bin -o plain.bin")]
+#[command(after_long_help = "Examples:
+  offload decompress kernels.ccob -o kernels.hipfb    one bundle
+  offload decompress --in-place *.ccob                several, each in its place
+  offload decompress libfoo.so --grow -o plain.so     all bundles in a library
+  llvm-objcopy --dump-section .hip_fatbin=all.bin libfoo.so && offload decompress all.bin -o plain
+      those of a section, concatenated as they lie there")]
 pub(crate) struct Args {
     /// Files with bundles; - is standard input. Several only with --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]

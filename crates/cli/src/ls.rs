@@ -23,11 +23,11 @@ use view::{Item, Totals};
 /// Looks into ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and
 /// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload ls libfoo.so
-  offload ls --tree libfoo.a                      show the nesting of containers
-  offload ls --target gfx90a:xnack+ *.so          only what this GPU can load
-  offload ls --json libfoo.so | jq -r '.[].target' | sort -u
+#[command(after_long_help = "Examples:
+  offload ls libfoo.so                every image, and how much of the file each GPU takes
+  offload ls --tree libfoo.a          show the nesting of containers
+  offload ls --target gfx1100 *.so    only what this GPU can load
+  offload ls --json libfoo.so | jq -r '.[].target' | sort -u    the targets, for scripts
 
 STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size.")]
 pub(crate) struct Args {

@@ -2,31 +2,20 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    Outcome, add, bundle, compress, decompress, extract, ls, match_gpu, pack, remove, replace,
-    report, thin, unbundle, verify, wrap,
+    Outcome, add, bundle, completions, compress, decompress, extract, help, ls, manual, match_gpu,
+    pack, remove, replace, report, thin, unbundle, verify, wrap,
 };
 
-/// See, extract and verify the GPU code in any file: objects, libraries, archives, bundles, packages.
+/// See, extract, edit and verify the GPU code in any file
+///
+/// Files are objects, libraries, programs and archives of any system, bundles and packages.
 #[derive(Debug, Parser)]
 #[command(name = "offload", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Examples:
-  offload ls libfoo.so                        which GPUs does this library carry code for?
-  offload ls --target gfx90a:xnack+ *.so      which of its images can this GPU load?
-  offload match --gpu gfx1031 libfoo.so       why does it not run on this GPU?
-  offload extract libfoo.so --target gfx1100  write the images for one GPU into this directory
-  offload verify *.a                          check structure, bounds and hashes
-  offload pack -o x.bin kind=hip,...,file=a.o put images into a package for embedding
-  offload bundle -o x.hipfb ID=a.o ID=b.o     put code objects into a bundle; unbundle takes them out
-  offload compress --in-place *.hipfb         compress bundles; decompress is the way back
-  offload thin libfoo.so --keep gfx90a -o small.so   remove device code for other GPUs
-  offload replace libfoo.so gfx90a=new.hsaco -o x.so put an image in the place of another; add, remove
-  offload wrap --kind hip -o x.bc a.hipfb     make the code that registers an image at run time
-
-`offload COMMAND --help` has more. Exit status: 0 all is well, 1 a file is at fault or cannot be
-read or written, 2 wrong usage, 141 whoever read the output left. Files appear whole or not at all.")]
+#[command(help_template = help::TEMPLATE, after_help = help::SHORT, after_long_help = help::MORE)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -40,21 +29,17 @@ enum Command {
     Ls(ls::Args),
     /// Say which image a GPU gets from each container, and why it does not get the others
     Match(match_gpu::Args),
+    /// Check files: structure, bounds, hashes of compressed bundles, composition rules
+    Verify(verify::Args),
     /// Write device images into files, under safe generated names
     Extract(extract::Args),
-    /// Check files: structure, bounds, hashes of compressed bundles, composition rules of bundles
-    Verify(verify::Args),
-    /// Put device images into a package, the form in which clang embeds them
-    Pack(pack::Args),
+    /// Take code objects for given targets out of a bundle, or any other file
+    Unbundle(unbundle::Args),
     /// Put code objects into a bundle, as clang-offload-bundler does
     Bundle(bundle::Args),
-    /// Take code objects for given targets out of a bundle, or anything else that holds device code
-    Unbundle(unbundle::Args),
-    /// Compress the bundles in any file: bundles, objects, archives, libraries, programs
-    Compress(compress::Args),
-    /// Decompress the bundles in any file, and check that they are what was compressed
-    Decompress(decompress::Args),
-    /// Remove device code for other targets from any file: bundles, packages, objects, archives, libraries, programs
+    /// Put device images into a package, the form in which clang embeds them
+    Pack(pack::Args),
+    /// Remove device code for other GPUs from any file, linked or not
     Thin(thin::Args),
     /// Remove entries of bundles and packages, in any file
     Remove(remove::Args),
@@ -62,8 +47,16 @@ enum Command {
     Replace(replace::Args),
     /// Add images to a bundle or a package, in any file
     Add(add::Args),
+    /// Compress the bundles in any file: bundles, objects, archives, libraries, programs
+    Compress(compress::Args),
+    /// Decompress the bundles in any file, and check that they are what was compressed
+    Decompress(decompress::Args),
     /// Put device images into a module that registers them when a program is loaded
     Wrap(wrap::Args),
+    /// Print the script that completes command lines in a shell
+    Completions(completions::Args),
+    /// Print a manual page, or write all of them
+    Man(manual::Args),
 }
 
 /// Runs `offload` with the arguments of this process.
@@ -71,6 +64,10 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and versions are asked for, and are the output then.
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            let text = error.render().ansi().to_string();
+            return report::print(report::OFFLOAD, &help::with_titles(&text));
+        }
         Err(error) if !error.use_stderr() => {
             return match error.print() {
                 Ok(()) => ExitCode::SUCCESS,
@@ -94,6 +91,8 @@ pub fn main() -> ExitCode {
         Command::Replace(args) => replace::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Wrap(args) => wrap::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => manual::run(&args, Cli::command()),
     };
     match result {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,

@@ -14,14 +14,17 @@ use crate::{Outcome, input, report, style};
 /// Each IMAGE says what is known of an image, and names its file: kind, triple and arch are what linkers look at,
 /// other keys are stored as they are. Images are copied, not interpreted.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=a.o
+#[command(after_long_help = "Examples:
+  offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc
+      one image; clang embeds it: -Xclang -fembed-offload-object=out.bin
   offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
                           kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin
-  offload ls out.bin
+      two images, for two GPUs
+  offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -
+      look what came out
 
-A repeated file= gives several images with the same keys; the values of other repeated keys are put together
-with a comma. file=- is standard input.")]
+A repeated file= gives several images with the same keys; the values of other repeated keys are put
+together with a comma. file=- is standard input.")]
 pub(crate) struct Args {
     /// The package to write; - is standard output
     #[arg(short, long, value_name = "FILE")]

@@ -14,10 +14,12 @@ use crate::failure::Failure;
 /// --id removes every image with that bundle entry ID, wherever it lies; --in says where it has to. --index removes one
 /// image. What stays is not changed in any byte. `offload thin` chooses by what a GPU could load.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_long_help = "Examples:
   offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb
-  offload remove libfoo.so --index 3 --in-place         the one that `offload ls` shows as 3
-  offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in bundle:1 -o libbar.so
+      by the ID of the entry
+  offload remove libfoo.so --index 2 --in-place         the one that `offload ls` shows as 2
+  offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so
+      in one of the bundles of a library only
   offload remove old.s --id 'my gpu' --in-place         IDs are compared as text, whatever they are
 
 Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle entry

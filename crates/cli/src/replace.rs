@@ -14,12 +14,15 @@ use crate::failure::Failure;
 /// The new image may be larger or smaller than the one before; everything else stays what it is. Compressed bundles are
 /// compressed again. An image that is for other devices than its entry says is refused.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload replace libfoo.so gfx90a=new.hsaco -o libbar.so
-  offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+=new.hsaco --in-place
-  offload replace libfoo.so 3=new.hsaco -o libbar.so        the image that `offload ls` shows as 3
-  offload replace libfoo.so gfx90a=new.hsaco --in bundle:1 -o libbar.so
-  offload replace fat.o gfx90a=a.o gfx1100=b.o --in-place   several at once
+#[command(after_long_help = "Examples:
+  offload replace kernels.hipfb gfx906=gfx906.hsaco -o new.hipfb
+      the image for a GPU, of which there is one
+  offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco --in-place
+      by the whole ID of the entry
+  offload replace libfoo.so 1=gfx1100.hsaco -o libbar.so    what `offload ls` shows as 1
+  offload replace libfoo.so gfx906=gfx906.hsaco --in ccob:1 -o libbar.so
+      in one of the bundles of a library
+  offload replace kernels.hipfb gfx906=gfx906.hsaco gfx1100=gfx1100.hsaco --in-place    several
 
 An ID is a bundle entry ID, exactly as it is stored; or a target ID, if one image only has it; or
 the number in the first column of `offload ls`. Where several images have the ID, as in libraries

@@ -13,20 +13,20 @@ use crate::edit::{
 use crate::failure::Failure;
 use crate::select::Request;
 
-/// Remove device code for other targets from any file: bundles, packages, objects, archives, libraries, programs
+/// Remove device code for other GPUs from any file, linked or not
 ///
-/// With --keep stays what a device of the given targets could load: code for the processor with any setting of the
+/// Files are bundles, packages, objects, archives, libraries and programs. With --keep stays what a device of the given targets could load: code for the processor with any setting of the
 /// features that are not given, code for the generic processor that covers it, for NVIDIA GPUs that of earlier ones
 /// that they run, and SPIR-V. --exact keeps only code for the very target IDs. With --drop goes what is for the given
 /// targets, and only that. The host's entries always stay. What stays is not changed in any byte, and what goes really
 /// leaves the file, linked or not: it gets smaller, loads as before, and strip and objcopy understand it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload thin libfoo.so --keep gfx90a -o small/libfoo.so    for one GPU
-  offload thin --in-place --keep gfx942,gfx1100 *.so         for two, all libraries of a directory
-  offload thin libfoo.so --keep gfx90a --dry-run             what would it save?
-  offload thin libfoo.a --drop gfx803 --drop gfx900 -o libbar.a
-  offload thin libfoo.so --keep gfx90a:xnack+ --exact -o x.so    no generic code, no SPIR-V
+#[command(after_long_help = "Examples:
+  offload thin libfoo.so --keep gfx1100 -o small.so       for one GPU
+  offload thin --in-place --keep gfx906,gfx1100 *.so      for two, all libraries of a directory
+  offload thin libfoo.so --keep gfx1100 --dry-run         what would it save?
+  offload thin libfoo.a --drop sm_70 -o libbar.a          without one GPU
+  offload thin kernels.hipfb --keep gfx906 --exact -o k   no generic code, no SPIR-V
 
 An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80) or a bundle entry ID
 (hipv4-amdgcn-amd-amdhsa--gfx90a). --drop gfx90a means all settings of its features, and generic

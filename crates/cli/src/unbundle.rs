@@ -20,18 +20,23 @@ use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style};
 
-/// Take code objects for given targets out of a bundle, or anything else that holds device code
+/// Take code objects for given targets out of a bundle, or any other file
 ///
 /// For each ID the best image is written that may be loaded there: the same ID first, else the one that asks least of
-/// the target. FILE is a bundle, compressed or not, several of them, or any other file that `offload ls` looks into.
+/// the target. FILE is a bundle, compressed or not, several of them, or whatever else `offload ls` finds device code in.
 /// Outputs appear together, when every ID has an image.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  offload unbundle kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx90a=a.hsaco
-  offload unbundle fat.o host-x86_64-unknown-linux-gnu=host.o openmp-amdgcn-amd-amdhsa--gfx90a=a.o
+#[command(after_long_help = "Examples:
+  offload unbundle kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=a.hsaco
+      what a gfx906 would load
+  offload unbundle fat.o host-x86_64-pc-linux-gnu=host.o \\
+                         hip-amdgcn-amd-amdhsa--gfx906:xnack-=a.bc
+      the two sides of an object
   offload unbundle libfoo.so hipv4-amdgcn-amd-amdhsa--gfx1100=- | llvm-objdump -d -
+      disassemble the code for one GPU
 
-Where a file has several images for an ID, as libraries do, the first is written; `offload extract` writes all.")]
+Where a file has several images for an ID, as libraries do, the first is written; `offload extract`
+writes all.")]
 pub(crate) struct Args {
     /// The file to take images from; - is standard input
     #[arg(value_name = "FILE")]

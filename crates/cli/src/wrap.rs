@@ -14,13 +14,15 @@ use crate::wrapper::{Emit, Request, host_triple};
 /// them: others link, and then no kernel is found at run time.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offload wrap [OPTIONS] --kind <KIND> --output <FILE> <IMAGE>...")]
-#[command(after_help = "Examples:
-  offload wrap --kind openmp -o w.o a.img b.img   an object to link, no compiler needed
-  offload wrap --kind openmp -o w.bc a.img b.img  bitcode, for clang -c -fPIC -x ir, or for -flto
-  offload wrap --kind hip -o w.ll a.hipfb         as LLVM IR, to read
-  offload wrap --kind openmp --abi aomp --offload-arch gfx90a:xnack+ -o w.o a.img
+#[command(after_long_help = "Examples:
+  offload wrap --kind openmp -o w.o gfx906.img gfx1100.img     an object to link, without compiler
+  offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img    bitcode, for clang -c -fPIC -x ir
+  offload wrap --kind hip -o w.ll kernels.hipfb                as LLVM IR, to read
+  offload wrap --kind openmp --abi aomp --offload-arch gfx906:xnack+ -o w.o gfx906.img
+      for AOMP's runtime, which is told what the image is for
 
-OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or package.")]
+OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or
+package.")]
 pub(crate) struct Args {
     /// The programming model: openmp, cuda, hip or sycl
     #[arg(long)]

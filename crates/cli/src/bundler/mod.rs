@@ -28,7 +28,8 @@ use bundle_format::EntryId;
 pub(crate) use checks::{Mode, doubts, targets};
 use environment::Environment;
 pub(crate) use job::{BundleJob, FileType, Notes, UnbundleJob};
-use options::{Options, TOOL};
+use options::Options;
+pub(crate) use options::TOOL;
 pub(crate) use unbundle::unbundle;
 
 /// Runs the bundler with the arguments and the environment of this process.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::input;
 use crate::llvm_cl::{Kind, Matches, Opt, Tool, Visibility};
 
-pub(super) static TOOL: Tool = Tool {
+pub(crate) static TOOL: Tool = Tool {
     overview: "A tool to bundle several input files of the specified type <type> \n\
                referring to the same source file but different targets into a single \n\
                one. The resulting file can also be unbundled into different files by \n\

@@ -13,8 +13,8 @@ use crate::llvm_cl;
 use crate::output::Outputs;
 use crate::{drop_in, input, report};
 pub(crate) use bundle::Package;
-pub(crate) use options::ImageSpec;
-use options::{Options, TOOL};
+use options::Options;
+pub(crate) use options::{ImageSpec, TOOL};
 
 /// Runs the packager with the arguments of this process.
 #[must_use]

@@ -4,7 +4,7 @@ use offload_binary::{FormatVersion, LlvmRelease, OffloadKind};
 
 use crate::llvm_cl::{Kind, Matches, Opt, Tool, Visibility};
 
-pub(super) static TOOL: Tool = Tool {
+pub(crate) static TOOL: Tool = Tool {
     overview: "A utility for bundling several object files into a single binary.\n\
                The output binary can then be embedded into the host section table\n\
                to create a fatbinary containing offloading code.",

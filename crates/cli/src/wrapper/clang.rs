@@ -8,7 +8,7 @@ use wrapper_ir::Abi;
 use super::{Request, images, run, text};
 use crate::llvm_cl::{Kind, Opt, Tool};
 
-static TOOL: Tool = Tool {
+pub(crate) static TOOL: Tool = Tool {
     overview: "A tool to create a wrapper bitcode for offload target binaries. Takes offload\n\
                target binaries as input and produces bitcode file containing target binaries packaged\n\
                as data and initialization code which registers target binaries in offload runtime.",

@@ -7,7 +7,7 @@ use wrapper_ir::Abi;
 use super::{Request, host_triple, images, run, text};
 use crate::llvm_cl::{Kind, Opt, Tool};
 
-static TOOL: Tool = Tool {
+pub(crate) static TOOL: Tool = Tool {
     overview: "Generate runtime registration code for a device binary image",
     positionals: "Wrap input from <file>",
     min_positionals: 1,

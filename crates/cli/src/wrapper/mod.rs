@@ -13,7 +13,9 @@ use crate::llvm_cl::{Matches, Tool};
 use crate::output::Outputs;
 use crate::payload::Payload;
 use crate::{drop_in, input, report};
+pub(crate) use clang::TOOL as CLANG;
 pub use clang::main as clang_main;
+pub(crate) use llvm::TOOL as LLVM;
 pub use llvm::main as llvm_main;
 
 /// Bytes of an image that are read to see what it is. A package that needs more is read again.

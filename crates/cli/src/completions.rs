@@ -1,0 +1,84 @@
+//! `offload completions`: what makes shells complete command lines.
+
+use std::io::{self, Write};
+
+use clap::builder::{PossibleValuesParser, ValueParser};
+use clap::{Arg, Command, ValueHint};
+use clap_complete::Shell;
+use target_id::{Family, Processor, processor_family, processor_names};
+use wrapper_ir::{Abi, Kind};
+
+use crate::{Outcome, manual};
+
+/// Print the script that completes command lines in a shell
+///
+/// Commands, options, the names of processors and whatever else has names are completed, and files. The script depends
+/// on this version of offload only: packages can carry it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  eval \"$(offload completions bash)\"    in this shell only
+  offload completions bash > ~/.local/share/bash-completion/completions/offload
+      in every bash (package bash-completion)
+  offload completions zsh > ~/.zfunc/_offload
+      in every zsh, with `fpath=(~/.zfunc $fpath)` in front of `compinit` in ~/.zshrc
+  offload completions fish > ~/.config/fish/completions/offload.fish
+      in every fish")]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args, command: Command) -> io::Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut with_values(command), "offload", &mut script);
+    let mut out = io::stdout().lock();
+    out.write_all(&script)?;
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
+
+/// The commands with the values that are known of options which take others, too.
+fn with_values(mut command: Command) -> Command {
+    // The options of the commands are there only then.
+    command.build();
+    command.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        command.mut_args(|arg| match values(&name, &arg) {
+            Some(values) => arg.value_parser(values),
+            None if arg.get_value_names().is_some_and(|names| names == ["DIR"]) => {
+                arg.value_hint(ValueHint::DirPath)
+            }
+            None => arg,
+        })
+    })
+}
+
+fn values(command: &str, arg: &Arg) -> Option<ValueParser> {
+    let names: Vec<&'static str> = match (command, arg.get_long()) {
+        (_, Some("gpu")) => processors().filter(|name| is_gpu(name)).collect(),
+        (_, Some("target" | "keep" | "drop" | "offload-arch")) => processors().collect(),
+        ("wrap", Some("kind")) => Kind::ALL.map(Kind::name).to_vec(),
+        ("wrap", Some("abi")) => Abi::ALL.map(Abi::name).to_vec(),
+        (_, Some("type")) => crate::bundle::TYPES.to_vec(),
+        ("man", None) if arg.is_positional() => manual::names(),
+        _ => return None,
+    };
+    Some(PossibleValuesParser::new(names).into())
+}
+
+/// Those that today's compilers know, by their primary names.
+fn processors() -> impl Iterator<Item = &'static str> {
+    processor_names().filter(|name| match processor_family(name) {
+        Some(Family::AmdGcn) => {
+            Processor::amdgpu(name).is_some_and(|info| info.name() == *name && !info.is_retired())
+        }
+        Some(Family::R600) | None => false,
+        Some(_) => true,
+    })
+}
+
+/// Whether a name is that of hardware.
+fn is_gpu(name: &str) -> bool {
+    let info = Processor::amdgpu(name);
+    info.map_or(processor_family(name) == Some(Family::Nvptx), |info| !info.is_generic())
+}

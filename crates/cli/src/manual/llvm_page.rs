@@ -1,0 +1,63 @@
+//! Pages of the tools that stand in for LLVM's, made of their tables of options.
+
+use super::TOOLS;
+use super::roff::{Page, bold, escaped, italic};
+use crate::llvm_cl::{Kind, Opt, Tool, Visibility};
+
+pub(super) fn page(name: &str, tool: &Tool) -> String {
+    let overview = tool.overview.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (first, _) = overview.split_once(". ").unwrap_or((overview.trim_end_matches('.'), ""));
+    let mut page = Page::new(name, first);
+    page.section("Synopsis");
+    let positionals = if tool.positionals.is_empty() { "" } else { " FILE..." };
+    page.line(&format!("{} [options]{}", bold(name), escaped(positionals)));
+    page.section("Description");
+    page.prose(&format!("{}.", overview.trim_end_matches('.')));
+    page.prose(
+        "This is the tool of the offload project, which takes the place of LLVM's. One or two dashes are the same, \
+         a value follows behind = or as the next argument, and @FILE stands for the arguments in a file. \
+         `offload` has the same and more under commands of its own.",
+    );
+    page.section("Options");
+    let mut options: Vec<&Opt> =
+        tool.options().filter(|option| option.visibility == Visibility::Shown).collect();
+    options.sort_by_key(|option| option.name);
+    for option in options {
+        let dashes = if option.name.chars().count() == 1 { "-" } else { "--" };
+        let mut term = bold(&format!("{dashes}{}", option.name));
+        if !option.value_name.is_empty() {
+            term.push_str(&format!("={}", italic(option.value_name)));
+        }
+        page.item(&term, &words(option));
+    }
+    page.section("Exit status");
+    page.item(&bold("0"), "All is well.");
+    page.item(&bold("1"), "Anything is wrong.");
+    page.item(&bold("141"), "Whoever read the output left before its end.");
+    let others = TOOLS.iter().map(|(other, _)| *other).filter(|other| *other != name);
+    let mut names: Vec<_> = others.chain(["offload"]).collect();
+    names.sort_unstable();
+    page.see_also(names);
+    page.finish()
+}
+
+fn words(option: &Opt) -> String {
+    let mut lines = option.help.lines().map(str::trim);
+    let mut words = lines.next().unwrap_or_default().to_owned();
+    // Lines are what the author made them: lists, as good as always.
+    lines.for_each(|line| words.push_str(&format!("\n\n{line}")));
+    let values: Vec<String> = match option.kind {
+        Kind::Choice(values) => values.iter().map(|value| (*value).to_owned()).collect(),
+        Kind::Named(values) => {
+            values.iter().map(|(value, does)| format!("{value} ({does})")).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !values.is_empty() {
+        words.push_str(&format!("\n\nPossible values: {}.", values.join(", ")));
+    }
+    if option.required {
+        words.push_str("\n\nRequired.");
+    }
+    words
+}
