@@ -1,54 +1,106 @@
-//! What an offloading compiler does without LLVM, from memory: pack device images, embed the package into the
-//! host object, and (as its linker) take the images out again.
-//! `cargo run -p offload-examples --bin compiler -- HOST.o ARCH=IMAGE... > FAT.o`
+//! The last step of an offloading compiler: device images go into the host object, from which a linker takes them
+//! again (`linker.rs`, or `clang-linker-wrapper`).
+//!
+//! `compiler FAT.o HOST [ENTRY-ID IMAGE]...`
+//!
+//! HOST is an object, or anything that `cc` compiles. An entry ID has offload kind, triple and target ID:
+//! `hip-amdgcn-amd-amdhsa--gfx90a:xnack+`, `openmp-x86_64-pc-linux-gnu-`.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
-use std::io::{self, Cursor, Read, Write};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
-use fat_object::{Finding, Image, Visitor};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+use bundle_format::EntryId;
+use fat_object::{Embedding, ImageFormat, check_agreement};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, OffloadKind};
+use offload_examples::{Error, about, exit, read, run, write};
 
-/// One package with all images, as `clang-offload-packager` writes it.
-fn pack(images: &[(String, Vec<u8>)]) -> Result<Vec<u8>, offload_binary::Error> {
-    let entry = |(arch, bytes): &'_ (String, Vec<u8>)| {
-        let entry = ImageEntry::new(bytes.len() as u64).offload_kind(OffloadKind::HIP);
-        let entry = entry.image_kind(ImageKind::from_magic(bytes).unwrap_or(ImageKind::OBJECT));
-        entry.string("arch", arch).string("triple", "amdgcn-amd-amdhsa").into_owned()
+fn main() -> ExitCode {
+    let args: Vec<_> = env::args_os().skip(1).collect();
+    exit("compiler", compile(&args))
+}
+
+fn compile(args: &[OsString]) -> Result<(), Error> {
+    let [output, host, images @ ..] = args else {
+        return Err("usage: compiler FAT.o HOST [ENTRY-ID IMAGE]...".into());
     };
-    let entries: Vec<_> = images.iter().map(entry).collect();
-    let bytes: Vec<_> = images.iter().map(|(_, bytes)| &bytes[..]).collect();
+    let (images, []) = images.as_chunks() else {
+        return Err("expected an image behind each entry ID".into());
+    };
+    let images = images.iter().map(|[id, file]| Image::read(id, Path::new(file)));
+    let images = images.collect::<Result<Vec<_>, Error>>()?;
+    let package = pack(&images)?;
+
+    let host = Path::new(host);
+    let object = host_object(host)?;
+    // The new object is parts of the old one, the package, and two tables: nothing is copied before it is written.
+    let embedding = Embedding::new(&object, package.len() as u64).map_err(about(host))?;
+    write(Path::new(output), |file| Ok(embedding.write_to(file, &package[..])?))
+}
+
+/// An image for one target.
+struct Image {
+    bytes: Vec<u8>,
+    image_kind: ImageKind,
+    offload_kind: OffloadKind,
+    triple: String,
+    arch: String,
+}
+
+impl Image {
+    fn read(id: &OsStr, file: &Path) -> Result<Image, Error> {
+        let id = id.to_str().ok_or("entry IDs are UTF-8")?;
+        let id = EntryId::parse(id)?;
+        let bytes = read(file)?;
+        // That an image is for another target is better said here than by a runtime that finds no code.
+        check_agreement(&id.target(), &bytes).map_err(about(file))?;
+        let offload_kind = match id.kind() {
+            target_id::OffloadKind::OpenMp => OffloadKind::OPENMP,
+            target_id::OffloadKind::Cuda => OffloadKind::CUDA,
+            target_id::OffloadKind::Hip | target_id::OffloadKind::HipV4 => OffloadKind::HIP,
+            target_id::OffloadKind::Sycl => OffloadKind::SYCL,
+            kind => return Err(format!("{id}: packages have no images of kind {kind}").into()),
+        };
+        Ok(Image {
+            // Of files that do not tell what they are the end of the name does.
+            image_kind: ImageKind::detect_as(LlvmRelease::Llvm22, &bytes, &file.to_string_lossy()),
+            offload_kind,
+            // Entry IDs spell out the empty environment, packages do not.
+            triple: id.triple().trim_end_matches('-').to_owned(),
+            arch: id.target_id().to_owned(),
+            bytes,
+        })
+    }
+
+    /// With the strings in the order in which LLVM 22's tool stores these two. No reader cares, and who compares bytes
+    /// is pleased; [`llvm_order`](offload_binary::llvm_order) tells the order of any keys.
+    fn entry(&self) -> ImageEntry<'_> {
+        ImageEntry::new(self.bytes.len() as u64)
+            .image_kind(self.image_kind)
+            .offload_kind(self.offload_kind)
+            .string("arch", &self.arch)
+            .string("triple", &self.triple)
+    }
+}
+
+/// A package for each image, one behind the other, as LLVM 22's `llvm-offload-binary` writes them. Version 1 is what
+/// all linkers read, those of LLVM 23 as well, although that release writes [`FormatVersion::V2`].
+fn pack(images: &[Image]) -> Result<Vec<u8>, offload_binary::Error> {
+    let entries: Vec<_> = images.iter().map(Image::entry).collect();
+    let bytes: Vec<_> = images.iter().map(|image| &image.bytes[..]).collect();
     Layout::new(FormatVersion::V1, &entries)?.to_vec(&bytes)
 }
 
-/// Collects the images of an object, as a linker would.
-#[derive(Default)]
-struct Linker(Vec<(String, Vec<u8>)>);
-
-impl Visitor for Linker {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let arch = image.target().id().to_owned();
-        let mut bytes = Vec::new();
-        image.reader().read_to_end(&mut bytes)?;
-        self.0.push((arch, bytes));
-        Ok(())
+/// The host's part: as it is, or compiled.
+fn host_object(host: &Path) -> Result<Vec<u8>, Error> {
+    let bytes = read(host)?;
+    if matches!(ImageFormat::sniff(&bytes), ImageFormat::Elf { .. } | ImageFormat::Coff) {
+        return Ok(bytes);
     }
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        Err(io::Error::other(finding.to_string()))
-    }
-}
-
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
-    let host = std::fs::read(args.next().ok_or("usage: compiler HOST.o ARCH=IMAGE...")?)?;
-    let mut images = Vec::new();
-    for arg in args {
-        let (arch, file) = arg.split_once('=').ok_or("expected ARCH=IMAGE")?;
-        images.push((arch.to_owned(), std::fs::read(file)?));
-    }
-    let fat = fat_object::embed(&host, &pack(&images)?)?;
-    let mut linker = Linker::default();
-    fat_object::walk(&mut Cursor::new(&fat), &fat_object::Options::default(), &mut linker)?;
-    assert!(linker.0 == images, "every image comes back as it went in");
-    Ok(io::stdout().write_all(&fat)?)
+    let object = tempfile::NamedTempFile::new()?;
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    run(Command::new(compiler).args(["-c", "-fPIC", "-o"]).args([object.path(), host]))?;
+    read(object.path())
 }

@@ -1,0 +1,156 @@
+//! The compiler and the linker make programs that offload, of which nothing but a C compiler takes part.
+use std::env::consts::ARCH;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Arg, data, fails, images, names, run};
+
+const COMPILER: &str = env!("CARGO_BIN_EXE_compiler");
+const LINKER: &str = env!("CARGO_BIN_EXE_linker");
+const GFX90A: &str = "hip-amdgcn-amd-amdhsa--gfx90a";
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("pipeline").join(name)
+}
+
+#[test]
+fn a_compiler_embeds_images() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let code = data("hip-embedded.bc");
+    let ids = [&format!("{GFX90A}:xnack+"), "hipv4-amdgcn-amd-amdhsa--gfx1100"];
+    let args: [Arg<'_>; 6] = [&"fat.o", &data("host.o"), &ids[0], &code, &ids[1], &code];
+    assert_eq!(run(place, COMPILER, &args), "");
+    let bytes = fs::read(&code).unwrap();
+    assert_eq!(
+        images(&place.join("fat.o")),
+        [(ids[0].to_owned(), bytes.clone()), (ids[1].replace("hipv4", "hip"), bytes)]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_and_leaves_no_output() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let (host, source) = (data("host.o"), data("src/scale.hip"));
+    let compiler = |args: &[Arg<'_>]| {
+        let fixed: [Arg<'_>; 2] = [&"fat.o", &host];
+        fails(place, COMPILER, &[&fixed, args].concat())
+    };
+    let found = "unknown where an AMD GPU code object or LLVM bitcode is expected";
+    let expected = format!("compiler: {}: {found}\n", source.display());
+    assert_eq!(compiler(&[&GFX90A, &source]), expected);
+    assert_eq!(compiler(&[&GFX90A]), "compiler: expected an image behind each entry ID\n");
+    let expected = "compiler: host-x86_64-linux-gnu-: packages have no images of kind host\n";
+    assert_eq!(compiler(&[&"host-x86_64-linux-gnu-", &source]), expected);
+    assert!(compiler(&[&GFX90A, &"none"]).starts_with("compiler: none: "));
+    assert!(fails(place, COMPILER, &[&"fat.o", &"none.c"]).starts_with("compiler: none.c: "));
+    assert!(fails(place, LINKER, &[&"-o", &"program", &"none.o"]).starts_with("linker: none.o: "));
+    assert!(fails(place, LINKER, &[]).starts_with("linker: usage: "));
+    assert!(names(place).is_empty());
+}
+
+/// Compiles `host.c` with `images` into "fat.o" and the runtime into "runtime.o"; "device.img" is an image for this
+/// machine.
+fn compile(place: &Path, fat: &OsStr, images: &[(&str, &dyn AsRef<OsStr>)]) {
+    run(place, "cc", &[&"-c", &"-fPIE", &source("runtime.c"), &"-o", &"runtime.o"]);
+    run(place, "cc", &[&"-shared", &"-fPIC", &source("device.c"), &"-o", &"device.img"]);
+    let host = source("host.c"); // compiled by the compiler
+    let mut args: Vec<Arg<'_>> = vec![&fat, &host];
+    for (id, image) in images {
+        args.extend([id as Arg<'_>, *image]);
+    }
+    assert_eq!(run(place, COMPILER, &args), "");
+}
+
+/// A program offloads to a device that this machine plays.
+#[test]
+fn a_program_finds_its_device_code() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let (fat, program) = (OsStr::from_bytes(b"fat\xff.o"), OsStr::from_bytes(b"program\xff"));
+    let device = format!("openmp-{ARCH}-unknown-linux-gnu-");
+    let gpu = data("hip-embedded.bc");
+    let images: [(&str, Arg<'_>); 2] =
+        [("openmp-amdgcn-amd-amdhsa--gfx90a", &gpu), (&device, &"device.img")];
+    compile(place, fat, &images);
+    let args: [Arg<'_>; 6] = [&"-o", &program, &fat, &"runtime.o", &"--", &"-ldl"];
+    assert_eq!(run(place, LINKER, &args), "");
+    let sizes = [&gpu, &place.join("device.img")].map(|file| fs::metadata(file).unwrap().len());
+    fs::rename(place.join(program), place.join("program")).unwrap();
+    assert_eq!(
+        run(place, "./program", &[]),
+        format!(
+            "image 0: {} bytes, loaded\n\
+             launching scale\n2 4 6\nunregistered\n",
+            sizes[1]
+        )
+    );
+    // Without a device linker there is one image for each target.
+    let again: [Arg<'_>; 5] = [&"-o", &"two", &fat, &fat, &"runtime.o"];
+    let said = fails(place, LINKER, &again);
+    assert_eq!(
+        said,
+        format!(
+            "linker: 2 inputs for openmp-{ARCH}-unknown-linux-gnu-: \
+             --device-linker '{ARCH}-unknown-linux-gnu=COMMAND' has to link them\n"
+        )
+    );
+    assert!(!place.join("two").exists());
+}
+
+/// Links a library with a device linker that joins files.
+fn library_of<'a>(inputs: &[Arg<'a>]) -> Vec<Arg<'a>> {
+    let device_linker = &"amdgcn-amd-amdhsa=sh link.sh {arch}";
+    let mut args: Vec<Arg<'a>> = vec![&"--device-linker", device_linker, &"-o", &"lib.so"];
+    args.extend(inputs);
+    args.extend([&"--" as Arg<'a>, &"-shared", &"-nostdlib"]);
+    args
+}
+
+#[test]
+fn code_is_linked_for_every_target_that_objects_have() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    fs::write(place.join("link.sh"), "echo $1; out=$3; shift 3; cat \"$@\" >$out\n").unwrap();
+    let compiler = |object: &str, images: &[(&str, &str)]| {
+        fs::write(place.join("empty.c"), "").unwrap();
+        let mut args: Vec<OsString> = vec![object.into(), "empty.c".into()];
+        for (id, name) in images {
+            // What starts as bitcode may be for any target.
+            let image = [b"BC\xc0\xde", name.as_bytes(), b" "].concat();
+            fs::write(place.join(name), image).unwrap();
+            args.extend([id.into(), name.into()]);
+        }
+        run(place, COMPILER, &args.iter().map(|arg| arg as Arg<'_>).collect::<Vec<_>>());
+    };
+    let gfx = |id: &str| format!("openmp-amdgcn-amd-amdhsa--{id}");
+    compiler("one.o", &[(&gfx("gfx90a"), "one")]);
+    compiler("two.o", &[(&gfx("gfx90a:xnack+"), "two")]);
+    compiler("three.o", &[(&gfx("gfx90a"), "three"), (&gfx("gfx1100"), "newer")]);
+    compiler("four.o", &[(&gfx("gfx90a:xnack-"), "four"), (&gfx("generic"), "any")]);
+    run(place, "ar", &[&"rcs", &"lib.a", &"three.o", &"four.o"]);
+
+    let said = run(place, LINKER, &library_of(&[&"one.o", &"two.o", &"lib.a"]));
+    assert_eq!(said, "gfx90a:xnack+\ngfx90a\n");
+    let expected = [("gfx90a:xnack+", "one two three any "), ("gfx90a", "one three any ")];
+    let found = images(&place.join("lib.so")).into_iter().map(|(id, bytes)| {
+        let text = String::from_utf8_lossy(&bytes).replace("BC\u{fffd}\u{fffd}", "");
+        (id, text)
+    });
+    assert!(found.eq(expected.map(|(id, text)| (gfx(id), text.to_owned()))));
+
+    // Of HIP there is one bundle, in which target IDs have to go together.
+    compiler("hip.o", &[(GFX90A, "hip"), (&format!("{GFX90A}:xnack+"), "both")]);
+    let said = fails(place, LINKER, &library_of(&[&"hip.o"]));
+    assert!(said.contains("xnack"), "{said}");
+    // Code of both is linked together; HIP asks for one of the targets only.
+    compiler("hip.o", &[(GFX90A, "hip")]);
+    run(place, LINKER, &library_of(&[&"hip.o", &"two.o"]));
+    let mut found = images(&place.join("lib.so")).into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+    found.sort();
+    let host = format!("host-{ARCH}-unknown-linux-gnu-");
+    assert_eq!(found, [GFX90A, &host, &gfx("gfx90a:xnack+")]);
+}
