@@ -2,6 +2,9 @@
 //! that appear when they are complete.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+mod book;
+
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
