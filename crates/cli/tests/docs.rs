@@ -5,6 +5,13 @@
 //! `PATH`; between them is what they print, errors included. A line `...` stands for any number of lines. A command
 //! that fails has to be followed by `$ echo $?`.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -159,7 +166,8 @@ fn every_page_is_in_the_book() {
     let docs = root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let mut text = String::new();
-    let mut listed: Vec<_> = summary.lines().flat_map(targets).map(|page| docs.join(page)).collect();
+    let mut listed: Vec<_> =
+        summary.lines().flat_map(targets).map(|page| docs.join(page)).collect();
     listed.sort();
     let pages: Vec<_> = pages().into_iter().filter(|page| page.starts_with(&docs)).collect();
     let pages: Vec<_> = pages.into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
@@ -214,7 +222,11 @@ fn steps(page: &str) -> Vec<Step> {
         }
         let command = line.text.strip_prefix("$ ");
         if let Some(command) = command {
-            steps.push(Step { line: line.number, command: command.to_owned(), printed: Vec::new() });
+            steps.push(Step {
+                line: line.number,
+                command: command.to_owned(),
+                printed: Vec::new(),
+            });
         } else {
             let step = steps.last_mut().filter(|_| session);
             let step = step.expect("a session starts with a command");
