@@ -2,7 +2,7 @@
 
 use bundle_format::binary::{Entry, bundles};
 use bundle_format::text::{EndMarkedBundle, ends_in_marker, is_text_bundle, to_vec, write_to};
-use bundle_format::{Bundle, Error, Layout, TextBundle};
+use bundle_format::{Bundle, Error, Layout, Piece, TextBundle};
 
 use crate::{assert_message, grow_prefix};
 
@@ -38,13 +38,13 @@ fn check_prefixes(data: &[u8], whole: &Result<Bundle<'_>, Error>) {
 fn check_bundle(data: &[u8], bundle: Bundle<'_>) {
     assert!(bundle.header_len() <= bundle.end() && bundle.end() <= data.len() as u64);
     let entries: Vec<Entry<'_>> = bundle.entries().collect();
-    assert_eq!(entries.len() as u64, bundle.len());
+    assert_eq!(entries.len(), bundle.len());
     assert_eq!(bundle.entries().len(), entries.len());
     let mut ranges = Vec::new();
     for (index, entry) in (0..).zip(&entries) {
         assert_eq!(entry.index(), index);
         assert!(!entry.id().is_empty());
-        let payload = bundle.payload(entry).expect("all is in memory");
+        let payload = entry.payload().expect("all is in memory");
         assert_eq!(payload.len() as u64, entry.size());
         if entry.size() > 0 {
             let range = entry.offset() as usize..(entry.offset() + entry.size()) as usize;
@@ -60,14 +60,17 @@ fn check_bundle(data: &[u8], bundle: Bundle<'_>) {
 
 /// The same IDs and code objects, laid out anew.
 fn check_rewritten(bundle: Bundle<'_>, entries: &[Entry<'_>]) {
-    let payloads: Vec<&[u8]> = entries.iter().filter_map(|e| bundle.payload(e)).collect();
+    let payloads: Vec<&[u8]> = entries.iter().filter_map(Entry::payload).collect();
     let align = [1, 3, 8, 256][entries.len() % 4];
     let layout = Layout::new(entries.iter().map(|e| (e.id(), e.size())), align).expect("fits");
     let bytes = layout.to_vec(&payloads).expect("as laid out");
     assert_eq!(bytes.len() as u64, layout.total_size());
-    let gaps: u64 = layout.gaps().map(|gap| gap.end - gap.start).sum();
-    let sizes: u64 = entries.iter().map(Entry::size).sum();
-    assert_eq!(layout.header_bytes().len() as u64 + gaps + sizes, layout.total_size());
+    let size = |piece| match piece {
+        Piece::Bytes(bytes) => bytes.len() as u64,
+        Piece::Payload(index) => entries[index].size(),
+        Piece::Zeros(zeros) => zeros,
+    };
+    assert_eq!(layout.pieces().map(size).sum::<u64>(), layout.total_size());
     let mut written = Vec::new();
     layout.write_to(&mut written, payloads.iter().copied()).expect("as laid out");
     assert!(written == bytes);
@@ -77,7 +80,7 @@ fn check_rewritten(bundle: Bundle<'_>, entries: &[Entry<'_>]) {
     for ((entry, new), payload) in entries.iter().zip(again.entries()).zip(payloads) {
         assert_eq!(new.id(), entry.id());
         assert_eq!(new.offset() % align, 0);
-        assert!(again.payload(&new) == Some(payload));
+        assert!(new.payload() == Some(payload));
     }
 }
 
@@ -117,19 +120,19 @@ pub fn check_text(data: &[u8]) {
         assert!(!entry.id().is_empty() && !entry.id().contains(&b'\n'));
         assert!(entry.offset() >= end);
         let start = entry.offset() as usize;
-        assert!(data[start..].starts_with(entry.content()));
-        end = entry.offset() + entry.content().len() as u64;
+        assert!(data[start..].starts_with(entry.payload()));
+        end = entry.offset() + entry.size();
     }
 
     let Ok(entries) =
-        bundle.entries().map(|e| Ok((e.id_str()?, e.content()))).collect::<Result<Vec<_>, Error>>()
+        bundle.entries().map(|e| Ok((e.id_str()?, e.payload()))).collect::<Result<Vec<_>, Error>>()
     else {
         return;
     };
     let bytes = match to_vec(bundle.leader(), &entries) {
         Ok(bytes) => bytes,
         // A start marker between the markers is content, but what was it meant to be?
-        Err(Error::MarkerInContent { .. } | Error::LineBreakInId { .. }) => return,
+        Err(Error::MarkerInPayload { .. } | Error::LineBreakInId { .. }) => return,
         Err(error) => panic!("{error}"),
     };
     let mut written = Vec::new();
@@ -139,7 +142,7 @@ pub fn check_text(data: &[u8]) {
     assert_eq!(again.leader(), bundle.leader());
     assert!(is_text_bundle(&bytes));
     let parts = |bundle: &TextBundle<'_>| -> Vec<(Vec<u8>, Vec<u8>)> {
-        bundle.entries().map(|e| (e.id().to_vec(), e.content().to_vec())).collect()
+        bundle.entries().map(|e| (e.id().to_vec(), e.payload().to_vec())).collect()
     };
     assert_eq!(parts(&again), parts(&bundle));
 }
@@ -164,8 +167,8 @@ pub fn check_end_marked(data: &[u8]) {
         assert_eq!(entry.index(), index);
         assert!(!entry.id().is_empty() && !entry.id().contains(&b'\n'));
         let start = entry.offset() as usize;
-        let content = &data[start..start + entry.content().len()];
-        assert_eq!(entry.content().as_ptr_range(), content.as_ptr_range());
+        let content = &data[start..start + entry.payload().len()];
+        assert_eq!(entry.payload().as_ptr_range(), content.as_ptr_range());
         assert!(content.is_empty() || content.ends_with(b"\n"));
         // The marker line of the entry before, and nothing else, lies in between.
         let marker = &data[end..start];
@@ -182,7 +185,7 @@ pub fn check_end_marked(data: &[u8]) {
     let again = EndMarkedBundle::parse(&rewritten).expect("the same in the other spelling");
     assert_eq!(again.leader(), bundle.leader());
     let parts = |bundle: &EndMarkedBundle<'_>| -> Vec<(Vec<u8>, Vec<u8>)> {
-        bundle.entries().map(|e| (e.id().to_vec(), e.content().to_vec())).collect()
+        bundle.entries().map(|e| (e.id().to_vec(), e.payload().to_vec())).collect()
     };
     assert_eq!(parts(&again), parts(&bundle));
 }

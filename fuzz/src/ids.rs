@@ -68,10 +68,10 @@ fn check_target_id(target: &Target) {
 fn check_triple(triple: &Triple) {
     assert!(triple.compatible_with(triple));
     let normal = |text: &str| Triple::parse(text).normalized().to_string();
-    assert!(normal(triple.as_written()).split('-').count() >= 4);
-    check_form(triple.as_written(), normal, stays(triple, &triple.normalized()));
+    assert!(normal(triple.as_str()).split('-').count() >= 4);
+    check_form(triple.as_str(), normal, stays(triple, &triple.normalized()));
     let bundle_form = |text: &str| Triple::parse(text).bundle_form();
-    check_form(triple.as_written(), bundle_form, stays_in_bundle(triple));
+    check_form(triple.as_str(), bundle_form, stays_in_bundle(triple));
 }
 
 /// Whether all fields of a triple are in their places in one of its forms.
@@ -105,7 +105,7 @@ fn check_pair(a: &Target, b: &Target) {
     let verdict = compatible(a, b);
     assert!(!verdict.is_strict() || verdict.is_compatible());
     assert_message(&verdict);
-    let more = compatible_with_options(a, b, Options::default().hip_openmp(true));
+    let more = compatible_with_options(a, b, Options::default().with_hip_openmp(true));
     assert!(!verdict.is_compatible() || more.is_compatible());
 }
 
@@ -140,7 +140,7 @@ pub fn check_entry_ids(text: &str) {
 }
 
 fn check_entry_id(text: &str, id: &EntryId<'_>) {
-    assert_eq!(id.text(), text);
+    assert_eq!(id.as_str(), text);
     assert!(text.starts_with(id.kind().as_str()));
     assert!(text.contains(id.triple()) && text.contains(id.target_id()));
     assert_eq!(id.is_host(), id.kind() == OffloadKind::Host);

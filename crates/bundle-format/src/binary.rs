@@ -3,7 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::iter::FusedIterator;
+use core::ops::Range;
 use core::str;
 
 use zerocopy::FromBytes;
@@ -63,16 +65,13 @@ impl<'data> Bundle<'data> {
         let mut ranges = Vec::new();
         let mut end = HEADER_LEN;
         for index in 0..count {
-            let entry = walk.checked_next(index, count, available)?;
-            let Some(entry_end) =
-                entry.offset.checked_add(entry.size).filter(|end| *end <= available)
-            else {
-                let Entry { offset, size, .. } = entry;
+            let Found { offset, size, .. } = walk.checked_next(index, count, available)?;
+            let Some(entry_end) = offset.checked_add(size).filter(|end| *end <= available) else {
                 return Err(Error::EntryBeyondEnd { entry: index, offset, size, available });
             };
             end = end.max(entry_end);
-            if entry.size > 0 {
-                ranges.push((entry.offset, entry_end, index));
+            if size > 0 {
+                ranges.push((offset, entry_end, index));
             }
         }
         let header_len = walk.at;
@@ -82,8 +81,9 @@ impl<'data> Bundle<'data> {
 
     /// Number of entries.
     #[must_use]
-    pub fn len(&self) -> u64 {
-        self.count
+    pub fn len(&self) -> usize {
+        // Every descriptor is in memory, so their number fits.
+        usize::try_from(self.count).unwrap_or(usize::MAX)
     }
 
     /// Whether there are no entries at all.
@@ -106,20 +106,9 @@ impl<'data> Bundle<'data> {
     }
 
     /// The entries in stored order.
-    #[must_use]
     pub fn entries(&self) -> Entries<'data> {
-        Entries { walk: Walk { data: self.data, at: HEADER_LEN }, next: 0, count: self.count }
-    }
-
-    /// The code object of an entry of this bundle, or `None` when it is not all in memory (see
-    /// [`parse_prefix`](Self::parse_prefix)).
-    #[must_use]
-    pub fn payload(&self, entry: &Entry<'_>) -> Option<&'data [u8]> {
-        // Nothing at all is always in memory.
-        if entry.size == 0 {
-            return Some(&[]);
-        }
-        slice(self.data, entry.offset, entry.size)
+        let left = 0..self.len();
+        Entries { data: self.data, walk: Walk { data: self.data, at: HEADER_LEN }, left }
     }
 }
 
@@ -169,6 +158,13 @@ fn check_ranges(mut ranges: Vec<(u64, u64, u64)>, header_len: u64) -> Result<(),
     Ok(())
 }
 
+/// A descriptor and its ID.
+struct Found<'data> {
+    id: &'data [u8],
+    offset: u64,
+    size: u64,
+}
+
 /// Goes from descriptor to descriptor.
 #[derive(Clone, Copy)]
 struct Walk<'data> {
@@ -178,13 +174,13 @@ struct Walk<'data> {
 
 impl<'data> Walk<'data> {
     /// The entry whose descriptor is next, if it and the ID are in memory.
-    fn next(&mut self, index: u64) -> Option<Entry<'data>> {
+    fn next(&mut self) -> Option<Found<'data>> {
         let descriptor = self.descriptor()?;
         let id_start = self.at.checked_add(DESCRIPTOR_LEN)?;
         let id_len = descriptor.id_len.get();
         let id = slice(self.data, id_start, id_len)?;
         self.at = id_start.checked_add(id_len)?;
-        Some(Entry { index, id, offset: descriptor.offset.get(), size: descriptor.size.get() })
+        Some(Found { id, offset: descriptor.offset.get(), size: descriptor.size.get() })
     }
 
     fn descriptor(&self) -> Option<&'data Descriptor> {
@@ -198,7 +194,7 @@ impl<'data> Walk<'data> {
         index: u64,
         count: u64,
         available: u64,
-    ) -> Result<Entry<'data>, Error> {
+    ) -> Result<Found<'data>, Error> {
         let at = self.at;
         let beyond = |end: &u64| *end <= available;
         let Some(id_start) = at.checked_add(DESCRIPTOR_LEN).filter(beyond) else {
@@ -216,7 +212,7 @@ impl<'data> Walk<'data> {
         let Some(id_end) = id_start.checked_add(len).filter(beyond) else {
             return Err(Error::IdBeyondEnd { entry: index, offset: id_start, len, available });
         };
-        self.next(index).ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
+        self.next().ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
     }
 
     /// Asks for `at_least` bytes and for no less than twice what is there, so that few rounds
@@ -229,28 +225,24 @@ impl<'data> Walk<'data> {
 
 /// The entries of a bundle, from [`Bundle::entries`].
 #[derive(Clone)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Entries<'data> {
+    data: &'data [u8],
     walk: Walk<'data>,
-    next: u64,
-    count: u64,
+    left: Range<usize>,
 }
 
 impl<'data> Iterator for Entries<'data> {
     type Item = Entry<'data>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next >= self.count {
-            return None;
-        }
-        let entry = self.walk.next(self.next)?;
-        self.next += 1;
-        Some(entry)
+        let index = self.left.next()?;
+        let Found { id, offset, size } = self.walk.next()?;
+        Some(Entry { data: self.data, index, id, offset, size })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // Every descriptor is in memory, so their number fits.
-        let left = usize::try_from(self.count.saturating_sub(self.next)).unwrap_or(usize::MAX);
-        (left, Some(left))
+        self.left.size_hint()
     }
 }
 
@@ -259,26 +251,46 @@ impl FusedIterator for Entries<'_> {}
 
 impl fmt::Debug for Entries<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entries")
-            .field("next", &self.next)
-            .field("count", &self.count)
-            .finish_non_exhaustive()
+        f.debug_struct("Entries").field("left", &self.left.len()).finish_non_exhaustive()
     }
 }
 
-/// What a bundle says about one code object.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a bundle says about one code object. Two entries are equal if that is the same; the code objects are not
+/// compared.
+#[derive(Clone, Copy)]
 pub struct Entry<'data> {
-    index: u64,
+    /// What is in memory of the container.
+    data: &'data [u8],
+    index: usize,
     id: &'data [u8],
     offset: u64,
     size: u64,
 }
 
+impl Entry<'_> {
+    fn parts(&self) -> (usize, &[u8], u64, u64) {
+        (self.index, self.id, self.offset, self.size)
+    }
+}
+
+impl PartialEq for Entry<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for Entry<'_> {}
+
+impl Hash for Entry<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
 impl<'data> Entry<'data> {
     /// Which entry of the bundle this is, from 0.
     #[must_use]
-    pub fn index(&self) -> u64 {
+    pub fn index(&self) -> usize {
         self.index
     }
 
@@ -310,6 +322,16 @@ impl<'data> Entry<'data> {
     pub fn size(&self) -> u64 {
         self.size
     }
+
+    /// The code object, or `None` when it is not all in memory (see [`Bundle::parse_prefix`]).
+    #[must_use]
+    pub fn payload(&self) -> Option<&'data [u8]> {
+        // Nothing at all is always in memory.
+        if self.size == 0 {
+            return Some(&[]);
+        }
+        slice(self.data, self.offset, self.size)
+    }
 }
 
 impl fmt::Debug for Entry<'_> {
@@ -335,13 +357,13 @@ impl fmt::Debug for Entry<'_> {
 ///
 /// [`Error::InBundle`] for a damaged bundle, [`Error::TrailingData`] for bytes that are neither
 /// zero nor a bundle; compressed bundles, which this crate does not read, are such.
-#[must_use]
 pub fn bundles(data: &[u8]) -> Bundles<'_> {
     Bundles { rest: data, offset: 0 }
 }
 
 /// Iterator over concatenated bundles, from [`bundles`].
 #[derive(Clone)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Bundles<'data> {
     rest: &'data [u8],
     /// Where `rest` starts.

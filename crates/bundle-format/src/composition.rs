@@ -16,7 +16,7 @@ use crate::error::Error;
 const MAX_COMPARED: usize = 1024;
 
 /// A rule of composition that the entries of a bundle break. Entries are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompositionFinding {
     /// An ID cannot be taken apart.

@@ -70,7 +70,7 @@ impl<'a> EntryId<'a> {
 
     /// The ID as given.
     #[must_use]
-    pub fn text(&self) -> &'a str {
+    pub fn as_str(&self) -> &'a str {
         self.text
     }
 
@@ -164,7 +164,30 @@ impl<'a> EntryId<'a> {
 /// The ID as given.
 impl fmt::Display for EntryId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text)
+        f.pad(self.text)
+    }
+}
+
+/// As [`parse`](EntryId::parse). There is no [`FromStr`](core::str::FromStr): an ID borrows the text.
+impl<'a> TryFrom<&'a str> for EntryId<'a> {
+    type Error = Error;
+
+    fn try_from(text: &'a str) -> Result<Self, Error> {
+        Self::parse(text)
+    }
+}
+
+/// The ID as given.
+impl AsRef<str> for EntryId<'_> {
+    fn as_ref(&self) -> &str {
+        self.text
+    }
+}
+
+/// What the ID is for: [`target`](EntryId::target).
+impl From<EntryId<'_>> for Target {
+    fn from(id: EntryId<'_>) -> Self {
+        id.target()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::wire::HEADER_LEN;
 /// Offsets are in bytes from the start of the bundle (of the text, for a text bundle), except in
 /// [`InBundle`](Self::InBundle) and [`TrailingData`](Self::TrailingData), which count from the
 /// start of the data given to [`bundles`](crate::binary::bundles). Entries are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The prefix ends before the descriptors do. Not a fault of the bundle: read at least
@@ -240,7 +240,7 @@ pub enum Error {
 
     /// In a text bundle with end markers only, something follows the last marker.
     #[error("text bundle entry {entry} at {offset:#x} lies behind the last end marker")]
-    ContentWithoutEnd {
+    PayloadWithoutEnd {
         /// Which entry it would be.
         entry: u64,
         /// Where it starts.
@@ -287,7 +287,7 @@ pub enum Error {
 
     /// The content of an entry of a text bundle has a line that is a marker.
     #[error("text bundle entry {entry} has a marker line in its content at {offset:#x}")]
-    MarkerInContent {
+    MarkerInPayload {
         /// Which entry.
         entry: u64,
         /// Where the line starts, from the start of the content.

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::iter::once;
 use core::ops::Range;
 
 use zerocopy::IntoBytes;
@@ -35,17 +36,28 @@ use crate::wire::{Descriptor, Header};
 ///
 /// let bytes = layout.to_vec(&[b"", b"code"])?;
 /// let bundle = Bundle::parse(&bytes)?;
-/// let entry = bundle.entries().nth(1).unwrap();
-/// assert_eq!(bundle.payload(&entry), Some(&b"code"[..]));
+/// let payload = bundle.entries().nth(1).and_then(|entry| entry.payload());
+/// assert_eq!(payload, Some(&b"code"[..]));
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
     header: Vec<u8>,
     /// Offset and size of each code object.
     places: Vec<(u64, u64)>,
     total_size: u64,
+}
+
+/// A part of the bundle, from [`Layout::pieces`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Piece<'a> {
+    /// These bytes: the bundle up to the end of its descriptors.
+    Bytes(&'a [u8]),
+    /// The code object of the entry with this index, as long as was laid out, be it empty.
+    Payload(usize),
+    /// So many zeros, at least one and less than the alignment.
+    Zeros(u64),
 }
 
 impl Layout {
@@ -133,20 +145,16 @@ impl Layout {
         self.total_size
     }
 
-    /// The ranges of zeros, in order: in front of each code object that does not start where the
-    /// one before ends. None is empty.
-    pub fn gaps(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.parts().map(|(gap, _)| gap).filter(|gap| !gap.is_empty())
-    }
-
-    /// For each entry the range of zeros in front of it and its size.
-    fn parts(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
+    /// Everything to write, in order and without gaps. Each entry has its [`Piece::Payload`], also when it is empty.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Clone {
         let mut end = to_u64(self.header.len());
-        self.places.iter().map(move |&(offset, size)| {
-            let gap = end..offset;
+        let payloads = self.places.iter().enumerate().flat_map(move |(index, &(offset, size))| {
+            let zeros = offset.saturating_sub(end);
             end = offset.saturating_add(size);
-            (gap, size)
-        })
+            let zeros = (zeros > 0).then_some(Piece::Zeros(zeros));
+            zeros.into_iter().chain([Piece::Payload(index)])
+        });
+        once(Piece::Bytes(&self.header)).chain(payloads)
     }
 
     /// The whole bundle in memory. `payloads` are the code objects in the order of the entries.
@@ -172,17 +180,25 @@ impl Layout {
             Ok(Ok(())) => {}
             _ => return Err(out_of_memory),
         }
-        bytes.extend_from_slice(&self.header);
-        for ((gap, _), payload) in self.parts().zip(payloads) {
-            // What fits in total fits in parts.
-            bytes.resize(usize::try_from(gap.end).unwrap_or(bytes.len()), 0);
-            bytes.extend_from_slice(payload);
+        for piece in self.pieces() {
+            match piece {
+                Piece::Bytes(header) => bytes.extend_from_slice(header),
+                Piece::Payload(index) => {
+                    bytes.extend_from_slice(payloads.get(index).copied().unwrap_or_default());
+                }
+                Piece::Zeros(count) => {
+                    // What fits in total fits in parts.
+                    let count = usize::try_from(count).unwrap_or_default();
+                    bytes.resize(bytes.len().saturating_add(count), 0);
+                }
+            }
         }
         Ok(bytes)
     }
 
     /// Writes the whole bundle, and flushes it. `payloads` are read once each, in the order of the entries, and
-    /// never held in memory as a whole.
+    /// never held in memory as a whole. From file to file the kernel copies, where the platform can
+    /// ([`std::io::copy`]).
     ///
     /// # Errors
     ///
@@ -199,18 +215,26 @@ impl Layout {
 
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let count = to_u64(self.places.len());
-        writer.write_all(&self.header)?;
         let mut payloads = payloads.into_iter();
-        for (entry, (gap, expected)) in (0_u64..).zip(self.parts()) {
-            let Some(mut payload) = payloads.next() else {
-                return Err(invalid(Error::PayloadCount { expected: count, found: entry }));
-            };
-            io::copy(&mut io::repeat(0).take(gap.end - gap.start), &mut writer)?;
-            let found = io::copy(&mut payload.by_ref().take(expected), &mut writer)?;
-            // One more byte tells a payload that is too long.
-            let found = found.saturating_add(io::copy(&mut payload.take(1), &mut io::sink())?);
-            if found != expected {
-                return Err(invalid(Error::PayloadSize { entry, expected, found }));
+        for piece in self.pieces() {
+            match piece {
+                Piece::Bytes(header) => writer.write_all(header)?,
+                Piece::Payload(index) => {
+                    let (entry, expected) = (to_u64(index), self.size(index).unwrap_or(0));
+                    let Some(mut payload) = payloads.next() else {
+                        return Err(invalid(Error::PayloadCount { expected: count, found: entry }));
+                    };
+                    let found = io::copy(&mut payload.by_ref().take(expected), &mut writer)?;
+                    // One more byte tells a payload that is too long.
+                    let more = io::copy(&mut payload.take(1), &mut io::sink())?;
+                    let found = found.saturating_add(more);
+                    if found != expected {
+                        return Err(invalid(Error::PayloadSize { entry, expected, found }));
+                    }
+                }
+                Piece::Zeros(zeros) => {
+                    io::copy(&mut io::repeat(0).take(zeros), &mut writer)?;
+                }
             }
         }
         if payloads.next().is_some() {

@@ -43,7 +43,7 @@
 //! let bundle = Bundle::parse(&bytes)?;
 //! for (entry, content) in bundle.entries().zip(contents) {
 //!     println!("{} at {:#x}", entry.id_str()?, entry.offset());
-//!     assert_eq!(bundle.payload(&entry), Some(content));
+//!     assert_eq!(entry.payload(), Some(content));
 //! }
 //! # Ok(())
 //! # }
@@ -66,11 +66,11 @@ mod select;
 pub mod text;
 mod wire;
 
-pub use binary::Bundle;
+pub use binary::{Bundle, Bundles, MAGIC, bundles};
 pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
 pub use error::Error;
-pub use layout::Layout;
+pub use layout::{Layout, Piece};
 pub use select::Request;
 pub use text::TextBundle;
 

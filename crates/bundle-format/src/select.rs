@@ -28,7 +28,7 @@ use crate::entry_id::EntryId;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     id: String,
     target: Target,
@@ -151,7 +151,7 @@ mod tests {
         let entries = [EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906").unwrap().target()];
         let request = Request::new(&EntryId::parse("openmp-amdgcn-amd-amdhsa--gfx906").unwrap());
         assert_eq!(request.best_match(&entries), None);
-        let request = request.with_options(Options::default().hip_openmp(true));
+        let request = request.with_options(Options::default().with_hip_openmp(true));
         assert_eq!(request.best_match(&entries), Some(0));
     }
 }

@@ -5,6 +5,7 @@ mod end_marked;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::iter::FusedIterator;
 use core::slice;
 
 use memchr::{memchr, memmem};
@@ -24,6 +25,7 @@ const COMMON: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____";
 
 /// What a comment starts with, by which marker lines are hidden from other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Leader {
     /// `//`, in preprocessed C and C++.
     Slashes,
@@ -57,6 +59,13 @@ impl Leader {
             "ll" => Some(Self::Semicolon),
             _ => None,
         }
+    }
+}
+
+/// The characters.
+impl fmt::Display for Leader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -169,8 +178,8 @@ impl<'data> TextBundle<'data> {
 
     /// The entries in the order of the file. There is at least one; IDs may be there more than
     /// once.
-    pub fn entries(&self) -> slice::Iter<'_, Entry<'data>> {
-        self.entries.iter()
+    pub fn entries(&self) -> Entries<'_, 'data> {
+        Entries { left: self.entries.iter() }
     }
 }
 
@@ -183,12 +192,44 @@ impl fmt::Debug for TextBundle<'_> {
     }
 }
 
+/// The entries of a text bundle, from [`TextBundle::entries`] or [`EndMarkedBundle::entries`].
+#[derive(Clone, Debug)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
+pub struct Entries<'bundle, 'data> {
+    left: slice::Iter<'bundle, Entry<'data>>,
+}
+
+impl<'data> Iterator for Entries<'_, 'data> {
+    type Item = Entry<'data>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left.next().copied()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.left.size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.left.nth(n).copied()
+    }
+}
+
+impl DoubleEndedIterator for Entries<'_, '_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.left.next_back().copied()
+    }
+}
+
+impl ExactSizeIterator for Entries<'_, '_> {}
+impl FusedIterator for Entries<'_, '_> {}
+
 /// One code object of a text bundle.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry<'data> {
     index: usize,
     id: &'data [u8],
-    content: &'data [u8],
+    payload: &'data [u8],
     offset: u64,
 }
 
@@ -215,16 +256,22 @@ impl<'data> Entry<'data> {
             .map_err(|error| Error::IdNotUtf8 { valid_up_to: error.valid_up_to() })
     }
 
-    /// The content.
-    #[must_use]
-    pub fn content(&self) -> &'data [u8] {
-        self.content
-    }
-
-    /// Where the content starts, in bytes from the start of the data.
+    /// Where the payload starts, in bytes from the start of the data.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Length of the payload in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        to_u64(self.payload.len())
+    }
+
+    /// The code object, source text or whatever lies between the markers.
+    #[must_use]
+    pub fn payload(&self) -> &'data [u8] {
+        self.payload
     }
 }
 
@@ -234,7 +281,7 @@ impl fmt::Debug for Entry<'_> {
             .field("index", &self.index)
             .field("id", &format_args!("\"{}\"", self.id.escape_ascii()))
             .field("offset", &self.offset)
-            .field("len", &self.content.len())
+            .field("size", &self.payload.len())
             .finish()
     }
 }
@@ -343,7 +390,7 @@ impl<'data> Open<'data> {
         if self.carriage_return {
             content = content.strip_suffix(b"\r").unwrap_or(content);
         }
-        Ok(Entry { index, id: self.id, content, offset: to_u64(self.content) })
+        Ok(Entry { index, id: self.id, payload: content, offset: to_u64(self.content) })
     }
 }
 
@@ -352,7 +399,7 @@ impl<'data> Open<'data> {
 ///
 /// # Errors
 ///
-/// [`Error::MarkerInContent`] when a content has a line that is a marker with this leader, since
+/// [`Error::MarkerInPayload`] when a content has a line that is a marker with this leader, since
 /// it could not be read back, [`Error::EmptyId`], [`Error::LineBreakInId`],
 /// [`Error::OutOfMemory`].
 pub fn to_vec(leader: Leader, entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Error> {
@@ -411,7 +458,7 @@ fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
             return Err(Error::LineBreakInId { entry, at });
         }
         if let Some(marker) = markers(content).find(|marker| marker.leader == leader) {
-            return Err(Error::MarkerInContent { entry, offset: to_u64(marker.start) });
+            return Err(Error::MarkerInPayload { entry, offset: to_u64(marker.start) });
         }
         let parts = frame(leader, id).into_iter().flatten().map(str::len);
         size = parts.chain([content.len()]).map(to_u64).fold(size, u64::saturating_add);

@@ -26,8 +26,8 @@ fn read(text: &str) -> Vec<(String, String)> {
         .map(|(index, entry)| {
             assert_eq!(entry.index(), index);
             let start = usize::try_from(entry.offset()).unwrap();
-            assert!(text.as_bytes()[start..].starts_with(entry.content()));
-            let content = String::from_utf8(entry.content().to_vec()).unwrap();
+            assert!(text.as_bytes()[start..].starts_with(entry.payload()));
+            let content = String::from_utf8(entry.payload().to_vec()).unwrap();
             (entry.id_str().unwrap().to_owned(), content)
         })
         .collect()
@@ -115,7 +115,7 @@ fn lines_may_end_in_cr_lf() {
 fn an_id_can_be_there_twice_and_need_not_be_utf_8() {
     let text = b"# __CLANG_OFFLOAD_BUNDLE____END__ \xff\n# __CLANG_OFFLOAD_BUNDLE____END__ \xff";
     let bundle = EndMarkedBundle::parse(text).unwrap();
-    assert!(bundle.entries().all(|entry| entry.id() == b"\xff" && entry.content().is_empty()));
+    assert!(bundle.entries().all(|entry| entry.id() == b"\xff" && entry.payload().is_empty()));
     assert_eq!(bundle.entries().len(), 2);
 }
 
@@ -174,7 +174,7 @@ fn empty_id() {
 fn content_behind_the_last_marker() {
     let text = format!("{SAMPLE}\nnop\n");
     let found = error(&text);
-    assert_eq!(found, Error::ContentWithoutEnd { entry: 3, offset: SAMPLE.len() as u64 });
+    assert_eq!(found, Error::PayloadWithoutEnd { entry: 3, offset: SAMPLE.len() as u64 });
     assert_eq!(found.to_string(), "text bundle entry 3 at 0xbc lies behind the last end marker");
 }
 

@@ -8,7 +8,7 @@ use target_id::OffloadKind;
 /// Triple, target ID, and whether the triple has three fields.
 fn parts(text: &str) -> (&str, &str, bool) {
     let id = EntryId::parse(text).unwrap();
-    assert_eq!(id.text(), text);
+    assert_eq!(id.as_str(), text);
     assert_eq!(id.to_string(), text);
     (id.triple(), id.target_id(), id.is_three_field())
 }
@@ -82,7 +82,7 @@ fn kinds() {
 fn targets() {
     let target = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906:xnack+").unwrap().target();
     assert_eq!(target.kind(), Some(&OffloadKind::Hip));
-    assert_eq!(target.triple().unwrap().as_written(), "amdgcn-amd-amdhsa-");
+    assert_eq!(target.triple().unwrap().as_str(), "amdgcn-amd-amdhsa-");
     assert_eq!(target.id(), "gfx906:xnack+");
 }
 

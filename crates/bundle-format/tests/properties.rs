@@ -29,7 +29,7 @@ fn laid_out(entries: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)], align: u64) -> Vec
 }
 
 fn read<'d>(bundle: &Bundle<'d>) -> Vec<(&'d [u8], &'d [u8])> {
-    bundle.entries().map(|entry| (entry.id(), bundle.payload(&entry).unwrap())).collect()
+    bundle.entries().map(|entry| (entry.id(), entry.payload().unwrap())).collect()
 }
 
 /// Everything that the readers of binary bundles say.
@@ -55,11 +55,11 @@ fn binary_answers(data: &[u8]) -> String {
 fn text_answers(data: &[u8]) -> String {
     let mut text = format!("{} {}", is_text_bundle(data), ends_in_marker(data));
     for leader in [Leader::Hash, Leader::Slashes] {
-        let entries = TextBundle::parse_with(data, leader)
-            .map(|bundle| bundle.entries().cloned().collect::<Vec<_>>());
+        let entries =
+            TextBundle::parse_with(data, leader).map(|bundle| bundle.entries().collect::<Vec<_>>());
         text += &format!("{entries:?}");
         let entries = EndMarkedBundle::parse_with(data, leader)
-            .map(|bundle| bundle.entries().cloned().collect::<Vec<_>>());
+            .map(|bundle| bundle.entries().collect::<Vec<_>>());
         text += &format!("{entries:?}");
     }
     text + &format!("{:?} {:?}", TextBundle::parse(data), EndMarkedBundle::parse(data))
@@ -115,7 +115,7 @@ proptest! {
         let bundle = TextBundle::parse(&bytes).unwrap();
         prop_assert_eq!(bundle.leader(), leader);
         let found: Vec<_> =
-            bundle.entries().map(|entry| (entry.id_str().unwrap(), entry.content())).collect();
+            bundle.entries().map(|entry| (entry.id_str().unwrap(), entry.payload())).collect();
         prop_assert_eq!(&found, &borrowed);
         prop_assert_eq!(to_vec(leader, &found), Ok(bytes));
 
@@ -124,7 +124,7 @@ proptest! {
         let once = to_vec(leader, &borrowed).unwrap();
         let nested = to_vec(other, &[("a", &once)]).unwrap();
         let bundle = TextBundle::parse_with(&nested, other).unwrap();
-        prop_assert_eq!(bundle.entries().next().unwrap().content(), &once[..]);
+        prop_assert_eq!(bundle.entries().next().unwrap().payload(), &once[..]);
     }
 
     #[test]

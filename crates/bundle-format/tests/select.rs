@@ -208,7 +208,7 @@ fn hip_and_openmp_on_demand() {
         "openmp-amdgcn-amd-amdhsa--gfx906",
         "host-x86_64-unknown-linux-gnu-",
     ];
-    let options = [Options::default(), Options::default().hip_openmp(true)];
+    let options = [Options::default(), Options::default().with_hip_openmp(true)];
     for (id, without, with) in [
         ("openmp-amdgcn-amd-amdhsa--gfx908", None, Some(1)),
         ("openmp-amdgcn-amd-amdhsa--gfx906", Some(2), Some(2)),
@@ -341,7 +341,7 @@ proptest! {
             entries.iter().map(|id| EntryId::parse(&id.text()).unwrap().target()).collect();
         // Every entry is asked for as well.
         for wanted in entries.iter().chain(&others) {
-            let options = Options::default().hip_openmp(hip_openmp);
+            let options = Options::default().with_hip_openmp(hip_openmp);
             let request = request(&wanted.text()).with_options(options);
             for (entry, target) in entries.iter().zip(&parsed) {
                 let rank = model_rank(entry, wanted, hip_openmp);

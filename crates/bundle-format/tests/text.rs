@@ -30,8 +30,8 @@ fn read(text: &str) -> Vec<(String, String)> {
         .entries()
         .map(|entry| {
             let start = usize::try_from(entry.offset()).unwrap();
-            assert!(text.as_bytes()[start..].starts_with(entry.content()));
-            let content = String::from_utf8(entry.content().to_vec()).unwrap();
+            assert!(text.as_bytes()[start..].starts_with(entry.payload()));
+            let content = String::from_utf8(entry.payload().to_vec()).unwrap();
             (entry.id_str().unwrap().to_owned(), content)
         })
         .collect()
@@ -104,7 +104,7 @@ fn every_leader_is_found() {
         assert!(is_text_bundle(&bytes));
         let bundle = TextBundle::parse(&bytes).unwrap();
         assert_eq!(bundle.leader(), leader);
-        assert_eq!(bundle.entries().next().unwrap().content(), b"text");
+        assert_eq!(bundle.entries().next().unwrap().payload(), b"text");
     }
 }
 
@@ -130,7 +130,7 @@ fn contents_are_kept_as_they_are() {
     for content in contents {
         let bytes = to_vec(Leader::Semicolon, &[(HOST, content), (DEVICE, content)]).unwrap();
         let bundle = TextBundle::parse(&bytes).unwrap();
-        assert!(bundle.entries().all(|entry| entry.content() == content), "{content:?}");
+        assert!(bundle.entries().all(|entry| entry.payload() == content), "{content:?}");
     }
 }
 
@@ -237,7 +237,7 @@ fn writing_refuses_markers_in_contents() {
         ("a\n# __CLANG_OFFLOAD_BUNDLE____START__ b\n", 2),
     ] {
         let found = to_vec(Leader::Hash, &[(HOST, b""), (DEVICE, content.as_bytes())]).unwrap_err();
-        assert_eq!(found, Error::MarkerInContent { entry: 1, offset });
+        assert_eq!(found, Error::MarkerInPayload { entry: 1, offset });
         // Behind another leader it is text like any other.
         assert!(to_vec(Leader::Slashes, &[(HOST, content.as_bytes())]).is_ok());
     }
@@ -282,7 +282,7 @@ proptest! {
         // Either it is refused or nothing is lost.
         if let Ok(bytes) = to_vec(Leader::Hash, &borrowed) {
             let bundle = TextBundle::parse(&bytes).unwrap();
-            let found: Vec<_> = bundle.entries().map(|e| (e.id_str().unwrap(), e.content())).collect();
+            let found: Vec<_> = bundle.entries().map(|e| (e.id_str().unwrap(), e.payload())).collect();
             prop_assert_eq!(found, borrowed);
         }
     }

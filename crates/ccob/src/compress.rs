@@ -12,7 +12,7 @@ use crate::{Error, Method, Version, codec};
 ///
 /// let options = WriteOptions::default().with_version(Version::V2).with_level(19);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct WriteOptions {
     /// The version of the header; 3 by default.
@@ -79,7 +79,7 @@ impl WriteOptions {
 ///
 /// # Errors
 ///
-/// [`Error::UnknownMethod`], [`Error::CodecNotCompiled`], [`Error::UncompressedSizeLimit`] and
+/// [`Error::UnsupportedMethod`], [`Error::CodecNotCompiled`], [`Error::UncompressedSizeLimit`] and
 /// [`Error::TotalSizeLimit`] if 32 bits do not suffice for a size in version 1 or 2,
 /// [`Error::OutOfMemory`], [`Error::EncoderFailed`].
 pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {

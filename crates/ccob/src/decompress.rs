@@ -1,6 +1,7 @@
 //! From a compressed bundle to the bundle inside it.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::header::to_u64;
 use crate::{Error, Header, codec};
@@ -9,7 +10,7 @@ use crate::{Error, Header, codec};
 ///
 /// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
 /// choice. It is checked before anything is allocated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Limits {
     /// The most bytes of uncompressed data to accept; 2 GiB by default.
@@ -32,7 +33,8 @@ impl Default for Limits {
 }
 
 /// What [`decompress`] found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Decompressed {
     /// The uncompressed data: a bundle, binary or text.
     pub data: Vec<u8>,
@@ -128,6 +130,17 @@ fn verified(
     }
     let computed = crate::hash(&decompressed.data);
     decompressed.check_hash(computed)
+}
+
+/// The data by its length.
+impl fmt::Debug for Decompressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decompressed")
+            .field("data", &format_args!("{} bytes", self.data.len()))
+            .field("consumed", &self.consumed)
+            .field("header", &self.header)
+            .finish()
+    }
 }
 
 impl Decompressed {

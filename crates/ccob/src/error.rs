@@ -7,7 +7,7 @@ use crate::{Method, Version};
 /// What is wrong with a compressed bundle, or why one cannot be written.
 ///
 /// Offsets count bytes from the start of the container, that is, from its magic.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The data does not start with [`MAGIC`](crate::MAGIC).
@@ -28,14 +28,14 @@ pub enum Error {
 
     /// The version in the header is none of 1, 2 and 3.
     #[error("compressed bundle version {version} is unknown, expected 1, 2 or 3")]
-    UnknownVersion {
+    UnsupportedVersion {
         /// The version in the header.
         version: u16,
     },
 
     /// The method in the header is neither zlib nor Zstandard.
     #[error("compressed bundle method {} is unknown, expected 0 (zlib) or 1 (zstd)", method.0)]
-    UnknownMethod {
+    UnsupportedMethod {
         /// The method in the header.
         method: Method,
     },
@@ -92,12 +92,12 @@ pub enum Error {
     },
 
     /// The payload expands to less than the header says.
-    #[error("compressed bundle expands to {actual} bytes, less than the {expected} in its header")]
+    #[error("compressed bundle expands to {found} bytes, less than the {expected} in its header")]
     OutputTooShort {
         /// The uncompressed size in the header.
         expected: u64,
         /// What came out.
-        actual: u64,
+        found: u64,
     },
 
     /// The payload expands to more than the header says.
@@ -187,7 +187,7 @@ pub enum Error {
 }
 
 /// What is wrong with a compressed stream, see [`Error::BadStream`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
     /// The stream does not start as one of its method does.

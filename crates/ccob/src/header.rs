@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 /// | payload                | 20        | 24        | 32        |
 ///
 /// Each cell is offset and width in bytes; all numbers are little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     version: Version,
     method: Method,
@@ -39,8 +39,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Error::BadMagic`], [`Error::TruncatedHeader`], [`Error::UnknownVersion`],
-    /// [`Error::UnknownMethod`], [`Error::TotalSizeTooSmall`], [`Error::Truncated`].
+    /// [`Error::BadMagic`], [`Error::TruncatedHeader`], [`Error::UnsupportedVersion`],
+    /// [`Error::UnsupportedMethod`], [`Error::TotalSizeTooSmall`], [`Error::Truncated`].
     pub fn parse(prefix: &[u8], available: u64) -> Result<Self, Error> {
         let start = prefix.first_chunk::<4>();
         if let Some(&found) = start
@@ -56,10 +56,10 @@ impl Header {
             Prefix::ref_from_prefix(prefix).map_err(|_| truncated(size_of::<Prefix>()))?;
         let number = common.version.get();
         let version =
-            Version::from_number(number).ok_or(Error::UnknownVersion { version: number })?;
+            Version::from_number(number).ok_or(Error::UnsupportedVersion { version: number })?;
         let method = Method(common.method.get());
         if method.name().is_none() {
-            return Err(Error::UnknownMethod { method });
+            return Err(Error::UnsupportedMethod { method });
         }
 
         let header_len = version.header_len();

@@ -49,6 +49,7 @@ impl Version {
     }
 }
 
+/// The number.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.number(), f)
@@ -64,6 +65,16 @@ impl Method {
     pub const ZLIB: Self = Self(0);
     /// One Zstandard frame (RFC 8878).
     pub const ZSTD: Self = Self(1);
+
+    /// The method with this [`name`](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "zlib" => Some(Self::ZLIB),
+            "zstd" => Some(Self::ZSTD),
+            _ => None,
+        }
+    }
 
     /// The name of a known method, as Clang prints it: `zlib` or `zstd`.
     #[must_use]
@@ -111,7 +122,7 @@ impl fmt::Display for Method {
 }
 
 /// The library that does the work for a [`Method`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Codec {
     /// `miniz_oxide`: zlib in Rust, levels 0 to 10.
@@ -120,6 +131,25 @@ pub enum Codec {
     Ruzstd,
     /// libzstd: Zstandard in C, all levels, worker threads, long-distance matching.
     Libzstd,
+}
+
+impl Codec {
+    /// The name of the library: `miniz_oxide`, `ruzstd` or `libzstd`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MinizOxide => "miniz_oxide",
+            Self::Ruzstd => "ruzstd",
+            Self::Libzstd => "libzstd",
+        }
+    }
+}
+
+/// The name of the library.
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +172,11 @@ mod tests {
         assert_eq!(Method::ZLIB.to_string(), "zlib");
         assert_eq!(Method::ZSTD.to_string(), "zstd");
         assert_eq!(Method(7).to_string(), "7");
+        for method in (0..9).map(Method) {
+            let back = method.name().and_then(Method::from_name);
+            assert_eq!(back, method.name().map(|_| method));
+        }
+        assert_eq!(Method::from_name("ZLIB"), None);
     }
 
     #[test]

@@ -204,7 +204,7 @@ fn missing_codec() {
     }
     let method = Method(7);
     let options = WriteOptions::default().with_method(method);
-    assert_eq!(compress(b"abc", &options), Err(Error::UnknownMethod { method }));
+    assert_eq!(compress(b"abc", &options), Err(Error::UnsupportedMethod { method }));
 }
 
 #[test]

@@ -86,21 +86,24 @@ fn unknown_version() {
     for version in [0, 4, 255] {
         assert_eq!(
             Header::parse(&with(V2, 4, version), 1000),
-            Err(Error::UnknownVersion { version: version.into() })
+            Err(Error::UnsupportedVersion { version: version.into() })
         );
     }
-    assert_eq!(Header::parse(&with(V2, 5, 1), 1000), Err(Error::UnknownVersion { version: 0x102 }));
+    assert_eq!(
+        Header::parse(&with(V2, 5, 1), 1000),
+        Err(Error::UnsupportedVersion { version: 0x102 })
+    );
 }
 
 #[test]
 fn unknown_method() {
     assert_eq!(
         Header::parse(&with(V2, 6, 2), 1000),
-        Err(Error::UnknownMethod { method: Method(2) })
+        Err(Error::UnsupportedMethod { method: Method(2) })
     );
     assert_eq!(
         Header::parse(&with(V1, 7, 1), 1000),
-        Err(Error::UnknownMethod { method: Method(0x100) })
+        Err(Error::UnsupportedMethod { method: Method(0x100) })
     );
 }
 

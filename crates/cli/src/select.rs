@@ -93,7 +93,7 @@ impl Selection {
 /// the name that NVIDIA's compiler has for PTX, `compute_80`.
 pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target> {
     match NvidiaArch::parse(target.id()) {
-        Some(arch) if format == ImageFormat::Ptx => {
+        Ok(arch) if format == ImageFormat::Ptx => {
             let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
             Cow::Owned(Target::new(kind, triple, &arch.as_ptx().to_string()))
         }
@@ -103,7 +103,7 @@ pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target>
 
 /// The triple as people write it: without the empty environment field that bundle entry IDs carry.
 pub(crate) fn triple_text(target: &Target) -> Option<&str> {
-    let text = target.triple()?.as_written().trim_end_matches('-');
+    let text = target.triple()?.as_str().trim_end_matches('-');
     Some(text).filter(|text| !text.is_empty())
 }
 

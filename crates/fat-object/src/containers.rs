@@ -99,7 +99,7 @@ impl Walker<'_> {
         source: &mut Source<'_>,
         window: &Range<u64>,
         form: BundleForm,
-        entries: impl Iterator<Item = &'e Entry<'e>> + Clone,
+        entries: impl Iterator<Item = Entry<'e>> + Clone,
     ) -> io::Result<()> {
         let container = self.bundle_container();
         let segment = Segment::new(ContainerKind::Bundle, "0");
@@ -114,7 +114,7 @@ impl Walker<'_> {
             }
             for (entry, id) in entries.zip(ids) {
                 let offset = window.start + entry.offset();
-                let range = offset..offset + entry.content().len() as u64;
+                let range = offset..offset + entry.size();
                 let description = walker.described_by_id(container, form, id, entry.offset());
                 walker.image(source, &range, &description)?;
             }

@@ -3,9 +3,11 @@
 use core::ffi::CStr;
 use core::fmt;
 use core::iter::FusedIterator;
+use core::ops::Range;
 use core::str;
 
 use crate::error::Error;
+use crate::image_entry::FormatVersion;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
 use crate::to_u64;
 use crate::validate;
@@ -22,7 +24,7 @@ use crate::wire::{EntryHeader, StringEntries, StringEntry};
 /// string is not ended inside the binary.
 #[derive(Clone, Copy)]
 pub struct OffloadBinary<'data> {
-    version: u32,
+    version: FormatVersion,
     size: u64,
     data: &'data [u8],
     entries: &'data [EntryHeader],
@@ -58,9 +60,9 @@ impl<'data> OffloadBinary<'data> {
         })
     }
 
-    /// The version of the format, 1 or 2.
+    /// The version of the format.
     #[must_use]
-    pub fn version(&self) -> u32 {
+    pub fn version(&self) -> FormatVersion {
         self.version
     }
 
@@ -71,9 +73,8 @@ impl<'data> OffloadBinary<'data> {
     }
 
     /// The entries in stored order: one in version 1, any number in version 2.
-    #[must_use]
     pub fn entries(&self) -> Entries<'data> {
-        Entries { binary: *self, next: 0 }
+        Entries { binary: *self, left: 0..self.entries.len() }
     }
 }
 
@@ -89,29 +90,42 @@ impl fmt::Debug for OffloadBinary<'_> {
 
 /// The entries of a binary, from [`OffloadBinary::entries`].
 #[derive(Clone, Debug)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Entries<'data> {
     binary: OffloadBinary<'data>,
-    next: usize,
+    left: Range<usize>,
+}
+
+impl<'data> Entries<'data> {
+    fn entry(&self, index: usize) -> Option<Entry<'data>> {
+        let OffloadBinary { version, data, entries, .. } = self.binary;
+        let raw = entries.get(index)?;
+        Some(Entry { index, data, raw, strings: validate::string_entries(version, data, raw) })
+    }
 }
 
 impl<'data> Iterator for Entries<'data> {
     type Item = Entry<'data>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let raw = self.binary.entries.get(self.next)?;
-        let entry = Entry {
-            index: self.next,
-            data: self.binary.data,
-            raw,
-            strings: validate::string_entries(self.binary.version, self.binary.data, raw),
-        };
-        self.next += 1;
-        Some(entry)
+        let index = self.left.next()?;
+        self.entry(index)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.binary.entries.len().saturating_sub(self.next);
-        (left, Some(left))
+        self.left.size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        let index = self.left.nth(n)?;
+        self.entry(index)
+    }
+}
+
+impl DoubleEndedIterator for Entries<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let index = self.left.next_back()?;
+        self.entry(index)
     }
 }
 
@@ -149,7 +163,7 @@ impl<'data> Entry<'data> {
     /// The flags, unknown ones included.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        Flags::from_bits_retain(self.raw.flags.get())
+        Flags(self.raw.flags.get())
     }
 
     /// Where the image starts, in bytes from the start of the binary.
@@ -172,9 +186,8 @@ impl<'data> Entry<'data> {
 
     /// The keys and values in stored order, as bytes: they are not bound to be UTF-8. A key may
     /// be there more than once.
-    #[must_use]
     pub fn strings(&self) -> Strings<'data> {
-        Strings { data: self.data, entries: self.strings, next: 0 }
+        Strings { data: self.data, entries: self.strings, left: 0..self.strings.len() }
     }
 
     /// The value of `key`. Where a key is there more than once the last one counts, as in LLVM.
@@ -225,24 +238,42 @@ impl fmt::Debug for Entry<'_> {
 
 /// The keys and values of an entry, from [`Entry::strings`].
 #[derive(Clone)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Strings<'data> {
     data: &'data [u8],
     entries: StringEntries<'data>,
-    next: usize,
+    left: Range<usize>,
+}
+
+impl<'data> Strings<'data> {
+    fn string(&self, index: usize) -> Option<(&'data [u8], &'data [u8])> {
+        let entry = self.entries.get(index)?;
+        Some((until_nul(self.data, entry.key_offset), value(self.data, entry)))
+    }
 }
 
 impl<'data> Iterator for Strings<'data> {
     type Item = (&'data [u8], &'data [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.get(self.next)?;
-        self.next += 1;
-        Some((until_nul(self.data, entry.key_offset), value(self.data, entry)))
+        let index = self.left.next()?;
+        self.string(index)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.entries.len().saturating_sub(self.next);
-        (left, Some(left))
+        self.left.size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        let index = self.left.nth(n)?;
+        self.string(index)
+    }
+}
+
+impl DoubleEndedIterator for Strings<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let index = self.left.next_back()?;
+        self.string(index)
     }
 }
 

@@ -20,13 +20,13 @@ use crate::to_u64;
 ///
 /// [`Error::InBinary`] for a damaged binary, [`Error::TrailingData`] for bytes that are neither
 /// zero nor a binary.
-#[must_use]
 pub fn binaries(data: &[u8]) -> Binaries<'_> {
     Binaries { rest: data, offset: 0 }
 }
 
 /// Iterator over concatenated binaries, from [`binaries`].
 #[derive(Clone)]
+#[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Binaries<'data> {
     rest: &'data [u8],
     /// Where `rest` starts.

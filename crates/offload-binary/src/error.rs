@@ -11,7 +11,7 @@ use crate::wire::HEADER_LEN;
 /// [`InBinary`](Self::InBinary) and [`TrailingData`](Self::TrailingData), which count from the
 /// start of the data given to [`binaries`](crate::binaries). Entries and strings are numbered
 /// from 0.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The prefix ends before a table or string that lies inside the binary. Not a fault of the

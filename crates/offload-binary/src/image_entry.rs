@@ -2,11 +2,13 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::binary::Entry;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
+use crate::wire::{STRING_V1_LEN, STRING_V2_LEN};
 
-/// The version of the format to write.
+/// The version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FormatVersion {
@@ -19,13 +21,38 @@ pub enum FormatVersion {
 }
 
 impl FormatVersion {
-    /// The number in the header.
+    /// The version with this number, if there is one.
     #[must_use]
-    pub fn number(self) -> u32 {
+    pub const fn from_number(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::V1),
+            2 => Some(Self::V2),
+            _ => None,
+        }
+    }
+
+    /// The number as it stands in the header: 1 or 2.
+    #[must_use]
+    pub const fn number(self) -> u32 {
         match self {
             Self::V1 => 1,
             Self::V2 => 2,
         }
+    }
+
+    /// Length in bytes of a string entry.
+    pub(crate) const fn string_entry_len(self) -> u64 {
+        match self {
+            Self::V1 => STRING_V1_LEN,
+            Self::V2 => STRING_V2_LEN,
+        }
+    }
+}
+
+/// The number.
+impl fmt::Display for FormatVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.number(), f)
     }
 }
 
@@ -44,7 +71,7 @@ pub type StringPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 ///     .string("triple", "amdgcn-amd-amdhsa");
 /// assert_eq!(entry.strings.len(), 2);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ImageEntry<'a> {
     /// The format of the image.
@@ -69,7 +96,7 @@ impl<'a> ImageEntry<'a> {
         Self {
             image_kind: ImageKind::NONE,
             offload_kind: OffloadKind::NONE,
-            flags: Flags::empty(),
+            flags: Flags::NONE,
             strings: Vec::new(),
             size,
         }

@@ -1,5 +1,8 @@
 //! What an image is and who produced it.
 
+use core::fmt;
+use core::ops::BitOr;
+
 use crate::llvm_order::LlvmRelease;
 
 /// The format of a device image (`ImageKind` of LLVM's offload binary).
@@ -24,7 +27,8 @@ impl ImageKind {
     /// A SPIR-V module, since LLVM 21.
     pub const SPIRV: Self = Self(6);
 
-    /// The kind in words, or `None` for an unknown number.
+    /// The kind in one word of ours, LLVM has none: `none`, `object`, `bitcode`, `cubin`, `fatbinary`, `ptx` or
+    /// `spir-v`. `None` for an unknown number.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -35,6 +39,21 @@ impl ImageKind {
             Self::FATBINARY => "fatbinary",
             Self::PTX => "ptx",
             Self::SPIRV => "spir-v",
+            _ => return None,
+        })
+    }
+
+    /// The kind with this [`name`](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "none" => Self::NONE,
+            "object" => Self::OBJECT,
+            "bitcode" => Self::BITCODE,
+            "cubin" => Self::CUBIN,
+            "fatbinary" => Self::FATBINARY,
+            "ptx" => Self::PTX,
+            "spir-v" => Self::SPIRV,
             _ => return None,
         })
     }
@@ -97,6 +116,13 @@ impl ImageKind {
                 .filter(|kind| release != LlvmRelease::Llvm22 || *kind != Self::SPIRV)
         };
         Self::from_magic(prefix).or_else(by_name).unwrap_or(Self::NONE)
+    }
+}
+
+/// The name, or the number of a kind without one.
+impl fmt::Display for ImageKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(f, self.name(), self.0)
     }
 }
 
@@ -171,18 +197,62 @@ impl OffloadKind {
     }
 }
 
-bitflags::bitflags! {
-    /// Flags of an entry. Bits without a constant are kept as they are.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Flags: u32 {
-        /// The entry carries strings only and has no image (LLVM 23).
-        const METADATA = 1;
+/// The name, or the number of a kind without one.
+impl fmt::Display for OffloadKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(f, self.name(), self.0)
+    }
+}
+
+fn display(f: &mut fmt::Formatter<'_>, name: Option<&str>, number: u16) -> fmt::Result {
+    match name {
+        Some(name) => f.pad(name),
+        None => fmt::Display::fmt(&number, f),
+    }
+}
+
+/// Flags of an entry. Bits without a constant are kept as they are.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flags(pub u32);
+
+impl Flags {
+    /// No flag; the [`Default`].
+    pub const NONE: Self = Self(0);
+    /// The entry carries strings only and has no image (LLVM 23).
+    pub const METADATA: Self = Self(1);
+
+    /// Whether no bit is set.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// All bits, as a hexadecimal number.
+impl fmt::Debug for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Flags({:#x})", self.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::{String, ToString};
 
     #[test]
     fn image_kinds_have_names_and_extensions() {
@@ -200,6 +270,11 @@ mod tests {
         for (number, name, extension) in rows {
             assert_eq!(ImageKind(number).name(), name, "{number}");
             assert_eq!(ImageKind(number).extension(), extension, "{number}");
+            assert_eq!(name.and_then(ImageKind::from_name), name.map(|_| ImageKind(number)));
+            assert_eq!(
+                ImageKind(number).to_string(),
+                name.map_or(number.to_string(), String::from)
+            );
         }
     }
 
@@ -262,13 +337,16 @@ mod tests {
         ];
         for (number, name) in rows {
             assert_eq!(OffloadKind(number).name(), name, "{number}");
+            let text = OffloadKind(number).to_string();
+            assert_eq!(text, name.map_or(number.to_string(), String::from));
         }
     }
 
     #[test]
     fn unknown_flags_survive() {
-        let flags = Flags::from_bits_retain(0x8000_0001);
-        assert!(flags.contains(Flags::METADATA));
-        assert_eq!(flags.bits(), 0x8000_0001);
+        let flags = Flags(0x8000_0000) | Flags::METADATA;
+        assert!(flags.contains(Flags::METADATA) && !Flags::METADATA.contains(flags));
+        assert_eq!((flags.0, Flags::default()), (0x8000_0001, Flags::NONE));
+        assert_eq!(alloc::format!("{flags:?}"), "Flags(0x80000001)");
     }
 }

@@ -10,10 +10,7 @@ use zerocopy::IntoBytes;
 use crate::error::Error;
 use crate::image_entry::{FormatVersion, ImageEntry};
 use crate::string_table::StringTable;
-use crate::wire::{
-    ENTRY_LEN, EntryHeader, HEADER_LEN, Header, STRING_V1_LEN, STRING_V2_LEN, StringEntryV1,
-    StringEntryV2,
-};
+use crate::wire::{ENTRY_LEN, EntryHeader, HEADER_LEN, Header, StringEntryV1, StringEntryV2};
 use crate::{MAGIC, to_u64};
 
 /// The most bytes all keys and values of a [`Layout`] may have together: 64 MiB. Real ones have
@@ -50,7 +47,7 @@ pub const MAX_STRING_BYTES: u64 = 1 << 26;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
     version: FormatVersion,
     /// The bytes of all headers, one after the other.
@@ -62,7 +59,7 @@ pub struct Layout {
 }
 
 /// A [`Piece`] that owns nothing.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Part {
     Header(Range<usize>),
     Image(usize),
@@ -70,7 +67,7 @@ enum Part {
 }
 
 /// A part of the output, from [`Layout::pieces`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Piece<'a> {
     /// These bytes: everything of a binary in front of its first image.
     Bytes(&'a [u8]),
@@ -113,10 +110,7 @@ impl Layout {
         let strings = || entries.iter().flat_map(|entry| &entry.strings);
         let table = StringTable::new(strings().flat_map(|(key, value)| [&**key, &**value]));
         // None of this overflows: everything counted is in memory, and larger there.
-        let string_len = match self.version {
-            FormatVersion::V1 => STRING_V1_LEN,
-            FormatVersion::V2 => STRING_V2_LEN,
-        };
+        let string_len = self.version.string_entry_len();
         let entry_count = to_u64(entries.len());
         let mut strings_at = HEADER_LEN + ENTRY_LEN * entry_count;
         let table_at = strings_at + string_len * to_u64(strings().count());
@@ -130,7 +124,7 @@ impl Layout {
             headers.push(EntryHeader {
                 image_kind: entry.image_kind.0.into(),
                 offload_kind: entry.offload_kind.0.into(),
-                flags: entry.flags.bits().into(),
+                flags: entry.flags.0.into(),
                 string_offset: strings_at.into(),
                 string_count: string_count.into(),
                 image_offset: image_at.into(),
@@ -225,7 +219,7 @@ impl Layout {
 
     /// Everything to write, in order and without gaps. Each entry has its [`Piece::Image`], also
     /// when the image is empty.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+    pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> + Clone {
         self.parts.iter().map(|part| match part {
             Part::Header(range) => {
                 Piece::Bytes(self.headers.get(range.clone()).unwrap_or_default())
@@ -237,7 +231,7 @@ impl Layout {
 
     /// The header bytes of each binary, everything in front of its first image, with the offset
     /// in bytes from the start of the whole output. What is neither header nor image is zero.
-    pub fn headers(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    pub fn headers(&self) -> impl Iterator<Item = (u64, &[u8])> + Clone {
         let mut offset = 0_u64;
         self.pieces().filter_map(move |piece| {
             let start = offset;

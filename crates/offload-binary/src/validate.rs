@@ -6,14 +6,13 @@ use alloc::vec::Vec;
 use zerocopy::FromBytes;
 
 use crate::error::Error;
-use crate::wire::{
-    ENTRY_LEN, EntryHeader, HEADER_LEN, Header, STRING_V1_LEN, STRING_V2_LEN, StringEntries,
-};
+use crate::image_entry::FormatVersion;
+use crate::wire::{ENTRY_LEN, EntryHeader, HEADER_LEN, Header, StringEntries};
 use crate::{MAGIC, to_u64};
 
 /// What a valid binary consists of.
 pub(crate) struct Parts<'data> {
-    pub(crate) version: u32,
+    pub(crate) version: FormatVersion,
     pub(crate) size: u64,
     /// The bytes of the binary that are in memory.
     pub(crate) data: &'data [u8],
@@ -22,12 +21,11 @@ pub(crate) struct Parts<'data> {
 
 pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     let available = available.max(to_u64(prefix.len()));
-    let header = header(prefix, available)?;
-    let version = header.version.get();
+    let (header, version) = header(prefix, available)?;
     let size = header.size.get();
     let data = usize::try_from(size).ok().and_then(|size| prefix.get(..size)).unwrap_or(prefix);
-    let entries = entries(header, data)?;
-    let regions = regions(header, entries)?;
+    let entries = entries(header, version, data)?;
+    let regions = regions(header, version, entries)?;
     let needed = strings(version, size, data, entries, &regions)?;
     if needed > to_u64(data.len()) {
         return Err(Error::Incomplete { needed });
@@ -36,7 +34,7 @@ pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
 }
 
 /// The header, once its own fields make sense.
-fn header(prefix: &[u8], available: u64) -> Result<&Header, Error> {
+fn header(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Error> {
     if let Some(found) = prefix.first_chunk::<4>()
         && *found != MAGIC
     {
@@ -49,12 +47,13 @@ fn header(prefix: &[u8], available: u64) -> Result<&Header, Error> {
         // The one entry usually follows the header, so ask for both at once.
         return Err(Error::Incomplete { needed: available.min(HEADER_LEN + ENTRY_LEN) });
     };
-    let version = header.version.get();
+    let number = header.version.get();
+    let version =
+        FormatVersion::from_number(number).ok_or(Error::UnsupportedVersion { version: number })?;
     // A version 2 binary without entries is 40 bytes long, as LLVM 23 writes it.
     let minimum = match version {
-        1 => HEADER_LEN + ENTRY_LEN,
-        2 => HEADER_LEN + 8,
-        _ => return Err(Error::UnsupportedVersion { version }),
+        FormatVersion::V1 => HEADER_LEN + ENTRY_LEN,
+        FormatVersion::V2 => HEADER_LEN + 8,
     };
     let size = header.size.get();
     if size < minimum {
@@ -66,23 +65,27 @@ fn header(prefix: &[u8], available: u64) -> Result<&Header, Error> {
     if size > available {
         return Err(Error::SizeBeyondEnd { size, available });
     }
-    Ok(header)
+    Ok((header, version))
 }
 
 /// The table of entries.
-fn entries<'data>(header: &Header, data: &'data [u8]) -> Result<&'data [EntryHeader], Error> {
+fn entries<'data>(
+    header: &Header,
+    version: FormatVersion,
+    data: &'data [u8],
+) -> Result<&'data [EntryHeader], Error> {
     let size = header.size.get();
     let offset = header.entries_offset.get();
-    let count = match header.version.get() {
-        1 => 1,
-        _ => header.entries_extent.get(),
+    let count = match version {
+        FormatVersion::V1 => 1,
+        FormatVersion::V2 => header.entries_extent.get(),
     };
     if offset < HEADER_LEN {
         return Err(Error::EntriesInsideHeader { offset });
     }
     let beyond = Error::EntriesBeyondEnd { offset, count, size };
     let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(|| beyond.clone())?;
-    if header.version.get() == 1 {
+    if version == FormatVersion::V1 {
         let entry_size = header.entries_extent.get();
         // A size too small for an entry is ignored, as LLVM 22 and 23 do.
         if range_end(offset, entry_size, 1, size).is_none() {
@@ -124,9 +127,12 @@ enum Owner {
 ///
 /// That the tables do not overlap is also what keeps the work linear: entries cannot all claim
 /// the same long table of strings.
-fn regions(header: &Header, entries: &[EntryHeader]) -> Result<Vec<Region>, Error> {
+fn regions(
+    header: &Header,
+    version: FormatVersion,
+    entries: &[EntryHeader],
+) -> Result<Vec<Region>, Error> {
     let size = header.size.get();
-    let version = header.version.get();
     let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
     regions.push(Region { start: 0, end: HEADER_LEN, owner: Owner::Header });
     let start = header.entries_offset.get();
@@ -137,7 +143,7 @@ fn regions(header: &Header, entries: &[EntryHeader]) -> Result<Vec<Region>, Erro
     for (entry, raw) in (0_u64..).zip(entries) {
         let (start, count) = (raw.string_offset.get(), raw.string_count.get());
         if count > 0 {
-            let end = range_end(start, count, string_len(version), size)
+            let end = range_end(start, count, version.string_entry_len(), size)
                 .ok_or(Error::StringEntriesBeyondEnd { entry, offset: start, count, size })?;
             regions.push(Region { start, end, owner: Owner::Strings(entry) });
         }
@@ -177,7 +183,7 @@ fn overlap(first: &Region, second: &Region) -> Error {
 
 /// Checks every string entry; returns how much of the binary they need to be in memory.
 fn strings(
-    version: u32,
+    version: FormatVersion,
     size: u64,
     data: &[u8],
     entries: &[EntryHeader],
@@ -227,7 +233,7 @@ fn strings(
 
 /// The string entries of one image; none where they are not in memory.
 pub(crate) fn string_entries<'data>(
-    version: u32,
+    version: FormatVersion,
     data: &'data [u8],
     raw: &EntryHeader,
 ) -> StringEntries<'data> {
@@ -317,8 +323,4 @@ fn sized(gaps: &[Gap], offset: u64, len: u64, size: u64) -> Result<u64, Fault> {
 fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<u64> {
     let end = offset.checked_add(count.checked_mul(len)?)?;
     (end <= size).then_some(end)
-}
-
-fn string_len(version: u32) -> u64 {
-    if version == 1 { STRING_V1_LEN } else { STRING_V2_LEN }
 }

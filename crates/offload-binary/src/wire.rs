@@ -3,6 +3,8 @@
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::image_entry::FormatVersion;
+
 /// Length in bytes of [`Header`].
 pub(crate) const HEADER_LEN: u64 = 32;
 /// Length in bytes of [`EntryHeader`].
@@ -77,13 +79,16 @@ pub(crate) struct StringEntry {
 
 impl<'data> StringEntries<'data> {
     /// `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
-    pub(crate) fn new(version: u32, bytes: &'data [u8], count: usize) -> Option<Self> {
-        if version == 1 {
-            let (entries, _) = <[StringEntryV1]>::ref_from_prefix_with_elems(bytes, count).ok()?;
-            Some(Self::V1(entries))
-        } else {
-            let (entries, _) = <[StringEntryV2]>::ref_from_prefix_with_elems(bytes, count).ok()?;
-            Some(Self::V2(entries))
+    pub(crate) fn new(version: FormatVersion, bytes: &'data [u8], count: usize) -> Option<Self> {
+        match version {
+            FormatVersion::V1 => {
+                let entries = <[StringEntryV1]>::ref_from_prefix_with_elems(bytes, count);
+                entries.ok().map(|(entries, _)| Self::V1(entries))
+            }
+            FormatVersion::V2 => {
+                let entries = <[StringEntryV2]>::ref_from_prefix_with_elems(bytes, count);
+                entries.ok().map(|(entries, _)| Self::V2(entries))
+            }
         }
     }
 

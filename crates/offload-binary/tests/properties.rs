@@ -33,7 +33,7 @@ fn write(version: FormatVersion, images: &[Owned]) -> Vec<u8> {
             let entry = ImageEntry::new(image.len() as u64)
                 .image_kind(ImageKind(*image_kind))
                 .offload_kind(OffloadKind(*offload_kind))
-                .flags(Flags::from_bits_retain(*flags));
+                .flags(Flags(*flags));
             strings.iter().fold(entry, |entry, (key, value)| entry.string(key, value))
         })
         .collect();
@@ -48,7 +48,7 @@ fn read(binary: &OffloadBinary<'_>) -> Vec<Owned> {
         .map(|entry| {
             let strings = entry.strings().map(|(key, value)| (text(key), text(value))).collect();
             let image = entry.image().unwrap().to_vec();
-            (entry.image_kind().0, entry.offload_kind().0, entry.flags().bits(), strings, image)
+            (entry.image_kind().0, entry.offload_kind().0, entry.flags().0, strings, image)
         })
         .collect()
 }
@@ -98,7 +98,7 @@ proptest! {
         let found: Vec<_> = binaries(&data).map(Result::unwrap).collect();
         prop_assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), places);
         for ((at, binary), (version, images)) in found.iter().zip(&expected) {
-            prop_assert_eq!(binary.version(), version.number());
+            prop_assert_eq!(binary.version(), *version);
             let images_found = read(binary);
             prop_assert_eq!(&images_found, images);
             // Read and written again it is the same.

@@ -108,12 +108,12 @@ const VALUE_SIZE: usize = 88;
 fn versions_1_and_2_say_the_same() {
     for (version, size, image_offset, data) in [(1, 160, 0x90, v1()), (2, 176, 0xa0, v2())] {
         let binary = OffloadBinary::parse(&data).unwrap();
-        assert_eq!((binary.version(), binary.size()), (version, size));
+        assert_eq!((binary.version().number(), binary.size()), (version, size));
         let entry = only(&data);
         assert_eq!(entry.index(), 0);
         assert_eq!(entry.image_kind(), ImageKind::OBJECT);
         assert_eq!(entry.offload_kind(), OffloadKind::CUDA);
-        assert_eq!(entry.flags(), Flags::empty());
+        assert_eq!(entry.flags(), Flags::NONE);
         assert_eq!((entry.image_offset(), entry.image_size()), (image_offset, 11));
         assert_eq!(entry.image(), Some(&b"hello image"[..]));
         let strings: Vec<_> = entry.strings().collect();
@@ -188,7 +188,7 @@ fn unknown_kinds_and_flags_survive() {
     let entry = only(&data);
     assert_eq!(entry.image_kind(), ImageKind(0x109));
     assert_eq!(entry.offload_kind(), OffloadKind(0x205));
-    assert_eq!(entry.flags().bits(), 0x8000_0002);
+    assert_eq!(entry.flags().0, 0x8000_0002);
     assert!(!entry.flags().contains(Flags::METADATA));
 }
 
@@ -542,7 +542,7 @@ fn concatenated_binaries() {
     let entry = found[0].1.entries().next().unwrap();
     assert_eq!(entry.image_kind(), ImageKind::SPIRV);
     assert_eq!(entry.offload_kind(), OffloadKind::SYCL);
-    assert_eq!(entry.flags().bits(), 0x8000_0000);
+    assert_eq!(entry.flags().0, 0x8000_0000);
     assert_eq!(entry.triple(), Some("spirv64"));
     assert_eq!(entry.get("compile-opts"), Some(&b""[..]));
     assert_eq!(entry.image(), Some(&[3, 2][..]));
@@ -555,7 +555,7 @@ fn concatenated_binaries() {
 fn versions_may_be_mixed_and_padded() {
     let data = [vec![0; 3], v2(), vec![0; 4096], v1(), v1(), vec![0; 5]].concat();
     let found: Vec<_> =
-        binaries(&data).map(Result::unwrap).map(|(at, b)| (at, b.version())).collect();
+        binaries(&data).map(Result::unwrap).map(|(at, b)| (at, b.version().number())).collect();
     assert_eq!(found, [(3, 2), (4275, 1), (4435, 1)]);
 }
 
@@ -651,4 +651,21 @@ fn a_prefix_that_grows_as_asked_is_enough_after_five_calls() {
         }
         assert_eq!(calls, most);
     }
+}
+
+#[test]
+fn iterators_go_both_ways() {
+    let data = v2();
+    let binary = OffloadBinary::parse(&data).unwrap();
+    let indexes = |entries: Vec<Entry<'_>>| entries.iter().map(Entry::index).collect::<Vec<_>>();
+    let mut backwards = indexes(binary.entries().rev().collect());
+    backwards.reverse();
+    assert_eq!(backwards, indexes(binary.entries().collect()));
+    let entry = only(&data);
+    let mut strings: Vec<_> = entry.strings().rev().collect();
+    strings.reverse();
+    assert_eq!(strings, entry.strings().collect::<Vec<_>>());
+    assert_eq!(entry.strings().nth(1), strings.get(1).copied());
+    let mut rest = entry.strings();
+    assert!(rest.next_back().is_some() && rest.len() + 1 == strings.len());
 }

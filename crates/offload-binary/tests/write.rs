@@ -267,7 +267,7 @@ fn unknown_kinds_and_flags_survive() {
     let entry = ImageEntry::new(0)
         .image_kind(ImageKind(0x1234))
         .offload_kind(OffloadKind(0x5678))
-        .flags(Flags::from_bits_retain(0x9abc_def1));
+        .flags(Flags(0x9abc_def1));
     let bytes = write(V1, &[(entry.clone(), b"")]);
     assert_eq!(bytes[32..40], [0x34, 0x12, 0x78, 0x56, 0xf1, 0xde, 0xbc, 0x9a]);
     assert_eq!(read(&convert(&bytes, V2).unwrap()), [(entry, &b""[..])]);
@@ -484,7 +484,7 @@ fn image() -> impl Strategy<Value = (ImageEntry<'static>, Vec<u8>)> {
             let mut entry = ImageEntry::new(len(&image))
                 .image_kind(ImageKind(image_kind))
                 .offload_kind(OffloadKind(offload_kind))
-                .flags(Flags::from_bits_retain(flags));
+                .flags(Flags(flags));
             entry.strings = strings.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
             (entry, image)
         },
@@ -508,7 +508,7 @@ proptest! {
             prop_assert_eq!(&read(&bytes), &images);
             let versions: Vec<_> = binaries(&bytes).map(|b| b.unwrap().1.version()).collect();
             let count = if version == V1 { images.len() } else { 1 };
-            prop_assert_eq!(versions, vec![version.number(); count]);
+            prop_assert_eq!(versions, vec![version; count]);
         }
     }
 

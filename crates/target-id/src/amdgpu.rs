@@ -9,10 +9,10 @@
 use crate::feature::Features;
 use crate::processor::{Family, Processor};
 
-const NONE: Features = Features::empty();
+const NONE: Features = Features::NONE;
 const SRAMECC: Features = Features::SRAMECC;
 const XNACK: Features = Features::XNACK;
-const BOTH: Features = Features::all();
+const BOTH: Features = Features::ALL;
 
 const fn gcn(
     machine: u32,

@@ -12,18 +12,18 @@ use crate::triple::Triple;
 use crate::verdict::{Side, Verdict};
 
 /// How to compare; [`Default`] is what `clang-offload-bundler` does without options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// As `--hip-openmp-compatible`: HIP code objects serve OpenMP targets and the reverse.
+    /// As `--hip-openmp-compatible`: HIP code objects serve OpenMP targets and the reverse. Default: no.
     pub hip_openmp: bool,
 }
 
 impl Options {
-    /// These options with [`hip_openmp`](Self::hip_openmp) set so.
+    /// These options with another choice whether HIP serves OpenMP.
     #[must_use]
-    pub fn hip_openmp(mut self, yes: bool) -> Self {
-        self.hip_openmp = yes;
+    pub fn with_hip_openmp(mut self, hip_openmp: bool) -> Self {
+        self.hip_openmp = hip_openmp;
         self
     }
 }
@@ -144,7 +144,7 @@ fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Ve
         };
     }
     if let (Some(code), Some(device)) =
-        (NvidiaArch::parse(code_object.processor()), NvidiaArch::parse(target.processor()))
+        (NvidiaArch::from_name(code_object.processor()), NvidiaArch::from_name(target.processor()))
         && code.runs_on(device)
     {
         return Verdict::NvidiaCovers { code_object: code, target: device };

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::feature::Feature;
 use crate::kind::OffloadKind;
@@ -11,7 +12,10 @@ use crate::target_id::TargetId;
 use crate::triple::{Key, Triple};
 
 /// Two entries of one bundle that contradict each other.
+///
+/// [`Display`](fmt::Display) says it in a few words: "entries 0 and 2 are for the same target".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Conflict {
     /// Index of the entry that came first.
     pub first: usize,
@@ -32,6 +36,22 @@ pub enum ConflictKind {
     },
     /// Both mean the same target.
     Duplicate,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, second, kind } = self;
+        match kind {
+            ConflictKind::Duplicate => {
+                write!(f, "entries {first} and {second} are for the same target")
+            }
+            ConflictKind::FeatureInOneOnly { feature } => write!(
+                f,
+                "entries {first} and {second} are for one processor, and only one has a setting for {}",
+                feature.as_str().escape_debug()
+            ),
+        }
+    }
 }
 
 /// Entries that may meet on one device: compatible kinds and triples, same processor.
@@ -65,6 +85,21 @@ struct Seen {
 /// conflict for each `second`. Entries without kind are only compared with each other, and
 /// so are those without triple. Target IDs that cannot be read conflict only with the same
 /// text. The time grows as n log n, and what is held is a copy of each target ID.
+///
+/// ```
+/// use target_id::{OffloadKind, Target, Triple, conflicts};
+///
+/// let targets = ["gfx906", "gfx90a", "gfx906:xnack+"].map(|id| {
+///     Target::new(Some(OffloadKind::Hip), Some(Triple::parse("amdgcn-amd-amdhsa")), id)
+/// });
+/// let found = conflicts(&targets);
+/// assert_eq!((found[0].first, found[0].second), (0, 2));
+/// assert_eq!(
+///     found[0].to_string(),
+///     "entries 0 and 2 are for one processor, and only one has a setting for xnack"
+/// );
+/// ```
+#[must_use]
 pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict> {
     let mut groups: BTreeMap<Group<'a>, Seen> = BTreeMap::new();
     let mut found = Vec::new();

@@ -1,10 +1,12 @@
-//! What can be wrong with a target ID.
+//! What can be wrong with a target ID or the name of an architecture.
 
 use alloc::string::String;
 
-/// Why a text is not a usable target ID.
+/// Why a text is not a usable target ID, or not the name of an NVIDIA architecture.
 ///
-/// Every `offset` is in bytes from the start of the target ID text.
+/// Every `offset` is in bytes from the start of the target ID text. Only target IDs, architectures of NVIDIA and their
+/// settings can be wrong: any text is an [`OffloadKind`](crate::OffloadKind), a [`Triple`](crate::Triple) and a
+/// [`Feature`](crate::Feature).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -78,5 +80,13 @@ pub enum Error {
         text: String,
         /// The same target ID in today's canonical form.
         current: String,
+    },
+    /// The text is not the name of an NVIDIA architecture, see [`NvidiaArch::parse`](crate::NvidiaArch::parse).
+    #[error(
+        "NVIDIA architecture {name:?} is not of the form \"sm_86\" or \"compute_86\", with or without \"a\" or \"f\""
+    )]
+    NotNvidiaArch {
+        /// The text.
+        name: String,
     },
 }

@@ -2,16 +2,72 @@
 
 use alloc::string::String;
 use core::cmp::Ordering;
+use core::convert::Infallible;
 use core::fmt;
+use core::ops::BitOr;
+use core::str::FromStr;
 
-bitflags::bitflags! {
-    /// The target features a processor may have in its target IDs.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    pub struct Features: u8 {
-        /// Error correction of on-chip memory, `sramecc`.
-        const SRAMECC = 1;
-        /// Retry of memory accesses after page faults, `xnack`.
-        const XNACK = 1 << 1;
+/// A set of the target features that LLVM's AMDGPU usage guide defines: those a processor may have in its target
+/// IDs, or those a target ID sets.
+///
+/// ```
+/// use target_id::{Feature, Features, Processor};
+///
+/// let features = Processor::amdgpu("gfx90a").map(|processor| processor.features());
+/// assert_eq!(features, Some(Features::SRAMECC | Features::XNACK));
+/// assert!(Features::XNACK.iter().eq([Feature::Xnack]));
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Features(u8);
+
+impl Features {
+    /// No feature; the [`Default`].
+    pub const NONE: Self = Self(0);
+    /// Error correction of on-chip memory, `sramecc`.
+    pub const SRAMECC: Self = Self(1);
+    /// Retry of memory accesses after page faults, `xnack`.
+    pub const XNACK: Self = Self(1 << 1);
+    /// All of them.
+    pub const ALL: Self = Self::SRAMECC.union(Self::XNACK);
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether all features of `other` are in this set, too.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The features that are in one of the sets or in both; the operator `|` is the same.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The features one by one, in alphabetical order.
+    pub fn iter(self) -> impl Iterator<Item = Feature> + Clone {
+        [Feature::Sramecc, Feature::Xnack]
+            .into_iter()
+            .filter(move |feature| self.contains(feature.flag()))
+    }
+}
+
+impl BitOr for Features {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// The features one by one: `{Sramecc, Xnack}`.
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
     }
 }
 
@@ -57,7 +113,7 @@ impl Feature {
         match self {
             Self::Sramecc => Features::SRAMECC,
             Self::Xnack => Features::XNACK,
-            Self::Other(_) => Features::empty(),
+            Self::Other(_) => Features::NONE,
         }
     }
 }
@@ -74,9 +130,32 @@ impl Ord for Feature {
     }
 }
 
+/// The name, see [`as_str`](Feature::as_str).
 impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
+    }
+}
+
+/// As [`parse`](Feature::parse).
+impl FromStr for Feature {
+    type Err = Infallible;
+
+    fn from_str(name: &str) -> Result<Self, Infallible> {
+        Ok(Self::parse(name))
+    }
+}
+
+/// As [`parse`](Feature::parse).
+impl From<&str> for Feature {
+    fn from(name: &str) -> Self {
+        Self::parse(name)
+    }
+}
+
+impl AsRef<str> for Feature {
+    fn as_ref(&self) -> &str {
+        self.as_str()
     }
 }
 
@@ -90,9 +169,19 @@ pub enum Setting {
 }
 
 impl Setting {
+    /// The setting a sign in target IDs means: `+` or `-`, `None` for everything else.
+    #[must_use]
+    pub const fn from_sign(sign: char) -> Option<Self> {
+        match sign {
+            '+' => Some(Self::On),
+            '-' => Some(Self::Off),
+            _ => None,
+        }
+    }
+
     /// The sign in target IDs, `+` or `-`.
     #[must_use]
-    pub fn sign(self) -> char {
+    pub const fn sign(self) -> char {
         match self {
             Self::On => '+',
             Self::Off => '-',
@@ -100,9 +189,10 @@ impl Setting {
     }
 }
 
+/// In words: `on` or `off`.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Self::On => "on",
             Self::Off => "off",
         })
@@ -127,6 +217,26 @@ mod tests {
     fn known_names_have_flags() {
         assert_eq!(Feature::parse("xnack").flag(), Features::XNACK);
         assert_eq!(Feature::parse("sramecc").flag(), Features::SRAMECC);
-        assert_eq!(Feature::parse("Xnack").flag(), Features::empty());
+        assert_eq!(Feature::parse("Xnack").flag(), Features::NONE);
+    }
+
+    #[test]
+    fn sets_of_features() {
+        assert_eq!(Features::default(), Features::NONE);
+        assert_eq!(Features::SRAMECC | Features::XNACK, Features::ALL);
+        assert!(
+            Features::ALL.contains(Features::XNACK) && Features::XNACK.contains(Features::NONE)
+        );
+        assert!(!Features::XNACK.contains(Features::ALL));
+        assert!(Features::ALL.iter().eq([Feature::Sramecc, Feature::Xnack]));
+        assert_eq!(alloc::format!("{:?}", Features::ALL), "{Sramecc, Xnack}");
+    }
+
+    #[test]
+    fn settings_have_signs() {
+        for setting in [Setting::On, Setting::Off] {
+            assert_eq!(Setting::from_sign(setting.sign()), Some(setting));
+        }
+        assert_eq!(Setting::from_sign('~'), None);
     }
 }

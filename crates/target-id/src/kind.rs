@@ -1,7 +1,9 @@
 //! Offload kinds: the runtime that manages a code object.
 
 use alloc::string::String;
+use core::convert::Infallible;
 use core::fmt;
+use core::str::FromStr;
 
 /// The runtime a code object is for: first part of a bundle entry ID.
 ///
@@ -85,9 +87,32 @@ impl OffloadKind {
     }
 }
 
+/// The text, see [`as_str`](OffloadKind::as_str).
 impl fmt::Display for OffloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
+    }
+}
+
+/// As [`parse`](OffloadKind::parse).
+impl FromStr for OffloadKind {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::parse(text))
+    }
+}
+
+/// As [`parse`](OffloadKind::parse).
+impl From<&str> for OffloadKind {
+    fn from(text: &str) -> Self {
+        Self::parse(text)
+    }
+}
+
+impl AsRef<str> for OffloadKind {
+    fn as_ref(&self) -> &str {
+        self.as_str()
     }
 }
 

@@ -1,9 +1,14 @@
 //! NVIDIA's architectures, and which code runs on which GPU.
 
+use alloc::borrow::ToOwned;
 use core::fmt;
+use core::str::FromStr;
+
+use crate::error::Error;
 
 /// How widely code for an NVIDIA architecture can be used, told by the end of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum NvidiaScope {
     /// No suffix: as compute capabilities go up.
     Portable,
@@ -15,15 +20,17 @@ pub enum NvidiaScope {
 
 /// An NVIDIA architecture by the name that NVIDIA's tools and the containers give it: `sm_86`,
 /// `sm_90a` or `sm_100f` for machine code, `compute_90` for PTX. The last digit is the minor
-/// number of the compute capability, those before it are the major one.
+/// number of the compute capability, those before it are the major one. [`Display`](fmt::Display) gives the name back.
 ///
 /// ```
 /// use target_id::NvidiaArch;
 ///
-/// let arch = |name| NvidiaArch::parse(name).unwrap();
-/// let gpu = arch("sm_86");
-/// assert!(arch("sm_80").runs_on(gpu) && arch("compute_75").runs_on(gpu));
-/// assert!(!arch("sm_89").runs_on(gpu) && !arch("sm_75").runs_on(gpu));
+/// let gpu = NvidiaArch::parse("sm_86")?;
+/// assert_eq!((gpu.major(), gpu.minor()), (8, 6));
+/// for (code, runs) in [("sm_80", true), ("compute_75", true), ("sm_89", false), ("sm_75", false)] {
+///     assert_eq!(NvidiaArch::parse(code)?.runs_on(gpu), runs);
+/// }
+/// # Ok::<(), target_id::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NvidiaArch {
@@ -34,9 +41,18 @@ pub struct NvidiaArch {
 }
 
 impl NvidiaArch {
-    /// Reads a name; `None` for everything that is not of this form.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
+    /// Reads a name: `sm_` or `compute_`, two to four digits of which the first is not 0, and `a`, `f` or nothing.
+    /// Whether there is such a GPU is not asked. Letters are lower case, as NVIDIA's tools want them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotNvidiaArch`] for everything else.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::from_name(name).ok_or_else(|| Error::NotNvidiaArch { name: name.to_owned() })
+    }
+
+    /// As [`parse`](Self::parse), for names that are often others.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let (ptx, rest) = match name.strip_prefix("sm_") {
             Some(rest) => (false, rest),
             None => (true, name.strip_prefix("compute_")?),
@@ -55,32 +71,32 @@ impl NvidiaArch {
 
     /// The major number of the compute capability.
     #[must_use]
-    pub fn major(self) -> u16 {
+    pub const fn major(self) -> u16 {
         self.major
     }
 
     /// The minor number of the compute capability.
     #[must_use]
-    pub fn minor(self) -> u16 {
+    pub const fn minor(self) -> u16 {
         self.minor
     }
 
     /// How widely the code can be used.
     #[must_use]
-    pub fn scope(self) -> NvidiaScope {
+    pub const fn scope(self) -> NvidiaScope {
         self.scope
     }
 
     /// Whether the name stands for PTX, which is compiled when it is loaded.
     #[must_use]
-    pub fn is_ptx(self) -> bool {
+    pub const fn is_ptx(self) -> bool {
         self.ptx
     }
 
     /// The same architecture as PTX has it: `compute_90a` for `sm_90a`. Fatbinaries and packages name
     /// PTX by the architecture alone.
     #[must_use]
-    pub fn as_ptx(self) -> Self {
+    pub const fn as_ptx(self) -> Self {
         Self { ptx: true, ..self }
     }
 
@@ -145,6 +161,14 @@ impl fmt::Display for NvidiaArch {
     }
 }
 
+impl FromStr for NvidiaArch {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::parse(name)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +189,7 @@ mod tests {
             "", "sm_", "sm_9", "sm_a", "sm_90A", "sm_090", "sm_90fa", "sm_99999", "lto_90",
             "SM_90", "gfx90a",
         ] {
-            assert_eq!(NvidiaArch::parse(bad), None, "{bad}");
+            assert_eq!(bad.parse::<NvidiaArch>(), Err(Error::NotNvidiaArch { name: bad.into() }));
         }
     }
 

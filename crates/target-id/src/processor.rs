@@ -1,5 +1,7 @@
 //! Processors: what is known about a name.
 
+use core::fmt;
+
 use crate::amdgpu::{AMDGCN, R600};
 use crate::feature::{Feature, Features};
 
@@ -19,7 +21,30 @@ pub enum Family {
     AmdSpirv,
 }
 
+/// In words: `AMD GCN`, `AMD R600`, `NVIDIA`, `Intel`, `AMD SPIR-V`.
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::AmdGcn => "AMD GCN",
+            Self::R600 => "AMD R600",
+            Self::Nvptx => "NVIDIA",
+            Self::Intel => "Intel",
+            Self::AmdSpirv => "AMD SPIR-V",
+        })
+    }
+}
+
 /// An AMD GPU processor of LLVM 23's AMDGPU usage guide, or one of its retired ones.
+///
+/// ```
+/// use target_id::Processor;
+///
+/// let tahiti = Processor::amdgpu("tahiti").ok_or("unknown")?;
+/// assert_eq!((tahiti.name(), tahiti.elf_machine()), ("gfx600", 0x20));
+/// let generic = Processor::amdgpu("gfx1103").and_then(|processor| processor.covered_by());
+/// assert_eq!(generic.map(|generic| generic.name()), Some("gfx11-generic"));
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Processor {
     pub(crate) machine: u32,
@@ -121,8 +146,15 @@ impl Processor {
     }
 }
 
+/// The primary name.
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
 /// All AMD GPU processors, the retired, generic and pre-GCN ones included.
-pub fn amdgpu_processors() -> impl Iterator<Item = &'static Processor> {
+pub fn amdgpu_processors() -> impl DoubleEndedIterator<Item = &'static Processor> + Clone {
     AMDGCN.iter().chain(R600)
 }
 
@@ -166,7 +198,7 @@ pub fn is_known_processor(name: &str) -> bool {
 }
 
 /// The names of all processors this crate knows, alternative ones included, without `generic`.
-pub fn processor_names() -> impl Iterator<Item = &'static str> {
+pub fn processor_names() -> impl Iterator<Item = &'static str> + Clone {
     let amd = amdgpu_processors().flat_map(|processor| {
         core::iter::once(processor.name).chain(processor.aliases.iter().copied())
     });
@@ -270,12 +302,12 @@ mod tests {
     #[test]
     fn features_of_some_processors() {
         let features = |name| Processor::amdgpu(name).unwrap().features();
-        assert_eq!(features("gfx906"), Features::all());
-        assert_eq!(features("gfx940"), Features::all());
+        assert_eq!(features("gfx906"), Features::ALL);
+        assert_eq!(features("gfx940"), Features::ALL);
         assert_eq!(features("gfx90c"), Features::XNACK);
         assert_eq!(features("gfx1250"), Features::SRAMECC);
-        assert_eq!(features("gfx12-5-generic"), Features::empty());
-        assert_eq!(features("gfx1030"), Features::empty());
+        assert_eq!(features("gfx12-5-generic"), Features::NONE);
+        assert_eq!(features("gfx1030"), Features::NONE);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::str::FromStr;
 
 use crate::error::Error;
@@ -15,8 +17,8 @@ use crate::triple::Triple;
 /// documentation defines it.
 ///
 /// [`Display`](fmt::Display) gives the canonical form: the primary name of the processor,
-/// then the features in alphabetical order. Two target IDs are equal if their canonical
-/// forms are.
+/// then the features in alphabetical order. [`FromStr`] reads as [`parse`](Self::parse) does. Two target IDs are equal
+/// if their canonical forms are; they order by processor, then by features.
 ///
 /// ```
 /// use target_id::{Feature, Setting, TargetId};
@@ -27,7 +29,7 @@ use crate::triple::Triple;
 /// assert_eq!(id.to_string(), "gfx90a:sramecc-:xnack+");
 /// # Ok::<(), target_id::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub struct TargetId {
     processor: String,
     info: Option<&'static Processor>,
@@ -200,7 +202,9 @@ impl TargetId {
     }
 
     /// The features that are set, in alphabetical order.
-    pub fn features(&self) -> impl ExactSizeIterator<Item = (&Feature, Setting)> {
+    pub fn features(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&Feature, Setting)> + DoubleEndedIterator + Clone {
         self.features.iter().map(|(feature, setting)| (feature, *setting))
     }
 
@@ -213,7 +217,40 @@ impl TargetId {
     /// Which of the known features are set, on or off.
     #[must_use]
     pub fn specified(&self) -> Features {
-        self.features.iter().map(|(feature, _)| feature.flag()).collect()
+        self.features.iter().fold(Features::NONE, |found, (feature, _)| found.union(feature.flag()))
+    }
+}
+
+impl TargetId {
+    /// What is written; what is known of the processor follows from it, or from the triple.
+    fn parts(&self) -> (&str, &[(Feature, Setting)]) {
+        (&self.processor, &self.features)
+    }
+}
+
+impl PartialEq for TargetId {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for TargetId {}
+
+impl Hash for TargetId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
+    }
+}
+
+impl PartialOrd for TargetId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TargetId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts().cmp(&other.parts())
     }
 }
 
@@ -293,6 +330,7 @@ fn check(
     Ok(listed.into_iter().map(|listed| (listed.feature, listed.setting)).collect())
 }
 
+/// The canonical form, which [`parse`](TargetId::parse) reads as the target ID that it gave.
 impl fmt::Display for TargetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.processor)?;

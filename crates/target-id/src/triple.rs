@@ -7,7 +7,9 @@ mod normalize;
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
+use core::convert::Infallible;
 use core::fmt;
+use core::str::FromStr;
 
 use arch::Arch;
 
@@ -26,7 +28,7 @@ use arch::Arch;
 ///
 /// let triple = Triple::parse("x86_64-linux-gnu");
 /// assert_eq!(triple.vendor(), "linux");
-/// assert_eq!(triple.normalized().as_written(), "x86_64-unknown-linux-gnu");
+/// assert_eq!(triple.normalized().as_str(), "x86_64-unknown-linux-gnu");
 /// assert_eq!(Triple::parse("amdgcn-amd-amdhsa").bundle_form(), "amdgcn-amd-amdhsa-");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,7 +45,7 @@ impl Triple {
 
     /// The whole text, unchanged.
     #[must_use]
-    pub fn as_written(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 
@@ -223,15 +225,45 @@ pub(crate) struct Key<'a> {
     format: &'static str,
 }
 
+/// The whole text, see [`as_str`](Triple::as_str).
 impl fmt::Display for Triple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.pad(&self.text)
     }
 }
 
+/// As [`parse`](Triple::parse).
+impl FromStr for Triple {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::parse(text))
+    }
+}
+
+/// As [`parse`](Triple::parse).
 impl From<&str> for Triple {
     fn from(text: &str) -> Self {
         Self::parse(text)
+    }
+}
+
+/// As [`parse`](Triple::parse), without a copy.
+impl From<String> for Triple {
+    fn from(text: String) -> Self {
+        Self { text }
+    }
+}
+
+impl From<Triple> for String {
+    fn from(triple: Triple) -> Self {
+        triple.text
+    }
+}
+
+impl AsRef<str> for Triple {
+    fn as_ref(&self) -> &str {
+        &self.text
     }
 }
 

@@ -223,7 +223,7 @@ impl fmt::Display for Verdict {
                 write!(f, "is for {code_object}, not for {target}")
             }
             Self::TripleMismatch { code_object, target } => {
-                let (code_object, target) = (code_object.as_written(), target.as_written());
+                let (code_object, target) = (code_object.as_str(), target.as_str());
                 write!(f, "is for the triple {code_object:?}, not for {target:?}")
             }
             Self::ProcessorMismatch { code_object, target } => {
@@ -256,7 +256,8 @@ fn write_mismatch(f: &mut fmt::Formatter<'_>, code_object: &str, target: &str) -
     {
         return write!(f, "is generic code, {} does not cover {target}", generic.name());
     }
-    if let (Some(code), Some(device)) = (NvidiaArch::parse(code_object), NvidiaArch::parse(target))
+    if let (Some(code), Some(device)) =
+        (NvidiaArch::from_name(code_object), NvidiaArch::from_name(target))
         && !device.is_ptx()
     {
         return write_nvidia_mismatch(f, code, device);

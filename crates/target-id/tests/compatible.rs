@@ -93,7 +93,7 @@ fn kinds_and_triples() {
         Verdict::KindMismatch { code_object: OffloadKind::Hip, target: OffloadKind::OpenMp };
     assert_eq!(compatible(&a, &openmp), kinds);
     assert_eq!(
-        compatible_with_options(&a, &openmp, Options::default().hip_openmp(true)),
+        compatible_with_options(&a, &openmp, Options::default().with_hip_openmp(true)),
         Verdict::SameProcessor
     );
 

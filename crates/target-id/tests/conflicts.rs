@@ -1,7 +1,14 @@
 //! Composition of bundles, case by case; `specification.rs` has the rules.
 #![forbid(unsafe_code)]
 
-use target_id::{Conflict, ConflictKind, Feature, OffloadKind, Target, Triple, conflicts};
+use target_id::{ConflictKind, Feature, OffloadKind, Target, Triple};
+
+type Conflict = (usize, usize, ConflictKind);
+
+fn conflicts(targets: &[Target]) -> Vec<Conflict> {
+    let found = target_id::conflicts(targets).into_iter();
+    found.map(|conflict| (conflict.first, conflict.second, conflict.kind)).collect()
+}
 
 fn target(kind: &str, triple: &str, id: &str) -> Target {
     Target::new(Some(OffloadKind::parse(kind)), Some(Triple::parse(triple)), id)
@@ -14,15 +21,11 @@ fn hip(ids: &[&str]) -> Vec<Conflict> {
 }
 
 fn one_only(first: usize, second: usize, feature: &str) -> Conflict {
-    Conflict {
-        first,
-        second,
-        kind: ConflictKind::FeatureInOneOnly { feature: Feature::parse(feature) },
-    }
+    (first, second, ConflictKind::FeatureInOneOnly { feature: Feature::parse(feature) })
 }
 
 fn duplicate(first: usize, second: usize) -> Conflict {
-    Conflict { first, second, kind: ConflictKind::Duplicate }
+    (first, second, ConflictKind::Duplicate)
 }
 
 #[test]
@@ -72,6 +75,21 @@ fn duplicates_in_other_spellings() {
     let hosts =
         [target("host", "x86_64-pc-linux-gnu", ""), target("host", "amd64-pc-linux-gnu", "")];
     assert_eq!(conflicts(&hosts), [duplicate(0, 1)]);
+}
+
+#[test]
+fn conflicts_are_told_in_words() {
+    let targets =
+        ["gfx906", "gfx906", "gfx906:xnack+"].map(|id| target("hip", "amdgcn-amd-amdhsa-", id));
+    let texts: Vec<String> =
+        target_id::conflicts(&targets).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "entries 0 and 1 are for the same target",
+            "entries 0 and 2 are for one processor, and only one has a setting for xnack"
+        ]
+    );
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn check(code: Id<'_>, device: Id<'_>, hip_openmp: bool) -> Answer {
 
 fn check_targets(code: (Id<'_>, &Target), device: (Id<'_>, &Target), hip_openmp: bool) -> Answer {
     let expected = model::compatible(code.0, device.0, hip_openmp);
-    let options = Options::default().hip_openmp(hip_openmp);
+    let options = Options::default().with_hip_openmp(hip_openmp);
     let verdict = compatible_with_options(code.1, device.1, options);
     let words = verdict.debug_text();
     let found = match (verdict.is_strict(), verdict.is_compatible()) {
@@ -116,7 +116,7 @@ fn the_tables_are_the_same() {
     }
     for (name, aliases) in R600 {
         let processor = Processor::amdgpu(name).unwrap();
-        assert_eq!((processor.aliases(), processor.features()), (*aliases, Features::empty()));
+        assert_eq!((processor.aliases(), processor.features()), (*aliases, Features::NONE));
     }
     for name in AMDGCN.iter().map(|row| row.0) {
         let row = GENERIC.iter().find(|row| row.0 == name);

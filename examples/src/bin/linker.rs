@@ -167,7 +167,7 @@ fn groups(inputs: &[Input]) -> Vec<Group<'_>> {
 }
 
 fn triple_and_id(target: &Target) -> (&str, &str) {
-    (target.triple().map_or("", Triple::as_written), target.id())
+    (target.triple().map_or("", Triple::as_str), target.id())
 }
 
 fn is_same(a: &Target, b: &Target) -> bool {

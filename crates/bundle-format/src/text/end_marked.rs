@@ -26,11 +26,10 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::slice;
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::{END, Entry, Leader, Line, markers};
+use super::{END, Entries, Entry, Leader, Line, markers};
 use crate::error::Error;
 use crate::to_u64;
 
@@ -89,7 +88,7 @@ pub fn ends_in_marker(tail: &[u8]) -> bool {
 /// let bundle = EndMarkedBundle::parse(text.as_bytes())?;
 /// let ids: Vec<_> = bundle.entries().map(|entry| entry.id()).collect();
 /// assert_eq!(ids, [&b"the host"[..], b"my gpu"]);
-/// assert!(bundle.entries().all(|entry| entry.content().ends_with(b"}\n")));
+/// assert!(bundle.entries().all(|entry| entry.payload().ends_with(b"}\n")));
 /// # Ok(())
 /// # }
 /// ```
@@ -119,7 +118,7 @@ impl<'data> EndMarkedBundle<'data> {
     /// [`Error::StartMarker`] with a marker that starts an entry, behind any leader: it is
     /// another form; [`Error::NoEndMarkers`] without any marker, [`Error::WrongLeader`] when
     /// there are markers behind other leaders only, [`Error::EmptyId`],
-    /// [`Error::ContentWithoutEnd`].
+    /// [`Error::PayloadWithoutEnd`].
     pub fn parse_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
         refuse_start(data)?;
         let mut entries = Vec::new();
@@ -138,7 +137,7 @@ impl<'data> EndMarkedBundle<'data> {
             entries.push(Entry {
                 index: entries.len(),
                 id: line.id,
-                content: data.get(content_start..marker.start).unwrap_or_default(),
+                payload: data.get(content_start..marker.start).unwrap_or_default(),
                 offset: to_u64(content_start),
             });
             content_start = line.next.unwrap_or(data.len());
@@ -156,7 +155,7 @@ impl<'data> EndMarkedBundle<'data> {
         let rest = data.get(content_start..).unwrap_or_default();
         if !rest.trim_ascii().is_empty() {
             let (entry, offset) = (to_u64(entries.len()), to_u64(content_start));
-            return Err(Error::ContentWithoutEnd { entry, offset });
+            return Err(Error::PayloadWithoutEnd { entry, offset });
         }
         Ok(Self { leader, entries })
     }
@@ -169,8 +168,8 @@ impl<'data> EndMarkedBundle<'data> {
 
     /// The entries in the order of the file. There is at least one; IDs may be there more than
     /// once.
-    pub fn entries(&self) -> slice::Iter<'_, Entry<'data>> {
-        self.entries.iter()
+    pub fn entries(&self) -> Entries<'_, 'data> {
+        Entries { left: self.entries.iter() }
     }
 }
 

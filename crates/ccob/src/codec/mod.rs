@@ -63,10 +63,10 @@ impl Input<'_> {
 
     /// Checks that exactly as much came out as the header says.
     fn check_output(&self, len: usize) -> Result<(), Error> {
-        let actual = to_u64(len);
+        let found = to_u64(len);
         let expected = self.uncompressed_size;
-        match actual.cmp(&expected) {
-            core::cmp::Ordering::Less => Err(Error::OutputTooShort { expected, actual }),
+        match found.cmp(&expected) {
+            core::cmp::Ordering::Less => Err(Error::OutputTooShort { expected, found }),
             core::cmp::Ordering::Equal => Ok(()),
             core::cmp::Ordering::Greater => Err(Error::OutputTooLong { expected }),
         }
@@ -128,7 +128,7 @@ pub(crate) fn encode(
 fn no_codec(method: Method) -> Error {
     match method.name() {
         Some(_) => Error::CodecNotCompiled { method },
-        None => Error::UnknownMethod { method },
+        None => Error::UnsupportedMethod { method },
     }
 }
 

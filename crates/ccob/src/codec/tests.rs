@@ -217,7 +217,7 @@ fn zstd_size_that_no_block_can_hold() {
 
 #[test]
 fn zstd_output_too_short_or_long() {
-    let error = Error::OutputTooShort { expected: 61, actual: 60 };
+    let error = Error::OutputTooShort { expected: 61, found: 60 };
     bad(ZSTD, TWENTY, 61, &error);
     for expected in [0, 3, 59] {
         bad(ZSTD, TWENTY, expected, &Error::OutputTooLong { expected });
@@ -294,7 +294,7 @@ fn zlib_more_bytes_than_the_stream() {
 fn zlib_output_too_short_or_long() {
     // Also where the header promises more than there is memory: it grows with the data only.
     for expected in if cfg!(miri) { [4, 5, 6] } else { [4, 1_900_000_000, 1 << 50] } {
-        let error = Error::OutputTooShort { expected, actual: 3 };
+        let error = Error::OutputTooShort { expected, found: 3 };
         bad(ZLIB, ABC_ZLIB, expected, &error);
     }
     for expected in 0..3 {

@@ -88,7 +88,7 @@ fn as_text(
     let bytes = text::to_vec(leader, &contents).map_err(|error| {
         use bundle_format::Error;
         let entry = match &error {
-            Error::MarkerInContent { entry, .. } => usize::try_from(*entry).ok(),
+            Error::MarkerInPayload { entry, .. } => usize::try_from(*entry).ok(),
             _ => None,
         };
         match entry.and_then(|entry| entries.get(entry)) {
@@ -97,10 +97,11 @@ fn as_text(
         }
     })?;
     if let Ok(bundle) = TextBundle::parse_with(&bytes, leader) {
-        notes.places.extend(bundle.entries().map(|entry| Place {
-            offset: Some(entry.offset()),
-            size: entry.content().len() as u64,
-        }));
+        notes.places.extend(
+            bundle
+                .entries()
+                .map(|entry| Place { offset: Some(entry.offset()), size: entry.size() }),
+        );
     }
     write(job, &bytes, outputs, notes)
 }

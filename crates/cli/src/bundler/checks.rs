@@ -100,12 +100,14 @@ pub(crate) fn targets(typed: &[Vec<u8>], mode: Mode) -> Result<Vec<EntryId<'_>>,
         ids.push(target(text)?);
     }
     let conflict =
-        composition(ids.iter().map(EntryId::text)).into_iter().find_map(|finding| match finding {
-            CompositionFinding::FeatureInOneOnly { first_id, second_id, .. } => {
-                Some([first_id, second_id])
-            }
-            _ => None,
-        });
+        composition(ids.iter().map(EntryId::as_str)).into_iter().find_map(
+            |finding| match finding {
+                CompositionFinding::FeatureInOneOnly { first_id, second_id, .. } => {
+                    Some([first_id, second_id])
+                }
+                _ => None,
+            },
+        );
     if let Some(mut conflict) = conflict {
         conflict.sort();
         let [a, b] = conflict;
@@ -180,6 +182,6 @@ fn processor<'a>(id: &EntryId<'a>) -> &'a str {
 
 /// What is asked for when unbundling.
 pub(super) fn request(id: &EntryId<'_>, options: &Options) -> Request {
-    let compare = target_id::Options::default().hip_openmp(options.hip_openmp_compatible);
+    let compare = target_id::Options::default().with_hip_openmp(options.hip_openmp_compatible);
     Request::new(id).with_options(compare)
 }

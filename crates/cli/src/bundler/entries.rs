@@ -157,7 +157,7 @@ fn later_text(
     };
     for entry in bundle.entries() {
         let id = String::from_utf8_lossy(entry.id());
-        let contents = Contents::File(entry.offset(), entry.content().len() as u64);
+        let contents = Contents::File(entry.offset(), entry.size());
         on_entry(&mut Entry { id: &id, member: None, contents })?;
     }
     Ok(true)

@@ -34,7 +34,7 @@ impl Vendor {
             Some(Family::Intel) => Some(Vendor::Intel),
             _ if name.starts_with("gfx") => Some(Vendor::Amd),
             _ if name.starts_with("intel_gpu_") => Some(Vendor::Intel),
-            _ => NvidiaArch::parse(name).map(|_| Vendor::Nvidia),
+            _ => NvidiaArch::parse(name).ok().map(|_| Vendor::Nvidia),
         }
     }
 }
@@ -179,7 +179,7 @@ fn is_usable(name: &str) -> bool {
     is_known_processor(name)
         || is_new(name)
         || name.starts_with("intel_gpu_")
-        || NvidiaArch::parse(name).is_some_and(|arch| !arch.is_ptx())
+        || NvidiaArch::parse(name).is_ok_and(|arch| !arch.is_ptx())
 }
 
 fn features_of(info: &Processor) -> impl Iterator<Item = Feature> {
@@ -211,7 +211,7 @@ fn suggestions(name: &str) -> Vec<String> {
     let lower = name.to_ascii_lowercase();
     // nvidia-smi prints compute capabilities, NVIDIA's compiler has names for PTX.
     let digits = lower.trim_start_matches("compute_").replace('.', "");
-    if NvidiaArch::parse(&format!("sm_{digits}")).is_some() && !lower.starts_with("sm_") {
+    if NvidiaArch::parse(&format!("sm_{digits}")).is_ok() && !lower.starts_with("sm_") {
         return vec![format!("sm_{digits}")];
     }
     let is_gpu = |known: &str| {

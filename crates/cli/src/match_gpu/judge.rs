@@ -178,7 +178,7 @@ fn never(candidate: &Candidate, gpu: &Gpu) -> Option<String> {
     if is_unnamed_machine_code(candidate) {
         return Some("is machine code for GPUs that the container does not name".to_owned());
     }
-    match candidate.target.triple().map(|triple| triple.as_written()) {
+    match candidate.target.triple().map(|triple| triple.as_str()) {
         Some(triple) if triple.starts_with("spir64_x86_64") => {
             Some("is for x86 processors".to_owned())
         }
@@ -189,7 +189,7 @@ fn never(candidate: &Candidate, gpu: &Gpu) -> Option<String> {
 
 /// What SYCL's compilers make ahead of time for Intel's GPUs; the image itself knows for which.
 fn is_unnamed_machine_code(candidate: &Candidate) -> bool {
-    let triple = candidate.target.triple().map(|triple| triple.as_written());
+    let triple = candidate.target.triple().map(|triple| triple.as_str());
     triple.is_some_and(|triple| triple.starts_with("spir64_gen"))
         && candidate.target.id().is_empty()
 }

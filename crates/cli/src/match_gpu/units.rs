@@ -99,7 +99,7 @@ impl Candidate {
                 "amd" => Some(Vendor::Amd),
                 _ => Some(Vendor::Intel),
             },
-            Some(triple) if triple.as_written().starts_with("spir64_gen") => Some(Vendor::Intel),
+            Some(triple) if triple.as_str().starts_with("spir64_gen") => Some(Vendor::Intel),
             _ => Vendor::of_processor(self.target.id()),
         }
     }

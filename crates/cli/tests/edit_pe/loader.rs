@@ -139,7 +139,7 @@ pub fn registered(file: &[u8]) -> Vec<BTreeMap<String, Vec<u8>>> {
             let bundle = bundle_format::Bundle::parse(&bundle).unwrap();
             let entries = bundle.entries().filter(|entry| entry.size() > 0);
             let images = entries.map(|entry| {
-                (entry.id_str().unwrap().to_owned(), bundle.payload(&entry).unwrap().to_vec())
+                (entry.id_str().unwrap().to_owned(), entry.payload().unwrap().to_vec())
             });
             all.push(images.collect());
         }

@@ -133,7 +133,7 @@ pub fn decode(dump: &[u8]) -> Result<Bundle, String> {
     }
     let bundle = Plain::parse(&plain).map_err(|error| error.to_string())?;
     let entry = |entry: bundle_format::binary::Entry<'_>| {
-        let payload = bundle.payload(&entry).ok_or("an entry beyond the end")?;
+        let payload = entry.payload().ok_or("an entry beyond the end")?;
         Ok((entry.id_str().map_err(|error| error.to_string())?.to_owned(), payload.to_vec()))
     };
     Ok(Bundle { compressed, entries: bundle.entries().map(entry).collect::<Result<_, String>>()? })

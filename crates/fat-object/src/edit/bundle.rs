@@ -30,7 +30,7 @@ pub(super) fn rebuild(
     }
     let prefix = bundle_prefix(source, range)?;
     let bundle = Bundle::parse_prefix(&prefix, range.end - range.start).map_err(malformed)?;
-    if bundle.len() != wishes.entries.len() as u64 {
+    if bundle.len() != wishes.entries.len() {
         return Err(RebuildError::Changed);
     }
     let places: Vec<Range<u64>> =

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bundle_format::EntryId;
-use offload_binary::{
-    FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind, Piece,
-};
+use offload_binary::{ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind, Piece};
 
 use super::bundle::patched;
 use super::rebuild::{RebuildError, malformed};
@@ -67,11 +65,7 @@ pub(super) fn rebuild(
         entries.push(entry(id, new)?);
         images.push(Splice::Image(new.number, 0..new.size));
     }
-    let version = match package.version() {
-        1 => FormatVersion::V1,
-        _ => FormatVersion::V2,
-    };
-    let layout = Layout::new(version, &entries).map_err(malformed)?;
+    let layout = Layout::new(package.version(), &entries).map_err(malformed)?;
     let mut splices = Splices::new();
     for piece in layout.pieces() {
         match piece {

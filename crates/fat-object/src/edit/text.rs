@@ -29,7 +29,7 @@ pub(super) fn rebuild(
     for (entry, wish) in bundle.entries().zip(&wishes.entries) {
         let content = match wish {
             Wish::Remove => continue,
-            Wish::Keep => entry.content().to_vec(),
+            Wish::Keep => entry.payload().to_vec(),
             Wish::Replace(image) => images.read(image)?,
         };
         new.push((entry.id_str().map_err(malformed)?, content));

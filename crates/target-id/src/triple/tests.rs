@@ -42,7 +42,7 @@ fn bundle_form_is_what_the_bundler_writes() {
 fn bundle_form_of_amdgpu() {
     for arch in ["amdgpu", "amdgpu9.06", "amdgpufoo"] {
         let triple = Triple::parse(&alloc::format!("{arch}-amd-amdhsa-"));
-        assert_eq!(triple.bundle_form(), triple.as_written());
+        assert_eq!(triple.bundle_form(), triple.as_str());
     }
 }
 
@@ -64,7 +64,7 @@ fn fields_as_written() {
         [short.arch(), short.vendor(), short.os(), short.environment()],
         ["amdgcn", "", "", ""]
     );
-    assert_eq!(alloc::format!("{triple}"), triple.as_written());
+    assert_eq!(alloc::format!("{triple}"), triple.as_str());
 }
 
 #[test]
@@ -137,9 +137,9 @@ proptest! {
             text += &alloc::format!("-{environment}");
         }
         let triple = Triple::parse(&text);
-        prop_assert_eq!(triple.as_written(), &text);
+        prop_assert_eq!(triple.as_str(), &text);
         let normal = triple.normalized();
-        prop_assert_eq!(normal.as_written().split('-').filter(|field| !field.is_empty()).count(), 4);
+        prop_assert_eq!(normal.as_str().split('-').filter(|field| !field.is_empty()).count(), 4);
         prop_assert_eq!(&normal.normalized(), &normal);
         let bundle = triple.bundle_form();
         prop_assert_eq!(Triple::parse(&bundle).bundle_form(), bundle.clone());
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn normal_forms_have_four_fields(text in "((x86_64|amdgcn|linux|amdhsa|windows|mingw32|gnu|elf|none|pc|amd|a|unknown)?-){0,6}[a-z]{0,4}") {
         let once = Triple::parse(&text).normalized();
-        prop_assert_eq!(once.as_written().split('-').count(), 4);
+        prop_assert_eq!(once.as_str().split('-').count(), 4);
         let bundle = Triple::parse(&text).bundle_form();
         prop_assert_eq!(bundle.split('-').count(), 4);
     }
@@ -159,9 +159,9 @@ proptest! {
     #[test]
     fn any_text_is_a_triple(text in ".*") {
         let triple = Triple::parse(&text);
-        prop_assert_eq!(triple.as_written(), &text);
+        prop_assert_eq!(triple.as_str(), &text);
         prop_assert!(triple.compatible_with(&triple));
-        prop_assert_eq!(triple.normalized().as_written().split('-').count(), 4);
+        prop_assert_eq!(triple.normalized().as_str().split('-').count(), 4);
         let _ = triple.bundle_form();
     }
 }

@@ -1,0 +1,71 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+#![forbid(unsafe_code)]
+
+use core::error::Error as StdError;
+use core::fmt::{Debug, Display};
+use core::hash::Hash;
+use core::iter::FusedIterator;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use offload_binary::{
+    Binaries, Entries, Entry, Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout,
+    LlvmRelease, MAGIC, OffloadBinary, OffloadKind, Piece, Strings, binaries,
+};
+
+/// Sent to and shared by threads, printed for debugging, cloned.
+fn view<T: Clone + Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+/// Besides, compared, and a key of a map.
+fn value<T>()
+where
+    T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
+{
+}
+fn copied<T: Copy>() {}
+fn ordered<T: Ord>() {}
+fn displayed<T: Display>() {}
+fn defaulted<T: Default>() {}
+fn counted<T: ExactSizeIterator + DoubleEndedIterator + FusedIterator>() {}
+fn fused<T: FusedIterator>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    view::<Binaries<'_>>();
+    view::<Entries<'_>>();
+    view::<Entry<'_>>();
+    view::<OffloadBinary<'_>>();
+    view::<Strings<'_>>();
+    value::<Error>();
+    value::<Flags>();
+    value::<FormatVersion>();
+    value::<ImageEntry<'_>>();
+    value::<ImageKind>();
+    value::<Layout>();
+    value::<LlvmRelease>();
+    value::<OffloadKind>();
+    value::<Piece<'_>>();
+
+    copied::<(Entry<'_>, Flags, FormatVersion, ImageKind, LlvmRelease, OffloadKind, Piece<'_>)>();
+    copied::<OffloadBinary<'_>>();
+    ordered::<(Flags, FormatVersion, ImageKind, LlvmRelease, OffloadKind)>();
+    displayed::<FormatVersion>();
+    displayed::<ImageKind>();
+    displayed::<OffloadKind>();
+    defaulted::<(Flags, FormatVersion)>();
+    counted::<Entries<'_>>();
+    counted::<Strings<'_>>();
+    fused::<Binaries<'_>>();
+    let _: &dyn StdError = &Error::TooManyStringBytes;
+}
+
+/// Views borrow from the data alone: they outlive what they came from.
+#[test]
+fn views_outlive_their_parser() {
+    fn values(data: &[u8]) -> Vec<&[u8]> {
+        let entries = binaries(data).flat_map(|binary| binary.unwrap().1.entries());
+        entries.flat_map(|entry| entry.strings()).map(|(_, value)| value).collect()
+    }
+    let entry = ImageEntry::new(0).string("arch", "gfx90a");
+    let data = Layout::new(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b""]).unwrap();
+    assert!(data.starts_with(&MAGIC));
+    assert_eq!(values(&data), [b"gfx90a"]);
+}
