@@ -53,6 +53,8 @@ mod feature;
 mod kind;
 mod nvidia;
 mod processor;
+#[cfg(feature = "serde")]
+mod serialize;
 mod target;
 mod target_id;
 mod triple;
