@@ -14,6 +14,7 @@
 mod common;
 mod inputs;
 mod killed;
+mod names;
 mod outputs;
 mod printing;
 mod table;

@@ -1,0 +1,261 @@
+//! Files and directories may have any name that the system knows: not UTF-8, with line breaks, with what moves cursors.
+//! Every command and tool reads and writes them, and tells of them on one line.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::common::{Row, stderr, stdout};
+use super::table::{Inputs, WRITERS, Writer, words};
+
+const DIRECTORY: &[u8] = b"d\xff\n\x1b[7m";
+
+/// The odd name that stands for a plain one; the extension stays.
+fn odd(name: &str) -> PathBuf {
+    let name = [DIRECTORY, b"/\xfe\n", name.as_bytes(), b"\xc3\r", name.as_bytes()].concat();
+    PathBuf::from(OsString::from_vec(name))
+}
+
+/// The same files, all with odd names, in a directory with an odd name.
+fn odd_inputs() -> Inputs {
+    let inputs = Inputs::new();
+    fs::create_dir(inputs.root().join(OsStr::from_bytes(DIRECTORY))).unwrap();
+    for entry in fs::read_dir(inputs.root()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            fs::copy(&path, inputs.root().join(odd(name))).unwrap();
+        }
+    }
+    inputs
+}
+
+/// A command line with odd names where it has names of files, which are those in `inputs` and what starts with `out`.
+fn with_odd_names(inputs: &Inputs, words: &[String]) -> Vec<OsString> {
+    let part = |part: &str| {
+        let (before, name) = part.rfind('=').map_or(("", part), |at| part.split_at(at + 1));
+        let is_file = name.starts_with("out") || inputs.path(name).is_file() && !name.is_empty();
+        match is_file && !name.starts_with('/') {
+            true => [before.as_bytes(), odd(name).as_os_str().as_bytes()].concat(),
+            false => part.as_bytes().to_vec(),
+        }
+    };
+    let word = |word: &String| {
+        OsString::from_vec(word.split(',').map(part).collect::<Vec<_>>().join(&b','))
+    };
+    std::iter::once(words[0].clone().into()).chain(words[1..].iter().map(word)).collect()
+}
+
+fn run(place: &Path, words: &[OsString]) -> Output {
+    Command::new(&words[0])
+        .args(&words[1..])
+        .current_dir(place)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn run_odd(inputs: &Inputs, args: &str) -> Output {
+    run(inputs.root(), &with_odd_names(inputs, &words("offload", args, ["", ""])))
+}
+
+/// Whatever is printed is text without control characters, and each message is one line.
+#[track_caller]
+fn is_plain(output: &Output, what: &dyn std::fmt::Debug) {
+    for text in [stdout(output), stderr(output)] {
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{what:?}: {text:?}");
+    }
+    let message =
+        |line: &str| ["error: ", "warning: ", "note: "].iter().any(|word| line.contains(word));
+    assert!(stderr(output).lines().all(message), "{what:?}: {}", stderr(output));
+}
+
+#[track_caller]
+fn works(output: &Output, what: &dyn std::fmt::Debug) {
+    assert!(output.status.success(), "{what:?}: {}", stderr(output));
+    is_plain(output, what);
+}
+
+/// What a writer makes of files with odd names, under odd names.
+fn written(inputs: &Inputs, writer: &Writer) -> Vec<Vec<u8>> {
+    let names = &["out.bin", "out2.bin"][..1 + usize::from(writer.has_two_outputs())];
+    let take = |name: &&str| {
+        let path = inputs.root().join(odd(name));
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        bytes
+    };
+    names.iter().map(take).collect()
+}
+
+#[test]
+fn every_writer_takes_and_makes_files_of_any_name() {
+    let inputs = odd_inputs();
+    for writer in &WRITERS {
+        let plain = writer.words(["out.bin", "out2.bin"]);
+        let right = inputs.right(writer);
+        let line = with_odd_names(&inputs, &plain);
+        // Members of an archive are called by the file they are from, without line breaks.
+        if plain.iter().any(|word| word == "--archive") {
+            let output = run(inputs.root(), &line);
+            assert_eq!(output.status.code(), Some(1), "{line:?}");
+            is_plain(&output, &line);
+            continue;
+        }
+        works(&run(inputs.root(), &line), &line);
+        assert!(written(&inputs, writer) == right, "{line:?}");
+
+        // The same from a response file, which has quotes around what has white space.
+        if writer.tool != "offload" {
+            let mut response = Vec::new();
+            for word in &line[1..] {
+                response.extend([b"\"", word.as_bytes(), b"\"\n"].concat());
+            }
+            let file = inputs.root().join(odd("response"));
+            fs::write(&file, &response).unwrap();
+            let mut at = OsString::from("@");
+            at.push(&file);
+            works(&run(inputs.root(), &[line[0].clone(), at]), &line);
+            assert!(written(&inputs, writer) == right, "{line:?}, from a response file");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_or_in_the_way_is_named_on_one_line() {
+    let inputs = odd_inputs();
+    for writer in &WRITERS {
+        let line = with_odd_names(&inputs, &writer.words(["out.bin", "out2.bin"]));
+        let input = inputs.root().join(odd(writer.input));
+        let aside = inputs.path("aside");
+        fs::rename(&input, &aside).unwrap();
+        let missing = run(inputs.root(), &line);
+        fs::write(&input, b"!<arch>\nand then something that is no archive").unwrap();
+        let damaged = run(inputs.root(), &line);
+        fs::remove_file(&input).unwrap();
+        fs::create_dir(&input).unwrap();
+        let directory = run(inputs.root(), &line);
+        fs::remove_dir(&input).unwrap();
+        fs::rename(&aside, &input).unwrap();
+        for output in [&missing, &directory] {
+            assert_eq!(output.status.code(), Some(1), "{line:?}: {}", stderr(output));
+            is_plain(output, &line);
+            assert!(stderr(output).contains(writer.input), "{line:?}: {}", stderr(output));
+        }
+        // Some take any file.
+        is_plain(&damaged, &line);
+
+        let output = inputs.root().join(odd("out.bin"));
+        let _ = fs::remove_file(&output);
+        fs::create_dir(&output).unwrap();
+        let refused = run(inputs.root(), &line);
+        fs::remove_dir(&output).unwrap();
+        let _ = fs::remove_file(inputs.root().join(odd("out2.bin")));
+        assert_eq!(refused.status.code(), Some(1), "{line:?}: {}", stderr(&refused));
+        is_plain(&refused, &line);
+        assert!(stderr(&refused).contains("out.bin"), "{line:?}: {}", stderr(&refused));
+    }
+}
+
+#[test]
+fn readers_read_files_of_any_name() {
+    let inputs = odd_inputs();
+    for args in [
+        "ls hip.o",
+        "ls --tree hip.o libbundles.a",
+        "ls hip.o bundle.o four four.ccob packages.offload",
+        "verify hip.o four.ccob libbundles.a",
+        "match hip.o --gpu gfx1100",
+        "match hip.o --gpu gfx1100 --json",
+    ] {
+        let output = run_odd(&inputs, args);
+        is_plain(&output, &args);
+        let plain = inputs.run(&words("offload", args, ["", ""]));
+        assert_eq!(output.status.code(), plain.status.code(), "{args}: {}", stderr(&output));
+        // As many lines: no name breaks one.
+        assert_eq!(stdout(&output).lines().count(), stdout(&plain).lines().count(), "{args}");
+    }
+}
+
+/// JSON is Unicode: what is none in a name is U+FFFD there. Everything else is as it is, line breaks too.
+#[test]
+fn names_in_json_are_exact_but_for_what_is_not_unicode() {
+    let inputs = odd_inputs();
+    let output = run_odd(&inputs, "ls --json hip.o");
+    works(&output, &"ls --json");
+    let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = "d\u{fffd}\n\u{1b}[7m/\u{fffd}\nhip.o\u{fffd}\rhip.o";
+    assert!(!rows.is_empty());
+    assert!(rows.iter().all(|row| row.file == expected), "{rows:?}");
+}
+
+#[test]
+fn images_are_extracted_into_directories_of_any_name_under_plain_names() {
+    let inputs = odd_inputs();
+    let mut line: Vec<OsString> =
+        with_odd_names(&inputs, &words("offload", "extract hip.o -o", ["", ""]));
+    let place = odd("images");
+    line.push(place.clone().into());
+    let output = run(inputs.root(), &line);
+    works(&output, &line);
+    let names: Vec<_> = fs::read_dir(inputs.root().join(&place))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(stdout(&output).lines().count(), names.len());
+    assert!(names.len() > 1);
+    for name in names {
+        let name = name.into_string().unwrap();
+        assert!(name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
+        assert!(name.ends_with(".hsaco"), "{name}");
+    }
+}
+
+#[test]
+fn files_of_any_name_are_edited_in_place() {
+    let inputs = odd_inputs();
+    for args in ["thin --in-place --keep gfx1100", "compress --in-place", "decompress --in-place"] {
+        // The plain file goes the same way.
+        let line = format!("{args} hip.o");
+        works(&inputs.run(&words("offload", &line, ["", ""])), &line);
+        works(&run_odd(&inputs, &line), &line);
+        let odd = fs::read(inputs.root().join(odd("hip.o"))).unwrap();
+        assert!(odd == fs::read(inputs.path("hip.o")).unwrap(), "{args}");
+    }
+}
+
+/// Members of thin archives are files, too; archives have their names in a table.
+#[test]
+fn thin_archives_name_files_of_any_name() {
+    let inputs = odd_inputs();
+    let member = b"m\xff\x1b[7m.o";
+    fs::copy(inputs.path("hip.o"), inputs.root().join(OsStr::from_bytes(member))).unwrap();
+    let size = fs::metadata(inputs.path("hip.o")).unwrap().len();
+    let mut table = [&member[..], b"/\n"].concat();
+    table.resize(table.len().next_multiple_of(2), b'\n');
+    let mut archive = b"!<thin>\n".to_vec();
+    archive.extend(format!("{:<16}{:32}{:<10}`\n", "//", "", table.len()).bytes());
+    archive.extend(&table);
+    archive.extend(format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", "/0", 0, 0, 0, 644).bytes());
+    fs::write(inputs.path("thin.a"), archive).unwrap();
+
+    let images = |args| {
+        let output = inputs.run(&words("offload", args, ["", ""]));
+        works(&output, &args);
+        serde_json::from_slice::<Vec<Row>>(&output.stdout).unwrap()
+    };
+    let (inside, alone) = (images("ls --json thin.a"), images("ls --json hip.o"));
+    assert_eq!(inside.len(), alone.len());
+    assert_eq!(inside[0].path[0], "member:m\u{fffd}\u{1b}[7m.o");
+    for args in ["ls thin.a", "ls --tree thin.a", "verify thin.a", "extract thin.a -o images"] {
+        works(&inputs.run(&words("offload", args, ["", ""])), &args);
+    }
+    assert_eq!(fs::read_dir(inputs.path("images")).unwrap().count(), 4);
+
+    fs::remove_file(inputs.root().join(OsStr::from_bytes(member))).unwrap();
+    let output = inputs.run(&words("offload", "ls thin.a", ["", ""]));
+    assert_eq!(output.status.code(), Some(1));
+    is_plain(&output, &"ls thin.a");
+}
