@@ -2,3 +2,12 @@
 
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+#[doc = include_str!("../../docs/formats/target-ids.md")]
+struct TargetIds;
+
+#[doc = include_str!("../../docs/recipes/compiler.md")]
+struct Compiler;
+
+#[doc = include_str!("../../docs/recipes/list-images.md")]
+struct ListImages;

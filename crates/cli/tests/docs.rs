@@ -188,7 +188,7 @@ fn every_page_is_in_the_book() {
 
 #[test]
 fn rust_is_compiled() {
-    let tests = fs::read_to_string(root().join("examples/src/lib.rs")).unwrap();
+    let tests = fs::read_to_string(root().join("examples/src/book.rs")).unwrap();
     for page in book() {
         let text = fs::read_to_string(&page).unwrap();
         for line in lines(&text) {
@@ -196,7 +196,7 @@ fn rust_is_compiled() {
             assert_ne!(line.block, Some(""), "{name}:{}: say what the block is", line.number);
             if line.block.is_some_and(|block| block.starts_with("rust")) {
                 let include = format!("include_str!(\"../../{name}\")");
-                assert!(tests.contains(&include), "examples/src/lib.rs lacks {include}");
+                assert!(tests.contains(&include), "examples/src/book.rs lacks {include}");
             }
         }
     }
