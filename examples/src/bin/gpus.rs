@@ -1,34 +1,15 @@
-//! Which GPUs does each file carry code for? `cargo run -p offload-examples --bin gpus -- FILE...`
+//! Which GPUs does each file carry code for? `gpus FILE...`
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io;
-
-use fat_object::{Finding, Image, Options, Visitor};
-
-/// Collects target IDs; anything malformed ends the walk.
-#[derive(Default)]
-struct Gpus(BTreeSet<String>);
-
-impl Visitor for Gpus {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if !image.target().id().is_empty() {
-            self.0.insert(image.target().id().to_owned());
-        }
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        Err(io::Error::other(finding.to_string()))
-    }
-}
+use std::{collections::BTreeSet, env, fs::File, io};
 
 fn main() -> io::Result<()> {
-    for path in std::env::args().skip(1) {
-        let mut gpus = Gpus::default();
-        fat_object::walk(&mut File::open(&path)?, &Options::default(), &mut gpus)?;
-        println!("{path}: {}", gpus.0.into_iter().collect::<Vec<_>>().join(" "));
+    for path in env::args_os().skip(1) {
+        let listing = fat_object::list(File::open(&path)?, &fat_object::Options::default())?;
+        let gpus: BTreeSet<_> = listing.images().iter().map(|image| image.target().id()).collect();
+        let gpus: Vec<_> = gpus.into_iter().filter(|id| !id.is_empty()).collect();
+        println!("{}: {}", path.display(), gpus.join(" "));
+        listing.findings().iter().for_each(|finding| eprintln!("{}: {finding}", path.display()));
     }
     Ok(())
 }
