@@ -14,3 +14,4 @@ mod common;
 ))]
 mod link;
 mod small;
+mod wheels;
