@@ -8,6 +8,7 @@
 )]
 
 mod common;
+mod instrument;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
