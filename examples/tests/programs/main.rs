@@ -14,5 +14,7 @@ mod instrument;
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
 ))]
 mod link;
+#[cfg(feature = "llvm-peer")]
+mod llvm;
 mod small;
 mod wheels;
