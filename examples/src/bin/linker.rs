@@ -11,18 +11,24 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use bundle_format::{EntryId, composition};
 use fat_object::{Container, ContainerKind, Finding, Image, Options, ReadSeek, Severity, Visitor};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use offload_binary::OffloadKind;
 use offload_examples::{Error, about, exit, path_from_bytes, read, run};
 use target_id::{Target, Triple, compatible};
-use wrapper_ir::{Abi, Kind, Wrapper};
+use wrapper_ir::Kind;
+
+#[path = "linker/command_line.rs"]
+mod command_line;
+#[path = "linker/wrap.rs"]
+mod wrap;
+
+use command_line::CommandLine;
+use wrap::wrap;
 
 fn main() -> ExitCode {
     exit("linker", CommandLine::parse(env::args_os().skip(1)).and_then(|line| link(&line)))
@@ -203,116 +209,5 @@ impl<'a> Group<'a> {
             }
         };
         Ok(Linked { target, kinds: self.kinds, bytes: read(&image)? })
-    }
-}
-
-/// An object that registers images when its program starts.
-fn wrap(
-    kind: Kind,
-    offload_kind: OffloadKind,
-    images: &[&Linked<'_>],
-    host: &str,
-) -> Result<Vec<u8>, Error> {
-    let containers = match kind {
-        // Each image in a package of its own, which tells the runtime what it is for.
-        Kind::OpenMp => images
-            .iter()
-            .map(|image| package(FormatVersion::V1, offload_kind, &[image]))
-            .collect::<Result<_, _>>()?,
-        Kind::Hip => vec![bundle(images, host)?],
-        Kind::Sycl => vec![package(FormatVersion::V2, offload_kind, images)?],
-        // NVIDIA's `fatbinary` makes one image of those for all GPUs: as the device linker.
-        _ => images.iter().map(|image| image.bytes.clone()).collect(),
-    };
-    let module = Wrapper::new(kind, Abi::Current, wrapper_ir::Target::new(host)?)
-        .images(containers.iter().map(|bytes| wrapper_ir::Image::from_bytes(bytes)))
-        .module()?;
-    let containers: Vec<_> = containers.iter().map(|bytes| &bytes[..]).collect();
-    Ok(module.object()?.to_vec(&containers)?)
-}
-
-fn package(
-    version: FormatVersion,
-    kind: OffloadKind,
-    images: &[&Linked<'_>],
-) -> Result<Vec<u8>, Error> {
-    let entry = |image: &&'_ Linked<'_>| {
-        let (triple, id) = triple_and_id(image.target);
-        let image_kind = ImageKind::from_magic(&image.bytes).unwrap_or(ImageKind::OBJECT);
-        let entry = ImageEntry::new(image.bytes.len() as u64).image_kind(image_kind);
-        entry.offload_kind(kind).string("arch", id).string("triple", triple).into_owned()
-    };
-    let entries: Vec<_> = images.iter().map(entry).collect();
-    let bytes: Vec<_> = images.iter().map(|image| &image.bytes[..]).collect();
-    Ok(offload_binary::Layout::new(version, &entries)?.to_vec(&bytes)?)
-}
-
-/// The bundle that the HIP runtime takes: an entry without content for the host, then images at pages of their own.
-fn bundle(images: &[&Linked<'_>], host: &str) -> Result<Vec<u8>, Error> {
-    let host = format!("host-{host}");
-    let mut ids = vec![EntryId::parse(&host)?.standardized()];
-    ids.extend(images.iter().map(|image| {
-        let kind = Some(target_id::OffloadKind::Hip);
-        Target::new(kind, image.target.triple().cloned(), image.target.id()).to_string()
-    }));
-    if let Some(finding) = composition(ids.iter().map(|id| &id[..])).first() {
-        return Err(finding.to_string().into());
-    }
-    let contents: Vec<_> =
-        [&[][..]].into_iter().chain(images.iter().map(|image| &image.bytes[..])).collect();
-    let sizes = contents.iter().map(|bytes| bytes.len() as u64);
-    Ok(bundle_format::Layout::new(ids.iter().zip(sizes), 4096)?.to_vec(&contents)?)
-}
-
-struct CommandLine {
-    device_linkers: Vec<(Triple, String)>,
-    linker: OsString,
-    host_triple: String,
-    output: PathBuf,
-    inputs: Vec<PathBuf>,
-    /// What only the host's linker understands.
-    rest: Vec<OsString>,
-}
-
-impl CommandLine {
-    fn parse(mut args: impl Iterator<Item = OsString>) -> Result<CommandLine, Error> {
-        let mut line = CommandLine {
-            device_linkers: Vec::new(),
-            linker: "cc".into(),
-            host_triple: format!("{}-unknown-linux-gnu", env::consts::ARCH),
-            output: PathBuf::new(),
-            inputs: Vec::new(),
-            rest: Vec::new(),
-        };
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or_else(|| format!("{}: no value", arg.display()));
-            let text = |value: OsString| {
-                value.into_string().map_err(|value| format!("{}: not UTF-8", value.display()))
-            };
-            match arg.to_str() {
-                Some("--device-linker") => {
-                    let value = text(value()?)?;
-                    let linker = value.split_once('=').ok_or("expected TRIPLE=COMMAND")?;
-                    line.device_linkers.push((Triple::parse(linker.0), linker.1.to_owned()));
-                }
-                Some("--linker") => line.linker = value()?,
-                Some("--host-triple") => line.host_triple = text(value()?)?,
-                Some("-o") => line.output = value()?.into(),
-                Some("--") => line.rest = args.by_ref().collect(),
-                _ => line.inputs.push(arg.into()),
-            }
-        }
-        if line.output.as_os_str().is_empty() || line.inputs.is_empty() {
-            return Err(
-                "usage: linker [OPTION]... -o PROGRAM INPUT... [-- LINKER-ARGUMENT...]".into()
-            );
-        }
-        Ok(line)
-    }
-
-    fn device_linker(&self, target: &Target) -> Option<&str> {
-        let triple = target.triple()?;
-        let linker = self.device_linkers.iter().find(|(of, _)| of.compatible_with(triple))?;
-        Some(&linker.1)
     }
 }

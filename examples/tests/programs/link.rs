@@ -142,6 +142,12 @@ fn code_is_linked_for_every_target_that_objects_have() {
     });
     assert!(found.eq(expected.map(|(id, text)| (gfx(id), text.to_owned()))));
 
+    // A thin archive names its members.
+    run(place, "ar", &[&"rcsT", &"thin.a", &"three.o", &"four.o"]);
+    run(place, LINKER, &library_of(&[&"one.o", &"two.o", &"thin.a"]));
+    let texts: Vec<_> = images(&place.join("lib.so")).into_iter().map(|(_, text)| text).collect();
+    assert!(texts[1].ends_with(b"any "));
+
     // Of HIP there is one bundle, in which target IDs have to go together.
     compiler("hip.o", &[(GFX90A, "hip"), (&format!("{GFX90A}:xnack+"), "both")]);
     let said = fails(place, LINKER, &library_of(&[&"hip.o"]));
