@@ -18,8 +18,8 @@ use crate::failure::Failure;
 #[command(after_long_help = "Examples:
   offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in-place
       one more GPU
-  offload add fat.o hip-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc -o fatter.o
-      the same in an object
+  offload add packages.offload hip-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco -o new.offload
+      the same in a package
   offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so
       in one of the bundles of a library
 
