@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use bundle_format::EntryId;
 use target_id::OffloadKind;
 
-use crate::Outcome;
 use crate::edit::{Incoming, NewImages, Numbered, Wishes};
 use crate::failure::Failure;
+use crate::suggest::did_you_mean;
+use crate::{Outcome, suggest};
 
 /// Add images to a bundle or a package, in any file
 ///
@@ -48,7 +49,12 @@ fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> R
     let mut faults = Vec::new();
     for (number, typed) in images.ids().iter().enumerate() {
         match entry_id(typed) {
-            Ok(id) => wishes.add(container, &id, number),
+            Ok(id) => {
+                if let Some(near) = suggest::entry_id(typed) {
+                    wishes.warn(format!("'{typed}' is taken as it is; did you mean {near}?"));
+                }
+                wishes.add(container, &id, number);
+            }
             Err(fault) => faults.push(fault),
         }
     }
@@ -57,12 +63,13 @@ fn decide(numbered: &Numbered<'_>, images: &NewImages, wishes: &mut Wishes) -> R
 
 /// The canonical form of an ID.
 fn entry_id(typed: &str) -> Result<String, String> {
+    let near = || did_you_mean(suggest::entry_id(typed).as_slice());
     let id = EntryId::parse(typed).map_err(|error| error.to_string())?;
     if matches!(id.kind(), OffloadKind::Other(_)) {
-        return Err(format!("'{typed}': unknown offload kind '{}'", id.kind()));
+        return Err(format!("'{typed}': unknown offload kind '{}'{}", id.kind(), near()));
     }
     if !id.target_id().is_empty() {
-        id.target().target_id().map_err(|error| format!("'{typed}': {error}"))?;
+        id.target().target_id().map_err(|error| format!("'{typed}': {error}{}", near()))?;
     }
     Ok(id.canonical())
 }

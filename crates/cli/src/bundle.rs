@@ -15,8 +15,9 @@ use crate::failure::Failure;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::progress::Progress;
+use crate::suggest::did_you_mean;
 use crate::table::{Align, Table};
-use crate::{Outcome, input, report, style};
+use crate::{Outcome, input, report, style, suggest};
 
 /// Where HIP's runtime wants code objects: at multiples of a page.
 const HIP_ALIGN: u64 = 4096;
@@ -106,9 +107,17 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
         typed.push(id);
         files.push(file);
     }
-    let ids = bundler::targets(&typed, Mode::Bundle)?;
-    for doubt in bundler::doubts(&ids) {
-        report::warning(&doubt);
+    let ids = bundler::targets(&typed, Mode::Bundle)
+        .map_err(|fault| format!("{fault}{}", did_you_mean(&meant(&typed))))?;
+    for id in &ids {
+        let near = suggest::entry_id(id.as_str());
+        let doubts = bundler::doubts(std::slice::from_ref(id));
+        for doubt in &doubts {
+            report::warning(&format_args!("{doubt}{}", did_you_mean(near.as_slice())));
+        }
+        if let (Some(near), true) = (near, doubts.is_empty()) {
+            report::warning(&format_args!("'{id}' is taken as it is; did you mean {near}?"));
+        }
     }
     let file_type = match args.file_type {
         Some(file_type) => file_type,
@@ -133,6 +142,13 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
     done?;
     outputs.commit()?;
     Ok(Report::new(&job, &notes))
+}
+
+/// What may have been meant by IDs that are refused: the first in which there is a slip.
+fn meant(typed: &[Vec<u8>]) -> Vec<String> {
+    let mut near =
+        typed.iter().filter_map(|text| suggest::entry_id(&String::from_utf8_lossy(text)));
+    near.next().into_iter().collect()
 }
 
 /// An argument `ID=FILE`.

@@ -9,7 +9,7 @@ use fat_object::{Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visi
 
 use crate::output::{self, Outputs, plain_name, safe_name};
 use crate::parallel::Threads;
-use crate::select::{Selection, triple_text};
+use crate::select::{Passed, Selection, triple_text};
 use crate::{Outcome, input, report, style};
 
 /// Write device images into files, under safe generated names
@@ -49,6 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    args.selection.warn();
     let file = input::display(&args.file);
     let opened = input::open_sized(&args.file)
         .and_then(|input| input::Stamp::of(&input).map(|stamp| (input, stamp)));
@@ -67,10 +68,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         parts: Vec::new(),
         written: Vec::new(),
         seen: Vec::new(),
+        passed: Passed::default(),
         errors: 0,
     };
     let walked = input::walk_open(&input, &args.limits, args.threads, &mut extractor);
-    let Extractor { sink, parts, written, seen, errors, .. } = extractor;
+    let Extractor { sink, parts, written, seen, passed, errors, .. } = extractor;
     if let Err(error) = walked {
         report::error(&format_args!("{file}: {}", report::reason(&error)));
         return Ok(Outcome::Faults);
@@ -80,7 +82,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(Outcome::Faults);
     }
     if written.is_empty() {
-        report::error(&format_args!("{file}: {}", nothing_matched(&seen)));
+        let advice = args.selection.advice(&passed.without_names());
+        report::error(&format_args!("{file}: {}{advice}", nothing_matched(&seen)));
         return Ok(Outcome::Faults);
     }
     match sink {
@@ -165,6 +168,7 @@ struct Extractor<'a> {
     written: Vec<Written>,
     /// Names of the images that were not chosen, for the message when none was.
     seen: Vec<String>,
+    passed: Passed,
     errors: usize,
 }
 
@@ -184,6 +188,7 @@ impl Visitor for Extractor<'_> {
         let what = describe(image);
         if !self.chooses(image) {
             self.seen.push(format!("#{} {what}", image.index()));
+            self.passed.add(image);
             return Ok(());
         }
         if let Some(compression) = image.compression() {

@@ -33,6 +33,7 @@ mod replace;
 mod report;
 mod select;
 mod style;
+mod suggest;
 mod table;
 mod thin;
 mod unbundle;

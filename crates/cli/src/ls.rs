@@ -12,7 +12,7 @@ use fat_object::{
 };
 
 use crate::parallel::{self, Threads};
-use crate::select::Selection;
+use crate::select::{Passed, Selection};
 use crate::{Outcome, input, report, style};
 use row::Row;
 pub(crate) use view::heading;
@@ -49,6 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    args.selection.warn();
     if args.json { run_json(args) } else { run_table(args) }
 }
 
@@ -141,7 +142,10 @@ fn complain(
         }
         Ok(summary) => {
             if listing.images().next().is_none() && !errors {
-                report::note(&format_args!("{file}: {}", nothing(summary, selection)));
+                report::note(&format_args!(
+                    "{file}: {}",
+                    nothing(summary, selection, &listing.passed)
+                ));
             }
             errors
         }
@@ -149,9 +153,10 @@ fn complain(
 }
 
 /// Why a listing is empty.
-fn nothing(summary: &Summary, selection: &Selection) -> String {
+fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> String {
     if summary.images > 0 && !selection.is_everything() {
-        return format!("none of its {} images {}", summary.images, selection.condition());
+        let (images, advice) = (summary.images, selection.advice(passed));
+        return format!("none of its {images} images {}{advice}", selection.condition());
     }
     report::no_images(summary)
 }
@@ -167,6 +172,7 @@ fn list<'a>(
         depth: 0,
         thin_size: 0,
         items: Vec::new(),
+        passed: Passed::default(),
         findings: Vec::new(),
     };
     let summary = input::walk(path, &args.limits, threads, &mut listing);
@@ -181,6 +187,7 @@ struct Listing<'a> {
     /// Size of the files that a thin archive names: its images lie there.
     thin_size: u64,
     items: Vec<Item>,
+    passed: Passed,
     findings: Vec<(Severity, String)>,
 }
 
@@ -205,6 +212,8 @@ impl Visitor for Listing<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if self.selection.includes(image) {
             self.items.push(Item::image(self.depth, image.to_listed()));
+        } else {
+            self.passed.add(image);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use clap::Command;
 
 use crate::llvm_cl::Tool;
 use crate::output::Outputs;
+use crate::suggest::{did_you_mean, nearest};
 use crate::{Outcome, bundler, packager, report, wrapper};
 
 /// Print a manual page, or write all of them
@@ -45,7 +46,8 @@ pub(crate) fn run(args: &Args, mut command: Command) -> io::Result<Outcome> {
     let Some(directory) = &args.out else {
         let name = args.page.as_deref().unwrap_or("offload");
         let Some(page) = page(&command, name) else {
-            report::error(&format_args!("no manual page for '{name}'"));
+            let near = did_you_mean(&nearest(name, names()));
+            report::error(&format_args!("no manual page for '{name}'{near}"));
             return Ok(Outcome::Faults);
         };
         let mut out = io::stdout().lock();

@@ -7,7 +7,8 @@ use offload_binary::{FormatVersion, LlvmRelease};
 
 use crate::output::Outputs;
 use crate::packager::{ImageSpec, Package};
-use crate::{Outcome, input, report, style};
+use crate::suggest::{did_you_mean, nearest};
+use crate::{Outcome, input, report, style, suggest};
 
 /// Put device images into a package, the form in which clang embeds them
 ///
@@ -44,8 +45,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for spec in &specs {
         let text = spec.text();
         if let Err(kind) = spec.kind() {
+            let near = did_you_mean(&nearest(&kind, ["openmp", "cuda", "hip", "sycl"]));
             report::error(&format_args!(
-                "'{text}': '{kind}' is no offload kind: openmp, cuda, hip, sycl or none"
+                "'{text}': '{kind}' is no offload kind: openmp, cuda, hip, sycl or none{near}"
             ));
             refused = true;
         }
@@ -58,6 +60,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let key = String::from_utf8_lossy(key);
             report::error(&format_args!("'{text}': key '{key}' has no name or no value"));
             refused = true;
+        }
+        for doubt in doubts(spec) {
+            report::warning(&format_args!("'{text}': {doubt}"));
         }
         if spec.get("triple").is_none() {
             report::warning(&format_args!("'{text}': no triple: linkers may not find the image"));
@@ -90,4 +95,29 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     writeln!(out, "{file}  {size}  {images} image{plural}, format version {}", version.number())?;
     out.flush()?;
     Ok(Outcome::Clean)
+}
+
+/// What is taken as it is and looks like a slip.
+fn doubts(spec: &ImageSpec) -> Vec<String> {
+    const KEYS: [&str; 4] = ["kind", "triple", "arch", "file"];
+    let mut doubts = Vec::new();
+    for key in spec.keys() {
+        let key = String::from_utf8_lossy(key);
+        let near = nearest(&key, KEYS);
+        if !near.is_empty() && !KEYS.contains(&&*key) {
+            doubts.push(format!("key '{key}' has no meaning here{}", did_you_mean(&near)));
+        }
+    }
+    let text = |key| spec.get(key).map(String::from_utf8_lossy);
+    if let Some((typed, near)) = text("triple").and_then(|t| suggest::triple(&t).map(|n| (t, n))) {
+        doubts.push(format!("triple '{typed}' is taken as it is; did you mean {near}?"));
+    }
+    if let Some(typed) = text("arch") {
+        let near = suggest::target_id(&typed);
+        let name = typed.split(':').next().unwrap_or_default();
+        if !near.is_empty() && !suggest::may_be_processor(name) {
+            doubts.push(format!("no processor is called {name}{}", did_you_mean(&near)));
+        }
+    }
+    doubts
 }

@@ -1,12 +1,17 @@
 //! `--target ID`, `--id ID`: which images a user means.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use bundle_format::EntryId;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use fat_object::{Image, ImageFormat};
-use target_id::{NvidiaArch, Target, compatible};
+use target_id::{NvidiaArch, OffloadKind, Target, compatible, is_known_processor};
+
+use crate::edit::group;
+use crate::suggest::{did_you_mean, may_be_processor, stored};
+use crate::{report, suggest};
 
 /// A full bundle entry ID or a plain target ID.
 #[derive(Clone, Debug)]
@@ -27,7 +32,8 @@ impl Request {
             _ => Target::new(None, None, text),
         };
         if !target.id().is_empty() {
-            target.target_id().map_err(|error| error.to_string())?;
+            let with_near = |error| format!("{error}{}", did_you_mean(&near(text, &target)));
+            target.target_id().map_err(with_near)?;
         }
         Ok(Request { text: text.to_owned(), target })
     }
@@ -39,6 +45,28 @@ impl Request {
 
     pub(crate) fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// What else may have been meant, if no such processor is known.
+    pub(crate) fn near(&self) -> Vec<String> {
+        let name = self.processor();
+        if name.is_empty() || is_known_processor(name) {
+            Vec::new()
+        } else {
+            near(&self.text, &self.target)
+        }
+    }
+
+    fn processor(&self) -> &str {
+        self.target.id().split(':').next().unwrap_or_default()
+    }
+}
+
+/// What may have been meant.
+fn near(text: &str, target: &Target) -> Vec<String> {
+    match target.kind() {
+        Some(_) => suggest::entry_id(text).into_iter().collect(),
+        None => suggest::target_id(text),
     }
 }
 
@@ -83,9 +111,81 @@ impl Selection {
         }
     }
 
+    /// Warns of processors that there cannot be, where it is plain which is meant: others may be new.
+    pub(crate) fn warn(&self) {
+        for request in &self.requests {
+            let name = request.processor();
+            let near = request.near();
+            if !near.is_empty() && !may_be_processor(name) {
+                report::warning(&format_args!(
+                    "no processor is called {name}{}",
+                    did_you_mean(&near)
+                ));
+            }
+        }
+    }
+
+    /// What a file has instead, where none of its images is meant, and what may have been meant.
+    pub(crate) fn advice(&self, passed: &Passed) -> String {
+        let mut advice = String::new();
+        let has = passed.names.iter().map(String::as_str);
+        if !passed.names.is_empty() {
+            let mut has: Vec<_> = has.clone().collect();
+            if passed.is_cut {
+                has.push("...");
+            }
+            advice.push_str(&format!("; it has {}", has.join(", ")));
+        }
+        for request in &self.requests {
+            let near = request.near();
+            if may_be_processor(request.processor()) {
+                advice.push_str(&did_you_mean(&near));
+            }
+            if let Some(generic) = suggest::generic(request.target.id())
+                && near.is_empty()
+            {
+                let gpu = request.processor();
+                advice.push_str(&format!("; code for {generic} would serve {gpu}, too"));
+            }
+        }
+        for id in &self.ids {
+            advice.push_str(&did_you_mean(&stored(id, passed.ids.iter().map(String::as_str))));
+        }
+        advice
+    }
+
     /// Whether every image is meant.
     pub(crate) fn is_everything(&self) -> bool {
         self.requests.is_empty() && self.ids.is_empty()
+    }
+}
+
+/// Images that are not meant: what they are for, each once, as far as it is worth telling.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    names: Vec<String>,
+    ids: BTreeSet<String>,
+    is_cut: bool,
+}
+
+impl Passed {
+    /// For messages that tell what the file has anyway.
+    pub(crate) fn without_names(self) -> Self {
+        Passed { names: Vec::new(), is_cut: false, ..self }
+    }
+
+    pub(crate) fn add(&mut self, image: &Image<'_, '_>) {
+        const MOST: usize = 40;
+        let name = group(image.target(), image.id());
+        if image.target().kind() != Some(&OffloadKind::Host) && !self.names.contains(&name) {
+            match self.names.len() < MOST {
+                true => self.names.push(name),
+                false => self.is_cut = true,
+            }
+        }
+        if let Some(id) = image.id().filter(|_| self.ids.len() < MOST) {
+            self.ids.insert(id.to_owned());
+        }
     }
 }
 

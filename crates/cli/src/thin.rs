@@ -12,6 +12,7 @@ use crate::edit::{
 };
 use crate::failure::Failure;
 use crate::select::Request;
+use crate::suggest::generic;
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
@@ -97,9 +98,16 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         .map(|request| {
             let has = names(images());
             let typed = format!("{option} {}", request.text());
-            match closest(request.target(), images()) {
+            match closest(request, images()) {
                 Some(near) => format!("{typed}: did you mean {near}? The file has {has}"),
-                None => format!("{typed}: no such image; the file has {has}"),
+                None => {
+                    let generic = generic(request.target().id());
+                    let generic =
+                        generic.filter(|_| matches!(rule, Rule::Keep { exact: false, .. }));
+                    let would = generic.map(|id| format!("; code for {id} would serve it"));
+                    let would = would.unwrap_or_default();
+                    format!("{typed}: no such image; the file has {has}{would}")
+                }
             }
         })
         .collect();

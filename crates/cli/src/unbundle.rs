@@ -17,8 +17,9 @@ use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
 use crate::progress::Progress;
+use crate::suggest::{did_you_mean, stored};
 use crate::table::{Align, Table};
-use crate::{Outcome, input, report, style};
+use crate::{Outcome, input, report, style, suggest};
 
 /// Take code objects for given targets out of a bundle, or any other file
 ///
@@ -98,12 +99,20 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
     let in_file = |error: &io::Error| format!("{name}: {}", report::reason(error));
     let mut outputs = Outputs::default();
     let keeper = Keeper::new(&mut outputs);
-    let mut taker = Taker { path: &args.file, name, wanted, keeper, images: 0, errors: Vec::new() };
+    let mut taker = Taker {
+        path: &args.file,
+        name,
+        wanted,
+        keeper,
+        images: 0,
+        seen: Vec::new(),
+        errors: Vec::new(),
+    };
     let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
     let stamp = Stamp::of(&file).map_err(|error| in_file(&error))?;
     input::walk_open(&file, &args.limits, args.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
-    let Taker { wanted, mut keeper, images, mut errors, .. } = taker;
+    let Taker { wanted, mut keeper, images, seen, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {
         errors.push(format!("{name}: no device images"));
     }
@@ -115,7 +124,10 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
                     "{name}: no image for {id}: an empty file is written"
                 ));
             }
-            None if images > 0 => errors.push(format!("{name}: no image for {id}")),
+            None if images > 0 => {
+                let (has, near) = (seen.join(", "), one.near(&seen));
+                errors.push(format!("{name}: no image for {id}; the file has {has}{near}"));
+            }
             Some(best) if best.equals > 0 => report::warning(&format_args!(
                 "{name}: {} images serve {id} equally well, the first is written",
                 best.equals + 1
@@ -142,6 +154,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
 /// What one argument asks for, and what was found so far.
 struct Wanted {
     request: Request,
+    typed: String,
     output: PathBuf,
     best: Option<Best>,
 }
@@ -161,12 +174,25 @@ impl Wanted {
         let id = String::from_utf8_lossy(&id);
         let id = EntryId::parse(&id).map_err(|error| error.to_string())?;
         if !id.kind().is_bundler_kind() {
-            return Err(format!("'{id}': unknown offload kind '{}'", id.kind().as_str()));
+            let near = did_you_mean(suggest::entry_id(id.as_str()).as_slice());
+            return Err(format!("'{id}': unknown offload kind '{}'{near}", id.kind().as_str()));
         }
         if !id.target_id().is_empty() {
-            id.target().target_id().map_err(|error| format!("'{id}': {error}"))?;
+            id.target().target_id().map_err(|error| {
+                format!("'{id}': {error}{}", did_you_mean(suggest::entry_id(id.as_str()).as_slice()))
+            })?;
         }
-        Ok(Wanted { request: Request::new(&id), output, best: None })
+        let typed = id.as_str().to_owned();
+        Ok(Wanted { request: Request::new(&id), typed, output, best: None })
+    }
+
+    /// What may have been meant instead: an ID of the file, or one without slips.
+    fn near(&self, seen: &[String]) -> String {
+        let near = stored(&self.typed, seen.iter().map(String::as_str));
+        match near.is_empty() {
+            true => did_you_mean(suggest::entry_id(&self.typed).as_slice()),
+            false => did_you_mean(&near),
+        }
     }
 }
 
@@ -176,7 +202,18 @@ struct Taker<'a> {
     wanted: Vec<Wanted>,
     keeper: Keeper<'a>,
     images: usize,
+    /// The IDs of the images, or what stands for them, each once, for the message when none fits.
+    seen: Vec<String>,
     errors: Vec<String>,
+}
+
+impl Taker<'_> {
+    fn see(&mut self, id: String) {
+        const MOST: usize = 40;
+        if self.seen.len() < MOST && !self.seen.contains(&id) {
+            self.seen.push(id);
+        }
+    }
 }
 
 impl Visitor for Taker<'_> {
@@ -187,6 +224,7 @@ impl Visitor for Taker<'_> {
             return Ok(());
         }
         let target = image.target().clone();
+        self.see(image.id().map_or_else(|| target.to_string(), str::to_owned));
         for one in &mut self.wanted {
             if !one.request.verdict(&target).is_strict() {
                 continue;

@@ -3,10 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use target_id::is_known_processor;
 use wrapper_ir::{Abi, Kind};
 
-use crate::Outcome;
+use crate::suggest::{did_you_mean, nearest};
 use crate::wrapper::{Emit, Request, host_triple};
+use crate::{Outcome, report, suggest};
 
 /// Put device images into a module that registers them when a program is loaded
 ///
@@ -52,10 +54,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    for id in &args.offload_arch {
+        let near = suggest::target_id(id);
+        let name = id.split(':').next().unwrap_or_default();
+        if !near.is_empty() && !is_known_processor(name) {
+            report::warning(&format_args!("no processor is called {name}{}", did_you_mean(&near)));
+        }
+    }
     let request = Request {
         // What cannot be wrapped for is as wrong as what cannot be wrapped, and ends as with the drop-in tools.
-        kind: Kind::from_name(&args.kind).map_err(io::Error::other)?,
-        abi: Abi::from_name(&args.abi).map_err(io::Error::other)?,
+        kind: Kind::from_name(&args.kind)
+            .map_err(|error| unknown(&error, &args.kind, &Kind::ALL.map(Kind::name)))?,
+        abi: Abi::from_name(&args.abi)
+            .map_err(|error| unknown(&error, &args.abi, &Abi::ALL.map(Abi::name)))?,
         triple: args.triple.clone().unwrap_or_else(host_triple),
         relocatable: args.relocatable,
         images: args.images.clone(),
@@ -63,6 +74,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     request.wrap()?.write(emit(args.emit.as_deref(), &args.output), &args.output)?;
     Ok(Outcome::Clean)
+}
+
+fn unknown(error: &wrapper_ir::Error, typed: &str, names: &[&str]) -> io::Error {
+    let near = nearest(typed, names.iter().copied());
+    io::Error::other(format!("{error}{}", did_you_mean(&near)))
 }
 
 fn emit(named: Option<&str>, output: &Path) -> Emit {

@@ -27,8 +27,8 @@ use report::FileRow;
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use place::{Numbered, Within};
-pub(crate) use rules::{Fate, Rule, closest, is_editable, is_host};
-use rules::{group, is_exactly};
+use rules::is_exactly;
+pub(crate) use rules::{Fate, Rule, closest, group, is_editable, is_host};
 pub(crate) use wishes::{Wishes, names};
 
 /// The options that all commands have that edit files.

@@ -10,6 +10,7 @@ use super::wishes::{path_text, place};
 use super::{Subject, group, is_editable, is_exactly, is_host};
 use crate::report;
 use crate::select::Request;
+use crate::suggest::stored;
 
 /// The option that says where in a file, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
@@ -113,7 +114,15 @@ impl<'c> Numbered<'c> {
     /// What to say where an ID is not found.
     pub(crate) fn nothing(&self, typed: &str) -> String {
         let within = self.within.words();
-        format!("no image is '{typed}'{within}; there is {}", self.list(self.images()))
+        let names: Vec<String> = self.images().map(name).collect();
+        let targets =
+            self.images().filter(|image| !is_host(image)).map(|image| image.target().id());
+        let mut near = stored(typed, names.iter().map(String::as_str).chain(targets)).join(" or ");
+        if !near.is_empty() {
+            near = format!("; did you mean {near}? There");
+        }
+        let there = if near.is_empty() { "; there" } else { &near };
+        format!("no image is '{typed}'{within}{there} is {}", self.list(self.images()))
     }
 
     /// The one container to add to: of packages that follow each other the last.

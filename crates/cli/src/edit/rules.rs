@@ -1,10 +1,10 @@
 //! Which images `offload thin` keeps.
 
 use fat_object::{ContainerKind, EditableImage, ImageFormat};
-use target_id::{OffloadKind, Target, Triple, compatible, is_known_processor};
+use target_id::{OffloadKind, Target, TargetId, Triple, compatible, is_known_processor};
 
-use crate::llvm_cl::distance;
 use crate::select::{Request, loaded_as, triple_text};
+use crate::suggest::{distance, nearest};
 
 /// What the user asks for.
 #[derive(Clone, Debug)]
@@ -166,20 +166,21 @@ pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
         .unwrap_or_else(|| "(unnamed)".to_owned())
 }
 
-/// What may have been meant by a processor that nobody knows: one of the file's.
+/// What may have been meant by a processor that nobody knows: one of the file's, or another one.
 pub(crate) fn closest<'i>(
-    wanted: &Target,
+    wanted: &Request,
     images: impl Iterator<Item = &'i EditableImage>,
 ) -> Option<String> {
-    const MOST: usize = 2;
-    let typed = wanted.target_id().ok()?;
+    let typed = wanted.target().target_id().ok()?;
     if is_known_processor(typed.processor()) {
         return None;
     }
-    let processors = images.filter_map(|image| image.target().target_id().ok());
-    let lower = |text: &str| text.to_lowercase().into_bytes();
-    let near =
-        processors.map(|id| (distance(&lower(typed.processor()), &lower(id.processor())), id));
-    let (nearest, id) = near.min_by_key(|(distance, _)| *distance)?;
-    (nearest <= MOST).then(|| id.processor().to_owned())
+    let ids: Vec<TargetId> = images.filter_map(|image| image.target().target_id().ok()).collect();
+    let own = nearest(typed.processor(), ids.iter().map(TargetId::processor));
+    let slips = |name: &str| distance(typed.processor(), name);
+    match (own.first(), wanted.near().into_iter().next()) {
+        (Some(own), Some(near)) if slips(own) > slips(&near) => Some(near),
+        (Some(own), _) => Some((*own).to_owned()),
+        (None, near) => near,
+    }
 }

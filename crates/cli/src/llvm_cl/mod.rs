@@ -13,7 +13,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 pub(crate) use help::help_list;
-pub(crate) use suggest::distance;
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

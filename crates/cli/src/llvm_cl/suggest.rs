@@ -21,7 +21,7 @@ pub(super) fn nearest(tool: &Tool, text: &[u8]) -> Option<String> {
 }
 
 /// Insertions, deletions and replacements that turn one name into the other.
-pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
+fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut left = i + 1;

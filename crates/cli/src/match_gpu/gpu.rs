@@ -3,10 +3,10 @@
 use bundle_format::EntryId;
 use target_id::{
     Family, Feature, NvidiaArch, Processor, Setting, Target, TargetId, is_known_processor,
-    processor_family, processor_names,
+    processor_family,
 };
 
-use crate::llvm_cl::distance;
+use crate::suggest::{did_you_mean, gpus, may_be_processor, target_id};
 
 /// Who makes a GPU, or whose runtimes load an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +63,11 @@ impl Gpu {
             target_id::Error::EmptyProcessor => {
                 "expected a target ID such as gfx90a:xnack+ or sm_86".to_owned()
             }
-            error => error.to_string(),
+            error => format!("{error}{}", did_you_mean(&target_id(target_id_in(text)))),
         })?;
         let name = id.processor();
-        let Some(vendor) = Vendor::of_processor(name).filter(|_| is_usable(name)) else {
-            return Err(with_suggestion(format!("no processor is called {name}"), name));
+        let Some(vendor) = Vendor::of_processor(name).filter(|_| may_be_processor(name)) else {
+            return Err(with_suggestion(&format!("no processor is called {name}"), name));
         };
         let info = id.processor_info();
         if let Some(generic) = info.filter(|info| info.is_generic()) {
@@ -113,7 +113,7 @@ impl Gpu {
             return None;
         }
         Some(with_suggestion(
-            format!(
+            &format!(
                 "no processor {name} is known here, so only images for that very name or portable ones can match"
             ),
             name,
@@ -168,20 +168,6 @@ fn target_id_in(text: &str) -> &str {
     }
 }
 
-/// Whether a processor can be asked for: one that is known, or may be newer than this program.
-fn is_usable(name: &str) -> bool {
-    let is_new = |name: &str| {
-        let digits = name.strip_prefix("gfx").unwrap_or_default();
-        (3..=5).contains(&digits.len())
-            && digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    is_known_processor(name)
-        || is_new(name)
-        || name.starts_with("intel_gpu_")
-        || NvidiaArch::parse(name).is_ok_and(|arch| !arch.is_ptx())
-}
-
 fn features_of(info: &Processor) -> impl Iterator<Item = Feature> {
     [Feature::Sramecc, Feature::Xnack].into_iter().filter(|feature| info.supports(feature))
 }
@@ -198,35 +184,8 @@ fn state(id: &TargetId, open: impl Iterator<Item = (Feature, Setting)>) -> Targe
     Target::new(None, None, &text)
 }
 
-fn with_suggestion(message: String, name: &str) -> String {
-    let near = suggestions(name);
-    if near.is_empty() {
-        return message;
-    }
-    format!("{message}; did you mean {}?", near.join(" or "))
-}
-
-/// The known GPUs that are called nearly so, two at most.
-fn suggestions(name: &str) -> Vec<String> {
-    let lower = name.to_ascii_lowercase();
-    // nvidia-smi prints compute capabilities, NVIDIA's compiler has names for PTX.
-    let digits = lower.trim_start_matches("compute_").replace('.', "");
-    if NvidiaArch::parse(&format!("sm_{digits}")).is_ok() && !lower.starts_with("sm_") {
-        return vec![format!("sm_{digits}")];
-    }
-    let is_gpu = |known: &str| {
-        let generic = Processor::amdgpu(known).is_some_and(Processor::is_generic);
-        !generic && known != "amdgcnspirv"
-    };
-    let mut near: Vec<_> = processor_names()
-        .filter(|known| is_gpu(known))
-        .map(|known| (distance(known.as_bytes(), lower.as_bytes()), known))
-        .filter(|(distance, _)| *distance <= 2.min(lower.len() / 3))
-        .collect();
-    near.sort();
-    let least = near.first().map_or(0, |(least, _)| *least);
-    near.retain(|(distance, _)| *distance == least);
-    near.into_iter().take(2).map(|(_, known)| known.to_owned()).collect()
+fn with_suggestion(message: &str, name: &str) -> String {
+    format!("{message}{}", did_you_mean(&gpus(name)))
 }
 
 #[cfg(test)]

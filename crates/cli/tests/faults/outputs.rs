@@ -324,22 +324,24 @@ fn an_output_may_be_the_input() {
 }
 
 #[test]
-fn extracted_files_appear_together_or_not_at_all() {
-    let inputs = Inputs::new();
-    let extract = |to: &str| words("offload", &format!("extract four -o {to}"), ["", ""]);
-    let before = snapshot(inputs.root());
-    let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
-    for to in ["a/b/c", "."] {
-        let mut limited: Vec<String> = ["sh", "-c", script].map(String::from).into();
-        limited.extend(extract(to));
-        refuses(&inputs.run(&limited), &["': File too large"], to);
-        is_unchanged(inputs.root(), &before, to);
-        // Nor is there a directory that was made for them.
-        assert!(!inputs.path("a").exists());
+fn the_files_of_a_directory_appear_together_or_not_at_all() {
+    for (args, files) in [("extract four -o", 4), ("man --out", 22)] {
+        let inputs = Inputs::new();
+        let write = |to: &str| words("offload", &format!("{args} {to}"), ["", ""]);
+        let before = snapshot(inputs.root());
+        let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
+        for to in ["a/b/c", "."] {
+            let mut limited: Vec<String> = ["sh", "-c", script].map(String::from).into();
+            limited.extend(write(to));
+            refuses(&inputs.run(&limited), &["': File too large"], to);
+            is_unchanged(inputs.root(), &before, to);
+            // Nor is there a directory that was made for them.
+            assert!(!inputs.path("a").exists());
+        }
+        refuses(&inputs.run(&write("four/in")), &["'four/in': Not a directory"], args);
+        refuses(&inputs.run(&write("four")), &["'four/", "': Not a directory"], args);
+        is_unchanged(inputs.root(), &before, args);
+        assert!(inputs.run(&write("a/b/c")).status.success());
+        assert_eq!(fs::read_dir(inputs.path("a/b/c")).unwrap().count(), files);
     }
-    refuses(&inputs.run(&extract("four/in")), &["'four/in': Not a directory"], "");
-    refuses(&inputs.run(&extract("four")), &["'four/four.", "': Not a directory"], "");
-    is_unchanged(inputs.root(), &before, "");
-    assert!(inputs.run(&extract("a/b/c")).status.success());
-    assert_eq!(fs::read_dir(inputs.path("a/b/c")).unwrap().count(), 4);
 }

@@ -8,12 +8,15 @@ use crate::common::stderr;
 use crate::table::{Inputs, words};
 
 /// Everything that prints to standard output.
-const PRINTERS: [(&str, &str); 34] = [
+const PRINTERS: [(&str, &str); 37] = [
     ("offload", "--help"),
     ("offload", "-h"),
     ("offload", "--version"),
     ("offload", "help thin"),
     ("offload", "wrap --help"),
+    ("offload", "completions zsh"),
+    ("offload", "man"),
+    ("offload", "man clang-offload-bundler"),
     ("offload", "ls hip.o"),
     ("offload", "ls --tree hip.o"),
     ("offload", "ls --json hip.o"),
