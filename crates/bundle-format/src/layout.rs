@@ -49,7 +49,8 @@ pub struct Layout {
     total_size: u64,
 }
 
-/// A part of the bundle, from [`Layout::pieces`].
+/// A part of the bundle, from [`Layout::pieces`]. Whoever writes needs to know all kinds: one more would be a new major
+/// version of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Piece<'a> {
     /// These bytes: the bundle up to the end of its descriptors.

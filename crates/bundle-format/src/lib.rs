@@ -2,8 +2,10 @@
 //! file, each with a bundle entry ID that says what it is for. HIP embeds them in programs (section
 //! `.hip_fatbin`), OpenMP and HIP compilations use them for intermediate files.
 //!
-//! The format is described in the "Clang Offload Bundler" documentation and, for AMD GPUs, in
-//! LLVM's "User Guide for AMDGPU Backend". There are two layouts. The binary one, with
+//! # The format
+//!
+//! It is described in the ["Clang Offload Bundler"][bundler] documentation and, for AMD GPUs, in
+//! LLVM's ["User Guide for AMDGPU Backend"][amdgpu]. There are two layouts. The binary one, with
 //! little-endian integers and offsets from the start of the bundle:
 //!
 //! ```text
@@ -19,37 +21,97 @@
 //!
 //! And the text one, where code objects lie between comment lines: see [`TextBundle`]. An older
 //! text form, with a comment line behind each code object only, is read but never written: see
-//! [`text::EndMarkedBundle`].
+//! [`text::EndMarkedBundle`]. Compressed bundles (`CCOB`) are another format around a bundle and not the concern of this
+//! crate.
 //!
-//! Start with [`Bundle::parse`] to read one binary bundle, with [`binary::bundles`] for several
-//! one after the other, with [`TextBundle::parse`] for text, with [`Layout::new`] and
-//! [`text::to_vec`] to write, with [`EntryId::parse`] to understand an ID. Reading copies
-//! nothing: IDs and code objects are slices of the data given. Compressed bundles (`CCOB`) are
-//! another format around a binary bundle and not the concern of this crate.
+//! [bundler]: https://clang.llvm.org/docs/ClangOffloadBundler.html
+//! [amdgpu]: https://llvm.org/docs/AMDGPUUsage.html
+//!
+//! # Reading
+//!
+//! Start with [`Bundle::parse`] for one binary bundle, with [`bundles`] for several one after the other, as in a section
+//! of a linked program, with [`Bundle::parse_prefix`] when only the start of a file is in memory, with
+//! [`TextBundle::parse`] for text, and with [`EntryId::parse`] to understand an ID. Nothing is copied: IDs and code objects
+//! are slices of the data given, and live as long as it does.
+//!
+//! ```
+//! use bundle_format::{EntryId, bundles};
+//! use target_id::OffloadKind;
+//!
+//! // LLVM 22.1: clang-offload-bundler -type=o -input=host.o -input=device.o -output=bundle.o
+//! //     -targets=host-x86_64-unknown-linux-gnu,hip-amdgcn-amd-amdhsa--gfx90a:xnack+
+//! let section = [
+//!     &b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0"[..],     // two entries
+//!     b"\x92\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x1e\0\0\0\0\0\0\0", // at 146, empty, ID of 30 bytes
+//!     b"host-x86_64-unknown-linux-gnu-",
+//!     b"\x92\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x24\0\0\0\0\0\0\0", // at 146, 4 bytes, ID of 36
+//!     b"hip-amdgcn-amd-amdhsa--gfx90a:xnack+",
+//!     b"code",
+//!     &[0; 3950], // padding, as linkers leave it
+//! ]
+//! .concat();
+//!
+//! for bundle in bundles(&section) {
+//!     let (_offset, bundle) = bundle?;
+//!     for entry in bundle.entries() {
+//!         let id = EntryId::parse(entry.id_str()?)?;
+//!         if id.kind() == OffloadKind::Hip {
+//!             assert_eq!((id.triple(), id.target_id()), ("amdgcn-amd-amdhsa-", "gfx90a:xnack+"));
+//!             assert_eq!(entry.payload(), Some(&b"code"[..]));
+//!         }
+//!     }
+//! }
+//! # Ok::<(), bundle_format::Error>(())
+//! ```
+//!
+//! Everything is checked before anything is handed out, in time linear in the descriptors, or in the text, but for
+//! sorting the entries. Bundles inside of payloads do not mislead [`bundles`]. No input makes this crate panic. [`Error`]
+//! says what is wrong, where, and what was expected.
+//!
+//! # Writing
+//!
+//! A [`Layout`] of IDs and sizes knows every offset before a code object is touched; then [`Layout::to_vec`],
+//! `Layout::write_to`, or [`Layout::pieces`] for writers with ways of their own. [`text::to_vec`] writes text. The bytes
+//! are those of `clang-offload-bundler` 22.
 //!
 //! ```
 //! use bundle_format::{Bundle, EntryId, Layout};
 //!
 //! # fn main() -> Result<(), bundle_format::Error> {
 //! let ids = ["host-x86_64-unknown-linux-gnu", "openmp-amdgcn-amd-amdhsa--gfx90a:xnack+"];
-//! let contents: [&[u8]; 2] = [b"host code", b"device code"];
+//! let payloads: [&[u8]; 2] = [b"host code", b"device code"];
 //!
 //! let mut entries = Vec::new();
-//! for (id, content) in ids.into_iter().zip(contents) {
-//!     entries.push((EntryId::parse(id)?.standardized(), content.len() as u64));
+//! for (id, payload) in ids.into_iter().zip(payloads) {
+//!     entries.push((EntryId::parse(id)?.standardized(), payload.len() as u64));
 //! }
-//! let bytes = Layout::new(entries, 8)?.to_vec(&contents)?;
+//! let bytes = Layout::new(entries, 8)?.to_vec(&payloads)?;
 //!
 //! let bundle = Bundle::parse(&bytes)?;
-//! for (entry, content) in bundle.entries().zip(contents) {
-//!     println!("{} at {:#x}", entry.id_str()?, entry.offset());
-//!     assert_eq!(entry.payload(), Some(content));
-//! }
+//! assert!(bundle.entries().map(|entry| entry.payload()).eq(payloads.map(Some)));
 //! # Ok(())
 //! # }
 //! ```
-
+//!
+//! # Rules
+//!
+//! [`composition`] tells which entries must not be in one bundle together, and [`Request`] which entry is for a target.
+//! Both are about what IDs mean, which is the concern of [`target_id`]: its types are a part of this interface
+//! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]).
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `std` | yes | `Layout::write_to` and `text::write_to`, which write to `std::io` writers |
+//!
+//! # `no_std`, Rust version, stability
+//!
+//! Without `std` the crate needs only `alloc`. Rust 1.88 or later; that rises with a minor version only. Its version
+//! follows semantic versioning, and a new major version of `target-id` is one of this crate, too: enums that can grow and
+//! errors are `#[non_exhaustive]`. The bytes that are written are those of a release of LLVM, and change with it only.
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
@@ -77,6 +139,11 @@ pub use text::TextBundle;
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and
 /// starts the names of sections that hold the entries of a bundle in an object file.
 pub const MAGIC_TEXT: &str = "__CLANG_OFFLOAD_BUNDLE__";
+
+/// The code of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// A length in memory as the format counts; no platform has more than 64 bits.
 fn to_u64(len: usize) -> u64 {

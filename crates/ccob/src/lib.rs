@@ -2,8 +2,12 @@
 //!
 //! `clang --offload-compress` and `clang-offload-bundler --compress` put a bundle, binary or text,
 //! into one compressed container. HIP programs and ROCm libraries hold many of them back to back
-//! in their section `.hip_fatbin`. The Clang Offload Bundler documentation describes the format
-//! under "Compression and Decompression". All numbers are little-endian:
+//! in their section `.hip_fatbin`.
+//!
+//! # The format
+//!
+//! The [Clang Offload Bundler][bundler] documentation describes it under "Compression and Decompression". All numbers are
+//! little-endian:
 //!
 //! ```text
 //!            0        4    6    8        12       16       20       24              32
@@ -12,42 +16,90 @@
 //! version 3  | "CCOB" | 3  | M  | total             | uncompressed    | hash          | payload ...
 //! ```
 //!
-//! - *M* is the [`Method`]: 0 for one zlib stream, 1 for one Zstandard frame.
+//! - *M* is the [`Method`]: 0 for one zlib stream (RFC 1950), 1 for one Zstandard frame (RFC 8878).
 //! - *total* counts the bytes of header and payload. Version 1 lacks it: there the end of the
 //!   stream is the end of the container.
+//! - *uncompressed* is the length of what was compressed, in bytes.
 //! - *hash* is the first 8 bytes of the MD5 digest of the uncompressed data. LLVM writes it and
 //!   never checks it; [`decompress`] does.
 //!
-//! ```
-//! use ccob::{Limits, WriteOptions};
+//! [bundler]: https://clang.llvm.org/docs/ClangOffloadBundler.html
 //!
-//! # fn main() -> Result<(), ccob::Error> {
+//! # Where to start
+//!
+//! [`decompress`] reads the container at the start of its input, [`Header::parse`] its header alone, of which at most 32
+//! bytes have to be in memory; [`compress`] writes one. What comes out is a bundle, for the crate `bundle-format` to read.
+//!
+//! ```
+//! use ccob::{Header, Limits, Method, Version, decompress};
+//!
+//! // LLVM 22.1, host and GPU object of nothing but "code":
+//! // clang-offload-bundler -compress -type=o -input=host.o -input=device.o -output=bundle.o
+//! //     -targets=host-x86_64-unknown-linux-gnu,hip-amdgcn-amd-amdhsa--gfx90a:xnack+
+//! let section = [
+//!     &b"CCOB\x03\0\x01\0"[..],          // version 3, Zstandard
+//!     b"\x9b\0\0\0\0\0\0\0",            // 155 bytes in all
+//!     b"\x96\0\0\0\0\0\0\0",            // 150 bytes uncompressed
+//!     b"\xce\xb0\x6c\xb6\xcb\xf6\x0d\x06", // hash
+//!     b"\x28\xb5\x2f\xfd\x20\x96\x95\x03\0\xd4\x05__CLANG_OFFLOAD_BUNDLE__\x02\0\x92\0\x1e\0",
+//!     b"host-x86_64-unknown-linux-gnu-\x04\x24ip-amdgcnhsa--gfx90a:xnack+code",
+//!     b"\x08\0\xbb\0\x2a\xe1\0\x39\x90\x99Y\x91\x0c\x86\x06\x64\x13\x03\x78",
+//!     &[0; 100], // padding, or the next container
+//! ]
+//! .concat();
+//!
+//! let header = Header::parse(&section, section.len() as u64)?;
+//! assert_eq!((header.version(), header.method()), (Version::V3, Method::ZSTD));
+//! assert_eq!((header.total_size(), header.uncompressed_size()), (Some(155), 150));
+//!
+//! # if Method::ZSTD.codec().is_none() { return Ok(()); }
+//! let found = decompress(&section, &Limits::default())?;
+//! assert!(found.data.starts_with(b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0"));
+//! assert!(found.data.ends_with(b"hip-amdgcn-amd-amdhsa--gfx90a:xnack+code"));
+//! assert_eq!(found.consumed, 155);
+//! # Ok::<(), ccob::Error>(())
+//! ```
+//!
+//! And the other way:
+//!
+//! ```
+//! use ccob::{Limits, Version, WriteOptions, compress, decompress};
+//!
 //! # if ccob::Method::default().codec().is_none() { return Ok(()); }
 //! let bundle = b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0";
-//! let mut section = ccob::compress(bundle, &WriteOptions::default())?;
-//! section.extend_from_slice(&[0; 100]); // padding
-//!
-//! let found = ccob::decompress(&section, &Limits::default())?;
-//! assert_eq!(found.data, bundle);
-//! assert_eq!(found.consumed, section.len() as u64 - 100);
-//! # Ok(())
-//! # }
+//! let options = WriteOptions::default().with_version(Version::V2); // for LLVM 19 to 21
+//! let container = compress(bundle, &options)?;
+//! assert_eq!(decompress(&container, &Limits::default())?.data, bundle);
+//! # Ok::<(), ccob::Error>(())
 //! ```
-//!
-//! # Codecs
-//!
-//! zlib is `miniz_oxide`; Zstandard is `ruzstd`, in Rust, or libzstd, in C, which feature `zstd`
-//! compiles in and which is preferred then. Without any of them headers can still be read. Both
-//! Zstandard codecs accept the same: one frame with data, no dictionary, and a window of less than
-//! 2^32 bytes, with nothing behind it in the payload of version 2 and 3. Of damage inside a
-//! compressed block each finds what it finds; the hash finds the rest.
 //!
 //! # Hostile input
 //!
 //! No input makes this crate panic, and none makes it use memory that is out of proportion to
-//! what the payload can hold or the [`Limits`] allow.
+//! what the payload can hold or the [`Limits`] allow. [`Error`] says what is wrong, where, and what was expected.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `miniz_oxide` | yes | zlib in Rust, levels 0 to 10 |
+//! | `ruzstd` | yes | Zstandard in Rust: reads everything, writes at one level, about libzstd's first |
+//! | `zstd` | no | Zstandard by libzstd, in C: all levels, threads, long-distance matching. Preferred over `ruzstd`; needs `std` |
+//! | `std` | yes | hashing on a second thread while compressing and decompressing |
+//!
+//! Without codecs headers can still be read. Both Zstandard codecs accept the same: one frame with data, no dictionary,
+//! and a window of less than 2^32 bytes, with nothing behind it in the payload of version 2 and 3. Of damage inside a
+//! compressed block each finds what it finds; the hash finds the rest. No type of theirs is a part of this interface.
+//!
+//! # `no_std`, Rust version, stability
+//!
+//! Without `std` and `zstd` the crate needs only `alloc`. Rust 1.88 or later; that rises with a minor version only. Its
+//! version follows semantic versioning: enums that can grow, errors and options are `#[non_exhaustive]`. Which bytes a
+//! level compresses to may change with any version; what is read, and that the same version of this crate with the same
+//! codec writes the same bytes everywhere, does not.
 
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
@@ -74,3 +126,8 @@ pub use method::{Codec, Method, Version};
 
 /// What a compressed bundle starts with.
 pub const MAGIC: [u8; 4] = *b"CCOB";
+
+/// The code of the README compiles and runs.
+#[cfg(all(doctest, any(feature = "ruzstd", feature = "zstd", feature = "miniz_oxide")))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -30,7 +30,7 @@ impl ImageKind {
     /// The kind in one word of ours, LLVM has none: `none`, `object`, `bitcode`, `cubin`, `fatbinary`, `ptx` or
     /// `spir-v`. `None` for an unknown number.
     #[must_use]
-    pub fn name(self) -> Option<&'static str> {
+    pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NONE => "none",
             Self::OBJECT => "object",
@@ -61,7 +61,7 @@ impl ImageKind {
     /// The file name extension, without the dot, that LLVM's `llvm-offload-binary` gives an
     /// extracted image of this kind; `None` where it has no extension to give.
     #[must_use]
-    pub fn extension(self) -> Option<&'static str> {
+    pub const fn extension(self) -> Option<&'static str> {
         Some(match self {
             Self::OBJECT => "o",
             Self::BITCODE => "bc",
@@ -151,7 +151,7 @@ impl OffloadKind {
     /// The kind as the `kind=` key of LLVM's packager spells it, or `None` for an unknown number.
     /// [`HIP`](Self::HIP) and [`HIP_LEGACY`](Self::HIP_LEGACY) are both `hip`.
     #[must_use]
-    pub fn name(self) -> Option<&'static str> {
+    pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NONE => "none",
             Self::OPENMP => "openmp",
@@ -179,7 +179,7 @@ impl OffloadKind {
     /// The kind in the numbers of LLVM 21 and later: [`HIP`](Self::HIP) instead of
     /// [`HIP_LEGACY`](Self::HIP_LEGACY).
     #[must_use]
-    pub fn current(self) -> Self {
+    pub const fn current(self) -> Self {
         match self {
             Self::HIP_LEGACY => Self::HIP,
             kind => kind,
@@ -189,7 +189,7 @@ impl OffloadKind {
     /// The kind in the numbers of LLVM 20 and older: [`HIP_LEGACY`](Self::HIP_LEGACY) instead of
     /// [`HIP`](Self::HIP). They have none for [`SYCL`](Self::SYCL).
     #[must_use]
-    pub fn legacy(self) -> Self {
+    pub const fn legacy(self) -> Self {
         match self {
             Self::HIP => Self::HIP_LEGACY,
             kind => kind,

@@ -66,7 +66,8 @@ enum Part {
     Zeros(u64),
 }
 
-/// A part of the output, from [`Layout::pieces`].
+/// A part of the output, from [`Layout::pieces`]. Whoever writes needs to know all kinds: one more would be a new major
+/// version of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Piece<'a> {
     /// These bytes: everything of a binary in front of its first image.

@@ -2,9 +2,12 @@
 //! device images with key-value strings, behind the magic bytes `10 FF 10 AD`. Clang embeds them
 //! in the section `.llvm.offloading` of host object files.
 //!
+//! # The format
+//!
 //! LLVM up to 22 writes version 1 with one image per binary, LLVM 23 writes version 2 with any
-//! number of them; this crate reads and writes both. The format is described in the "Clang Offload
-//! Packager" documentation. All integers are little-endian, all offsets count from the magic.
+//! number of them; this crate reads and writes both. The format is described in the ["Clang Offload
+//! Packager"][packager] documentation of LLVM up to 21, and since then in that of [`llvm-offload-binary`][binary]. All
+//! integers are little-endian, all offsets count from the magic.
 //!
 //! ```text
 //!   0  magic 10 FF 10 AD
@@ -28,42 +31,84 @@
 //!      ---- strings, images, zeros up to a multiple of 8 ----
 //! ```
 //!
-//! To read, start with [`OffloadBinary::parse`] for one binary and with [`binaries`] for a section
-//! that may hold several. Nothing is copied: strings and images are slices of the data given.
-//! To write, describe each image by an [`ImageEntry`] and make a [`Layout`] of them, which knows
-//! every offset before an image is touched. [`convert`] turns one version into the other.
+//! [packager]: https://releases.llvm.org/21.1.0/tools/clang/docs/ClangOffloadPackager.html
+//! [binary]: https://llvm.org/docs/CommandGuide/llvm-offload-binary.html
+//!
+//! # Reading
+//!
+//! Start with [`OffloadBinary::parse`] for one binary, with [`binaries`] for a section that may hold several, and with
+//! [`OffloadBinary::parse_prefix`] when only the start of a file is in memory. Nothing is copied: strings and images are
+//! slices of the data given, and live as long as it does.
 //!
 //! ```
-//! use offload_binary::{
-//!     FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind, binaries, convert,
-//! };
+//! use offload_binary::{OffloadKind, binaries};
 //!
-//! # fn main() -> Result<(), offload_binary::Error> {
+//! // LLVM 22.1: llvm-offload-binary -o package.bin --image=file=image,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=hip
+//! let section = [
+//!     &b"\x10\xff\x10\xad\x01\0\0\0\x98\0\0\0\0\0\0\0"[..], // magic, version 1, size 152
+//!     b"\x20\0\0\0\0\0\0\0\x28\0\0\0\0\0\0\0",            // the entry: at 32, size 40
+//!     b"\0\0\x04\0\0\0\0\0",                             // no image kind, HIP, no flags
+//!     b"\x48\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",            // string entries: at 72, two
+//!     b"\x90\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",            // image: at 144, size 4
+//!     b"\x69\0\0\0\0\0\0\0\x87\0\0\0\0\0\0\0",            // key at 105, value at 135
+//!     b"\x6e\0\0\0\0\0\0\0\x75\0\0\0\0\0\0\0",            // key at 110, value at 117
+//!     b"\0arch\0triple\0amdgcn-amd-amdhsa\0gfx90a\0\0\0",   // strings from 104 on
+//!     b"code\0\0\0\0",                                    // the image, and padding
+//! ]
+//! .concat();
+//!
+//! for binary in binaries(&section) {
+//!     let (_offset, binary) = binary?;
+//!     for entry in binary.entries() {
+//!         assert_eq!(entry.offload_kind(), OffloadKind::HIP);
+//!         assert_eq!(entry.triple(), Some("amdgcn-amd-amdhsa"));
+//!         assert_eq!(entry.arch(), Some("gfx90a"));
+//!         assert_eq!(entry.image(), Some(&b"code"[..]));
+//!     }
+//! }
+//! # Ok::<(), offload_binary::Error>(())
+//! ```
+//!
+//! Everything is checked before anything is handed out, in time linear in the tables and strings but for sorting the
+//! entries: no overlap, nothing outside of the binary, no string without end. No input makes this crate panic.
+//! [`Error`] says what is wrong, where, and what was expected.
+//!
+//! # Writing
+//!
+//! Describe each image by an [`ImageEntry`] and make a [`Layout`] of them, which knows every offset before an image is
+//! touched; then [`Layout::to_vec`], `Layout::write_to`, or [`Layout::pieces`] for writers with ways of their own. The
+//! bytes are those of LLVM's tool. [`convert`] turns one version into the other.
+//!
+//! ```
+//! use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind, convert};
+//!
 //! let image = b"some image";
 //! let entry = ImageEntry::new(10)
 //!     .image_kind(ImageKind::OBJECT)
 //!     .offload_kind(OffloadKind::HIP)
 //!     .string("arch", "gfx90a")
 //!     .string("triple", "amdgcn-amd-amdhsa");
-//! let section = Layout::new(FormatVersion::V1, &[entry])?.to_vec(&[image])?;
-//!
-//! for binary in binaries(&section) {
-//!     let (_offset, binary) = binary?;
-//!     for entry in binary.entries() {
-//!         assert_eq!(entry.offload_kind(), OffloadKind::HIP);
-//!         assert_eq!(entry.image(), Some(&b"some image"[..]));
-//!         assert_eq!(entry.arch(), Some("gfx90a"));
-//!     }
-//! }
+//! let v1 = Layout::new(FormatVersion::V1, &[entry])?.to_vec(&[image])?;
 //!
 //! // For LLVM 23; and back, byte for byte.
-//! let v2 = convert(&section, FormatVersion::V2)?;
-//! assert_eq!(convert(&v2, FormatVersion::V1)?, section);
-//! # Ok(())
-//! # }
+//! let v2 = convert(&v1, FormatVersion::V2)?;
+//! assert_eq!(convert(&v2, FormatVersion::V1)?, v1);
+//! # Ok::<(), offload_binary::Error>(())
 //! ```
-
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `std` | yes | `Layout::write_to`, which streams images from `std::io` readers |
+//!
+//! # `no_std`, Rust version, stability
+//!
+//! Without `std` the crate needs only `alloc`. Rust 1.88 or later; that rises with a minor version only. Its version
+//! follows semantic versioning: enums that can grow and errors are `#[non_exhaustive]`, numbers that nobody knows are
+//! kept. The bytes that are written are those of a release of LLVM, and change with it only.
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
@@ -95,6 +140,11 @@ pub use llvm_order::{LlvmRelease, llvm_order};
 
 /// The bytes every offload binary starts with.
 pub const MAGIC: [u8; 4] = [0x10, 0xff, 0x10, 0xad];
+
+/// The code of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// A length in memory as the format counts; no platform has more than 64 bits.
 fn to_u64(len: usize) -> u64 {

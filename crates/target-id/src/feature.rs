@@ -159,7 +159,7 @@ impl AsRef<str> for Feature {
     }
 }
 
-/// The value a target ID gives a feature. The third value, *any*, is the feature's absence.
+/// The value a target ID gives a feature. The third value, *any*, is the feature's absence, and there are no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Setting {
     /// `-`: the feature is disabled.

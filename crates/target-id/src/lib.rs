@@ -1,9 +1,10 @@
 //! Target IDs, triples, offload kinds and processors of GPU offloading: read them, bring
 //! them to canonical form, and decide which code object runs where.
 //!
-//! A code object in an offload container is labelled with a bundle entry ID, which is made
-//! of three parts. This crate is about the parts; taking entry IDs apart is left to the
-//! crates of the container formats.
+//! # The format
+//!
+//! A code object in an offload container is labelled with a bundle entry ID, which is made of three parts. This crate is
+//! about the parts; taking entry IDs apart is left to the crates of the container formats.
 //!
 //! ```text
 //! hip-amdgcn-amd-amdhsa--gfx90a:sramecc-:xnack+
@@ -14,32 +15,66 @@
 //!                               target ID
 //! ```
 //!
-//! A feature that is left out may be on or off, *any*. The specifications are the *Clang
-//! Offload Bundler* documentation and LLVM's *User Guide for AMDGPU Backend*; where these
-//! leave something open, this crate does as `clang-offload-bundler` of LLVM 22 and 23 does,
-//! or says that it does not.
+//! A feature that is left out may be on or off, *any*. The specifications are the [*Clang Offload
+//! Bundler*][bundler] documentation and LLVM's [*User Guide for AMDGPU Backend*][amdgpu], for NVIDIA's architectures
+//! the CUDA Programming Guide; where these leave something open, this crate does as `clang-offload-bundler` of LLVM 22 and
+//! 23 does, or says that it does not.
+//!
+//! [bundler]: https://clang.llvm.org/docs/ClangOffloadBundler.html
+//! [amdgpu]: https://llvm.org/docs/AMDGPUUsage.html
+//!
+//! # Where to start
+//!
+//! | for | see |
+//! |---|---|
+//! | one target ID: read, checked, in canonical form | [`TargetId`] |
+//! | does this code object run there, and why not | [`Target`], [`compatible`], [`Verdict`] |
+//! | which of several is the best | [`Verdict::rank`] |
+//! | what must not be in one bundle together | [`conflicts`] |
+//! | triples in LLVM's normal form | [`Triple`] |
+//! | the table of AMD's processors: aliases, features, numbers in ELF headers | [`Processor`] |
+//! | what runs on which NVIDIA GPU | [`NvidiaArch`] |
 //!
 //! ```
 //! use target_id::{OffloadKind, Target, Triple, compatible};
 //!
-//! let entry = |id| Target::new(Some(OffloadKind::HipV4), Some(Triple::parse("amdgcn-amd-amdhsa")), id);
+//! // The entries of a bundle.
+//! let entries = ["gfx90a:xnack-", "gfx90a", "gfx9-generic", "gfx90a:xnack+"]
+//!     .map(|id| Target::new(Some(OffloadKind::HipV4), Some(Triple::parse("amdgcn-amd-amdhsa")), id));
 //! // What somebody asks for: no kind, no triple.
 //! let device = Target::new(None, None, "gfx90a:xnack+:sramecc-");
 //!
-//! assert!(compatible(&entry("gfx90a:xnack+"), &device).is_compatible());
-//! let no = compatible(&entry("gfx90a:xnack-"), &device);
+//! let no = compatible(&entries[0], &device);
 //! assert_eq!(no.to_string(), "needs xnack off, the device has it on");
+//!
+//! let fitting = entries.iter().filter(|entry| compatible(entry, &device).is_compatible());
+//! let best = fitting.min_by_key(|entry| compatible(entry, &device).rank());
+//! assert_eq!(best.map(Target::id), Some("gfx90a:xnack+"));
 //! ```
 //!
-//! Start with [`TargetId`] to read one ID, with [`Target`] and [`compatible`] to match, with
-//! [`conflicts`] to check what goes into one bundle. [`Processor`] is the table behind them.
-//! Unknown names of any sort are kept, and compare by their text.
+//! Unknown names of any sort are kept, and compare by their text. Reading, comparing and writing one ID takes time and
+//! memory linear in its length, apart from sorting its features, however long it is. Nothing panics.
 //!
-//! Reading, comparing and writing one ID takes time and memory linear in its length, apart from sorting its features,
-//! however long it is.
+//! # Features
 //!
-//! The crate is `no_std` (with `alloc`) if the feature `std`, on by default, is off.
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `std` | yes | nothing yet; the API is the same without it |
+//! | `serde` | no | `Serialize` and `Deserialize`, without macros and without `std` |
+//!
+//! With `serde`, [`OffloadKind`], [`Triple`], [`Feature`], [`TargetId`], [`NvidiaArch`], [`Setting`] and [`Processor`] are
+//! strings, as [`Display`](core::fmt::Display) writes them; a text that is none of them is an error, names that nobody
+//! knows survive where `parse` lets them. [`Features`] is a sequence of names. [`Target`] has the fields `kind`, `triple`
+//! and `target`, each a string or nothing, as in `offload ls --json`. [`Verdict`] is written only: `compatible`, `strict`
+//! and `reason`.
+//!
+//! # `no_std`, Rust version, stability
+//!
+//! The crate is `no_std` and needs `alloc`, whatever its features. Rust 1.88 or later; that rises with a minor version
+//! only. Its version follows semantic versioning: enums that can grow, errors and options are `#[non_exhaustive]`; new
+//! processors and names of triples, and the words of messages and verdicts, come with patch versions.
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
@@ -74,3 +109,8 @@ pub use target::Target;
 pub use target_id::TargetId;
 pub use triple::Triple;
 pub use verdict::{Side, Verdict};
+
+/// The code of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

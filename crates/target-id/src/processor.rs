@@ -82,31 +82,31 @@ impl Processor {
     /// The number that the ELF headers of its code objects have in the low eight bits of `e_flags`, which LLVM's AMDGPU
     /// usage guide calls `EF_AMDGPU_MACH`.
     #[must_use]
-    pub fn elf_machine(&self) -> u32 {
+    pub const fn elf_machine(&self) -> u32 {
         self.machine
     }
 
     /// The primary name, the one canonical target IDs use.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         self.name
     }
 
     /// The alternative names.
     #[must_use]
-    pub fn aliases(&self) -> &'static [&'static str] {
+    pub const fn aliases(&self) -> &'static [&'static str] {
         self.aliases
     }
 
     /// The family: [`AmdGcn`](Family::AmdGcn) or [`R600`](Family::R600).
     #[must_use]
-    pub fn family(&self) -> Family {
+    pub const fn family(&self) -> Family {
         self.family
     }
 
     /// The target features its target IDs may have.
     #[must_use]
-    pub fn features(&self) -> Features {
+    pub const fn features(&self) -> Features {
         self.features
     }
 
@@ -119,7 +119,7 @@ impl Processor {
 
     /// Whether this is a generic processor, code for which runs on several real ones.
     #[must_use]
-    pub fn is_generic(&self) -> bool {
+    pub const fn is_generic(&self) -> bool {
         !self.covers.is_empty()
     }
 
@@ -129,7 +129,7 @@ impl Processor {
     /// version, which must be at least the one in which the processor joined. The version
     /// is in the code object, not in the target ID.
     #[must_use]
-    pub fn covers(&self) -> &'static [&'static str] {
+    pub const fn covers(&self) -> &'static [&'static str] {
         self.covers
     }
 
@@ -141,7 +141,7 @@ impl Processor {
 
     /// Whether LLVM has dropped the processor (`gfx940`, `gfx941`). Older libraries carry it.
     #[must_use]
-    pub fn is_retired(&self) -> bool {
+    pub const fn is_retired(&self) -> bool {
         self.retired
     }
 }

@@ -11,7 +11,7 @@ use crate::nvidia::{NvidiaArch, NvidiaScope};
 use crate::processor::{Family, Processor, processor_family};
 use crate::triple::Triple;
 
-/// One of the two things compared.
+/// One of the two things compared. There will be no third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// The code object.
