@@ -138,13 +138,13 @@ impl Wheel {
         let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
         let target = match NvidiaArch::parse(target.id()) {
             // Containers name PTX by the architecture, sm_80; as NVIDIA's compiler has it, it is for compute_80.
-            Some(arch) if format == ImageFormat::Ptx => {
+            Ok(arch) if format == ImageFormat::Ptx => {
                 Target::new(kind, triple, &arch.as_ptx().to_string())
             }
             _ => target.clone(),
         };
         let name = match (target.id(), target.triple()) {
-            ("", Some(triple)) => triple.as_written(),
+            ("", Some(triple)) => triple.as_str(),
             ("", None) => "?",
             (id, _) => id,
         };
