@@ -59,7 +59,8 @@ fn book() -> impl Iterator<Item = PathBuf> {
 
 /// A path as the messages show it.
 fn shown(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+    let parts = path.strip_prefix(root()).unwrap_or(path).components();
+    parts.map(|part| part.as_os_str().to_str().unwrap()).collect::<Vec<_>>().join("/")
 }
 
 /// A line of a page: in a fenced block of some language, or of the text.
@@ -112,15 +113,19 @@ fn anchors(page: &str) -> Vec<String> {
     anchors
 }
 
-/// Where the links of a line lead to, those of pictures included.
-fn targets(text: &str) -> Vec<String> {
-    let text = without_code(text);
-    let inline = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
-    let mut targets: Vec<_> = inline.map(|(target, _)| target.to_owned()).collect();
-    if text.starts_with('[')
-        && let Some((_, target)) = text.split_once("]: ")
-    {
-        targets.push(target.to_owned());
+/// Where the links of a page lead to, those of pictures included.
+fn targets(page: &str) -> Vec<String> {
+    let text: Vec<_> =
+        lines(page).iter().map(|line| line.block.map_or(line.text, |_| "")).collect();
+    let mut targets = Vec::new();
+    // Code between backticks may go over several lines, but not further than its paragraph.
+    for paragraph in text.join("\n").split("\n\n") {
+        let text = without_code(paragraph);
+        let inline = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        targets.extend(inline.map(|(target, _)| target.to_owned()));
+        let definitions = text.lines().filter(|line| line.starts_with('['));
+        let definitions = definitions.filter_map(|line| line.split_once("]: "));
+        targets.extend(definitions.map(|(_, target)| target.to_owned()));
     }
     targets
 }
@@ -146,15 +151,13 @@ fn links_and_figures() {
     let mut wrong = Vec::new();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
-        for line in lines(&text).iter().filter(|line| line.block.is_none()) {
-            for target in targets(line.text) {
-                // Elsewhere, or an item for rustdoc to find.
-                if target.contains("://") || target.contains("::") {
-                    continue;
-                }
-                if let Some(what) = broken(&page, &target) {
-                    wrong.push(format!("{}:{}: {target} {what}", shown(&page), line.number));
-                }
+        for target in targets(&text) {
+            // Elsewhere, or an item for rustdoc to find.
+            if target.contains("://") || target.contains("::") {
+                continue;
+            }
+            if let Some(what) = broken(&page, &target) {
+                wrong.push(format!("{}: {target} {what}", shown(&page)));
             }
         }
     }
@@ -166,8 +169,7 @@ fn every_page_is_in_the_book() {
     let docs = root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let mut text = String::new();
-    let mut listed: Vec<_> =
-        summary.lines().flat_map(targets).map(|page| docs.join(page)).collect();
+    let mut listed: Vec<_> = targets(&summary).iter().map(|page| docs.join(page)).collect();
     listed.sort();
     let pages: Vec<_> = pages().into_iter().filter(|page| page.starts_with(&docs)).collect();
     let pages: Vec<_> = pages.into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
