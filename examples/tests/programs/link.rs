@@ -160,3 +160,17 @@ fn code_is_linked_for_every_target_that_objects_have() {
     let host = format!("host-{ARCH}-unknown-linux-gnu-");
     assert_eq!(found, [GFX90A, &host, &gfx("gfx90a:xnack+")]);
 }
+
+/// CUDA's runtime takes fatbinaries, which NVIDIA's tool makes.
+#[test]
+fn code_for_cuda_is_no_fatbinary() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let cubins = images(&data("packages.offload")).into_iter();
+    let (id, cubin) = cubins.rev().find(|(id, _)| id.starts_with("cuda-")).unwrap();
+    fs::write(place.join("cubin"), cubin).unwrap();
+    fs::write(place.join("empty.c"), "").unwrap();
+    run(place, COMPILER, &[&"fat.o", &"empty.c", &id, &"cubin"]);
+    let said = fails(place, LINKER, &[&"-o", &"program", &"fat.o"]);
+    assert_eq!(said, format!("linker: cubin for {id}: CUDA registers fatbinaries\n"));
+}

@@ -16,5 +16,7 @@ mod instrument;
 mod link;
 #[cfg(feature = "llvm-peer")]
 mod llvm;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod readme;
 mod small;
 mod wheels;

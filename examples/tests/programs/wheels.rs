@@ -11,7 +11,7 @@ use crate::common::{data, fails, images, run, start};
 
 const WHEELS: &str = env!("CARGO_BIN_EXE_wheels");
 
-fn wheel(path: &Path, members: &[(&str, &[u8])]) {
+pub(crate) fn wheel(path: &Path, members: &[(&str, &[u8])]) {
     let mut zip = ZipWriter::new(File::create(path).unwrap());
     for (name, contents) in members {
         zip.start_file(*name, SimpleFileOptions::default()).unwrap();
