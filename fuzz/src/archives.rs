@@ -47,7 +47,7 @@ fn check_create(data: &[u8]) {
     match create(&mut library, [Member::new("a.o", data)]) {
         Ok(()) => {
             let mut count = 0;
-            let seen = entries(&mut Cursor::new(&library), &options(), &mut no_thin, &mut |_| {
+            let seen = entries(&mut Cursor::new(&library), &options(), &mut no_thin, |_| {
                 count += 1;
                 Ok(())
             });
@@ -76,13 +76,13 @@ fn no_thin(_: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
 fn check_archive(data: &[u8]) {
     // Some file, so why not this one.
     let mut open_thin = |_: &[u8]| Ok(Box::new(Cursor::new(data.to_vec())) as _);
-    let input = &mut Cursor::new(data);
-    match conflicts(input, &options(), &mut open_thin) {
+    let mut input = Cursor::new(data);
+    match conflicts(&mut input, &options(), &mut open_thin) {
         Ok(found) => found.iter().for_each(assert_message),
         Err(error) => assert_message(&error),
     }
     let mut ids: Vec<_> = IDS.map(str::to_owned).into();
-    let seen = entries(input, &options(), &mut open_thin, &mut |entry| {
+    let seen = entries(&mut input, &options(), &mut open_thin, |entry| {
         let is_id = EntryId::parse(entry.id()).is_ok();
         if ids.len() < 10 && is_id && !ids.iter().any(|id| id == entry.id()) {
             ids.push(entry.id().to_owned());
@@ -91,7 +91,7 @@ fn check_archive(data: &[u8]) {
     });
     let requests: Vec<_> =
         ids.iter().map(|id| Request::new(&EntryId::parse(id).expect("was parsed"))).collect();
-    let plan = match Unbundling::plan(input, requests.clone(), &options(), &mut open_thin) {
+    let plan = match Unbundling::plan(&mut input, requests.clone(), &options(), &mut open_thin) {
         Ok(plan) => plan,
         Err(error) => return assert_message(&error),
     };
@@ -99,12 +99,12 @@ fn check_archive(data: &[u8]) {
     plan.warnings().iter().for_each(assert_message);
 
     let mut archives = vec![Vec::new(); requests.len()];
-    plan.write(input, &mut archives, &mut open_thin).expect("the input did not change");
+    plan.write(&mut input, &mut archives, &mut open_thin).expect("the input did not change");
     if let Some(copies) = plan.copies() {
         assert_eq!(copies.len(), archives.len());
         for (copy, archive) in copies.iter().zip(&archives) {
             let mut copied = Vec::new();
-            copy.write(input, &mut copied).expect("the input did not change");
+            copy.write(&mut input, &mut copied).expect("the input did not change");
             assert!(copied == *archive);
         }
     }

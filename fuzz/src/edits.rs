@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
     CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding, Image, Options,
-    ReadSeek, Severity, SurveyOptions, Visitor, survey, walk,
+    Severity, Visitor, survey, walk,
 };
 
 use crate::{assert_message, model};
@@ -96,7 +96,7 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     let form = forms[choices.of(5) as usize];
     // Whoever edits no images need not see those in compressed bundles.
     let opens = matches!(form, Form::Keep) || choices.of(2) == 0;
-    let surveyed = survey(&mut Cursor::new(data), &SurveyOptions::new(options(opens)));
+    let surveyed = survey(&mut Cursor::new(data), &options(opens));
     let contents = match surveyed {
         Ok(contents) => contents,
         Err(error) => return assert_message(&error),
@@ -139,8 +139,8 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     if after.is_empty() || form == Form::Recompress {
         return;
     }
-    let contents = survey(&mut Cursor::new(&out), &SurveyOptions::new(options(true)))
-        .expect("the walk found nothing wrong");
+    let contents =
+        survey(&mut Cursor::new(&out), &options(true)).expect("the walk found nothing wrong");
     let mut again = Edit::new(edit_options);
     form.wish(&mut again, choices);
     if let Some((plan, _)) = run(&contents, &out, &again, form)
@@ -162,7 +162,7 @@ fn wish(
     let mut after = Vec::new();
     let mut added = Vec::new();
     for (image, stored) in contents.images().iter().zip(before) {
-        let container = &contents.containers()[image.container()];
+        let container = contents.container_of(image.index()).expect("each image lies in one");
         if container.kind() != ContainerKind::NvFatbin {
             assert_eq!(image.size(), stored.1.len() as u64);
         }
@@ -170,7 +170,7 @@ fn wish(
             after.append(&mut added);
             if changes && choices.of(8) == 0 {
                 let (id, number) = (ADDED[choices.of(3) as usize], choices.of(4) as usize);
-                edit.add(image.container(), id, number);
+                edit.add(container.index(), id, number);
                 let is_package = container.kind() == ContainerKind::OffloadBinary;
                 let id = Some(id).filter(|_| !is_package);
                 added.push((id.map(str::to_owned), NEW[number].to_vec()));
@@ -193,8 +193,7 @@ fn wish(
 /// Plans and writes, if that is possible.
 fn run(contents: &Contents, data: &[u8], edit: &Edit, form: Form) -> Option<(EditPlan, Vec<u8>)> {
     let mut readers: Vec<Cursor<&[u8]>> = NEW.iter().map(|image| Cursor::new(*image)).collect();
-    let mut images: Vec<&mut dyn ReadSeek> = readers.iter_mut().map(|r| r as _).collect();
-    let plan = match contents.plan(&mut Cursor::new(data), &mut images, edit) {
+    let plan = match contents.plan_with_images(&mut Cursor::new(data), edit, &mut readers) {
         Ok(plan) => plan,
         Err(error) => {
             // A file that contradicts itself may be found to do so only by the self-check.
@@ -203,7 +202,7 @@ fn run(contents: &Contents, data: &[u8], edit: &Edit, form: Form) -> Option<(Edi
         }
     };
     let mut out = Vec::new();
-    match plan.write(&mut Cursor::new(data), &mut images, &mut out) {
+    match plan.write_with_images(&mut Cursor::new(data), &mut readers, &mut out) {
         Ok(()) => Some((plan, out)),
         Err(error) => {
             assert_message(&error);

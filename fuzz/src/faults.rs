@@ -4,7 +4,7 @@ use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Write};
 
 use fat_object::{
     CompressOptions, Container, Edit, EditError, EditOptions, Finding, Image, Options, ReadSeek,
-    SurveyOptions, Visitor, survey, walk,
+    Visitor, survey, walk,
 };
 use hda_archive::entries;
 
@@ -230,11 +230,9 @@ fn walked(input: &mut dyn ReadSeek) -> io::Result<Seen> {
 /// What an edit writes, or why it does not: the last image of each container goes, and all are compressed.
 fn edited(input: &mut dyn ReadSeek, out: &mut dyn Write) -> io::Result<Seen> {
     let result = (|| {
-        let contents = survey(input, &SurveyOptions::new(options()))?;
-        let mut edit_options = EditOptions::default();
-        edit_options.threads = 1;
-        edit_options.drop_signature = true;
-        let mut edit = Edit::new(edit_options);
+        let contents = survey(&mut *input, &options())?;
+        let options = EditOptions::default().with_threads(1).with_drop_signature(true);
+        let mut edit = Edit::new(options);
         for container in contents.containers() {
             if container.images().len() > 1 {
                 edit.remove(container.images().end - 1);
@@ -243,10 +241,9 @@ fn edited(input: &mut dyn ReadSeek, out: &mut dyn Write) -> io::Result<Seen> {
         if contents.size() % 2 == 0 {
             edit.compress(CompressOptions::default());
         }
-        let plan = contents.plan(input, &mut [], &edit)?;
+        let plan = contents.plan(&mut *input, &edit)?;
         let mut written = Vec::new();
-        let no_images: &mut [&mut dyn ReadSeek] = &mut [];
-        plan.write(input, no_images, &mut Both(&mut written, out))?;
+        plan.write(&mut *input, &mut Both(&mut written, out))?;
         assert_eq!(written.len() as u64, plan.size());
         Ok(text(&written))
     })();
@@ -276,7 +273,7 @@ impl Write for Both<'_> {
 fn listed(input: &mut dyn ReadSeek) -> io::Result<Seen> {
     let mut list = Vec::new();
     let mut no_thin = |_: &[u8]| Err(ErrorKind::NotFound.into());
-    let result = entries(input, &options(), &mut no_thin, &mut |entry| {
+    let result = entries(input, &options(), &mut no_thin, |entry| {
         list.push(entry.id().to_owned());
         Ok(())
     });

@@ -128,7 +128,9 @@ impl<'d> Walk<'d> {
         assert_eq!(listing.size(), self.data.len() as u64);
         assert_eq!(listing.images(), self.listed);
         assert!(listing.iter().map(|image| image.index()).eq(0..self.listed.len()));
-        assert!(listing.findings().iter().map(ToString::to_string).eq(self.findings.iter().cloned()));
+        assert!(
+            listing.findings().iter().map(ToString::to_string).eq(self.findings.iter().cloned())
+        );
         assert_eq!(listing.is_complete(), self.errors.is_empty());
         for image in listing {
             assert!(!image.to_string().contains(char::is_control), "{image}");

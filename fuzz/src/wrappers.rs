@@ -265,7 +265,6 @@ fn check_layout(layout: &Layout, images: &[&[u8]], align: u64, magic: &[u8]) -> 
                 assert!(layout.image_offset(image).is_some());
                 images[image][offset as usize..][..size as usize].to_vec()
             }
-            _ => unreachable!("no other pieces"),
         };
         assert!(bytes[at..].starts_with(&expected));
         at += expected.len();

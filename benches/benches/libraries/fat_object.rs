@@ -2,9 +2,7 @@ use std::hint::black_box;
 use std::io::Cursor;
 
 use criterion::{Criterion, Throughput};
-use fat_object::{
-    Edit, EditOptions, Finding, Image, Options, ReadSeek, SurveyOptions, Visitor, survey, walk,
-};
+use fat_object::{Edit, EditOptions, Finding, Image, Options, Visitor, survey, walk};
 
 struct Counter(u64);
 
@@ -28,18 +26,15 @@ fn images(file: &[u8]) -> u64 {
 /// The new file's size, with the last image removed.
 fn thinned(file: &[u8]) -> usize {
     let mut input = Cursor::new(file);
-    let contents = survey(&mut input, &SurveyOptions::default()).unwrap();
+    let contents = survey(&mut input, &Options::default()).unwrap();
     // The host's comes first.
     let image = contents.images().last().unwrap();
     // A bundle may have one.
-    let mut options = EditOptions::default();
-    options.allow_empty = true;
-    let mut edit = Edit::new(options);
+    let mut edit = Edit::new(EditOptions::default().with_allow_empty(true));
     edit.remove(image.index());
-    let plan = contents.plan(&mut input, &mut [], &edit).unwrap();
+    let plan = contents.plan(&mut input, &edit).unwrap();
     let mut out = Vec::new();
-    let images: &mut [Cursor<&[u8]>] = &mut [];
-    plan.write(&mut input as &mut dyn ReadSeek, images, &mut out).unwrap();
+    plan.write(&mut input, &mut out).unwrap();
     out.len()
 }
 

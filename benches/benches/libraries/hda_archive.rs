@@ -28,9 +28,9 @@ pub(crate) fn benches(c: &mut Criterion) {
                 let options = Options::default();
                 let requests = requests.clone();
                 let plan =
-                    Unbundling::plan(&mut input, requests, &options, &mut no_thin_members).unwrap();
+                    Unbundling::plan(&mut input, requests, &options, no_thin_members).unwrap();
                 let mut archives = [const { Vec::new() }; GPUS.len()];
-                plan.write(&mut input, archives.iter_mut(), &mut no_thin_members).unwrap();
+                plan.write(&mut input, archives.iter_mut(), no_thin_members).unwrap();
                 archives.map(|archive| archive.len())
             });
         });

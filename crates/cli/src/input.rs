@@ -167,9 +167,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn options(&self) -> fat_object::Options {
-        let mut options = fat_object::Options::default();
-        options.max_decompressed = self.max_decompressed;
-        options
+        fat_object::Options::default().with_max_decompressed(self.max_decompressed)
     }
 
     /// The same bound for a single compressed bundle.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use fat_object::{EditableImage, ImageFormat};
+use fat_object::{ImageFormat, ListedImage};
 
 use crate::Outcome;
 use crate::edit::{
@@ -118,7 +118,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     let mut wishes = Wishes::new(args.options.edit());
     let mut also = Also::default();
     for image in images() {
-        let container = contents.containers().get(image.container());
+        let container = contents.container_of(image.index());
         match rule.fate(image) {
             Fate::Stays => {}
             Fate::StaysToo => also.compatible.push(image),
@@ -152,14 +152,14 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
 /// What stays though nobody asked for it.
 #[derive(Default)]
 struct Also<'c> {
-    compatible: Vec<&'c EditableImage>,
-    unlabelled: Vec<&'c EditableImage>,
-    fixed: Vec<&'c EditableImage>,
+    compatible: Vec<&'c ListedImage>,
+    unlabelled: Vec<&'c ListedImage>,
+    fixed: Vec<&'c ListedImage>,
 }
 
 impl Also<'_> {
     fn report(&self, typed: &str, wishes: &mut Wishes) {
-        let names = |images: &[&EditableImage]| names(images.iter().copied());
+        let names = |images: &[&ListedImage]| names(images.iter().copied());
         if !self.compatible.is_empty() {
             let (spirv, native): (Vec<_>, Vec<_>) =
                 self.compatible.iter().partition(|image| image.format() == ImageFormat::SpirV);

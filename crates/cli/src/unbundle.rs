@@ -179,7 +179,10 @@ impl Wanted {
         }
         if !id.target_id().is_empty() {
             id.target().target_id().map_err(|error| {
-                format!("'{id}': {error}{}", did_you_mean(suggest::entry_id(id.as_str()).as_slice()))
+                format!(
+                    "'{id}': {error}{}",
+                    did_you_mean(suggest::entry_id(id.as_str()).as_slice())
+                )
             })?;
         }
         let typed = id.as_str().to_owned();

@@ -83,13 +83,13 @@
 //!
 //! ```
 //! use std::io::Cursor;
-//! use fat_object::{CompressOptions, Edit, EditOptions, ReadSeek, SurveyOptions, survey};
+//! use fat_object::{CompressOptions, Edit, EditOptions, Options, survey};
 //!
 //! let ids = ["hipv4-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
 //! let layout = bundle_format::Layout::new(ids.map(|id| (id, 5000)), 4096)?;
 //! let mut file = Cursor::new(layout.to_vec(&[&[1; 5000], &[2; 5000]])?);
 //!
-//! let contents = survey(&mut file, &SurveyOptions::default())?;
+//! let contents = survey(&mut file, &Options::default())?;
 //! let mut edit = Edit::new(EditOptions::default());
 //! for image in contents.images() {
 //!     if image.target().id() != "gfx1100" {
@@ -97,13 +97,12 @@
 //!     }
 //! }
 //! edit.compress(CompressOptions::default());
-//! let plan = contents.plan(&mut file, &mut [], &edit)?;
+//! let plan = contents.plan(&mut file, &edit)?;
 //! assert_eq!((plan.containers()[0].plain_before, plan.containers()[0].plain_after), (17288, 9096));
 //!
 //! let mut thin = Cursor::new(Vec::new());
-//! let no_images: &mut [&mut dyn ReadSeek] = &mut [];
-//! plan.write(&mut file, no_images, &mut thin)?;
-//! assert_eq!(survey(&mut thin, &SurveyOptions::default())?.images().len(), 1);
+//! plan.write(&mut file, &mut thin)?;
+//! assert_eq!(survey(&mut thin, &Options::default())?.images().len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -185,9 +184,11 @@ mod wire;
 pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
+pub use bundle_format;
+pub use ccob;
 pub use edit::{
     Change, CompressOptions, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions,
-    EditPart, EditPlan, EditableContainer, EditableImage, ImageChange, SurveyOptions, survey,
+    EditPart, EditPlan, EditableContainer, ImageChange, survey,
 };
 pub use embed::{
     EmbedError, Embedding, HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle,
@@ -201,5 +202,7 @@ pub use model::{
     Segment, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
+pub use offload_binary;
 pub use source::ReadSeek;
+pub use target_id;
 pub use walker::{Options, Summary, walk};

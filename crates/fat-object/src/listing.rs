@@ -322,7 +322,7 @@ impl Image<'_, '_> {
         self.listed(self.path().into())
     }
 
-    fn listed(&self, path: Arc<[Segment]>) -> ListedImage {
+    pub(crate) fn listed(&self, path: Arc<[Segment]>) -> ListedImage {
         ListedImage {
             index: self.index(),
             path,

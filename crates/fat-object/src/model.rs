@@ -171,6 +171,18 @@ impl Location {
     }
 }
 
+/// `byte 0x2000`, and of what if not of the file.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::File(at) => write!(f, "byte {at:#x}"),
+            Location::Decompressed(at) => write!(f, "byte {at:#x} of the decompressed data"),
+            Location::ThinMember(at) => write!(f, "byte {at:#x} of the member's file"),
+            Location::Bitcode(at) => write!(f, "byte {at:#x} of the embedded data"),
+        }
+    }
+}
+
 /// How a compressed container is compressed, and what it saves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Compression {
@@ -314,7 +326,10 @@ pub enum BundleForm {
     Section,
 }
 
-/// One device image (or the host's part of a bundle).
+/// One device image (or the host's part of a bundle), while it is visited. [`to_listed`](Image::to_listed) makes a value
+/// of it.
+///
+/// It reads from the walked file, and is not [`Send`], whatever the file is.
 pub struct Image<'e, 's> {
     pub(crate) index: usize,
     pub(crate) path: &'e [Segment],
@@ -462,7 +477,7 @@ impl fmt::Debug for Image<'_, '_> {
     }
 }
 
-/// How bad a [`Finding`] is.
+/// How bad a [`Finding`] is: there are these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The format is kept, a rule of composition is not; every image was found.
@@ -537,18 +552,7 @@ pub(crate) fn write_finding(
 ) -> fmt::Result {
     write_path(f, path)?;
     let space = if path.is_empty() { "" } else { " " };
-    match location {
-        Location::File(at) => write!(f, "{space}at byte {at:#x}: {error}"),
-        Location::Decompressed(at) => {
-            write!(f, "{space}at byte {at:#x} of the decompressed data: {error}")
-        }
-        Location::ThinMember(at) => {
-            write!(f, "{space}at byte {at:#x} of the member's file: {error}")
-        }
-        Location::Bitcode(at) => {
-            write!(f, "{space}at byte {at:#x} of the embedded data: {error}")
-        }
-    }
+    write!(f, "{space}at {location}: {error}")
 }
 
 /// `section:.hip_fatbin/ccob:1`

@@ -1,7 +1,7 @@
 //! The walk: from a file to its images, through any nesting of containers.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read, Seek};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,8 +17,13 @@ use crate::model::{
 };
 use crate::source::{Origin, ReadSeek, Source};
 
-/// Limits of a [`walk`].
-#[derive(Clone, Debug)]
+/// What a [`walk`] looks at, and how much it may cost.
+///
+/// ```
+/// let options = fat_object::Options::default().with_max_decompressed(64 << 20).with_verify_hash(false);
+/// assert_eq!(options.max_depth, 32);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
     /// Bytes of decompressed data, and of data copied out of LLVM bitcode, held at one time, over all levels of
@@ -69,6 +74,64 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// These options with another limit of bytes that are decompressed [at one time](Self::max_decompressed).
+    #[must_use]
+    pub fn with_max_decompressed(mut self, max_decompressed: u64) -> Self {
+        self.max_decompressed = max_decompressed;
+        self
+    }
+
+    /// These options with another limit of bytes decompressed [for each byte](Self::max_expansion) of the file.
+    #[must_use]
+    pub fn with_max_expansion(mut self, max_expansion: u64) -> Self {
+        self.max_expansion = max_expansion;
+        self
+    }
+
+    /// These options with another limit of bytes of [files that thin archives name](Self::max_thin_bytes).
+    #[must_use]
+    pub fn with_max_thin_bytes(mut self, max_thin_bytes: u64) -> Self {
+        self.max_thin_bytes = max_thin_bytes;
+        self
+    }
+
+    /// These options with another limit of [containers around an image](Self::max_depth).
+    #[must_use]
+    pub fn with_max_depth(mut self, max_depth: usize) -> Self {
+        self.max_depth = max_depth;
+        self
+    }
+
+    /// These options, with compressed bundles [opened](Self::decompress) or not.
+    #[must_use]
+    pub fn with_decompress(mut self, decompress: bool) -> Self {
+        self.decompress = decompress;
+        self
+    }
+
+    /// These options, with [hashes](Self::verify_hash) compared or not.
+    #[must_use]
+    pub fn with_verify_hash(mut self, verify_hash: bool) -> Self {
+        self.verify_hash = verify_hash;
+        self
+    }
+
+    /// These options, with images shown [before](Self::early_images) the hash is known to be right, or not.
+    #[must_use]
+    pub fn with_early_images(mut self, early_images: bool) -> Self {
+        self.early_images = early_images;
+        self
+    }
+
+    /// These options, with images [looked into](Self::enter_images) or not.
+    #[must_use]
+    pub fn with_enter_images(mut self, enter_images: bool) -> Self {
+        self.enter_images = enter_images;
+        self
+    }
+}
+
 /// Names may share bytes, and one name may stand above many images: copies of them, and looking for their ends, must
 /// not add up to a multiple of the file. Honest names come to less than twice the bytes around them. Those of small
 /// files may do as they like.
@@ -98,12 +161,12 @@ pub struct Summary {
 ///
 /// An error of reading `input`, or the error that a method of `visitor` returned. A malformed file is no
 /// error of the walk: the visitor gets [`Finding`]s.
-pub fn walk(
-    input: &mut dyn ReadSeek,
+pub fn walk<R: Read + Seek>(
+    mut input: R,
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    Walker::walk(input, options, visitor, None)
+    Walker::walk(&mut input, options, visitor, None)
 }
 
 pub(crate) struct Walker<'v> {

@@ -15,7 +15,7 @@ use std::io::Cursor;
 
 use bundling::data;
 use editing::{GFX906, GFX1100, HOST, bundle, code, images, remove};
-use fat_object::{SurveyOptions, survey};
+use fat_object::survey;
 use object::read::archive::ArchiveFile;
 
 /// The forms of archives.
@@ -339,7 +339,7 @@ fn what_cannot_be_edited() {
     file[68] = 1;
     assert!(message(&file).ends_with("the symbol index is cut short"), "{}", message(&file));
     let thin = data("libhip-thin.a");
-    let error = survey(&mut Cursor::new(&thin), &SurveyOptions::default()).unwrap_err();
+    let error = survey(&mut Cursor::new(&thin), &fat_object::Options::default()).unwrap_err();
     assert!(error.to_string().contains("thin"), "{error}");
 }
 

@@ -14,7 +14,7 @@ mod editing;
 use std::io::Cursor;
 
 use editing::{GFX906, GFX1100, HOST, bundle, code, images, remove};
-use fat_object::{CompressOptions, EditError, EditOptions, SurveyOptions, survey};
+use fat_object::{CompressOptions, EditError, EditOptions, Options, survey};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 const AMD64: u16 = 0x8664;
@@ -349,7 +349,7 @@ fn damaged_objects_never_panic() {
 }
 
 fn quietly(file: &[u8]) {
-    let Ok(contents) = survey(&mut Cursor::new(file), &SurveyOptions::default()) else { return };
+    let Ok(contents) = survey(&mut Cursor::new(file), &Options::default()) else { return };
     let mut edit = fat_object::Edit::default();
     for image in contents.images().iter().filter(|image| image.id() == Some(GFX906)) {
         edit.remove(image.index());

@@ -16,7 +16,7 @@ use ccob::{Header, Method, Version, WriteOptions};
 use editing::*;
 use fat_object::{
     Change, CompressOptions, Contents, Edit, EditError, EditOptions, EditPart, EditPlan, Error,
-    ImageFormat, Options, ReadSeek, SurveyOptions, survey,
+    ImageFormat, Options, survey,
 };
 
 /// A HIP fat binary whose code is not the same for two seeds.
@@ -34,7 +34,7 @@ fn ccob(bundle: &[u8], version: Version, method: Method) -> Vec<u8> {
 fn outside(file: &[u8]) -> Result<Contents, EditError> {
     let mut walk = Options::default();
     walk.decompress = false;
-    survey(&mut Cursor::new(file), &SurveyOptions::new(walk))
+    survey(&mut Cursor::new(file), &walk)
 }
 
 fn compressing(options: CompressOptions) -> Edit {
@@ -58,9 +58,9 @@ fn try_decompress(file: &[u8]) -> Result<(Vec<u8>, EditPlan), EditError> {
     let mut edit = Edit::default();
     edit.decompress();
     let contents = outside(file)?;
-    let plan = contents.plan(&mut Cursor::new(file), &mut [], &edit)?;
+    let plan = contents.plan(&mut Cursor::new(file), &edit)?;
     let mut out = Vec::new();
-    plan.write::<_, &mut dyn ReadSeek, _>(&mut Cursor::new(file), &mut [], &mut out)?;
+    plan.write(&mut Cursor::new(file), &mut out)?;
     check(&plan, file);
     Ok((out, plan))
 }
@@ -284,10 +284,10 @@ fn limits_hold() {
     let file = ccob(&plain, Version::V3, Method::ZSTD);
     let mut walk = Options::default();
     (walk.decompress, walk.max_decompressed) = (false, plain.len() as u64 - 1);
-    let contents = survey(&mut Cursor::new(&file), &SurveyOptions::new(walk)).unwrap();
+    let contents = survey(&mut Cursor::new(&file), &walk).unwrap();
     let mut edit = Edit::default();
     edit.decompress();
-    let error = contents.plan(&mut Cursor::new(&file), &mut [], &edit).unwrap_err();
+    let error = contents.plan(&mut Cursor::new(&file), &edit).unwrap_err();
     let EditError::Damaged { error, .. } = &error else { panic!("{error}") };
     assert!(matches!(**error, Error::Ccob(ccob::Error::TooLarge { .. })), "{error}");
 }

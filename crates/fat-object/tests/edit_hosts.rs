@@ -15,8 +15,7 @@ use std::path::Path;
 use ccob::{Limits, WriteOptions};
 use editing::*;
 use fat_object::{
-    Change, CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, Options,
-    SurveyOptions, survey,
+    Change, CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, Options, survey,
 };
 use target_id::OffloadKind;
 
@@ -30,7 +29,7 @@ fn examples() -> Vec<(String, Vec<u8>, Contents)> {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
-        let contents = survey(&mut std::io::Cursor::new(&bytes), &SurveyOptions::default());
+        let contents = survey(&mut std::io::Cursor::new(&bytes), &Options::default());
         match contents {
             Ok(contents) if contents.containers().is_empty() => {}
             Ok(contents) => {
@@ -56,7 +55,7 @@ fn files_are_thinned_to_every_target_in_turn() {
         let targets: BTreeSet<String> =
             contents.images().iter().map(|image| image.target().id().to_owned()).collect();
         for target in targets.iter().filter(|target| !target.is_empty()) {
-            let stays = |image: &fat_object::EditableImage| {
+            let stays = |image: &fat_object::ListedImage| {
                 image.target().kind() == Some(&OffloadKind::Host) || image.target().id() == target
             };
             let edit = |contents: &Contents, edit: &mut Edit| {
@@ -166,7 +165,7 @@ fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
     let file = with(&ccob::compress(&whole, &WriteOptions::default()).unwrap());
     let mut walk = Options::default();
     walk.decompress = false;
-    let contents = survey(&mut std::io::Cursor::new(&file), &SurveyOptions::new(walk)).unwrap();
+    let contents = survey(&mut std::io::Cursor::new(&file), &walk).unwrap();
     let mut edit = Edit::default();
     edit.decompress();
     assert!(run(&contents, &file, &[], &edit).unwrap().1 == with(&whole));

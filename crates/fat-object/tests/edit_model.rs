@@ -13,9 +13,7 @@ use std::io::Cursor;
 
 use ccob::{Method, Version, WriteOptions};
 use editing::*;
-use fat_object::{
-    CompressOptions, Contents, Edit, EditError, EditOptions, Options, SurveyOptions, survey,
-};
+use fat_object::{CompressOptions, Contents, Edit, EditError, EditOptions, Options, survey};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 use proptest::prelude::*;
 
@@ -214,7 +212,7 @@ fn decompressed(file: &[u8]) -> Vec<u8> {
 fn outside(file: &[u8]) -> Contents {
     let mut walk = Options::default();
     walk.decompress = false;
-    survey(&mut Cursor::new(file), &SurveyOptions::new(walk)).unwrap()
+    survey(&mut Cursor::new(file), &walk).unwrap()
 }
 
 proptest! {

@@ -19,7 +19,7 @@ use editing::{bundle, code, images, plan_with, remove};
 use elf_objects::*;
 use fat_object::{
     CompressOptions, EditError, EditOptions, EditPart, EmbedError, HOST_PLACEHOLDER, ObjectPart,
-    SurveyOptions, survey,
+    Options, survey,
 };
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
@@ -184,7 +184,7 @@ fn most_of_an_object_is_copied() {
     let file = data("hip.o");
     let kept = |contents: &fat_object::Contents, edit: &mut fat_object::Edit| {
         let gfx1100 = |id: &str| id.ends_with("gfx1100");
-        let other = |i: &&fat_object::EditableImage| !i.id().is_some_and(gfx1100) && i.size() > 0;
+        let other = |i: &&fat_object::ListedImage| !i.id().is_some_and(gfx1100) && i.size() > 0;
         contents.images().iter().filter(other).for_each(|image| edit.remove(image.index()));
     };
     let (plan, _) = plan_with(&file, EditOptions::default(), &[], kept).unwrap();
@@ -660,7 +660,7 @@ fn damaged_objects_never_panic() {
 
 /// Runs the edits, whatever becomes of them. What can be planned can be written.
 fn quietly(file: &[u8]) {
-    let Ok(contents) = survey(&mut Cursor::new(file), &SurveyOptions::default()) else { return };
+    let Ok(contents) = survey(&mut Cursor::new(file), &Options::default()) else { return };
     let mut edit = fat_object::Edit::default();
     let is_first = |id: &str| [editing::GFX906, bundling::GFX906].contains(&id);
     for image in contents.images() {

@@ -114,7 +114,7 @@ fn images_are_added_to_packages() {
         let file = package(version, &[("gfx90a", &old)]);
         let out = edited(&file, &[&new], |_, edit| edit.add(0, GFX1100, 0));
         let last: OffloadBinary<'_> = offload_binary::binaries(&out).last().unwrap().unwrap().1;
-        let entry = last.entries().last().unwrap();
+        let entry = last.entries().next_back().unwrap();
         assert_eq!(entry.image(), Some(&new[..]));
         assert_eq!(entry.image_kind(), ImageKind::OBJECT);
         assert_eq!(entry.offload_kind(), OffloadKind::HIP);
@@ -240,7 +240,7 @@ fn fatbinaries_are_left_alone() {
 fn thin_archives_are_not_edited() {
     let thin = b"!<thin>\nfoo.o/          0           0     0     644     4         `\n";
     let contents =
-        fat_object::survey(&mut std::io::Cursor::new(thin), &fat_object::SurveyOptions::default());
+        fat_object::survey(&mut std::io::Cursor::new(thin), &fat_object::Options::default());
     let error = contents.unwrap_err();
     assert_eq!(error.to_string(), "thin archives cannot be edited, but the files that they name");
 }

@@ -17,7 +17,7 @@ use ccob::WriteOptions;
 use editing::*;
 use fat_object::{
     CompressOptions, Contents, Edit, EditError, EditOptions, Embedding, Finding, HOST_PLACEHOLDER,
-    Image, ObjectBundle, Options, ReadSeek, SurveyOptions, Visitor, survey, walk,
+    Image, ObjectBundle, Options, ReadSeek, Visitor, survey, walk,
 };
 use faulty::{Fault, Rig, Stream, at_each_call};
 
@@ -111,12 +111,12 @@ fn io_error(error: EditError) -> io::Error {
 #[test]
 fn a_survey_ends_with_the_error_of_the_stream() {
     for (name, file) in examples() {
-        if survey(&mut io::Cursor::new(&file), &SurveyOptions::default()).is_err() {
+        if survey(&mut io::Cursor::new(&file), &Options::default()).is_err() {
             continue;
         }
         println!("{name}");
         faulty::check(|rig| {
-            let contents = survey(&mut rig.stream(&file), &SurveyOptions::default());
+            let contents = survey(&mut rig.stream(&file), &Options::default());
             contents.map(|contents| format!("{contents:?}")).map_err(io_error)
         });
     }
@@ -159,12 +159,12 @@ const NEW_IMAGE: &[u8] = b"a new image that is not very long";
 fn edited(rig: &Rig, file: &[u8], doing: Doing) -> io::Result<Vec<u8>> {
     let mut input = rig.stream(file);
     let mut image = rig.stream(NEW_IMAGE);
-    let options = SurveyOptions::default();
+    let options = Options::default();
     let contents = survey(&mut input, &options).map_err(io_error)?;
     let edit = doing.edit(&contents);
-    let plan = contents.plan(&mut input, &mut [&mut image], &edit).map_err(io_error)?;
+    let plan = contents.plan_with_images(&mut input, &edit, &mut [&mut image]).map_err(io_error)?;
     let mut out = rig.stream(b"");
-    plan.write(&mut input, &mut [image], &mut out).map_err(io_error)?;
+    plan.write_with_images(&mut input, &mut [image], &mut out).map_err(io_error)?;
     assert_eq!(out.contents().len() as u64, plan.size());
     Ok(out.contents().to_vec())
 }
@@ -268,13 +268,15 @@ fn a_file_that_changes_after_an_edit_was_planned_makes_no_other_file() {
         let size = edited(&Rig::sound(), file, doing).unwrap().len();
         let run = |rig: &Rig| {
             let mut input = rig.stream(file);
-            let contents = survey(&mut input, &SurveyOptions::default()).map_err(io_error)?;
+            let contents = survey(&mut input, &Options::default()).map_err(io_error)?;
             let edit = doing.edit(&contents);
             let mut image = rig.stream(NEW_IMAGE);
-            let plan = contents.plan(&mut input, &mut [&mut image], &edit).map_err(io_error)?;
+            let plan = contents
+                .plan_with_images(&mut input, &edit, &mut [&mut image])
+                .map_err(io_error)?;
             let planned = rig.calls();
             let mut out = rig.stream(b"");
-            plan.write(&mut input, &mut [image], &mut out).map_err(io_error)?;
+            plan.write_with_images(&mut input, &mut [image], &mut out).map_err(io_error)?;
             Ok::<_, io::Error>((planned, plan.size(), out.contents().len()))
         };
         while_it_changes(file, run, |call, result| {
@@ -315,14 +317,16 @@ fn an_edit_tells_which_file_is_bad() {
     let contents = surveyed(&file);
     let edit = Doing::Replace.edit(&contents);
     let (mut image, rig) = (io::Cursor::new(NEW_IMAGE), Rig::sound());
-    let plan = contents.plan(&mut rig.stream(&file), &mut [&mut image], &edit).unwrap();
+    let plan = contents.plan_with_images(&mut rig.stream(&file), &edit, &mut [&mut image]).unwrap();
     let mut bad = Bad { stream: rig.stream(&file), at: 15000 };
-    let error = plan.write(&mut bad, &mut [image.clone()], &mut io::sink()).unwrap_err();
+    let error =
+        plan.write_with_images(&mut bad, &mut [image.clone()], &mut io::sink()).unwrap_err();
     assert!(matches!(error, EditError::Read(_)), "{error}");
     // Everything fits into one chunk of a copy, or does not.
     for room in [0, 100, 9000, 15000] {
         let mut out = vec![0; room];
-        let error = plan.write(&mut rig.stream(&file), &mut [image.clone()], &mut &mut out[..]);
+        let error =
+            plan.write_with_images(&mut rig.stream(&file), &mut [image.clone()], &mut out[..]);
         assert!(matches!(error, Err(EditError::Write(_))), "{error:?}");
     }
 }

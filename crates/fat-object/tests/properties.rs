@@ -18,8 +18,8 @@ use std::path::Path;
 
 use bundling::{add, data};
 use fat_object::{
-    Container, Embedding, Finding, HOST_PLACEHOLDER, Image, ObjectBundle, Options, SurveyOptions,
-    Visitor, bitcode_symbols, embed, remove_bundle_sections, survey, walk,
+    Container, Embedding, Finding, HOST_PLACEHOLDER, Image, ObjectBundle, Options, Visitor,
+    bitcode_symbols, embed, remove_bundle_sections, survey, walk,
 };
 use faulty::at_each_address;
 use images::{Images, found, image, package};
@@ -70,7 +70,7 @@ fn answers(file: &[u8]) -> String {
     let summary = walk(&mut Cursor::new(file), &Options::default(), &mut log).unwrap();
     let mut text = log.0;
     writeln!(text, "{summary:?}").unwrap();
-    let contents = survey(&mut Cursor::new(file), &SurveyOptions::default());
+    let contents = survey(&mut Cursor::new(file), &Options::default());
     writeln!(text, "{contents:?}").unwrap();
     writeln!(text, "{:?}", embed(file, b"contents")).unwrap();
     let bundle = ObjectBundle::new(

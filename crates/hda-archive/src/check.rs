@@ -1,17 +1,18 @@
 //! Which entries of the archive's bundles contradict each other.
 
 use std::fmt;
+use std::io::{self, Read, Seek};
 
 use bundle_format::{CompositionFinding, composition};
 use fat_object::{Options, ReadSeek};
 
-use crate::entries::{OpenThin, entries};
+use crate::entries::entries;
 use crate::error::Error;
 use crate::unbundle::is_text;
 
 /// Two entries of one bundle that must not be in it together: of two for one processor, only one has a setting for
 /// some feature.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conflict {
     member: String,
     first: String,
@@ -55,14 +56,14 @@ impl fmt::Display for Conflict {
 /// # Errors
 ///
 /// Those of [`entries`].
-pub fn conflicts(
-    input: &mut dyn ReadSeek,
+pub fn conflicts<R: Read + Seek>(
+    input: R,
     options: &Options,
-    open_thin: OpenThin<'_>,
+    open_thin: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
 ) -> Result<Vec<Conflict>, Error> {
     let mut bundle = Bundle::default();
     let mut found = Vec::new();
-    entries(input, options, open_thin, &mut |entry| {
+    entries(input, options, open_thin, |entry| {
         if bundle.number != Some(entry.bundle()) {
             let next = Bundle {
                 number: Some(entry.bundle()),

@@ -1,7 +1,7 @@
 //! Archives whose members all lie in the input as they are.
 
 use std::fmt;
-use std::io::{self, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use fat_object::ReadSeek;
 
@@ -38,7 +38,8 @@ impl<'p> ArchiveCopy<'p> {
     /// # Errors
     ///
     /// [`Error::Changed`], [`Error::Read`], [`Error::Write`].
-    pub fn write(&self, input: &mut dyn ReadSeek, out: impl Write) -> Result<(), Error> {
+    pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, out: W) -> Result<(), Error> {
+        let input: &mut dyn ReadSeek = &mut input;
         let mut copier =
             Copier { archive: self.archive, input, out, chunk: vec![0; CHUNK], filled: 0 };
         copier.put(self.layout.head())?;

@@ -1,7 +1,7 @@
 //! The entries of the bundles in an archive, as the one walker finds them.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::num::NonZeroUsize;
 
 use fat_object::{
@@ -11,13 +11,16 @@ use fat_object::{
 
 use crate::error::Error;
 
-/// Opens the file that a thin archive names: a path relative to the directory of the archive.
-pub type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
+/// Opens the file that a thin archive names.
+pub(crate) type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
 
 /// Sees one entry after the other. Its first error ends the walk.
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>;
 
-/// Refuses to open the files that thin archives name.
+/// Refuses to open the files that thin archives name, for the parameter `open_thin` of [`entries`] and others.
+///
+/// What they take instead opens a file: the name is the one that the archive stores, a path relative to the directory of
+/// the archive. It comes from the file; what it may lead to is for the opener to decide.
 ///
 /// # Errors
 ///
@@ -149,13 +152,13 @@ impl fmt::Debug for Entry<'_, '_, '_> {
 ///
 /// [`Error::NotAnArchive`]; [`Error::Damaged`] for a malformed archive, a malformed bundle and for an object whose
 /// sections cannot be read; what `each` returns. Nothing is shown behind a fault.
-pub fn entries(
-    input: &mut dyn ReadSeek,
+pub fn entries<R: Read + Seek>(
+    mut input: R,
     options: &Options,
-    open_thin: OpenThin<'_>,
-    each: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
+    mut open_thin: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
+    mut each: impl FnMut(&mut Entry<'_, '_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    entries_of(input, options, Hashes::First, open_thin, each)
+    entries_of(&mut input, options, Hashes::First, &mut open_thin, &mut each)
 }
 
 /// When what compressed bundles hold is compared with their hashes.
@@ -331,7 +334,7 @@ impl Visitor for TopLevel<'_> {
             Some(inside) => is_bundle(inside),
         };
         if matters {
-            let error = Error::Damaged { finding: finding.to_string() };
+            let error = Error::Damaged { finding: Box::new(finding.to_listed()) };
             return Err(self.fail(error));
         }
         Ok(())

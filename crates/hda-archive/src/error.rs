@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fat_object::BitcodeError;
+use fat_object::{BitcodeError, ListedFinding};
 
 /// What is wrong with an archive, a member, or the calls made.
 #[derive(Debug, thiserror::Error)]
@@ -17,8 +17,8 @@ pub enum Error {
     /// The archive, or a member that holds bundles, is malformed or cut short.
     #[error("{finding}")]
     Damaged {
-        /// Where and what, as a [`fat_object::Finding`] says it: `member:a.o/ccob:0 at byte 0x44: ...`.
-        finding: String,
+        /// Where and what: `member:a.o/ccob:0 at byte 0x44: ...`.
+        finding: Box<ListedFinding>,
     },
     /// Something about one member.
     #[error("archive member \"{}\": {source}", member.escape_debug())]

@@ -40,7 +40,9 @@ pub struct Layout {
 }
 
 /// What follows next in an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Exhaustive on purpose: who writes an archive piece by piece has to write every kind of piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Piece<'a> {
     /// These bytes.
     Bytes(&'a [u8]),

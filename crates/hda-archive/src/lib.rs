@@ -31,11 +31,11 @@
 //! let target = Request::new(&EntryId::parse("hip-amdgcn-amd-amdhsa--gfx90a:xnack+")?);
 //! let mut input = Cursor::new(library);
 //! let options = Options::default();
-//! let plan = Unbundling::plan(&mut input, [target], &options, &mut no_thin_members)?;
+//! let plan = Unbundling::plan(&mut input, [target], &options, no_thin_members)?;
 //! let names: Vec<_> = plan.archives()[0].members().map(|(name, _)| name).collect();
 //! assert_eq!(names, [b"kernels-hip-amdgcn-amd-amdhsa--gfx90akernels.bc"]);
 //! let mut archive = Vec::new();
-//! plan.write(&mut input, [&mut archive], &mut no_thin_members)?;
+//! plan.write(&mut input, [&mut archive], no_thin_members)?;
 //! assert_eq!(archive.len() as u64, plan.archives()[0].total_size());
 //! # Ok(())
 //! # }
@@ -78,11 +78,12 @@ mod unbundle;
 mod wire;
 mod write;
 
+pub use bundle_format;
 pub use check::{Conflict, conflicts};
 pub use copy::ArchiveCopy;
-pub use entries::{Entry, OpenThin, entries, no_thin_members};
+pub use entries::{Entry, entries, no_thin_members};
 pub use error::Error;
-pub use fat_object::Options;
+pub use fat_object::{self, Options};
 pub use layout::{Layout, LayoutBuilder, Piece};
 pub use symbols::Symbols;
 pub use unbundle::{DeviceArchive, Unbundling, Warning};

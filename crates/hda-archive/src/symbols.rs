@@ -13,7 +13,7 @@ use crate::error::Error;
 const NAMES_FOR_EACH_BYTE: usize = 16;
 
 /// Names of symbols that others can link to, in the order in which an index has them.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Symbols {
     /// Each followed by a NUL.
     names: Vec<u8>,

@@ -1,7 +1,7 @@
 //! From an archive of bundles to one archive for each target.
 
 use std::collections::HashMap;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use bundle_format::{EntryId, Request};
 use fat_object::{ImageFormat, Options, ReadSeek};
 
 use crate::copy::ArchiveCopy;
-use crate::entries::{Each, Entry, Hashes, OpenThin, entries_of, entries_with_threads};
+use crate::entries::{Each, Entry, Hashes, entries_of, entries_with_threads};
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, fingerprint_of};
 use crate::layout::{Layout, LayoutBuilder};
@@ -17,7 +17,7 @@ use crate::name::device_member_name;
 use crate::symbols::Symbols;
 
 /// Something odd in an archive, which does not keep it from being unbundled.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
     /// An entry that cannot be for any target.
@@ -51,7 +51,7 @@ pub enum Warning {
 }
 
 /// The archive for one target.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DeviceArchive {
     target: Request,
     names: Vec<Arc<[u8]>>,
@@ -84,7 +84,7 @@ impl DeviceArchive {
 }
 
 /// An entry that becomes a member of one archive or several.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) size: u64,
     /// Of its bytes.
@@ -100,7 +100,7 @@ pub(crate) struct Planned {
 ///
 /// Planning reads the input once, for names, sizes and symbols; writing reads it a second time and copies. Neither
 /// holds more than the largest entry, or the largest compressed bundle, and the indexes of the archives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Unbundling {
     options: Options,
     archives: Vec<DeviceArchive>,
@@ -118,14 +118,14 @@ impl Unbundling {
     ///
     /// Those of [`entries`](crate::entries()); [`Error::Member`] for an entry that is a malformed object file, a host
     /// object that cannot be restored, or a name that an archive cannot have.
-    pub fn plan(
-        input: &mut dyn ReadSeek,
+    pub fn plan<R: Read + Seek>(
+        mut input: R,
         targets: impl IntoIterator<Item = Request>,
         options: &Options,
-        open_thin: OpenThin<'_>,
+        mut open_thin: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
     ) -> Result<Self, Error> {
         Self::plan_by(targets, options, |each| {
-            entries_of(input, options, Hashes::Beside, open_thin, each)
+            entries_of(&mut input, options, Hashes::Beside, &mut open_thin, each)
         })
     }
 
@@ -140,10 +140,10 @@ impl Unbundling {
         threads: Option<NonZeroUsize>,
         targets: impl IntoIterator<Item = Request>,
         options: &Options,
-        open_thin: OpenThin<'_>,
+        mut open_thin: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
     ) -> Result<Self, Error> {
         Self::plan_by(targets, options, |each| {
-            entries_with_threads(input, threads, options, Hashes::Beside, open_thin, each)
+            entries_with_threads(input, threads, options, Hashes::Beside, &mut open_thin, each)
         })
     }
 
@@ -209,14 +209,14 @@ impl Unbundling {
     /// # Errors
     ///
     /// [`Error::Writers`], [`Error::Changed`], [`Error::Write`] and those of [`entries`](crate::entries()).
-    pub fn write<W: Write>(
+    pub fn write<R: Read + Seek, W: Write>(
         &self,
-        input: &mut dyn ReadSeek,
+        mut input: R,
         writers: impl IntoIterator<Item = W>,
-        open_thin: OpenThin<'_>,
+        mut open_thin: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
     ) -> Result<(), Error> {
         self.write_by(writers, |each| {
-            entries_of(input, &self.options, Hashes::Known, open_thin, each)
+            entries_of(&mut input, &self.options, Hashes::Known, &mut open_thin, each)
         })
     }
 
@@ -230,10 +230,11 @@ impl Unbundling {
         input: &R,
         threads: Option<NonZeroUsize>,
         writers: impl IntoIterator<Item = W>,
-        open_thin: OpenThin<'_>,
+        mut open_thin: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
     ) -> Result<(), Error> {
         self.write_by(writers, |each| {
-            entries_with_threads(input, threads, &self.options, Hashes::Known, open_thin, each)
+            let (options, hashes) = (&self.options, Hashes::Known);
+            entries_with_threads(input, threads, options, hashes, &mut open_thin, each)
         })
     }
 

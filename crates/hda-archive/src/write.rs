@@ -11,6 +11,7 @@ use crate::layout::{LayoutBuilder, Piece};
 use crate::symbols::Symbols;
 
 /// A member to be written.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Member {
     name: String,
     data: Vec<u8>,

@@ -38,7 +38,7 @@ fn io_error(error: Error) -> io::Error {
 }
 
 fn plan(input: &mut Stream) -> Result<Unbundling, Error> {
-    Unbundling::plan(input, requests(&IDS), &Options::default(), &mut no_thin_members)
+    Unbundling::plan(input, requests(&IDS), &Options::default(), no_thin_members)
 }
 
 /// What a plan makes of a file; every archive is as long as promised.
@@ -47,10 +47,10 @@ fn write(rig: &Rig, plan: &Unbundling, input: &mut Stream) -> Result<Vec<Vec<u8>
     match plan.copies() {
         Some(copies) => {
             for (copy, out) in copies.iter().zip(&mut outs) {
-                copy.write(input, BufWriter::with_capacity(100, out))?;
+                copy.write(&mut *input, BufWriter::with_capacity(100, out))?;
             }
         }
-        None => plan.write(input, &mut outs, &mut no_thin_members)?,
+        None => plan.write(input, &mut outs, no_thin_members)?,
     }
     for (out, planned) in outs.iter().zip(plan.archives()) {
         assert_eq!(out.contents().len() as u64, planned.total_size());
@@ -73,7 +73,7 @@ fn unbundling_ends_with_the_error_of_the_stream() {
             let mut input = rig.stream(&file);
             let plan = plan(&mut input).map_err(io_error)?;
             let mut outs = IDS.map(|_| rig.stream(b""));
-            let written = plan.write(&mut input, &mut outs, &mut no_thin_members);
+            let written = plan.write(&mut input, &mut outs, no_thin_members);
             written.map(|()| outs.map(|out| out.contents().to_vec())).map_err(io_error)
         });
     }
@@ -84,21 +84,16 @@ fn looking_ends_with_the_error_of_the_stream() {
     for file in [plain(), packed()] {
         check(|rig| {
             let mut seen = Vec::new();
-            entries(
-                &mut rig.stream(&file),
-                &Options::default(),
-                &mut no_thin_members,
-                &mut |entry| {
-                    seen.push((entry.member().to_owned(), entry.id().to_owned()));
-                    Ok(())
-                },
-            )
+            entries(&mut rig.stream(&file), &Options::default(), no_thin_members, |entry| {
+                seen.push((entry.member().to_owned(), entry.id().to_owned()));
+                Ok(())
+            })
             .map_err(io_error)?;
             Ok(seen)
         });
         check(|rig| {
             let input = &mut rig.stream(&file);
-            let found = conflicts(input, &Options::default(), &mut no_thin_members);
+            let found = conflicts(input, &Options::default(), no_thin_members);
             found.map(|found| format!("{found:?}")).map_err(io_error)
         });
     }

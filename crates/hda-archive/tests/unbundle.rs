@@ -131,7 +131,7 @@ fn names_need_not_be_text() {
     let mut input = Cursor::new(&library);
     let options = Options::default();
     let plan =
-        Unbundling::plan(&mut input, requests(&[GFX906]), &options, &mut no_thin_members).unwrap();
+        Unbundling::plan(&mut input, requests(&[GFX906]), &options, no_thin_members).unwrap();
     let (name, _) = plan.archives()[0].members().next().unwrap();
     assert_eq!(*name, [b"a\xe9b-", GFX906.as_bytes(), b"a\xe9b.bc"].concat());
 }
@@ -230,9 +230,8 @@ fn an_input_that_changes_is_an_error() {
     let write = |after: &[u8]| {
         let options = Options::default();
         let mut input = Cursor::new(&before);
-        let plan =
-            Unbundling::plan(&mut input, requests(&[GFX906]), &options, &mut no_thin_members)?;
-        plan.write(&mut Cursor::new(after), [io::sink()], &mut no_thin_members)
+        let plan = Unbundling::plan(&mut input, requests(&[GFX906]), &options, no_thin_members)?;
+        plan.write(&mut Cursor::new(after), [io::sink()], no_thin_members)
     };
     write(&before).unwrap();
     for after in [
@@ -254,7 +253,7 @@ fn an_input_that_changes_is_an_error() {
 fn archives_are_copied_from_what_lies_in_the_input() {
     let plan = |library: &[u8], ids: &[&str]| {
         let options = Options::default();
-        Unbundling::plan(&mut Cursor::new(library), requests(ids), &options, &mut no_thin_members)
+        Unbundling::plan(&mut Cursor::new(library), requests(ids), &options, no_thin_members)
             .unwrap()
     };
     // Longer than what is read at one time, and of an odd length.
@@ -313,10 +312,10 @@ fn there_is_a_writer_for_each_archive() {
     let mut input = Cursor::new(sample());
     let options = Options::default();
     let targets = requests(&[GFX906, GFX908]);
-    let plan = Unbundling::plan(&mut input, targets, &options, &mut no_thin_members).unwrap();
+    let plan = Unbundling::plan(&mut input, targets, &options, no_thin_members).unwrap();
     for count in [0, 1, 3] {
         let writers: Vec<_> = (0..count).map(|_| io::sink()).collect();
-        let error = plan.write(&mut input, writers, &mut no_thin_members).unwrap_err();
+        let error = plan.write(&mut input, writers, no_thin_members).unwrap_err();
         assert!(matches!(error, Error::Writers { expected: 2, .. }), "{error}");
     }
     struct Full;
@@ -328,7 +327,7 @@ fn there_is_a_writer_for_each_archive() {
             Ok(())
         }
     }
-    let error = plan.write(&mut input, [Full, Full], &mut no_thin_members).unwrap_err();
+    let error = plan.write(&mut input, [Full, Full], no_thin_members).unwrap_err();
     assert!(matches!(error, Error::Write { archive: 0, .. }), "{error}");
 }
 
@@ -337,7 +336,7 @@ fn bundles_are_checked_one_by_one() {
     let on = format!("{GFX906}:xnack+");
     let check = |library: &[u8]| {
         let mut input = Cursor::new(library);
-        conflicts(&mut input, &Options::default(), &mut no_thin_members).unwrap()
+        conflicts(&mut input, &Options::default(), no_thin_members).unwrap()
     };
     let bad = bundle(&[(&on, b"1"), (GFX906, b"2")]);
     let message = format!("conflicting TargetIDs [{GFX906}, {on}] found in a.o");
@@ -358,7 +357,7 @@ fn bundles_are_checked_one_by_one() {
 #[test]
 fn entries_are_shown_in_order() {
     let mut seen = Vec::new();
-    entries(&mut Cursor::new(sample()), &Options::default(), &mut no_thin_members, &mut |entry| {
+    entries(&mut Cursor::new(sample()), &Options::default(), no_thin_members, |entry| {
         seen.push((entry.member().to_owned(), entry.id().to_owned()));
         Ok(())
     })
@@ -376,7 +375,7 @@ fn entries_are_shown_in_order() {
     // An error ends it.
     let mut count = 0;
     let input = &mut Cursor::new(sample());
-    let error = entries(input, &Options::default(), &mut no_thin_members, &mut |_| {
+    let error = entries(input, &Options::default(), no_thin_members, |_| {
         count += 1;
         Err(Error::NotBundled)
     })

@@ -3,6 +3,12 @@
 //! It is LLVM IR as data, as much of it as registration code needs. Symbols are referred to by
 //! name, the values of a function by number: first its parameters, then the results of its
 //! instructions in their order, which is how LLVM numbers them.
+//!
+//! A compiler with a code generator of its own starts at [`Module`]: its lists are all there is to emit, in their order,
+//! and [`Module::struct_layout`] and [`Module::type_of`] say what LLVM derives from types. Emitters match on
+//! [`Type`], [`Constant`] and [`Operation`], which may get further variants: one that is not known has to be an
+//! error there. What is here is to be read. Fields can be changed before a module is written; what makes no
+//! sense then is an error of the emitters.
 
 use std::borrow::Cow;
 
@@ -13,7 +19,7 @@ use crate::target::Target;
 pub type Name = Cow<'static, str>;
 
 /// A module of registration code.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Module {
     /// The name of the source LLVM's tools give it.
@@ -49,6 +55,7 @@ pub struct Module {
 
 /// A function that runs when the program or library is loaded or unloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Startup {
     /// When: constructors run in ascending order, destructors in descending order, after and
     /// before those without a priority, which count as 65535.
@@ -59,6 +66,7 @@ pub struct Startup {
 
 /// Bytes of an input that are put into the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Blob {
     /// Which input.
     pub input: usize,
@@ -90,6 +98,7 @@ pub enum Type {
 
 /// A structure with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Struct {
     /// Its name, without the `%` of LLVM's text.
     pub name: Name,
@@ -115,6 +124,7 @@ pub enum Linkage {
 
 /// A variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Global {
     /// Its name. A leading `\x01` says that the rest is the name in the object, whatever the
     /// target puts in front of names otherwise.
@@ -184,6 +194,7 @@ pub enum Constant {
 
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Function {
     /// Its name.
     pub name: Name,
@@ -220,6 +231,7 @@ pub enum Role {
 
 /// A value of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Local {
     /// Its type.
     pub ty: Type,
@@ -231,6 +243,7 @@ pub struct Local {
 ///
 /// [terminator]: Operation::is_terminator
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Block {
     /// Its name, which is for reading only. Not empty, and not that of a local.
     pub name: &'static str,
@@ -240,6 +253,7 @@ pub struct Block {
 
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Instruction {
     /// The local it defines, an index into [`Function::locals`], if it has a result.
     pub result: Option<usize>,
@@ -358,6 +372,7 @@ impl Operation {
 
 /// Where the fields of a structure are, from [`Module::struct_layout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StructLayout {
     /// The offset of each field in bytes.
     pub offsets: Vec<u64>,
@@ -369,28 +384,24 @@ pub struct StructLayout {
 
 impl Type {
     /// `count` bytes.
-    #[must_use]
-    pub fn bytes(count: u64) -> Self {
+    pub(crate) fn bytes(count: u64) -> Self {
         Self::Array(count, Box::new(Self::Int(8)))
     }
 
     /// `count` elements of type `element`.
-    #[must_use]
-    pub fn array(count: u64, element: Self) -> Self {
+    pub(crate) fn array(count: u64, element: Self) -> Self {
         Self::Array(count, Box::new(element))
     }
 }
 
 impl Constant {
     /// A 32-bit integer.
-    #[must_use]
-    pub fn i32(value: u32) -> Self {
+    pub(crate) fn i32(value: u32) -> Self {
         Self::Int { bits: 32, value: value.into() }
     }
 
     /// The address of a symbol.
-    #[must_use]
-    pub fn symbol(name: &Name) -> Self {
+    pub(crate) fn symbol(name: &Name) -> Self {
         Self::Symbol(name.clone())
     }
 

@@ -1,6 +1,7 @@
 //! What to wrap for: the programming model, and the release whose runtime and compiler take part.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::error::Error;
 
@@ -41,6 +42,15 @@ impl Kind {
             Self::Hip => "hip",
             Self::Sycl => "sycl",
         }
+    }
+}
+
+/// As [`Kind::from_name`].
+impl FromStr for Kind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::from_name(name)
     }
 }
 
@@ -100,6 +110,15 @@ impl Abi {
             Self::Current => "current",
             Self::Llvm24 => "24",
         }
+    }
+}
+
+/// As [`Abi::from_name`].
+impl FromStr for Abi {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::from_name(name)
     }
 }
 

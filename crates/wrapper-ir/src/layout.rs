@@ -30,8 +30,9 @@ enum Part {
 }
 
 /// A part of the output, from [`Layout::pieces`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+///
+/// Exhaustive on purpose: who writes an output piece by piece has to write every kind of piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Piece<'a> {
     /// These bytes.
     Bytes(&'a [u8]),

@@ -161,6 +161,7 @@ pub use error::Error;
 pub use image::Image;
 pub use kinds::{Abi, Kind};
 pub use layout::{Layout, Piece};
+pub use offload_binary;
 pub use target::{Endian, ObjectFormat, Target};
 pub use wrapper::{ImageInfo, ManagedCall, Wrapper};
 

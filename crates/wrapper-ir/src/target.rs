@@ -1,6 +1,7 @@
 //! What the host's triple says: object format, pointers, alignments.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::data_layouts::data_layout;
 use crate::error::Error;
@@ -27,7 +28,7 @@ impl fmt::Display for ObjectFormat {
     }
 }
 
-/// Order of bytes in memory.
+/// Order of bytes in memory: there are these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Endian {
     /// Least significant byte first.
@@ -49,7 +50,7 @@ pub enum Endian {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     triple: Box<str>,
     data_layout: Box<str>,
@@ -168,6 +169,22 @@ impl Target {
     #[must_use]
     pub fn i64_align(&self) -> u64 {
         self.i64_align
+    }
+}
+
+/// As [`Target::new`].
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(triple: &str) -> Result<Self, Error> {
+        Self::new(triple)
+    }
+}
+
+/// The triple.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.triple)
     }
 }
 

@@ -16,9 +16,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use fat_object::{
-    Contents, Edit, EditOptions, Finding, Image, Options, Severity, SurveyOptions, Visitor, survey,
-};
+use fat_object::{Contents, Edit, EditOptions, Finding, Image, Options, Severity, Visitor, survey};
 use offload_examples::{Error, about, exit, run, write};
 use tempfile::NamedTempFile;
 
@@ -35,21 +33,22 @@ fn instrument(args: &[OsString]) -> Result<(), Error> {
     };
     let input = Path::new(input);
     let mut file = File::open(input).map_err(about(input))?;
-    let contents = survey(&mut file, &SurveyOptions::default()).map_err(about(input))?;
+    let contents = survey(&mut file, &Options::default()).map_err(about(input))?;
     let index = choose(&contents, image)?;
 
     let mut code_object = NamedTempFile::new()?;
     let before =
         digests(&mut file, Some((index, code_object.as_file_mut()))).map_err(about(input))?;
-    let mut code_object = changed(code_object, change)?;
+    let code_object = changed(code_object, change)?;
 
     let mut options = EditOptions::default();
     options.grow = true; // what gets too large for its place in a library gets a new one
     let mut edit = Edit::new(options);
     edit.replace(index, 0);
-    let plan = contents.plan(&mut file, &mut [&mut code_object], &edit).map_err(about(input))?;
+    let plan =
+        contents.plan_with_images(&mut file, &edit, &mut [&code_object]).map_err(about(input))?;
     write(Path::new(output), |out| {
-        plan.write(&mut file, &mut [&mut code_object], out)?;
+        plan.write_with_images(&mut file, &mut [&code_object], &mut *out)?;
         // Who changes programs of others looks twice: every other image is what it was.
         let after = digests(out, None)?;
         let differ = before.iter().zip(&after).enumerate().filter(|(_, (old, new))| old != new);

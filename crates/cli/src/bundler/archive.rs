@@ -98,26 +98,21 @@ impl<'j> Archive<'j> {
     fn compare(&self, notes: &mut Notes) -> Result<(), Failure> {
         let Archive { job, file, .. } = self;
         let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
-        hda_archive::entries(
-            &mut Positioned::new(file),
-            &job.limits,
-            &mut open_thin,
-            &mut |entry| {
-                // What is wrong with an ID is among the warnings.
-                let Ok(id) = EntryId::parse(entry.id()) else {
-                    return Ok(());
-                };
-                let (code_object, target) = (id.standardized(), id.target());
-                for (request, _) in &job.targets {
-                    let text = request.verdict(&target).debug_text();
-                    let wanted = request.id();
-                    notes.debug.push(format!(
-                        "{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"
-                    ));
-                }
-                Ok(())
-            },
-        )
+        hda_archive::entries(&mut Positioned::new(file), &job.limits, &mut open_thin, |entry| {
+            // What is wrong with an ID is among the warnings.
+            let Ok(id) = EntryId::parse(entry.id()) else {
+                return Ok(());
+            };
+            let (code_object, target) = (id.standardized(), id.target());
+            for (request, _) in &job.targets {
+                let text = request.verdict(&target).debug_text();
+                let wanted = request.id();
+                notes
+                    .debug
+                    .push(format!("{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"));
+            }
+            Ok(())
+        })
         .map_err(|error| failure(job, &error))
     }
 

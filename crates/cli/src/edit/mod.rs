@@ -12,9 +12,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fat_object::{
-    Contents, EditError, EditNote, EditOptions, EditPlan, ReadSeek, SurveyOptions, survey,
-};
+use fat_object::{Contents, EditError, EditNote, EditOptions, EditPlan, survey};
 
 use crate::failure::Failure;
 use crate::input::Stamp;
@@ -216,8 +214,7 @@ impl Editor<'_> {
         let target = self.options.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
-        let mut options = SurveyOptions::new(self.options.limits.options());
-        options.walk.decompress = self.needs_images();
+        let options = self.options.limits.options().with_decompress(self.needs_images());
         let contents =
             survey(&mut input, &options).map_err(|error| explain(&error, &self.images))?;
         if contents.containers().is_empty() {
@@ -225,10 +222,8 @@ impl Editor<'_> {
         }
         let subject = Subject { contents: &contents, file: &input, limits: &self.options.limits };
         let mut wishes = decide(&subject, &self.images)?;
-        let mut images: Vec<&mut dyn ReadSeek> =
-            self.images.files.iter_mut().map(|image| image as &mut dyn ReadSeek).collect();
         let plan = contents
-            .plan(&mut input, &mut images, &wishes.edit)
+            .plan_with_images(&mut input, &wishes.edit, &mut self.images.files)
             .map_err(|error| explain(&error, &self.images))?;
         let changes = !plan.is_unchanged();
         if changes
@@ -274,7 +269,7 @@ impl Editor<'_> {
         let mut outputs = Outputs::default();
         let mode = if metadata.is_file() { attributes::mode(metadata) } else { 0o666 };
         let filled = outputs.write_new_or_print(target, mode, |out| {
-            match plan.write(input, &mut self.images.files, out) {
+            match plan.write_with_images(&mut *input, &mut self.images.files, &mut *out) {
                 Ok(()) if stamp.check(input).is_err() => return Ok(Err(EditError::InputChanged)),
                 Ok(()) => {}
                 Err(EditError::Write(error)) => return Err(error),

@@ -3,7 +3,7 @@
 use std::io;
 
 use fat_object::{
-    ContainerKind, EditableContainer, EditableImage, Finding, Image, ImageFormat, Visitor, walk,
+    ContainerKind, EditableContainer, Finding, Image, ImageFormat, ListedImage, Visitor, walk,
 };
 
 use super::wishes::{path_text, place};
@@ -59,26 +59,26 @@ impl<'c> Numbered<'c> {
     }
 
     /// The number in the first column of `offload ls`.
-    pub(crate) fn number(&self, image: &EditableImage) -> usize {
+    pub(crate) fn number(&self, image: &ListedImage) -> usize {
         self.numbers.get(image.index()).copied().unwrap_or(image.index())
     }
 
-    pub(crate) fn container(&self, image: &EditableImage) -> Option<&'c EditableContainer> {
-        self.subject.contents.containers().get(image.container())
+    pub(crate) fn container(&self, image: &ListedImage) -> Option<&'c EditableContainer> {
+        self.subject.contents.container_of(image.index())
     }
 
-    fn images(&self) -> impl Iterator<Item = &'c EditableImage> {
+    fn images(&self) -> impl Iterator<Item = &'c ListedImage> {
         let images = self.subject.contents.images().iter();
         images.filter(|image| self.container(image).is_some_and(|c| self.within.includes(c)))
     }
 
     /// All images with exactly this ID.
-    pub(crate) fn with_id(&self, id: &str) -> Vec<&'c EditableImage> {
+    pub(crate) fn with_id(&self, id: &str) -> Vec<&'c ListedImage> {
         self.images().filter(|image| name(image) == id).collect()
     }
 
     /// The image with this number, wherever it lies.
-    pub(crate) fn with_number(&self, number: usize) -> Result<&'c EditableImage, String> {
+    pub(crate) fn with_number(&self, number: usize) -> Result<&'c ListedImage, String> {
         let images = self.subject.contents.images();
         images.iter().find(|image| self.number(image) == number).ok_or_else(|| {
             let what = if self.numbers.is_empty() { "no image" } else { "no such image to edit" };
@@ -87,7 +87,7 @@ impl<'c> Numbered<'c> {
     }
 
     /// The one image that is meant: by its ID, by a target ID that no other image has, or by its number.
-    pub(crate) fn only(&self, typed: &str) -> Result<&'c EditableImage, String> {
+    pub(crate) fn only(&self, typed: &str) -> Result<&'c ListedImage, String> {
         let mut found = self.with_id(typed);
         if found.is_empty()
             && let Ok(number) = typed.strip_prefix('#').unwrap_or(typed).parse()
@@ -97,7 +97,7 @@ impl<'c> Numbered<'c> {
         if found.is_empty()
             && let Ok(request) = Request::parse(typed)
         {
-            let is_meant = |image: &&EditableImage| is_exactly(image.target(), request.target());
+            let is_meant = |image: &&ListedImage| is_exactly(image.target(), request.target());
             found = self.images().filter(|image| !is_host(image)).filter(is_meant).collect();
         }
         match found[..] {
@@ -153,7 +153,7 @@ impl<'c> Numbered<'c> {
         }
     }
 
-    fn list<'i>(&self, images: impl Iterator<Item = &'i EditableImage>) -> String {
+    fn list<'i>(&self, images: impl Iterator<Item = &'i ListedImage>) -> String {
         listed(images.map(|image| {
             let path = self.container(image).map(|c| path_text(c.path())).unwrap_or_default();
             format!("#{} {} in {path}", self.number(image), name(image))
@@ -166,7 +166,7 @@ impl<'c> Numbered<'c> {
 }
 
 /// The ID of the entry, or what stands for it in a package.
-pub(crate) fn name(image: &EditableImage) -> String {
+pub(crate) fn name(image: &ListedImage) -> String {
     match image.id() {
         Some(id) => id.to_owned(),
         None if image.target().kind().is_some() => image.target().to_string(),
@@ -187,7 +187,7 @@ fn listed(mut all: impl Iterator<Item = String>) -> String {
 
 /// The numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if nothing does.
 fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
-    let may_hold = |image: &EditableImage| {
+    let may_hold = |image: &ListedImage| {
         image.format().may_hold_images() || image.format() == ImageFormat::Bitcode
     };
     if !subject.contents.images().iter().any(may_hold) {

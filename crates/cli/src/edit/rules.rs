@@ -1,6 +1,6 @@
 //! Which images `offload thin` keeps.
 
-use fat_object::{ContainerKind, EditableImage, ImageFormat};
+use fat_object::{ContainerKind, ImageFormat, ListedImage};
 use target_id::{OffloadKind, Target, TargetId, Triple, compatible, is_known_processor};
 
 use crate::select::{Request, loaded_as, triple_text};
@@ -36,7 +36,7 @@ impl Rule {
     }
 
     /// What becomes of an image. Whether its container can be edited is not asked.
-    pub(crate) fn fate(&self, image: &EditableImage) -> Fate {
+    pub(crate) fn fate(&self, image: &ListedImage) -> Fate {
         if is_host(image) {
             return Fate::Stays;
         }
@@ -68,7 +68,7 @@ impl Rule {
     }
 
     /// Whether a request means this image.
-    pub(crate) fn means(&self, request: &Request, image: &EditableImage) -> bool {
+    pub(crate) fn means(&self, request: &Request, image: &ListedImage) -> bool {
         let (target, wanted) = (image.target(), request.target());
         // SPIR-V runs on anything: a slip of the pen must not be the reason to keep nothing else.
         let is_known = wanted.target_id().is_ok_and(|id| is_known_processor(id.processor()));
@@ -85,7 +85,7 @@ impl Rule {
 }
 
 /// The host's entry of a bundle.
-pub(crate) fn is_host(image: &EditableImage) -> bool {
+pub(crate) fn is_host(image: &ListedImage) -> bool {
     image.target().kind() == Some(&OffloadKind::Host)
         || image.format() == ImageFormat::HostPlaceholder
 }
@@ -124,7 +124,7 @@ fn are_of_one_sort(image: &Target, wanted: &Target) -> bool {
 
 /// Whether a device that is asked for, with its features set one way or the other where the user left that open, could
 /// load an image.
-fn could_load(image: &EditableImage, wanted: &Target) -> bool {
+fn could_load(image: &ListedImage, wanted: &Target) -> bool {
     let target = image.target();
     let device = match (target.target_id(), wanted.target_id()) {
         (Ok(image), Ok(wanted_id)) => {
@@ -169,7 +169,7 @@ pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
 /// What may have been meant by a processor that nobody knows: one of the file's, or another one.
 pub(crate) fn closest<'i>(
     wanted: &Request,
-    images: impl Iterator<Item = &'i EditableImage>,
+    images: impl Iterator<Item = &'i ListedImage>,
 ) -> Option<String> {
     let typed = wanted.target().target_id().ok()?;
     if is_known_processor(typed.processor()) {

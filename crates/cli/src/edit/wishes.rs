@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::rules::{group, is_host};
 use fat_object::{
-    ContainerKind, Contents, Edit, EditOptions, EditableContainer, EditableImage, Segment,
+    ContainerKind, Contents, Edit, EditOptions, EditableContainer, ListedImage, Segment,
 };
 
 /// An [`Edit`], and what the report says about it.
@@ -28,13 +28,13 @@ impl Wishes {
         &mut self.edit
     }
 
-    pub(crate) fn remove(&mut self, image: &EditableImage) {
+    pub(crate) fn remove(&mut self, image: &ListedImage) {
         self.edit.remove(image.index());
         self.removed.insert(image.index());
     }
 
     /// The image gets the contents of the new one with this number.
-    pub(crate) fn replace(&mut self, image: &EditableImage, number: usize) {
+    pub(crate) fn replace(&mut self, image: &ListedImage, number: usize) {
         self.edit.replace(image.index(), number);
     }
 
@@ -53,15 +53,15 @@ impl Wishes {
         self.warnings.push(warning);
     }
 
-    fn is_removed(&self, image: &EditableImage) -> bool {
+    fn is_removed(&self, image: &ListedImage) -> bool {
         self.removed.contains(&image.index())
     }
 
     /// The places that lose all their device images.
     pub(crate) fn emptied(&self, contents: &Contents) -> Vec<Emptied> {
-        let mut places: Vec<(String, Vec<&EditableImage>)> = Vec::new();
+        let mut places: Vec<(String, Vec<&ListedImage>)> = Vec::new();
         for image in contents.images().iter().filter(|image| !is_host(image)) {
-            let Some(container) = contents.containers().get(image.container()) else { continue };
+            let Some(container) = contents.container_of(image.index()) else { continue };
             let name = place(container);
             // What lies in one place is walked in one go.
             match places.last_mut() {
@@ -105,7 +105,7 @@ pub(super) fn path_text(path: &[Segment]) -> String {
 }
 
 /// What images are for, each once, for a message.
-pub(crate) fn names<'i>(images: impl Iterator<Item = &'i EditableImage>) -> String {
+pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ListedImage>) -> String {
     const MOST: usize = 40;
     let mut seen = BTreeSet::new();
     let mut names: Vec<String> = Vec::new();

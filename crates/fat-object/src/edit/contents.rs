@@ -11,18 +11,19 @@ use super::survey::Node;
 use super::wishes::{NewImage, NewImages, Wish, Wishes};
 use super::{
     BundleEdit, Change, ContainerChange, Contents, Edit, EditError, EditNote, EditPlan,
-    EditableImage, ImageChange, ImageEdit, compress, dispatch, target_of,
+    ImageChange, ImageEdit, compress, dispatch, target_of,
 };
 use crate::agreement::check_agreement;
 use crate::error::Error;
+use crate::listing::ListedImage;
 use crate::model::{BundleForm, ContainerKind, Location, Segment};
 use crate::source::{Origin, ReadSeek, Source};
 
 pub(super) fn plan(
     contents: &Contents,
     input: &mut dyn ReadSeek,
-    images: &mut [&mut dyn ReadSeek],
     edit: &Edit,
+    images: &mut [&mut dyn ReadSeek],
 ) -> Result<EditPlan, EditError> {
     if contents.containers.is_empty() {
         return Err(EditError::NoDeviceCode);
@@ -105,8 +106,9 @@ impl<'a, 'i> Planner<'a, 'i> {
                 ImageEdit::Remove => Wish::Remove,
                 ImageEdit::Replace(number) => Wish::Replace(self.new_image(number, &old.target)?),
             };
-            let first = self.contents.containers.get(old.container).map_or(0, |c| c.images.start);
-            let entries = &mut self.wishes_for(old.container)?.entries;
+            let Some(container) = self.contents.container_of(index) else { continue };
+            let first = container.images.start;
+            let entries = &mut self.wishes_for(container.index)?.entries;
             if let Some(entry) = entries.get_mut(index.saturating_sub(first)) {
                 *entry = wish;
             }
@@ -188,7 +190,7 @@ impl<'a, 'i> Planner<'a, 'i> {
     /// The form of a bundle, as far as there are images that tell it.
     pub(super) fn form(&self, node: &Node) -> Option<BundleForm> {
         let container = self.contents.containers.get(node.container?)?;
-        self.contents.images.get(container.images.clone())?.first()?.form
+        self.contents.images.get(container.images.clone())?.first()?.bundle_form
     }
 
     /// Whether something in or under the node may change.
@@ -312,9 +314,9 @@ impl<'a, 'i> Planner<'a, 'i> {
     ) -> Result<bool, EditError> {
         let container = node.container.and_then(|c| self.contents.containers.get(c));
         let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
-        let is_device = |image: &EditableImage| {
+        let is_device = |image: &ListedImage| {
             let is_metadata = image
-                .package
+                .package_entry
                 .as_ref()
                 .is_some_and(|entry| entry.flags().contains(offload_binary::Flags::METADATA));
             image.target.kind() != Some(&OffloadKind::Host) && !is_metadata
@@ -330,15 +332,15 @@ impl<'a, 'i> Planner<'a, 'i> {
 
     /// What becomes of each image, those that are added last.
     fn image_changes(&self) -> Vec<ImageChange> {
-        let old = self.contents.images.iter().map(|image| {
-            let container = self.contents.containers.get(image.container);
-            let first = container.map_or(0, |container| container.images.start);
-            let wishes = self.wishes.get(&image.container);
+        let old = self.contents.images.iter().zip(&self.contents.containers_of);
+        let old = old.map(|(image, &container)| {
+            let first = self.contents.containers.get(container).map_or(0, |c| c.images.start);
+            let wishes = self.wishes.get(&container);
             let wish = wishes.and_then(|w| w.entries.get(image.index.saturating_sub(first)));
             ImageChange {
                 index: Some(image.index),
-                container: image.container,
-                target: image.target.clone(),
+                container,
+                target: image.target().clone(),
                 size_before: image.size(),
                 size_after: match wish {
                     None | Some(Wish::Keep) => Some(image.size()),

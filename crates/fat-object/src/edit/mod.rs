@@ -34,26 +34,29 @@ mod without;
 mod write;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fmt;
+use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 
 use bundle_format::EntryId;
 use target_id::Target;
 
+#[cfg(doc)]
+use crate::listing::ListedImage;
 use crate::source::ReadSeek;
 pub(crate) use splices::{Splice, Splices};
 
 pub use compress::CompressOptions;
 pub use error::EditError;
 pub(crate) use strings::string_at;
-pub use survey::{Contents, EditableContainer, EditableImage, SurveyOptions, survey};
+pub use survey::{Contents, EditableContainer, survey};
 pub(crate) use without::without_sections;
 pub(crate) use write::write as write_splices;
 
 /// What is to become of the images of a file. Without any wish nothing changes.
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
-    /// By [`EditableImage::index`].
+    /// By [`ListedImage::index`].
     pub(crate) images: BTreeMap<usize, ImageEdit>,
     pub(crate) added: Vec<Added>,
     pub(crate) bundles: BundleEdit,
@@ -89,7 +92,7 @@ pub(crate) enum BundleEdit {
 }
 
 /// What an edit may do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct EditOptions {
     /// Whether device code that is larger than its place in a linked file may get a new place at the end of the
@@ -106,6 +109,43 @@ pub struct EditOptions {
     pub threads: u32,
 }
 
+impl EditOptions {
+    /// These options, with larger device code given [a new place](Self::grow) or not.
+    #[must_use]
+    pub fn with_grow(mut self, grow: bool) -> Self {
+        self.grow = grow;
+        self
+    }
+
+    /// These options, with signatures [removed](Self::drop_signature) or not.
+    #[must_use]
+    pub fn with_drop_signature(mut self, drop_signature: bool) -> Self {
+        self.drop_signature = drop_signature;
+        self
+    }
+
+    /// These options, with bundles left [without images](Self::allow_empty) or not.
+    #[must_use]
+    pub fn with_allow_empty(mut self, allow_empty: bool) -> Self {
+        self.allow_empty = allow_empty;
+        self
+    }
+
+    /// These options, with [any image](Self::any_image) taken or not.
+    #[must_use]
+    pub fn with_any_image(mut self, any_image: bool) -> Self {
+        self.any_image = any_image;
+        self
+    }
+
+    /// These options with another number of [threads](Self::threads).
+    #[must_use]
+    pub fn with_threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+}
+
 impl Edit {
     /// An edit that changes nothing yet.
     #[must_use]
@@ -113,13 +153,13 @@ impl Edit {
         Edit { options, ..Edit::default() }
     }
 
-    /// Removes the image with this [index](EditableImage::index).
+    /// Removes the image with this [index](ListedImage::index).
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }
 
     /// Puts the new image with the number `image` in the place of the image with this
-    /// [index](EditableImage::index).
+    /// [index](ListedImage::index).
     pub fn replace(&mut self, index: usize, image: usize) {
         self.images.insert(index, ImageEdit::Replace(image));
     }
@@ -142,7 +182,7 @@ impl Edit {
 }
 
 /// A new file, laid out and checked, but not written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EditPlan {
     pub(crate) splices: Splices,
     pub(crate) input_size: u64,
@@ -152,7 +192,7 @@ pub struct EditPlan {
 }
 
 /// A container before and after.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ContainerChange {
     /// Index among [`Contents::containers`].
@@ -202,11 +242,17 @@ impl Change {
     }
 }
 
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// An image before and after. Sizes are without compression.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ImageChange {
-    /// Its [index](EditableImage::index); `None` for one that is added.
+    /// Its [index](ListedImage::index); `None` for one that is added.
     pub index: Option<usize>,
     /// The index of its container among [`Contents::containers`].
     pub container: usize,
@@ -219,7 +265,7 @@ pub struct ImageChange {
 }
 
 /// What is worth knowing about an edit that worked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EditNote {
     /// Bytes that are not needed any more could not leave the file, and are zeros now.
@@ -232,7 +278,9 @@ pub enum EditNote {
 }
 
 /// A part of a new file, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Exhaustive on purpose: who writes a file part by part has to write every kind of part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EditPart<'a> {
     /// This range of the edited file.
     Copy(Range<u64>),
@@ -301,27 +349,34 @@ impl EditPlan {
         })
     }
 
-    /// Writes the new file. `images` are the new images, by number.
+    /// Writes the new file, if no new images go into it.
     ///
+    /// `input` is the edited file, and is not to be written over: what is read from it has to be what it was.
     /// From file to file the kernel copies, where the platform can ([`io::copy`]). Memory: nothing but one bundle at a
     /// time where bundles are decompressed; what they hold is verified only now.
     ///
     /// # Errors
     ///
-    /// [`EditError::Read`] and [`EditError::Write`]; [`EditError::Damaged`], [`EditError::HoldsNoBundle`] and
+    /// [`EditError::Read`] and [`EditError::Write`]; [`EditError::NoSuchNewImage`], if there are new images;
+    /// [`EditError::InputChanged`] where `input` became shorter; [`EditError::Damaged`], [`EditError::HoldsNoBundle`] and
     /// [`EditError::TextNotAlone`] for what is decompressed. A part of the new file may be written by then.
-    pub fn write<R, I, W>(
+    pub fn write<R: Read + Seek, W: Write>(&self, input: R, out: W) -> Result<(), EditError> {
+        let no_images: &mut [io::Empty] = &mut [];
+        self.write_with_images(input, no_images, out)
+    }
+
+    /// As [`write`](Self::write); `images` are the new images, by number.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write), and [`EditError::NoSuchNewImage`].
+    pub fn write_with_images<R: Read + Seek, I: Read + Seek, W: Write>(
         &self,
-        input: &mut R,
+        mut input: R,
         images: &mut [I],
-        out: &mut W,
-    ) -> Result<(), EditError>
-    where
-        R: ReadSeek + ?Sized,
-        I: ReadSeek,
-        W: io::Write + ?Sized,
-    {
-        write::write(&self.splices, input, images, out)
+        mut out: W,
+    ) -> Result<(), EditError> {
+        write::write(&self.splices, &mut input, images, &mut out)
     }
 }
 
@@ -334,7 +389,7 @@ fn target_of(id: &str) -> Target {
 }
 
 impl Contents {
-    /// Works out the new file. `images` are the new images, by number.
+    /// Works out the new file, if no new images go into it.
     ///
     /// Time grows as n log n with sections, symbols, relocations and containers; linked files are scanned as a whole
     /// where bundles move. Memory: headers and tables, and see [the bounds](crate#bounds).
@@ -342,12 +397,24 @@ impl Contents {
     /// # Errors
     ///
     /// [`EditError`]
-    pub fn plan(
+    pub fn plan<R: Read + Seek>(&self, input: R, edit: &Edit) -> Result<EditPlan, EditError> {
+        let no_images: &mut [io::Empty] = &mut [];
+        self.plan_with_images(input, edit, no_images)
+    }
+
+    /// As [`plan`](Self::plan); `images` are the new images, by number: one can be put in several places. Of each its
+    /// size and first bytes are read, and all of it where it is compressed with others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`plan`](Self::plan), and [`EditError::NoSuchNewImage`].
+    pub fn plan_with_images<R: Read + Seek, I: Read + Seek>(
         &self,
-        input: &mut dyn ReadSeek,
-        images: &mut [&mut dyn ReadSeek],
+        mut input: R,
         edit: &Edit,
+        images: &mut [I],
     ) -> Result<EditPlan, EditError> {
-        contents::plan(self, input, images, edit)
+        let images = images.iter_mut().map(|image| image as &mut dyn ReadSeek);
+        contents::plan(self, &mut input, edit, &mut images.collect::<Vec<_>>())
     }
 }

@@ -1,53 +1,28 @@
 //! What a file holds that can be edited: one walk, kept as a tree.
 
-use std::io;
+use std::io::{self, Read, Seek};
 use std::ops::Range;
-
-use target_id::Target;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::image_format::ImageFormat;
+use crate::listing::ListedImage;
 use crate::model::{
-    BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,
-    Segment, Severity, Visitor,
+    Compression, Container, ContainerKind, Finding, Image, Location, Segment, Severity, Visitor,
 };
-use crate::source::ReadSeek;
 use crate::walker::{Options, walk};
 
 use super::{EditError, elf};
 
-/// How to [`survey`] a file.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SurveyOptions {
-    /// Limits of the walk. Whether images are [entered](Options::enter_images) is not asked: they are edited as a whole.
-    ///
-    /// To compress or decompress bundles nobody needs to know their images: without [`Options::decompress`] compressed
-    /// ones are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then.
-    pub walk: Options,
-}
-
-impl Default for SurveyOptions {
-    fn default() -> Self {
-        SurveyOptions::new(Options::default())
-    }
-}
-
-impl SurveyOptions {
-    /// Those of a walk with other limits.
-    #[must_use]
-    pub fn new(walk: Options) -> Self {
-        SurveyOptions { walk }
-    }
-}
-
 /// What [`survey`] found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Contents {
     pub(crate) size: u64,
     pub(crate) format: ImageFormat,
-    pub(crate) images: Vec<EditableImage>,
+    pub(crate) images: Vec<ListedImage>,
     pub(crate) containers: Vec<EditableContainer>,
+    /// Of each image, the index of its container.
+    pub(crate) containers_of: Vec<usize>,
     /// What lies directly in the file.
     pub(crate) root: Vec<Node>,
     /// Whether what compressed bundles hold was compared with their hashes.
@@ -69,9 +44,10 @@ impl Contents {
         self.format
     }
 
-    /// All images, in the order of the walk.
+    /// All images, in the order of the walk. Their [indices](ListedImage::index) are those of a walk that enters no
+    /// images.
     #[must_use]
-    pub fn images(&self) -> &[EditableImage] {
+    pub fn images(&self) -> &[ListedImage] {
         &self.images
     }
 
@@ -81,11 +57,18 @@ impl Contents {
     pub fn containers(&self) -> &[EditableContainer] {
         &self.containers
     }
+
+    /// The container that the image with this [index](ListedImage::index) lies in; `None` if there is no such image.
+    #[must_use]
+    pub fn container_of(&self, image: usize) -> Option<&EditableContainer> {
+        self.containers.get(*self.containers_of.get(image)?)
+    }
 }
 
 /// A container of images.
 #[derive(Clone, Debug)]
 pub struct EditableContainer {
+    pub(crate) index: usize,
     pub(crate) path: Vec<Segment>,
     pub(crate) kind: ContainerKind,
     pub(crate) location: Location,
@@ -95,6 +78,12 @@ pub struct EditableContainer {
 }
 
 impl EditableContainer {
+    /// The position among [`Contents::containers`], from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// The containers around it from outside in, itself the last.
     #[must_use]
     pub fn path(&self) -> &[Segment] {
@@ -132,60 +121,8 @@ impl EditableContainer {
     }
 }
 
-/// An image.
-#[derive(Clone, Debug)]
-pub struct EditableImage {
-    pub(crate) index: usize,
-    pub(crate) container: usize,
-    pub(crate) id: Option<String>,
-    pub(crate) target: Target,
-    pub(crate) format: ImageFormat,
-    pub(crate) form: Option<BundleForm>,
-    pub(crate) package: Option<PackageEntry>,
-    /// In the file, or in the decompressed data of its container.
-    pub(crate) range: Range<u64>,
-}
-
-impl EditableImage {
-    /// The position among all images of the file, from 0: that of [`Image::index`] in a walk that enters no images.
-    #[must_use]
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// The index of its container among [`Contents::containers`].
-    #[must_use]
-    pub fn container(&self) -> usize {
-        self.container
-    }
-
-    /// The bundle entry ID, exactly as stored; `None` outside bundles.
-    #[must_use]
-    pub fn id(&self) -> Option<&str> {
-        self.id.as_deref()
-    }
-
-    /// Offload kind, triple and target ID, as far as the container tells them.
-    #[must_use]
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// What it is, by its first bytes.
-    #[must_use]
-    pub fn format(&self) -> ImageFormat {
-        self.format
-    }
-
-    /// Bytes of the image.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-}
-
 /// A container and what lies in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) segment: Segment,
     /// In the file, or in the decompressed data of the compressed bundle around it.
@@ -202,41 +139,49 @@ impl Node {
     }
 }
 
-/// Walks a file and keeps what it finds.
+/// Walks a file and keeps what it finds, as far as it can be edited.
 ///
-/// It costs a [walk](crate::walk()), and memory for each container and image with its ID and strings.
+/// It costs a [walk](crate::walk()), and memory as a [listing](crate::list()) does, and for each container. Whether images
+/// are [entered](Options::enter_images) is not asked: they are edited as a whole.
+///
+/// To compress or decompress bundles nobody needs to know their images: without [`Options::decompress`] compressed ones
+/// are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then.
 ///
 /// # Errors
 ///
 /// [`EditError::Damaged`] for the first finding that is an error, [`EditError::ThinArchive`], [`EditError::MovedOut`] and
 /// [`EditError::NoSectionHeaders`] of ELF files in which nothing is found for that reason,
 /// [`EditError::Read`].
-pub fn survey(input: &mut dyn ReadSeek, options: &SurveyOptions) -> Result<Contents, EditError> {
+pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
-    let walked = Options { enter_images: false, tell_unopened: true, ..options.walk.clone() };
-    let summary = walk(input, &walked, &mut surveyor);
+    let walked = Options { enter_images: false, tell_unopened: true, ..options.clone() };
+    let summary = walk(&mut input, &walked, &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
     }
     let summary = summary?;
     if surveyor.containers.is_empty() && matches!(summary.format, ImageFormat::Elf { .. }) {
-        elf::explain_nothing(input)?;
+        elf::explain_nothing(&mut input)?;
     }
     Ok(Contents {
         size: summary.size,
         format: summary.format,
         images: surveyor.images,
         containers: surveyor.containers,
+        containers_of: surveyor.containers_of,
         root: surveyor.root,
-        verified: options.walk.decompress && options.walk.verify_hash,
-        max_decompressed: options.walk.max_decompressed,
+        verified: options.decompress && options.verify_hash,
+        max_decompressed: options.max_decompressed,
     })
 }
 
 #[derive(Default)]
 struct Surveyor {
-    images: Vec<EditableImage>,
+    images: Vec<ListedImage>,
     containers: Vec<EditableContainer>,
+    containers_of: Vec<usize>,
+    /// That of the container entered last, once an image lies in it.
+    path: Option<Arc<[Segment]>>,
     root: Vec<Node>,
     /// The nodes entered and not left, and what is known of them as containers of images.
     open: Vec<(Node, EditableContainer)>,
@@ -258,16 +203,16 @@ impl Surveyor {
         let place = place.map(|(_, place)| place.clone());
         let Some((node, _)) = self.open.last_mut() else { return usize::MAX };
         *node.container.get_or_insert_with(|| {
-            self.containers.extend(
-                place.map(|place| EditableContainer { images: next_image..next_image, ..place }),
-            );
-            self.containers.len() - 1
+            let (index, images) = (self.containers.len(), next_image..next_image);
+            self.containers.extend(place.map(|place| EditableContainer { index, images, ..place }));
+            index
         })
     }
 }
 
 impl Visitor for Surveyor {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        self.path = None;
         let start = start(container.location());
         let segment = container.path().last().cloned();
         let segment = segment.unwrap_or_else(|| Segment::new(container.kind(), ""));
@@ -279,6 +224,7 @@ impl Visitor for Surveyor {
             children: Vec::new(),
         };
         let place = EditableContainer {
+            index: 0,
             path: container.path().to_vec(),
             kind: container.kind(),
             location: container.location(),
@@ -291,6 +237,7 @@ impl Visitor for Surveyor {
     }
 
     fn leave(&mut self) -> io::Result<()> {
+        self.path = None;
         let kind = self.open.last().map(|(node, _)| node.kind());
         let is_passed_over = self.open.last().is_some_and(|(node, _)| node.children.is_empty());
         match kind {
@@ -321,17 +268,9 @@ impl Visitor for Surveyor {
         if let Some(container) = self.containers.get_mut(container) {
             container.images.end = image.index() + 1;
         }
-        let start = start(image.location());
-        self.images.push(EditableImage {
-            index: image.index(),
-            container,
-            id: image.id().map(str::to_owned),
-            target: image.target().clone(),
-            format: image.format(),
-            form: image.bundle_form(),
-            package: image.package_entry().cloned(),
-            range: start..start.saturating_add(image.size()),
-        });
+        let path = Arc::clone(self.path.get_or_insert_with(|| image.path().into()));
+        self.images.push(image.listed(path));
+        self.containers_of.push(container);
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use std::io::{self, Cursor, Read};
 
 use bundle_format::Layout;
 use fat_object::{
-    Contents, Edit, EditError, EditOptions, EditPlan, Finding, Image, Options, ReadSeek, Severity,
-    SurveyOptions, Visitor, survey, walk,
+    Contents, Edit, EditError, EditOptions, EditPlan, Finding, Image, Options, Severity, Visitor,
+    survey, walk,
 };
 
 pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -38,7 +38,7 @@ pub fn paged(bundles: &[Vec<u8>]) -> Vec<u8> {
 
 /// The survey of a file.
 pub fn surveyed(file: &[u8]) -> Contents {
-    survey(&mut Cursor::new(file), &SurveyOptions::default()).unwrap()
+    survey(&mut Cursor::new(file), &Options::default()).unwrap()
 }
 
 /// Plans an edit that is made by index of images and containers.
@@ -48,7 +48,7 @@ pub fn plan_with(
     new_images: &[&[u8]],
     edit: impl FnOnce(&Contents, &mut Edit),
 ) -> Result<(EditPlan, Vec<u8>), EditError> {
-    let contents = survey(&mut Cursor::new(file), &SurveyOptions::default())?;
+    let contents = survey(&mut Cursor::new(file), &Options::default())?;
     let mut wishes = Edit::new(options);
     edit(&contents, &mut wishes);
     run(&contents, file, new_images, &wishes)
@@ -63,10 +63,9 @@ pub fn run(
 ) -> Result<(EditPlan, Vec<u8>), EditError> {
     let mut input = Cursor::new(file);
     let mut readers: Vec<Cursor<&[u8]>> = new_images.iter().map(|i| Cursor::new(*i)).collect();
-    let mut images: Vec<&mut dyn ReadSeek> = readers.iter_mut().map(|r| r as _).collect();
-    let plan = contents.plan(&mut input, &mut images, edit)?;
+    let plan = contents.plan_with_images(&mut input, edit, &mut readers)?;
     let mut out = Vec::new();
-    plan.write(&mut input, &mut images, &mut out).unwrap();
+    plan.write_with_images(&mut input, &mut readers, &mut out).unwrap();
     assert_eq!(out.len() as u64, plan.size());
     assert_eq!(plan.is_unchanged(), out == file, "is_unchanged");
     Ok((plan, out))

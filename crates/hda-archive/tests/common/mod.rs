@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(unreachable_pub, clippy::unwrap_used, reason = "included by tests")]
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 
 use bundle_format::{EntryId, Layout, Request};
-use fat_object::ObjectBundle;
-use hda_archive::{Error, OpenThin, Options, Unbundling, Warning, no_thin_members};
+use fat_object::{ObjectBundle, ReadSeek};
+use hda_archive::{Error, Options, Unbundling, Warning, no_thin_members};
 
 pub const HOST_OBJECT: &[u8] = include_bytes!("../../../../examples/data/host.o");
 
@@ -63,14 +63,18 @@ pub struct Unbundled {
 }
 
 pub fn unbundle(input: &[u8], ids: &[&str]) -> Result<Unbundled, Error> {
-    unbundle_thin(input, ids, &mut no_thin_members)
+    unbundle_thin(input, ids, no_thin_members)
 }
 
-pub fn unbundle_thin(input: &[u8], ids: &[&str], open: OpenThin<'_>) -> Result<Unbundled, Error> {
+pub fn unbundle_thin(
+    input: &[u8],
+    ids: &[&str],
+    mut open: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
+) -> Result<Unbundled, Error> {
     let mut input = Cursor::new(input);
-    let plan = Unbundling::plan(&mut input, requests(ids), &Options::default(), open)?;
+    let plan = Unbundling::plan(&mut input, requests(ids), &Options::default(), &mut open)?;
     let mut archives = vec![Vec::new(); ids.len()];
-    plan.write(&mut input, &mut archives, open)?;
+    plan.write(&mut input, &mut archives, &mut open)?;
     for (archive, planned) in archives.iter().zip(plan.archives()) {
         assert_eq!(archive.len() as u64, planned.total_size());
     }

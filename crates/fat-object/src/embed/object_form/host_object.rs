@@ -1,7 +1,7 @@
 //! The host object of a bundle in the object form, taken out without reading the device code.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 
 use zerocopy::{BigEndian, LittleEndian};
@@ -10,7 +10,7 @@ use super::super::Kind;
 use super::{MAX_UNDO, PREFIX, elf, remove_bundle_sections};
 use crate::edit::{EditError, Splice, Splices, without_sections, write_splices};
 use crate::image_format::SNIFF_LEN;
-use crate::source::{ReadSeek, Source};
+use crate::source::Source;
 use crate::wire::{ElfHeader32, ElfHeader64};
 
 /// What [`remove_bundle_sections`] makes of an object in a file, laid out but not written yet.
@@ -63,13 +63,13 @@ impl HostObject {
     /// # Errors
     ///
     /// [`EditError::Read`], [`EditError::Write`], and [`EditError::InputChanged`] where `input` became shorter.
-    pub fn write<R: ReadSeek, W: Write>(
+    pub fn write<R: Read + Seek, W: Write>(
         &self,
-        input: &mut R,
-        out: &mut W,
+        mut input: R,
+        mut out: W,
     ) -> Result<(), EditError> {
-        let mut no_images: [&mut dyn ReadSeek; 0] = [];
-        write_splices(&self.splices, input, &mut no_images, out)
+        let no_images: &mut [io::Empty] = &mut [];
+        write_splices(&self.splices, &mut input, no_images, &mut out)
     }
 
     pub(super) fn into_splices(self) -> Splices {

@@ -231,7 +231,8 @@ impl<'a> ObjectBundle<'a> {
     }
 
     /// Writes the result, and flushes it. `fill` writes the contents of each new section, given its index, and says how
-    /// many bytes that were: whoever has files copies from file to file, and the kernel does it.
+    /// many bytes that were: whoever has files copies from file to file, and the kernel does it. It gets the very writer, which
+    /// is why that is passed by reference.
     ///
     /// # Errors
     ///
