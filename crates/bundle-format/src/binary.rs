@@ -306,8 +306,7 @@ impl<'data> Entry<'data> {
     ///
     /// [`Error::IdNotUtf8`].
     pub fn id_str(&self) -> Result<&'data str, Error> {
-        str::from_utf8(self.id)
-            .map_err(|error| Error::IdNotUtf8 { valid_up_to: error.valid_up_to() })
+        str::from_utf8(self.id).map_err(|error| Error::id_not_utf8(self.index, &error))
     }
 
     /// Where the code object starts, in bytes from the start of the bundle. For an empty one

@@ -2,15 +2,18 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use core::str::Utf8Error;
 
 use crate::text::Leader;
+use crate::to_u64;
 use crate::wire::HEADER_LEN;
 
 /// What is wrong with a bundle, and where.
 ///
 /// Offsets are in bytes from the start of the bundle (of the text, for a text bundle), except in
 /// [`InBundle`](Self::InBundle) and [`TrailingData`](Self::TrailingData), which count from the
-/// start of the data given to [`bundles`](crate::binary::bundles). Entries are numbered from 0.
+/// start of the data given to [`bundles`](crate::binary::bundles), and where it is said that they count from the start of
+/// an ID or a payload. Entries are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -140,10 +143,12 @@ pub enum Error {
     },
 
     /// The bytes of an ID are not UTF-8.
-    #[error("bundle entry ID is not utf-8 from its byte {valid_up_to} on")]
+    #[error("bundle entry {entry} has an ID that is not utf-8 from its byte {offset} on")]
     IdNotUtf8 {
-        /// Length in bytes of the part that is.
-        valid_up_to: usize,
+        /// Which entry.
+        entry: u64,
+        /// Where the first byte is that is not, from the start of the ID.
+        offset: u64,
     },
 
     /// An ID has too few fields.
@@ -295,16 +300,20 @@ pub enum Error {
     },
 
     /// The ID of an entry of a text bundle has a line break.
-    #[error("text bundle entry {entry} has an ID with a line break at byte {at}")]
+    #[error("text bundle entry {entry} has an ID with a line break at byte {offset}")]
     LineBreakInId {
         /// Which entry.
         entry: u64,
         /// Where, from the start of the ID.
-        at: usize,
+        offset: u64,
     },
 }
 
 impl Error {
+    pub(crate) fn id_not_utf8(index: usize, error: &Utf8Error) -> Self {
+        Self::IdNotUtf8 { entry: to_u64(index), offset: to_u64(error.valid_up_to()) }
+    }
+
     /// How many bytes from the start of the bundle to have in memory, when that is all that is
     /// missing.
     #[must_use]

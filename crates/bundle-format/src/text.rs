@@ -252,8 +252,7 @@ impl<'data> Entry<'data> {
     ///
     /// [`Error::IdNotUtf8`].
     pub fn id_str(&self) -> Result<&'data str, Error> {
-        core::str::from_utf8(self.id)
-            .map_err(|error| Error::IdNotUtf8 { valid_up_to: error.valid_up_to() })
+        core::str::from_utf8(self.id).map_err(|error| Error::id_not_utf8(self.index, &error))
     }
 
     /// Where the payload starts, in bytes from the start of the data.
@@ -455,7 +454,7 @@ fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
             return Err(Error::EmptyId { entry, offset: size.saturating_add(1) });
         }
         if let Some(at) = id.bytes().position(|byte| matches!(byte, b'\r' | b'\n')) {
-            return Err(Error::LineBreakInId { entry, at });
+            return Err(Error::LineBreakInId { entry, offset: to_u64(at) });
         }
         if let Some(marker) = markers(content).find(|marker| marker.leader == leader) {
             return Err(Error::MarkerInPayload { entry, offset: to_u64(marker.start) });

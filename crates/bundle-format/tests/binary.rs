@@ -274,7 +274,7 @@ fn ids_need_not_be_utf8() {
     let bytes = Layout::new([(b"a\xff", 0)], 1).unwrap().to_vec(&[b""]).unwrap();
     let entry = Bundle::parse(&bytes).unwrap().entries().next().unwrap();
     assert_eq!(entry.id(), b"a\xff");
-    assert_eq!(entry.id_str(), Err(Error::IdNotUtf8 { valid_up_to: 1 }));
+    assert_eq!(entry.id_str(), Err(Error::IdNotUtf8 { entry: 0, offset: 1 }));
     assert_eq!(format!("{entry:?}"), r#"Entry { index: 0, id: "a\xff", offset: 58, size: 0 }"#);
 }
 

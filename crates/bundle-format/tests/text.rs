@@ -249,7 +249,7 @@ fn writing_refuses_odd_ids() {
     assert_eq!(found, Error::EmptyId { entry: 0, offset: 1 });
     for id in ["ab\n", "ab\r"] {
         let found = to_vec(Leader::Hash, &[(id, b"")]).unwrap_err();
-        assert_eq!(found, Error::LineBreakInId { entry: 0, at: 2 });
+        assert_eq!(found, Error::LineBreakInId { entry: 0, offset: 2 });
     }
 }
 
