@@ -1,4 +1,5 @@
 //! What values look like in JSON, and that they come back.
+#![cfg(feature = "serde")]
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
