@@ -15,7 +15,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use fat_object::{ImageFormat, Options, list};
+use fat_object::{ImageFormat, Options, Severity, list};
 use offload_examples::{Error, about, exit};
 use target_id::{NvidiaArch, OffloadKind, Target, TargetId, Triple, compatible};
 use tempfile::SpooledTempFile;
@@ -125,7 +125,7 @@ impl Wheel {
         if let Some(target) = code_object(&head) {
             self.add(&target, format, size);
         }
-        match listing.findings().first() {
+        match listing.findings().iter().find(|finding| finding.severity() == Severity::Error) {
             Some(finding) => Err(finding.to_string().into()),
             None => Ok(()),
         }
