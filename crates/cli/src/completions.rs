@@ -28,9 +28,29 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
+/// Where an option could stand, clap_complete's script offers options in place of files: here only who types a dash wants
+/// one. With nothing to offer bash offers files.
+const FILES_IN_BASH: &str = r#"
+_offload_or_files() {
+    _offload "$@"
+    if [[ "$2" != -* ]]; then
+        local word words=()
+        for word in "${COMPREPLY[@]}"; do
+            [[ "${word}" == -* ]] || words+=("${word}")
+        done
+        COMPREPLY=("${words[@]}")
+    fi
+}
+
+complete -F _offload_or_files -o bashdefault -o default offload
+"#;
+
 pub(crate) fn run(args: &Args, command: Command) -> io::Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut with_values(command), "offload", &mut script);
+    if args.shell == Shell::Bash {
+        script.extend_from_slice(FILES_IN_BASH.as_bytes());
+    }
     let mut out = io::stdout().lock();
     out.write_all(&script)?;
     out.flush()?;

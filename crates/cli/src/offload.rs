@@ -107,6 +107,7 @@ mod tests {
 
     #[test]
     fn command_line_is_consistent() {
+        // With the options of all commands, which are put together only then.
         super::Cli::command().debug_assert();
     }
 
@@ -120,5 +121,13 @@ mod tests {
             let [listed, own] = [command, itself].map(|c| c.get_about().unwrap().to_string());
             assert_eq!(listed, own);
         }
+        let help = built.find_subcommand("help").unwrap();
+        let lines: Vec<String> = listed
+            .get_subcommands()
+            .chain([help])
+            .map(|command| format!("  {:<12} {}", command.get_name(), command.get_about().unwrap()))
+            .collect();
+        let grouped = crate::help::TEMPLATE.lines().filter(|line| line.starts_with("  "));
+        assert!(grouped.eq(&lines), "{lines:#?}");
     }
 }

@@ -77,7 +77,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 fn unknown(error: &wrapper_ir::Error, typed: &str, names: &[&str]) -> io::Error {
-    let near = nearest(typed, names.iter().copied());
+    let near = match typed.parse() {
+        // Generations go by releases of LLVM.
+        Ok(13..=17) => vec!["legacy"],
+        Ok(21..=23) => vec!["current"],
+        _ => nearest(typed, names.iter().copied()),
+    };
     io::Error::other(format!("{error}{}", did_you_mean(&near)))
 }
 

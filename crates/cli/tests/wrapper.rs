@@ -239,11 +239,11 @@ fn offload_says_what_is_wrong() {
         ),
         (
             &["-o", "x.o", "a", "--kind=HIP"],
-            "unknown offload kind \"HIP\", expected openmp, cuda, hip or sycl",
+            "unknown offload kind \"HIP\", expected openmp, cuda, hip or sycl; did you mean hip?",
         ),
         (
             &["-o", "x.o", "a", "--abi=22"],
-            "unknown wrapper abi \"22\", expected aomp, legacy, 18, 19, current or 24",
+            "unknown wrapper abi \"22\", expected aomp, legacy, 18, 19, current or 24; did you mean current?",
         ),
         (
             &["-o", "x.o", "a", "--abi=aomp", "--offload-arch=gfx90a:xnack"],
