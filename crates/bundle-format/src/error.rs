@@ -324,3 +324,25 @@ impl Error {
         }
     }
 }
+
+/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
+/// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), and else [`InvalidData`](std::io::ErrorKind::InvalidData). The error
+/// itself is inside.
+#[cfg(feature = "std")]
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        use std::io::ErrorKind;
+
+        let kind = match error {
+            Error::ZeroAlignment
+            | Error::OffsetOverflow { .. }
+            | Error::PayloadCount { .. }
+            | Error::PayloadSize { .. }
+            | Error::MarkerInPayload { .. }
+            | Error::LineBreakInId { .. } => ErrorKind::InvalidInput,
+            Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            _ => ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}

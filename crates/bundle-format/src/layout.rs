@@ -214,7 +214,6 @@ impl Layout {
     ) -> std::io::Result<()> {
         use std::io::{self, Read};
 
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let count = to_u64(self.places.len());
         let mut payloads = payloads.into_iter();
         for piece in self.pieces() {
@@ -223,14 +222,14 @@ impl Layout {
                 Piece::Payload(index) => {
                     let (entry, expected) = (to_u64(index), self.size(index).unwrap_or(0));
                     let Some(mut payload) = payloads.next() else {
-                        return Err(invalid(Error::PayloadCount { expected: count, found: entry }));
+                        return Err(Error::PayloadCount { expected: count, found: entry }.into());
                     };
                     let found = io::copy(&mut payload.by_ref().take(expected), &mut writer)?;
                     // One more byte tells a payload that is too long.
                     let more = io::copy(&mut payload.take(1), &mut io::sink())?;
                     let found = found.saturating_add(more);
                     if found != expected {
-                        return Err(invalid(Error::PayloadSize { entry, expected, found }));
+                        return Err(Error::PayloadSize { entry, expected, found }.into());
                     }
                 }
                 Piece::Zeros(zeros) => {
@@ -240,7 +239,7 @@ impl Layout {
         }
         if payloads.next().is_some() {
             let found = count.saturating_add(1);
-            return Err(invalid(Error::PayloadCount { expected: count, found }));
+            return Err(Error::PayloadCount { expected: count, found }.into());
         }
         writer.flush()
     }

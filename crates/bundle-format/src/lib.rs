@@ -35,8 +35,8 @@
 //! are slices of the data given, and live as long as it does.
 //!
 //! ```
+//! use bundle_format::target_id::OffloadKind;
 //! use bundle_format::{EntryId, bundles};
-//! use target_id::OffloadKind;
 //!
 //! // LLVM 22.1: clang-offload-bundler -type=o -input=host.o -input=device.o -output=bundle.o
 //! //     -targets=host-x86_64-unknown-linux-gnu,hip-amdgcn-amd-amdhsa--gfx90a:xnack+
@@ -96,14 +96,14 @@
 //! # Rules
 //!
 //! [`composition`] tells which entries must not be in one bundle together, and [`Request`] which entry is for a target.
-//! Both are about what IDs mean, which is the concern of [`target_id`]: its types are a part of this interface
+//! Both are about what IDs mean, which is the concern of [`target_id`], re-exported here because its types are a part of this interface
 //! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]).
 //!
 //! # Features
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | `Layout::write_to` and `text::write_to`, which write to `std::io` writers |
+//! | `std` | yes | `Layout::write_to` and `text::write_to`, which write to `std::io` writers; errors as `std::io::Error` |
 //!
 //! # `no_std`, Rust version, stability
 //!
@@ -134,6 +134,7 @@ pub use entry_id::EntryId;
 pub use error::Error;
 pub use layout::{Layout, Piece};
 pub use select::Request;
+pub use target_id;
 pub use text::TextBundle;
 
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and

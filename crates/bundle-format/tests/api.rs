@@ -86,3 +86,16 @@ fn text_entries_go_both_ways() {
     assert_eq!(entries.nth(1).map(|entry| entry.payload()), Some(&b"22"[..]));
     assert_eq!(entries.next(), None);
 }
+
+#[cfg(feature = "std")]
+#[test]
+fn errors_are_errors_of_io() {
+    use std::io::{self, ErrorKind};
+
+    let kind = |error: &Error| io::Error::from(error.clone()).kind();
+    assert_eq!(kind(&Bundle::parse(b"").unwrap_err()), ErrorKind::InvalidData);
+    assert_eq!(kind(&Error::ZeroAlignment), ErrorKind::InvalidInput);
+    assert_eq!(kind(&Error::OutOfMemory { size: 1 }), ErrorKind::OutOfMemory);
+    let error = io::Error::from(Error::ZeroAlignment);
+    assert_eq!(error.get_ref().unwrap().downcast_ref(), Some(&Error::ZeroAlignment));
+}

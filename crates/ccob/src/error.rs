@@ -228,3 +228,25 @@ impl fmt::Display for Fault {
         })
     }
 }
+
+/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
+/// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), [`Unsupported`](std::io::ErrorKind::Unsupported) without a codec,
+/// [`Other`](std::io::ErrorKind::Other) if the codec refused, and else [`InvalidData`](std::io::ErrorKind::InvalidData).
+/// The error itself is inside.
+#[cfg(feature = "std")]
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        use std::io::ErrorKind;
+
+        let kind = match error {
+            Error::UncompressedSizeLimit { .. } | Error::TotalSizeLimit { .. } => {
+                ErrorKind::InvalidInput
+            }
+            Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            Error::CodecNotCompiled { .. } => ErrorKind::Unsupported,
+            Error::EncoderFailed { .. } => ErrorKind::Other,
+            _ => ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}

@@ -85,7 +85,7 @@
 //! | `miniz_oxide` | yes | zlib in Rust, levels 0 to 10 |
 //! | `ruzstd` | yes | Zstandard in Rust: reads everything, writes at one level, about libzstd's first |
 //! | `zstd` | no | Zstandard by libzstd, in C: all levels, threads, long-distance matching. Preferred over `ruzstd`; needs `std` |
-//! | `std` | yes | hashing on a second thread while compressing and decompressing |
+//! | `std` | yes | hashing on a second thread while compressing and decompressing; errors as `std::io::Error` |
 //!
 //! Without codecs headers can still be read. Both Zstandard codecs accept the same: one frame with data, no dictionary,
 //! and a window of less than 2^32 bytes, with nothing behind it in the payload of version 2 and 3. Of damage inside a

@@ -37,7 +37,7 @@ fn public_types_keep_their_promises() {
     displayed::<Fault>();
     displayed::<Method>();
     displayed::<Version>();
-    defaulted::<(Limits, Method, WriteOptions)>();
+    defaulted::<(Limits, Method, Version, WriteOptions)>();
     let _: &dyn StdError = &Error::OutOfMemory { size: 1 };
 }
 
@@ -51,4 +51,21 @@ fn setters_set() {
     assert_eq!((options.version, options.method), (Version::V2, Method::ZLIB));
     assert_eq!((options.level, options.threads), (Some(9), 2));
     assert_eq!(Limits::default().with_max_uncompressed(7).max_uncompressed, 7);
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn errors_are_errors_of_io() {
+    use std::io::{self, ErrorKind};
+
+    let kind = |error: &Error| io::Error::from(error.clone()).kind();
+    assert_eq!(kind(&Header::parse(b"", 0).unwrap_err()), ErrorKind::InvalidData);
+    let too_large = Error::UncompressedSizeLimit { version: Version::V1, size: 1 << 32 };
+    assert_eq!(kind(&too_large), ErrorKind::InvalidInput);
+    let no_codec = Error::CodecNotCompiled { method: Method::ZLIB };
+    assert_eq!(kind(&no_codec), ErrorKind::Unsupported);
+    assert_eq!(
+        io::Error::from(no_codec.clone()).get_ref().unwrap().downcast_ref(),
+        Some(&no_codec)
+    );
 }

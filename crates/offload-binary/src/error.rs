@@ -343,3 +343,25 @@ impl Error {
         }
     }
 }
+
+/// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
+/// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), and else [`InvalidData`](std::io::ErrorKind::InvalidData). The error
+/// itself is inside.
+#[cfg(feature = "std")]
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        use std::io::ErrorKind;
+
+        let kind = match error {
+            Error::KeyHasNul { .. }
+            | Error::ValueHasNul { .. }
+            | Error::TooManyStringBytes
+            | Error::OffsetOverflow { .. }
+            | Error::ImageCount { .. }
+            | Error::ImageSize { .. } => ErrorKind::InvalidInput,
+            Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            _ => ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}

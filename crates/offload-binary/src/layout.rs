@@ -301,7 +301,6 @@ impl Layout {
     ) -> std::io::Result<()> {
         use std::io::{self, Read};
 
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let count = to_u64(self.images.len());
         let mut images = images.into_iter();
         for piece in self.pieces() {
@@ -310,14 +309,14 @@ impl Layout {
                 Piece::Image(index) => {
                     let (entry, expected) = (to_u64(index), self.image_size(index).unwrap_or(0));
                     let Some(mut image) = images.next() else {
-                        return Err(invalid(Error::ImageCount { expected: count, found: entry }));
+                        return Err(Error::ImageCount { expected: count, found: entry }.into());
                     };
                     let found = io::copy(&mut image.by_ref().take(expected), &mut writer)?;
                     // One more byte tells an image that is too long.
                     let more = io::copy(&mut image.take(1), &mut io::sink())?;
                     let found = found.saturating_add(more);
                     if found != expected {
-                        return Err(invalid(Error::ImageSize { entry, expected, found }));
+                        return Err(Error::ImageSize { entry, expected, found }.into());
                     }
                 }
                 Piece::Zeros(zeros) => {
@@ -327,7 +326,7 @@ impl Layout {
         }
         if images.next().is_some() {
             let found = count.saturating_add(1);
-            return Err(invalid(Error::ImageCount { expected: count, found }));
+            return Err(Error::ImageCount { expected: count, found }.into());
         }
         writer.flush()
     }

@@ -100,7 +100,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | `Layout::write_to`, which streams images from `std::io` readers |
+//! | `std` | yes | `Layout::write_to`, which streams images from `std::io` readers; errors as `std::io::Error` |
 //!
 //! # `no_std`, Rust version, stability
 //!

@@ -69,3 +69,16 @@ fn views_outlive_their_parser() {
     assert!(data.starts_with(&MAGIC));
     assert_eq!(values(&data), [b"gfx90a"]);
 }
+
+#[cfg(feature = "std")]
+#[test]
+fn errors_are_errors_of_io() {
+    use std::io::{self, ErrorKind};
+
+    let kind = |error: &Error| io::Error::from(error.clone()).kind();
+    assert_eq!(kind(&OffloadBinary::parse(b"").unwrap_err()), ErrorKind::InvalidData);
+    assert_eq!(kind(&Error::TooManyStringBytes), ErrorKind::InvalidInput);
+    assert_eq!(kind(&Error::OutOfMemory { size: 1 }), ErrorKind::OutOfMemory);
+    let error = io::Error::from(Error::TooManyStringBytes);
+    assert_eq!(error.get_ref().unwrap().downcast_ref(), Some(&Error::TooManyStringBytes));
+}
