@@ -96,8 +96,8 @@
 //! # Rules
 //!
 //! [`composition`] tells which entries must not be in one bundle together, and [`Request`] which entry is for a target.
-//! Both are about what IDs mean, which is the concern of [`target_id`], re-exported here because its types are a part of this interface
-//! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]).
+//! Both are about what IDs mean, which is the concern of [`target_id`]. Its types are a part of this interface
+//! ([`EntryId::kind`], [`EntryId::target`], [`Request::verdict`], [`CompositionFinding`]), so it is re-exported.
 //!
 //! # Features
 //!
