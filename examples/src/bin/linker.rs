@@ -147,8 +147,7 @@ struct Linked<'a> {
 /// Code goes into every group on whose devices it runs: that for `gfx90a` into those for `gfx90a` and for
 /// `gfx90a:xnack+`, that for `gfx90a:xnack+` into the latter only; and code for `generic` everywhere. So does
 /// `clang-linker-wrapper` of LLVM 22, if the object for `gfx90a:xnack+` comes first; otherwise it puts code that needs
-/// xnack into an image that promises to run without, and not the other way round. Of archives it leaves out members
-/// with no symbol that is not there yet.
+/// xnack into an image that promises to run without, and not the other way round.
 ///
 /// Images for more particular targets come first, because the OpenMP runtime takes the first that fits.
 fn groups(inputs: &[Input]) -> Vec<Group<'_>> {

@@ -196,6 +196,24 @@ fn hip_code_is_linked_as_by_llvm() {
     assert!(seen.contains(&id("gfx1100")), "{seen}");
 }
 
+/// Code that clang compiled is linked, and registered when the library is loaded.
+#[test]
+fn hip_code_is_registered() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let device = format!(
+        "amdgcn-amd-amdhsa={} --target=amdgcn-amd-amdhsa -mcpu={{arch}} -flto -nogpulib",
+        llvm("bin/clang")
+    );
+    let object = data("hip-packager.o");
+    let args: [Arg<'_>; 7] =
+        [&"--device-linker", &device, &"-o", &"lib.so", &object, &"--", &"-shared"];
+    assert_eq!(run(place, LINKER, &args), "");
+    let loader = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/loader.c");
+    run(place, "cc", &[&"-rdynamic", &loader, &"-o", &"loader", &"-ldl"]);
+    assert_eq!(words(place, "./loader", "./lib.so"), "0x48495046: __CL\nscale\n");
+}
+
 /// LLVM finds the section that its own tool added to a code object in a compressed bundle in a library.
 #[test]
 fn instrumented_code_objects_are_read_by_llvm() {
