@@ -41,9 +41,8 @@ fn instrument(args: &[OsString]) -> Result<(), Error> {
         digests(&mut file, Some((index, code_object.as_file_mut()))).map_err(about(input))?;
     let code_object = changed(code_object, change)?;
 
-    let mut options = EditOptions::default();
-    options.grow = true; // what gets too large for its place in a library gets a new one
-    let mut edit = Edit::new(options);
+    // What gets too large for its place in a library gets a new one.
+    let mut edit = Edit::new(EditOptions::default().with_grow(true));
     edit.replace(index, 0);
     let plan =
         contents.plan_with_images(&mut file, &edit, &mut [&code_object]).map_err(about(input))?;
@@ -112,8 +111,7 @@ fn changed(mut code_object: NamedTempFile, change: &[OsString]) -> Result<File, 
 
 /// What there is to tell of each image whether it changed; and the bytes of one of them.
 fn digests(file: &mut File, wanted: Option<(usize, &mut File)>) -> io::Result<Vec<(String, u64)>> {
-    let mut options = Options::default();
-    options.enter_images = false; // as a survey does, for the same numbers
+    let options = Options::default().with_enter_images(false); // as a survey does, for the same numbers
     let mut reader = Reader { wanted, digests: Vec::new() };
     fat_object::walk(file, &options, &mut reader)?;
     Ok(reader.digests)

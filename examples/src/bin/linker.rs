@@ -47,12 +47,8 @@ fn link(line: &CommandLine) -> Result<(), Error> {
         images.push(group.link(line, output)?);
     }
     let mut objects = Vec::new();
-    for (kind, offload_kind) in [
-        (Kind::OpenMp, OffloadKind::OPENMP),
-        (Kind::Cuda, OffloadKind::CUDA),
-        (Kind::Hip, OffloadKind::HIP),
-        (Kind::Sycl, OffloadKind::SYCL),
-    ] {
+    for kind in Kind::ALL {
+        let offload_kind = OffloadKind::from_name(kind.name()).unwrap_or(OffloadKind::NONE);
         let images: Vec<_> =
             images.iter().filter(|image| image.kinds.contains(&offload_kind)).collect();
         if !images.is_empty() {
@@ -85,8 +81,8 @@ struct Collector<'a> {
 impl<'a> Collector<'a> {
     fn collect(&mut self, input: &'a Path) -> Result<(), Error> {
         self.archive = input;
-        let mut options = Options::default();
-        options.enter_images = false; // an image is linked as a whole, whatever is in it
+        // An image is linked as a whole, whatever is in it.
+        let options = Options::default().with_enter_images(false);
         fat_object::walk(&mut File::open(input)?, &options, self)?;
         Ok(())
     }

@@ -47,8 +47,7 @@ pub(crate) fn names(directory: &Path) -> Vec<std::ffi::OsString> {
 
 /// The images of a file, each with what it is for, and its bytes.
 pub(crate) fn images(file: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut options = Options::default();
-    options.enter_images = false;
+    let options = Options::default().with_enter_images(false);
     let mut images = Images(Vec::new());
     fat_object::walk(&mut File::open(file).unwrap(), &options, &mut images).unwrap();
     images.0
