@@ -24,10 +24,10 @@ use crate::{Outcome, suggest};
   offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so
       in one of the bundles of a library
 
-IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the file
-has several bundles, --in tells which, with a container out of the column IN of `offload ls`.
+IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the \
+file has several bundles, --in tells which, with a container out of the column IN of `offload ls`.
 
-In a linked program or library the device code has a place, as large as when it was linked. What
+In a linked program or library the device code has a place, as large as when it was linked. What \
 does not fit there is refused, unless --grow gives it a new place at the end of the file's memory.")]
 pub(crate) struct Args {
     /// The file to edit; - is standard input

@@ -39,8 +39,8 @@ const HIP_ALIGN: u64 = 4096;
                           openmp-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc
       a host object with the device code in sections of its own
 
-Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; or
-sections of the host's file if that is an object.")]
+Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; \
+or sections of the host's file if that is an object.")]
 pub(crate) struct Args {
     /// The bundle to write; - is standard output
     #[arg(short, long, value_name = "FILE")]

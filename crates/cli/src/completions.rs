@@ -16,11 +16,12 @@ use crate::{Outcome, manual};
 /// on this version of offload only: packages can carry it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  eval \"$(offload completions bash)\"    in this shell only
+  eval \"$(offload completions bash)\"
+      in this shell only
   offload completions bash > ~/.local/share/bash-completion/completions/offload
       in every bash (package bash-completion)
   offload completions zsh > ~/.zfunc/_offload
-      in every zsh, with `fpath=(~/.zfunc $fpath)` in front of `compinit` in ~/.zshrc
+      in every zsh that has ~/.zfunc in its $fpath before compinit
   offload completions fish > ~/.config/fish/completions/offload.fish
       in every fish")]
 pub(crate) struct Args {

@@ -10,19 +10,24 @@ use crate::edit::{Editor, NewImages, Options, Wishes, Work};
 use crate::parallel::Threads;
 use crate::{Outcome, report};
 
-/// Compress the bundles in any file: bundles, objects, archives, libraries, programs
+/// Compress the bundles in any file
 ///
-/// Every plain bundle becomes a compressed one (CCOB); compressed ones stay as they are, as do bundles that would not
+/// Files are bundles, objects, archives, libraries and programs. Every plain bundle becomes a compressed one (CCOB); compressed ones stay as they are, as do bundles that would not
 /// get smaller. Bundles that start at multiples of 4096, as the HIP runtime wants them, do so again. Linked files get
 /// smaller, load as before, and come back byte for byte with `offload decompress`. Files in which there is nothing to
 /// do are left alone.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload compress kernels.hipfb -o kernels.ccob           one bundle
-  offload compress --level 19 -j 8 --in-place *.so         small is worth waiting for
-  offload compress --format-version 2 kernels.hipfb -o b   for programs built with LLVM 19 to 21
-  offload compress libfoo.so --dry-run                     what would it save?
-  cat kernels.hipfb | offload compress - -o - > new.ccob   in a pipe
+  offload compress kernels.hipfb -o kernels.ccob
+      one bundle
+  offload compress --level 19 -j 8 --in-place *.so
+      small is worth waiting for
+  offload compress --format-version 2 kernels.hipfb -o b
+      for programs built with LLVM 19 to 21
+  offload compress libfoo.so --dry-run
+      what would it save?
+  cat kernels.hipfb | offload compress - -o - > new.ccob
+      in a pipe
 
 The same input, method and level give the same bytes, whatever the number of threads.")]
 pub(crate) struct Args {

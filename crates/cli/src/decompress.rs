@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::Outcome;
 use crate::edit::{Editor, NewImages, Options, Wishes, Work};
 
-/// Decompress the bundles in any file, and check that they are what was compressed
+/// Decompress the bundles in any file, and check them
 ///
 /// The opposite of `offload compress`, for everything that compresses bundles: every compressed bundle (CCOB, versions
 /// 1 to 3, zstd and zlib) is checked against its hash and becomes a plain one; plain ones stay as they are. Bundles
@@ -14,9 +14,12 @@ use crate::edit::{Editor, NewImages, Options, Wishes, Work};
 /// were, byte for byte; those that were linked with compressed bundles have no room, and need --grow.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload decompress kernels.ccob -o kernels.hipfb    one bundle
-  offload decompress --in-place *.ccob                several, each in its place
-  offload decompress libfoo.so --grow -o plain.so     all bundles in a library
+  offload decompress kernels.ccob -o kernels.hipfb
+      one bundle
+  offload decompress --in-place *.ccob
+      several, each in its place
+  offload decompress libfoo.so --grow -o plain.so
+      all bundles in a library
   llvm-objcopy --dump-section .hip_fatbin=all.bin libfoo.so && offload decompress all.bin -o plain
       those of a section, concatenated as they lie there")]
 pub(crate) struct Args {

@@ -19,14 +19,18 @@ use crate::{Outcome, input, report, style};
 /// and the bundler's host placeholders are only written when --index asks for them.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload extract libfoo.so                              all images, into this directory
-  offload extract libfoo.so --target gfx906 -o images    what a gfx906 can load, into images/
-  offload extract libfoo.so --index 1 --stdout | llvm-objdump -d -    disassemble one
-  offload extract old.s --id 'my gpu' --stdout           by the very text of the bundle entry ID
+  offload extract libfoo.so
+      all images, into this directory
+  offload extract libfoo.so --target gfx906 -o images
+      what a gfx906 can load, into images/
+  offload extract libfoo.so --index 1 --stdout | llvm-objdump -d -
+      disassemble one
+  offload extract old.s --id 'my gpu' --stdout
+      by the very text of the bundle entry ID
 
-Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the
-index that `offload ls` shows, and an extension by what the image is (hsaco, cubin, bc, spv, ptx,
-o). Existing files are replaced.")]
+Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index \
+that `offload ls` shows, and an extension by what the image is (hsaco, cubin, bc, spv, ptx, o). \
+Existing files are replaced.")]
 pub(crate) struct Args {
     /// The file to take images from; - is standard input
     #[arg(value_name = "FILE")]

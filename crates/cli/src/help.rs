@@ -10,28 +10,28 @@ pub(crate) const TEMPLATE: &str = "\
 {usage-heading} {usage}
 
 Look into files:
-  ls           List every device image in any file: kind, triple, target, format, size
-  match        Say which image a GPU gets from each container, and why it does not get the others
-  verify       Check files: structure, bounds, hashes of compressed bundles, composition rules
+  ls           List every device image in any file: kind, triple, target, size
+  match        Say which image a GPU gets, and why it does not get the others
+  verify       Check structure, bounds, hashes and rules of composition
 
 Take images out:
   extract      Write device images into files, under safe generated names
-  unbundle     Take code objects for given targets out of a bundle, or any other file
+  unbundle     Take code objects for given targets out of a bundle or any file
 
 Make containers:
   bundle       Put code objects into a bundle, as clang-offload-bundler does
-  pack         Put device images into a package, the form in which clang embeds them
+  pack         Put device images into a package, which clang can embed
 
 Edit what lies in files:
   thin         Remove device code for other GPUs from any file, linked or not
   remove       Remove entries of bundles and packages, in any file
   replace      Put images in the place of others, in any file
   add          Add images to a bundle or a package, in any file
-  compress     Compress the bundles in any file: bundles, objects, archives, libraries, programs
-  decompress   Decompress the bundles in any file, and check that they are what was compressed
+  compress     Compress the bundles in any file
+  decompress   Decompress the bundles in any file, and check them
 
 Link:
-  wrap         Put device images into a module that registers them when a program is loaded
+  wrap         Put device images into a module that registers them at run time
 
 Set up:
   completions  Print the script that completes command lines in a shell
@@ -47,26 +47,29 @@ pub(crate) const SHORT: &str = "`offload COMMAND --help` has examples of each co
 /// The end of `offload --help`, in sections: a title, and lines with a term and what there is to say of it.
 pub(crate) const MORE: &str = "\
 Start here:
-  offload ls libfoo.so                              which GPUs does this library carry code for?
-  offload match --gpu gfx1031 libfoo.so             what would this one run, and if nothing, why?
-  offload thin libfoo.so --keep gfx1100 -o small.so    the same library, for one GPU
+  offload ls libfoo.so
+      which GPUs does this library carry code for?
+  offload match --gpu gfx1031 libfoo.so
+      what would this one run, and if nothing, why?
+  offload thin libfoo.so --keep gfx1100 -o small.so
+      the same library, for one GPU
 
-`offload COMMAND --help` has examples of each command, and `offload man COMMAND | man -l -` the
+`offload COMMAND --help` has examples of each command, and `offload man COMMAND | man -l -` the \
 same as a page. Files appear whole, and those of one call together, or not at all.
 
 Exit status:
   0    all is well
-  1    a file is at fault, or cannot be read or written; also the \"no\" of match and verify
+  1    a file is at fault, or cannot be read or written; no, from match and verify
   2    wrong usage
   141  whoever read the output left before its end
 
 Environment:
   NO_COLOR        if set, text has no colours, as in files and pipes
   CLICOLOR_FORCE  if set, text has colours, in files and pipes as well
-  COLUMNS         how wide help texts may be, where no terminal tells; 100 at most
-  TMPDIR          where standard input is kept while it is read, and what else needs a file
+  COLUMNS         how wide help texts may be, where no terminal tells
+  TMPDIR          where standard input is kept, and what else needs a file
 
-The tools that stand in for LLVM's (clang-offload-bundler, llvm-offload-binary, also called
+The tools that stand in for LLVM's (clang-offload-bundler, llvm-offload-binary, also called \
 clang-offload-packager, llvm-offload-wrapper and clang-offload-wrapper) have a --help of their own.";
 
 /// A help text with its titles made visible: lines of their own that end in a colon. clap does so with those it knows.
@@ -108,7 +111,7 @@ pub(crate) struct Example {
     pub(crate) does: String,
 }
 
-/// The examples of a section: two spaces in, with what they do behind two spaces more or below, further in.
+/// The examples of a section: two spaces in, with what they do below, further in.
 pub(crate) fn examples(lines: &[&str]) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     for line in lines {
@@ -119,9 +122,8 @@ pub(crate) fn examples(lines: &[&str]) -> Vec<Example> {
             }
             Some(last) if line.starts_with("   ") => last.does.push_str(line.trim()),
             _ => {
-                let (command, does) = line.trim().split_once("  ").unwrap_or((line.trim(), ""));
-                let does = does.trim().to_owned();
-                examples.push(Example { command: vec![command.to_owned()], does });
+                let command = vec![line.trim().to_owned()];
+                examples.push(Example { command, does: String::new() });
             }
         }
     }

@@ -18,16 +18,20 @@ use row::Row;
 pub(crate) use view::heading;
 use view::{Item, Totals};
 
-/// List every device image in any file: kind, triple, target, format, size
+/// List every device image in any file: kind, triple, target, size
 ///
 /// Looks into ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and
 /// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload ls libfoo.so                every image, and how much of the file each GPU takes
-  offload ls --tree libfoo.a          show the nesting of containers
-  offload ls --target gfx1100 *.so    only what this GPU can load
-  offload ls --json libfoo.so | jq -r '.[].target' | sort -u    the targets, for scripts
+  offload ls libfoo.so
+      every image, and how much of the file each GPU takes
+  offload ls --tree libfoo.a
+      show the nesting of containers
+  offload ls --target gfx1100 *.so
+      only what this GPU can load
+  offload ls --json libfoo.so | jq -r '.[].target' | sort -u
+      the targets, for scripts
 
 STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size.")]
 pub(crate) struct Args {

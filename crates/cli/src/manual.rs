@@ -19,9 +19,12 @@ use crate::{Outcome, bundler, packager, report, wrapper};
 /// There is a page for offload, one for each of its commands, and one for each of the tools that stand in for LLVM's.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload man | man -l -                     the page of offload itself
-  offload man thin | man -l -                that of a command
-  offload man --out share/man/man1           all pages, for a package")]
+  offload man | man -l -
+      the page of offload itself
+  offload man thin | man -l -
+      that of a command
+  offload man --out share/man/man1
+      all pages, for a package")]
 pub(crate) struct Args {
     /// A command, or a tool such as clang-offload-bundler; without, offload itself
     #[arg(value_name = "COMMAND", conflicts_with = "out")]

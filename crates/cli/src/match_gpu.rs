@@ -18,21 +18,26 @@ use json::Record;
 use judge::{Answer, Given};
 use units::{Collector, Runtime, Unit};
 
-/// Say which image a GPU gets from each container, and why it does not get the others
+/// Say which image a GPU gets, and why it does not get the others
 ///
 /// A container is what a runtime chooses from: a bundle, a fatbinary, or all packages of a section. Libraries have one for
 /// each source file, and need code in all of them. Exits with 1 when a container has nothing for the GPU, or a file
 /// has no device code at all.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload match --gpu gfx1031 libfoo.so             why does this library not run on my Radeon?
-  offload match --gpu sm_86 packages.offload        and these, on my GeForce?
-  offload match --gpu gfx906,gfx942,gfx1100 *.so    a table of what each of these GPUs gets
-  offload match -q --gpu gfx1100 *.so || echo no    for scripts
-  offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so    on this machine
+  offload match --gpu gfx1031 libfoo.so
+      why does this library not run on my Radeon?
+  offload match --gpu sm_86 packages.offload
+      and these, on my GeForce?
+  offload match --gpu gfx906,gfx942,gfx1100 *.so
+      a table of what each of these GPUs gets
+  offload match -q --gpu gfx1100 *.so || echo no
+      for scripts
+  offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so
+      on this machine
 
-A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that
-matters, the answer says so. rocminfo prints AMD GPUs with features; nvidia-smi
+A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that \
+matters, the answer says so. rocminfo prints AMD GPUs with features; nvidia-smi \
 --query-gpu=compute_cap prints 8.6 for sm_86.
 
 Containers for GPUs of other vendors are shown, and count only if the file has no others.")]

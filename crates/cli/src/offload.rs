@@ -25,19 +25,19 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// List every device image in any file: kind, triple, target, format, size
+    /// List every device image in any file: kind, triple, target, size
     Ls(ls::Args),
-    /// Say which image a GPU gets from each container, and why it does not get the others
+    /// Say which image a GPU gets, and why it does not get the others
     Match(match_gpu::Args),
-    /// Check files: structure, bounds, hashes of compressed bundles, composition rules
+    /// Check structure, bounds, hashes and rules of composition
     Verify(verify::Args),
     /// Write device images into files, under safe generated names
     Extract(extract::Args),
-    /// Take code objects for given targets out of a bundle, or any other file
+    /// Take code objects for given targets out of a bundle or any file
     Unbundle(unbundle::Args),
     /// Put code objects into a bundle, as clang-offload-bundler does
     Bundle(bundle::Args),
-    /// Put device images into a package, the form in which clang embeds them
+    /// Put device images into a package, which clang can embed
     Pack(pack::Args),
     /// Remove device code for other GPUs from any file, linked or not
     Thin(thin::Args),
@@ -47,11 +47,11 @@ enum Command {
     Replace(replace::Args),
     /// Add images to a bundle or a package, in any file
     Add(add::Args),
-    /// Compress the bundles in any file: bundles, objects, archives, libraries, programs
+    /// Compress the bundles in any file
     Compress(compress::Args),
-    /// Decompress the bundles in any file, and check that they are what was compressed
+    /// Decompress the bundles in any file, and check them
     Decompress(decompress::Args),
-    /// Put device images into a module that registers them when a program is loaded
+    /// Put device images into a module that registers them at run time
     Wrap(wrap::Args),
     /// Print the script that completes command lines in a shell
     Completions(completions::Args),
@@ -67,6 +67,11 @@ pub fn main() -> ExitCode {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             let text = error.render().ansi().to_string();
             return report::print(report::OFFLOAD, &help::with_titles(&text));
+        }
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let text = error.render().ansi().to_string();
+            report::say(&help::with_titles(&text).trim_end());
+            return ExitCode::from(2);
         }
         Err(error) if !error.use_stderr() => {
             return match error.print() {

@@ -10,7 +10,7 @@ use crate::packager::{ImageSpec, Package};
 use crate::suggest::{did_you_mean, nearest};
 use crate::{Outcome, input, report, style, suggest};
 
-/// Put device images into a package, the form in which clang embeds them
+/// Put device images into a package, which clang can embed
 ///
 /// Each IMAGE says what is known of an image, and names its file: kind, triple and arch are what linkers look at,
 /// other keys are stored as they are. Images are copied, not interpreted.
@@ -24,8 +24,8 @@ use crate::{Outcome, input, report, style, suggest};
   offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -
       look what came out
 
-A repeated file= gives several images with the same keys; the values of other repeated keys are put
-together with a comma. file=- is standard input.")]
+A repeated file= gives several images with the same keys; the values of other repeated keys are \
+put together with a comma. file=- is standard input.")]
 pub(crate) struct Args {
     /// The package to write; - is standard output
     #[arg(short, long, value_name = "FILE")]

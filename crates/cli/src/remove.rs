@@ -17,13 +17,15 @@ use crate::failure::Failure;
 #[command(after_long_help = "Examples:
   offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb
       by the ID of the entry
-  offload remove libfoo.so --index 2 --in-place         the one that `offload ls` shows as 2
+  offload remove libfoo.so --index 2 --in-place
+      the one that `offload ls` shows as 2
   offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so
       in one of the bundles of a library only
-  offload remove old.s --id 'my gpu' --in-place         IDs are compared as text, whatever they are
+  offload remove old.s --id 'my gpu' --in-place
+      IDs are compared as text, whatever they are
 
-Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle entry
-IDs. Removing the last device image of a bundle is refused (--allow-empty).")]
+Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle \
+entry IDs. Removing the last device image of a bundle is refused (--allow-empty).")]
 pub(crate) struct Args {
     /// The file to remove from; - is standard input
     #[arg(value_name = "FILE")]

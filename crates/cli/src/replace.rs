@@ -19,16 +19,19 @@ use crate::failure::Failure;
       the image for a GPU, of which there is one
   offload replace kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco --in-place
       by the whole ID of the entry
-  offload replace libfoo.so 1=gfx1100.hsaco -o libbar.so    what `offload ls` shows as 1
+  offload replace libfoo.so 1=gfx1100.hsaco -o libbar.so
+      what `offload ls` shows as 1
   offload replace libfoo.so gfx906=gfx906.hsaco --in ccob:1 -o libbar.so
       in one of the bundles of a library
-  offload replace kernels.hipfb gfx906=gfx906.hsaco gfx1100=gfx1100.hsaco --in-place    several
+  offload replace kernels.hipfb gfx906=gfx906.hsaco gfx1100=gfx1100.hsaco --in-place
+      several
 
-An ID is a bundle entry ID, exactly as it is stored; or a target ID, if one image only has it; or
-the number in the first column of `offload ls`. Where several images have the ID, as in libraries
-of several translation units, the number tells which, or --in, with a container out of the column IN.
+An ID is a bundle entry ID, exactly as it is stored; or a target ID, if one image only has it; or \
+the number in the first column of `offload ls`. Where several images have the ID, as in libraries \
+of several translation units, the number tells which, or --in, with a container out of the column \
+IN.
 
-In a linked program or library the device code has a place, as large as when it was linked. What
+In a linked program or library the device code has a place, as large as when it was linked. What \
 does not fit there is refused, unless --grow gives it a new place at the end of the file's memory.")]
 pub(crate) struct Args {
     /// The file to edit; - is standard input

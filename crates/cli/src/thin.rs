@@ -23,21 +23,26 @@ use crate::suggest::generic;
 /// leaves the file, linked or not: it gets smaller, loads as before, and strip and objcopy understand it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload thin libfoo.so --keep gfx1100 -o small.so       for one GPU
-  offload thin --in-place --keep gfx906,gfx1100 *.so      for two, all libraries of a directory
-  offload thin libfoo.so --keep gfx1100 --dry-run         what would it save?
-  offload thin libfoo.a --drop sm_70 -o libbar.a          without one GPU
-  offload thin kernels.hipfb --keep gfx906 --exact -o k   no generic code, no SPIR-V
+  offload thin libfoo.so --keep gfx1100 -o small.so
+      for one GPU
+  offload thin --in-place --keep gfx906,gfx1100 *.so
+      for two, all libraries of a directory
+  offload thin libfoo.so --keep gfx1100 --dry-run
+      what would it save?
+  offload thin libfoo.a --drop sm_70 -o libbar.a
+      without one GPU
+  offload thin kernels.hipfb --keep gfx906 --exact -o k
+      no generic code, no SPIR-V
 
-An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80) or a bundle entry ID
-(hipv4-amdgcn-amd-amdhsa--gfx90a). --drop gfx90a means all settings of its features, and generic
+An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80) or a bundle entry ID \
+(hipv4-amdgcn-amd-amdhsa--gfx90a). --drop gfx90a means all settings of its features, and generic \
 code only when it is named.
 
-Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no bundle
-loses all its images (--allow-empty), and the new file, read again, holds what it should. Signed
-files are refused (--drop-signature). NVIDIA's fatbinaries stay as they are.
+Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no \
+bundle loses all its images (--allow-empty), and the new file, read again, holds what it should. \
+Signed files are refused (--drop-signature). NVIDIA's fatbinaries stay as they are.
 
-What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python
+What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python \
 packages, signatures. Objects and archives are better thinned before they are linked.")]
 pub(crate) struct Args {
     /// Files to thin; - is standard input. Several only with --in-place or --dry-run

@@ -21,7 +21,7 @@ use crate::suggest::{did_you_mean, stored};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style, suggest};
 
-/// Take code objects for given targets out of a bundle, or any other file
+/// Take code objects for given targets out of a bundle or any file
 ///
 /// For each ID the best image is written that may be loaded there: the same ID first, else the one that asks least of
 /// the target. FILE is a bundle, compressed or not, several of them, or whatever else `offload ls` finds device code in.
@@ -36,8 +36,8 @@ use crate::{Outcome, input, report, style, suggest};
   offload unbundle libfoo.so hipv4-amdgcn-amd-amdhsa--gfx1100=- | llvm-objdump -d -
       disassemble the code for one GPU
 
-Where a file has several images for an ID, as libraries do, the first is written; `offload extract`
-writes all.")]
+Where a file has several images for an ID, as libraries do, the first is written; `offload \
+extract` writes all.")]
 pub(crate) struct Args {
     /// The file to take images from; - is standard input
     #[arg(value_name = "FILE")]

@@ -8,15 +8,18 @@ use fat_object::{Container, ContainerKind, Finding, Image, ReadSeek, Visitor};
 use crate::parallel::{self, Threads};
 use crate::{Outcome, input, report, style};
 
-/// Check files: structure, bounds, hashes of compressed bundles, composition rules
+/// Check structure, bounds, hashes and rules of composition
 ///
-/// Prints one line for each finding, or one line for a file in which all is well. Exits with 1 when there is a
+/// Compressed bundles are decompressed and compared with their hashes. Prints one line for each finding, or one line for a file in which all is well. Exits with 1 when there is a
 /// finding.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  offload verify libfoo.so                 one line for each thing that is wrong, or \"ok\"
-  offload verify *.so *.a && echo all well    for build scripts
-  cat kernels.ccob | offload verify -      decompress, and compare with the hash")]
+  offload verify libfoo.so
+      one line for each thing that is wrong, or \"ok\"
+  offload verify *.so *.a && echo all well
+      for build scripts
+  cat kernels.ccob | offload verify -
+      decompress, and compare with the hash")]
 pub(crate) struct Args {
     /// Files to check; - is standard input
     #[arg(required = true, value_name = "FILE")]

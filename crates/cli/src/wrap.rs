@@ -10,20 +10,23 @@ use crate::suggest::{did_you_mean, nearest};
 use crate::wrapper::{Emit, Request, host_triple};
 use crate::{Outcome, report, suggest};
 
-/// Put device images into a module that registers them when a program is loaded
+/// Put device images into a module that registers them at run time
 ///
 /// The module is linked with the host objects of the program. Its generation has to be that of the compiler that made
 /// them: others link, and then no kernel is found at run time.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offload wrap [OPTIONS] --kind <KIND> --output <FILE> <IMAGE>...")]
 #[command(after_long_help = "Examples:
-  offload wrap --kind openmp -o w.o gfx906.img gfx1100.img     an object to link, without compiler
-  offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img    bitcode, for clang -c -fPIC -x ir
-  offload wrap --kind hip -o w.ll kernels.hipfb                as LLVM IR, to read
+  offload wrap --kind openmp -o w.o gfx906.img gfx1100.img
+      an object to link, without compiler
+  offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img
+      bitcode, for clang -c -fPIC -x ir
+  offload wrap --kind hip -o w.ll kernels.hipfb
+      as LLVM IR, to read
   offload wrap --kind openmp --abi aomp --offload-arch gfx906:xnack+ -o w.o gfx906.img
       for AOMP's runtime, which is told what the image is for
 
-OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or
+OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or \
 package.")]
 pub(crate) struct Args {
     /// The programming model: openmp, cuda, hip or sycl

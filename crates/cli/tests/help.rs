@@ -33,6 +33,12 @@ fn help(command: &str, option: &str) -> String {
     stdout(&output)
 }
 
+fn narrow_help(command: &str) -> String {
+    let mut offload = std::process::Command::new(env!("CARGO_BIN_EXE_offload"));
+    let args: &[&str] = if command == "offload" { &["--help"] } else { &[command, "--help"] };
+    stdout(&offload.args(args).env("COLUMNS", "80").output().unwrap())
+}
+
 #[test]
 fn texts_are_those_that_were_seen() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
@@ -43,6 +49,12 @@ fn texts_are_those_that_were_seen() {
         assert!(!long.contains('\x1b'), "{command}: colour without a terminal");
         for line in short.lines().chain(long.lines()) {
             assert!(line.chars().count() <= 100, "{command}: {line}");
+        }
+        // On a terminal of the usual width only commands go on in the next line.
+        for line in narrow_help(command).lines() {
+            let is_command =
+                line.starts_with("  offload ") || line.starts_with("  llvm-") || line.contains('=');
+            assert!(is_command || line.chars().count() <= 80, "{command}: {line}");
         }
         assert!(short.lines().count() <= 40, "{command} -h is no summary");
         let (examples, title) = match &**command {
@@ -76,7 +88,7 @@ struct Example {
     is_explained: bool,
 }
 
-/// What follows the title, two spaces in: the command; what it does stands behind it, or below, further in.
+/// What follows the title, two spaces in: the command; what it does stands below, further in.
 fn examples(help: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let is_title = |line: &&str| matches!(*line, "Examples:" | "Start here:");
@@ -88,10 +100,7 @@ fn examples(help: &str) -> Vec<Example> {
                 last.line.push_str(line.trim_start());
             }
             Some(last) if line.starts_with("    ") => last.is_explained = true,
-            _ => {
-                let (line, does) = line.trim().split_once("  ").unwrap_or((line.trim(), ""));
-                examples.push(Example { line: line.to_owned(), is_explained: !does.is_empty() });
-            }
+            _ => examples.push(Example { line: line.trim().to_owned(), is_explained: false }),
         }
     }
     examples

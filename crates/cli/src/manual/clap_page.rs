@@ -198,7 +198,7 @@ fn capitalized(text: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// Commands, each with what it does: behind it in the same line, or on the next, further in.
+/// Commands, each with what it does.
 fn examples(page: &mut Page, lines: &[&str]) {
     for example in help::examples(lines) {
         let colon = if example.does.ends_with('?') { "" } else { ":" };
