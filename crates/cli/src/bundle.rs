@@ -168,7 +168,7 @@ fn infer(files: &[PathBuf]) -> Result<FileType, String> {
     let mut found: Option<(Option<Leader>, &Path)> = None;
     for file in files {
         // These have no name to tell anything by.
-        if file.as_os_str() == "-" || file == Path::new("/dev/null") {
+        if file.as_os_str() == "-" || input::is_null(file) {
             continue;
         }
         let extension = file.extension().map(|extension| extension.to_string_lossy());

@@ -85,6 +85,9 @@ pub(crate) fn open_or_spool(path: &Path) -> io::Result<(File, bool)> {
     if path.as_os_str() == "-" {
         return Ok((spool(&mut io::stdin().lock())?, true));
     }
+    if cfg!(windows) && is_null(path) {
+        return Ok((tempfile::tempfile()?, true));
+    }
     // Opening a directory can succeed.
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {
@@ -92,6 +95,12 @@ pub(crate) fn open_or_spool(path: &Path) -> io::Result<(File, bool)> {
     }
     let mut file = File::open(path)?;
     if kind.is_file() { Ok((file, false)) } else { Ok((spool(&mut file)?, true)) }
+}
+
+/// Whether it names what is empty and takes everything: `/dev/null`, and `NUL` on Windows, where files are asked what
+/// devices do not know.
+pub(crate) fn is_null(path: &Path) -> bool {
+    path == Path::new("/dev/null") || cfg!(windows) && path.as_os_str().eq_ignore_ascii_case("nul")
 }
 
 fn spool(from: &mut impl Read) -> io::Result<File> {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, TempPath};
 
+use crate::input;
 use crate::parallel::{self, Threads};
 use crate::report::reason;
 use crate::unnamed;
@@ -72,7 +73,9 @@ impl Outputs {
     /// Whether what is written to the path has its name only on [commit](Self::commit); a device or a pipe gets it at
     /// once.
     pub(crate) fn appears_late(path: &Path) -> bool {
-        !is_stdout(path) && fs::metadata(path).map_or(true, |existing| existing.is_file())
+        !is_stdout(path)
+            && !input::is_null(path)
+            && fs::metadata(path).map_or(true, |existing| existing.is_file())
     }
 
     /// Has `fill` write one file under a temporary name, in the directory of `path`. What was written for the path
@@ -99,6 +102,9 @@ impl Outputs {
         let fill = |file: &mut File| fill(file).map_err(|error| of_output(path, error));
         if is_stdout_device(path) {
             return print(fill);
+        }
+        if cfg!(windows) && input::is_null(path) {
+            return fill(&mut tempfile::tempfile()?);
         }
         let (place, existing) = find(path).map_err(|error| at(path, &error))?;
         if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
@@ -208,11 +214,27 @@ impl Outputs {
         files.sort_by_key(|(_, output)| output.is_new);
         for (place, Output { path, file, .. }) in files {
             let file = file.named(&place).map_err(|error| at(&path, &error))?;
-            file.persist(&place).map_err(|failed| at(&path, &failed.error))?;
+            persist(file, &place).map_err(|error| at(&path, &error))?;
             self.created.clear();
         }
         Ok(())
     }
+}
+
+/// Gives a complete file its name.
+#[cfg(not(windows))]
+fn persist(file: TempPath, place: &Path) -> io::Result<()> {
+    file.persist(place).map_err(|failed| failed.error)
+}
+
+/// Gives a complete file its name, also where the file of that name is open: as an input, say. `tempfile` renames in a
+/// way that cannot.
+#[cfg(windows)]
+fn persist(file: TempPath, place: &Path) -> io::Result<()> {
+    let name = file.keep().map_err(|failed| failed.error)?;
+    fs::rename(&name, place).inspect_err(|_| {
+        let _ = fs::remove_file(&name);
+    })
 }
 
 impl Drop for Outputs {

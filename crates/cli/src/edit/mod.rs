@@ -240,8 +240,13 @@ impl Editor<'_> {
         }
         wishes.notes.extend(plan.notes().iter().map(describe));
         if !self.options.output.dry_run && (changes || !replaces) {
-            let lost = self.write(&plan, (&mut input, stamp), &metadata, target, replaces)?;
+            let (outputs, lost) =
+                self.write(&plan, (&mut input, stamp), &metadata, target, replaces)?;
+            // Not every system replaces a file that is open.
+            drop(input);
+            outputs.commit()?;
             wishes.warnings.extend(lost);
+            wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
         let row = FileRow::new(name, target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
@@ -257,7 +262,7 @@ impl Editor<'_> {
         }
     }
 
-    /// Writes the new file. Returns what could not be kept of the old one's attributes.
+    /// Writes the new file, which has no name yet, and says what could not be kept of the old one's attributes.
     fn write(
         &mut self,
         plan: &EditPlan,
@@ -265,7 +270,7 @@ impl Editor<'_> {
         metadata: &Metadata,
         target: &Path,
         replaces: bool,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<(Outputs, Vec<String>), Failure> {
         let mut outputs = Outputs::default();
         let mode = if metadata.is_file() { attributes::mode(metadata) } else { 0o666 };
         let filled = outputs.write_new_or_print(target, mode, |out| {
@@ -283,10 +288,8 @@ impl Editor<'_> {
             out.sync_all()?;
             Ok(Ok(lost))
         });
-        let mut lost = filled?.map_err(|error| explain(&error, &self.images))?;
-        outputs.commit()?;
-        lost.extend(attributes::other_names(metadata).filter(|_| replaces));
-        Ok(lost)
+        let lost = filled?.map_err(|error| explain(&error, &self.images))?;
+        Ok((outputs, lost))
     }
 }
 
