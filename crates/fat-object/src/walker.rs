@@ -139,7 +139,7 @@ const NAMES_FOR_EACH_BYTE: u64 = 4;
 const NAMES_AT_LEAST: u64 = 1 << 26;
 
 /// What a finished [`walk`] saw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Summary {
     /// What the file itself is. With no image found, this tells a file without device code (a plain object)

@@ -66,7 +66,7 @@ impl Contents {
 }
 
 /// A container of images.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EditableContainer {
     pub(crate) index: usize,
     pub(crate) path: Vec<Segment>,

@@ -1,0 +1,172 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+
+use std::error::Error as StdError;
+use std::fmt::{Debug, Display};
+use std::fs::File;
+use std::hash::Hash;
+use std::io::{self, Cursor, Read, Seek, Write};
+
+use fat_object::{
+    BitcodeError, BundleForm, Change, CompressOptions, Compression, Container, ContainerChange,
+    ContainerKind, Contents, Disagreement, Edit, EditError, EditNote, EditOptions, EditPart,
+    EditPlan, EditableContainer, EmbedError, Embedding, Error, Finding, HostObject, ImageChange,
+    ImageFormat, ListedFinding, ListedImage, Listing, Location, NvFatbinError, ObjectBundle,
+    ObjectPart, Options, PackageEntry, ReadSeek, Segment, Severity, Summary, Visitor, list, survey,
+    walk,
+};
+
+/// Sent to and shared by threads, printed for debugging.
+fn shared<T: Debug + Send + Sync + Unpin>() {}
+/// Besides, cloned, and owning all it has.
+fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
+/// Besides, compared, and a key of a map.
+fn value<T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static>() {}
+fn copied<T: Copy>() {}
+fn displayed<T: Display>() {}
+fn default<T: Default>() {}
+fn error<T: StdError + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    value::<BundleForm>();
+    value::<Change>();
+    value::<Compression>();
+    value::<ContainerChange>();
+    value::<ContainerKind>();
+    value::<EditNote>();
+    value::<EditOptions>();
+    value::<EditPart<'static>>();
+    value::<EditableContainer>();
+    value::<ImageChange>();
+    value::<ImageFormat>();
+    value::<ListedImage>();
+    value::<Location>();
+    value::<ObjectPart>();
+    value::<Options>();
+    value::<PackageEntry>();
+    value::<Segment>();
+    value::<Severity>();
+    value::<Summary>();
+
+    owned::<BitcodeError>();
+    owned::<CompressOptions>();
+    owned::<Contents>();
+    owned::<Disagreement>();
+    owned::<Edit>();
+    owned::<EditPlan>();
+    owned::<EmbedError>();
+    owned::<Error>();
+    owned::<HostObject>();
+    owned::<ListedFinding>();
+    owned::<Listing>();
+    owned::<NvFatbinError>();
+
+    shared::<Container<'_>>();
+    shared::<EditError>();
+    shared::<Embedding<'_>>();
+    shared::<Finding<'_>>();
+    shared::<ObjectBundle<'_>>();
+
+    copied::<(BundleForm, Compression, ContainerKind, ImageFormat, Location, Severity, Summary)>();
+    displayed::<Change>();
+    displayed::<ContainerKind>();
+    displayed::<Finding<'_>>();
+    displayed::<ImageFormat>();
+    displayed::<ListedFinding>();
+    displayed::<ListedImage>();
+    displayed::<Location>();
+    displayed::<Segment>();
+    displayed::<Severity>();
+    default::<(CompressOptions, Edit, EditOptions, Options)>();
+    error::<BitcodeError>();
+    error::<Disagreement>();
+    error::<EditError>();
+    error::<EmbedError>();
+    error::<Error>();
+    error::<NvFatbinError>();
+}
+
+/// A visitor can be made a value of another type, and hands out what outlives the walk.
+#[test]
+fn visitors_are_objects() {
+    struct Gather(Vec<ListedImage>, Vec<ListedFinding>);
+    impl Visitor for Gather {
+        fn image(&mut self, image: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
+            self.0.push(image.to_listed());
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            self.1.push(finding.to_listed());
+            Ok(())
+        }
+    }
+    let mut gather = Gather(Vec::new(), Vec::new());
+    let visitor: &mut dyn Visitor = &mut gather;
+    walk(Cursor::new(b"CCOB"), &Options::default(), visitor).unwrap();
+    assert_eq!((gather.0.len(), gather.1.len()), (0, 1));
+}
+
+/// Readers and writers are taken by value, of which `&mut` of one is one.
+#[test]
+fn readers_and_writers_of_any_kind() {
+    fn in_generic_code<R: Read + Seek, W: Write>(mut input: R, out: &mut W) {
+        let options = Options::default();
+        assert!(list(&mut input, &options).unwrap().is_complete());
+        let contents = survey(&mut input, &options).unwrap();
+        let plan = contents.plan(&mut input, &Edit::default()).unwrap();
+        plan.write(&mut input, out).unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.hipfb");
+    let mut out = Vec::new();
+    in_generic_code(File::open(path).unwrap(), &mut out);
+    in_generic_code(&File::open(path).unwrap(), &mut &mut out);
+    let boxed: Box<dyn ReadSeek> = Box::new(File::open(path).unwrap());
+    in_generic_code(boxed, &mut Cursor::new(Vec::new()));
+    let file = std::fs::read(path).unwrap();
+    assert_eq!(out, [&file[..], &file].concat());
+}
+
+/// The types of other crates in the API can be named without another dependency.
+#[test]
+fn crates_in_the_api_are_here() {
+    use fat_object::{bundle_format::EntryId, ccob::Limits, offload_binary, target_id::Target};
+    let target: Target = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906").unwrap().target();
+    assert_eq!(target.id(), "gfx906");
+    assert_eq!(CompressOptions::default().limits, Limits::default());
+    assert_eq!(offload_binary::ImageKind::OBJECT.extension(), Some("o"));
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn what_is_listed_can_be_serialized() {
+    fn serialized<T: serde::Serialize>() {}
+    serialized::<Compression>();
+    serialized::<ContainerKind>();
+    serialized::<ImageFormat>();
+    serialized::<ListedFinding>();
+    serialized::<ListedImage>();
+    serialized::<Listing>();
+    serialized::<Location>();
+    serialized::<Segment>();
+    serialized::<Severity>();
+
+    let bundle = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
+    let mut file = bundle.to_vec(&[b"BC\xc0\xde"]).unwrap();
+    file.extend(b"CCOB");
+    let listing = list(Cursor::new(&file), &Options::default()).unwrap();
+    let finding = listing.findings()[0].to_string();
+    let message = serde_json::to_string(&finding).unwrap();
+    assert_eq!(
+        serde_json::to_string(&listing).unwrap(),
+        format!(
+            "{{\"format\":\"bundle\",\"size\":93,\"images\":[{{\"index\":0,\"path\":[\"bundle:0\"],\
+             \"container\":\"bundle\",\"kind\":\"hip\",\"triple\":\"amdgcn-amd-amdhsa\",\
+             \"target\":\"gfx906\",\"id\":\"hip-amdgcn-amd-amdhsa--gfx906\",\"offset\":85,\
+             \"offset_in_container\":85,\"size\":4,\"stored_size\":4,\"compression\":null,\
+             \"image_format\":\"bitcode\"}}],\"findings\":[{{\"severity\":\"error\",\"path\":[],\
+             \"offset\":89,\"message\":{message}}}]}}"
+        )
+    );
+}
