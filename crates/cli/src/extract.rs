@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(Outcome::Faults);
     }
     if written.is_empty() {
-        let advice = args.selection.advice(&passed.without_names());
+        let advice = args.selection.advice(&passed);
         report::error(&format_args!("{file}: {}{advice}", nothing_matched(&seen)));
         return Ok(Outcome::Faults);
     }

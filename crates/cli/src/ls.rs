@@ -159,8 +159,9 @@ fn complain(
 /// Why a listing is empty.
 fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> String {
     if summary.images > 0 && !selection.is_everything() {
-        let (images, advice) = (summary.images, selection.advice(passed));
-        return format!("none of its {images} images {}{advice}", selection.condition());
+        let (images, condition) = (summary.images, selection.condition());
+        let (has, advice) = (passed.listed(), selection.advice(passed));
+        return format!("none of its {images} images {condition}{has}{advice}");
     }
     report::no_images(summary)
 }

@@ -125,26 +125,18 @@ impl Selection {
         }
     }
 
-    /// What a file has instead, where none of its images is meant, and what may have been meant.
+    /// What may have been meant, and what would help, where no image of a file is meant.
     pub(crate) fn advice(&self, passed: &Passed) -> String {
         let mut advice = String::new();
-        let has = passed.names.iter().map(String::as_str);
-        if !passed.names.is_empty() {
-            let mut has: Vec<_> = has.clone().collect();
-            if passed.is_cut {
-                has.push("...");
-            }
-            advice.push_str(&format!("; it has {}", has.join(", ")));
-        }
         for request in &self.requests {
-            let near = request.near();
-            if may_be_processor(request.processor()) {
+            let (gpu, near) = (request.processor(), request.near());
+            if may_be_processor(gpu) {
                 advice.push_str(&did_you_mean(&near));
             }
-            if let Some(generic) = suggest::generic(request.target.id())
-                && near.is_empty()
-            {
-                let gpu = request.processor();
+            // Where it is there, it is not what is missing.
+            let generic =
+                suggest::generic(gpu).filter(|name| !passed.has(name) && !passed.has(gpu));
+            if let Some(generic) = generic {
                 advice.push_str(&format!("; code for {generic} would serve {gpu}, too"));
             }
         }
@@ -169,9 +161,20 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// For messages that tell what the file has anyway.
-    pub(crate) fn without_names(self) -> Self {
-        Passed { names: Vec::new(), is_cut: false, ..self }
+    /// `; it has A, B`, or nothing.
+    pub(crate) fn listed(&self) -> String {
+        match self.names[..] {
+            [] => String::new(),
+            _ => format!(
+                "; it has {}{}",
+                self.names.join(", "),
+                if self.is_cut { ", ..." } else { "" }
+            ),
+        }
+    }
+
+    fn has(&self, processor: &str) -> bool {
+        self.names.iter().any(|name| name.split(':').next() == Some(processor))
     }
 
     pub(crate) fn add(&mut self, image: &Image<'_, '_>) {

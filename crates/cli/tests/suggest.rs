@@ -55,6 +55,11 @@ const CASES: &[(&str, i32, &[&str])] = &[
             "none of its 6 images serves the given target; it has gfx1100, gfx906; code for gfx11-generic would serve gfx1101, too",
         ],
     ),
+    (
+        "ls --target openmp-amdgcn-amd-amdhsa--gfx1100 hip.hipfb",
+        0,
+        &["serves the given target; it has gfx1100\n"],
+    ),
     ("ls --target gfx1155 hip.hipfb", 0, &["; it has gfx1100; did you mean gfx1150 or gfx1151?"]),
     (
         "ls --id hip-amdgcn-amd-amdhsa--gfx1100 hip.hipfb",
