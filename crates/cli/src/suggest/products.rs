@@ -1,30 +1,28 @@
 //! What GPUs are sold as, for those who type that: the common ones, whose processors their makers have in public tables
 //! ("AMD GPU specifications" of ROCm's documentation, NVIDIA's "CUDA GPU Compute Capability").
 
-/// Names without maker, brand and spaces, and the processor.
-const PRODUCTS: &[(&[&str], &str)] = &[
-    (&["mi355x", "mi350x"], "gfx950"),
-    (&["mi325x", "mi300x", "mi300a"], "gfx942"),
-    (&["mi250x", "mi250", "mi210"], "gfx90a"),
-    (&["mi100"], "gfx908"),
-    (&["mi60", "mi50", "vii"], "gfx906"),
-    (&["rx9070", "rx9070xt", "rx9070gre"], "gfx1201"),
-    (&["rx9060", "rx9060xt"], "gfx1200"),
-    (&["rx7900xtx", "rx7900xt", "rx7900gre"], "gfx1100"),
-    (&["rx7800xt", "rx7700xt", "rx7700"], "gfx1101"),
-    (&["rx7600", "rx7600xt"], "gfx1102"),
-    (&["rx6950xt", "rx6900xt", "rx6800xt", "rx6800"], "gfx1030"),
-    (&["rx6750xt", "rx6700xt"], "gfx1031"),
-    (&["b200", "gb200"], "sm_100"),
-    (&["h100", "h200", "gh200"], "sm_90"),
-    (&["l4", "l40", "l40s"], "sm_89"),
-    (&["rtx4090", "rtx4080", "rtx4070", "rtx4060"], "sm_89"),
-    (&["rtx5090", "rtx5080", "rtx5070", "rtx5060"], "sm_120"),
-    (&["a10", "a16", "a40", "rtx3090", "rtx3080", "rtx3070", "rtx3060"], "sm_86"),
-    (&["a100", "a30"], "sm_80"),
-    (&["t4", "rtx2080", "rtx2070", "rtx2060"], "sm_75"),
-    (&["v100"], "sm_70"),
-];
+/// In each line a processor, and names without maker, brand and spaces.
+const PRODUCTS: &str = "\
+gfx950 mi355x mi350x
+gfx942 mi325x mi300x mi300a
+gfx90a mi250x mi250 mi210
+gfx908 mi100
+gfx906 mi60 mi50 vii
+gfx1201 rx9070 rx9070xt rx9070gre
+gfx1200 rx9060 rx9060xt
+gfx1100 rx7900xtx rx7900xt rx7900gre
+gfx1101 rx7800xt rx7700xt rx7700
+gfx1102 rx7600 rx7600xt
+gfx1030 rx6950xt rx6900xt rx6800xt rx6800
+gfx1031 rx6750xt rx6700xt
+sm_120 rtx5090 rtx5080 rtx5070 rtx5060
+sm_100 b200 gb200
+sm_90 h100 h200 gh200
+sm_89 l4 l40 l40s rtx4090 rtx4080 rtx4070 rtx4060
+sm_86 a10 a16 a40 rtx3090 rtx3080 rtx3070 rtx3060
+sm_80 a100 a30
+sm_75 t4 rtx2080 rtx2070 rtx2060
+sm_70 v100";
 
 /// Words that say no more.
 const FILLING: [&str; 8] =
@@ -36,7 +34,15 @@ pub(super) fn processor(typed: &str) -> Option<&'static str> {
     let words = lower.split([' ', '-', '_', '(', ')', '™', '®']);
     let name: String = words.filter(|word| !FILLING.contains(word)).collect();
     let name = name.strip_suffix("ti").filter(|name| name.starts_with("rtx")).unwrap_or(&name);
-    PRODUCTS.iter().find(|(names, _)| names.contains(&name)).map(|(_, processor)| *processor)
+    products().find(|(product, _)| *product == name).map(|(_, processor)| processor)
+}
+
+/// All products with their processors.
+fn products() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PRODUCTS.lines().flat_map(|line| {
+        let (processor, names) = line.split_once(' ').unwrap_or((line, ""));
+        names.split(' ').map(move |name| (name, processor))
+    })
 }
 
 #[cfg(test)]
@@ -69,9 +75,9 @@ mod tests {
     #[test]
     fn all_lead_somewhere_once() {
         let mut seen = std::collections::BTreeSet::new();
-        for (names, processor) in PRODUCTS {
-            assert!(is_known_processor(processor), "{processor}");
-            assert!(names.iter().all(|name| seen.insert(*name)), "{processor}");
+        for (product, processor) in products() {
+            assert!(is_known_processor(processor) && seen.insert(product), "{product}");
         }
+        assert!(seen.len() > 50);
     }
 }
