@@ -1,10 +1,23 @@
 //! Find the device code in any file.
 //!
 //! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE, Mach-O and WebAssembly files, in
-//! globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, packages and fatbinaries, and in all of these
-//! nested in each other. [`walk`] goes through all of them, at any depth, in file order, and tells a
-//! [`Visitor`] about every container, every image and everything that is wrong. It reads headers only;
-//! payloads are read when the visitor asks for them, or to decompress a compressed bundle.
+//! globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, packages and fatbinaries, and in
+//! all of these nested in each other. [`list`] goes through all of them, at any depth, and says what is there:
+//!
+//! ```no_run
+//! use std::fs::File;
+//!
+//! fn main() -> std::io::Result<()> {
+//!     let mut file = File::open("libfoo.so")?;
+//!     let listing = fat_object::list(&mut file, &fat_object::Options::default())?;
+//!     for image in &listing {
+//!         println!("{}: {} bytes of {}", image.target(), image.size(), image.format());
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! What lies where, in a static library of HIP code:
 //!
 //! ```text
 //! libfoo.a
@@ -17,6 +30,9 @@
 //!       └─ ccob:1 ...
 //! ```
 //!
+//! The words in front of the colons are [`ContainerKind`]s; a line is a [`Segment`] of the [path](ListedImage::path) of
+//! what lies below.
+//!
 //! | where | what |
 //! |---|---|
 //! | ELF (relocatable, executable, shared) | sections of type `SHT_LLVM_OFFLOADING`, or that start with a sound container, or named `__CLANG_OFFLOAD_BUNDLE__<ID>` |
@@ -26,14 +42,50 @@
 //! | text whose last line is the marker of a text bundle | the form of the first proposal of bundles; text bundles with other text in front |
 //! | files and sections of containers | bundles (binary, text), compressed bundles, packages, NVIDIA fatbinaries: concatenated, zero-padded |
 //!
+//! The formats of the containers are those of the crates [`bundle_format`], [`ccob`] and [`offload_binary`], which tell
+//! where each is specified. `SHT_LLVM_OFFLOADING` (`0x6fff4c0b`) and `llvm.embedded.objects` are of the documentation of
+//! LLVM's offloading, host files of the specifications of their platforms. NVIDIA does not document its fatbinaries:
+//!
+//! ```text
+//! header, 16 bytes          entry, header size from byte 4 (64 at least), little-endian
+//!   0 u32 magic 0xBA55ED50    0 u16 kind: 1 PTX, 2 ELF       24 u16 minor, 26 u16 major version
+//!   4 u16 version, 1          4 u32 header size              28 u32 sm architecture
+//!   6 u16 header size, 16     8 u64 payload size, padded     40 u64 flags: 0x2000 lz4, 0x8000 zstd,
+//!   8 u64 size of what       16 u32 compressed size, exact          0x100000 sm_90a, 0x200000 sm_100f
+//!         follows                                            56 u64 uncompressed size
 //! ```
-//! use std::io::{self, Cursor};
 //!
-//! struct Ids(Vec<String>);
+//! # Where to start
 //!
-//! impl fat_object::Visitor for Ids {
+//! | to | use |
+//! |---|---|
+//! | list images | [`list`], [`Listing`], [`ListedImage`] |
+//! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
+//! | tell what bytes are | [`ImageFormat::sniff`] |
+//! | add a package to a compiled object | [`embed`], [`Embedding`] |
+//! | make an object of a bundle, and back | [`ObjectBundle`], [`remove_bundle_sections`] |
+//! | change what a finished file holds | [`survey`], [`Edit`], [`Contents::plan`] |
+//! | know whether an image is for a target | [`check_agreement`] |
+//! | index an archive of bitcode | [`bitcode_symbols`] |
+//!
+//! # Walking
+//!
+//! [`walk`] tells a [`Visitor`] about every container, every image and everything that is wrong, in file order. It reads
+//! headers only; payloads are read when the visitor asks for them, or to decompress a compressed bundle.
+//!
+//! ```
+//! use std::io::{self, Cursor, Read};
+//!
+//! /// The bytes of all images for AMD GPUs.
+//! struct CodeObjects(Vec<Vec<u8>>);
+//!
+//! impl fat_object::Visitor for CodeObjects {
 //!     fn image(&mut self, image: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
-//!         self.0.extend(image.id().map(String::from));
+//!         if image.target().id().starts_with("gfx") {
+//!             let mut bytes = Vec::new();
+//!             image.reader().read_to_end(&mut bytes)?;
+//!             self.0.push(bytes);
+//!         }
 //!         Ok(())
 //!     }
 //!     fn finding(&mut self, finding: &fat_object::Finding<'_>) -> io::Result<()> {
@@ -41,15 +93,12 @@
 //!     }
 //! }
 //!
-//! let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-//! for number in [1u64, 83, 0, 27] {                 // entries; offset, size, ID length of the first
-//!     bundle.extend(number.to_le_bytes());
-//! }
-//! bundle.extend(b"hip-amdgcn-amd-amdhsa--gfx1");
-//! let mut ids = Ids(Vec::new());
-//! fat_object::walk(&mut Cursor::new(bundle), &fat_object::Options::default(), &mut ids)?;
-//! assert_eq!(ids.0, ["hip-amdgcn-amd-amdhsa--gfx1"]);
-//! # Ok::<(), io::Error>(())
+//! let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+//! let bundle = layout.to_vec(&[b"code"])?;
+//! let mut found = CodeObjects(Vec::new());
+//! fat_object::walk(Cursor::new(bundle), &fat_object::Options::default(), &mut found)?;
+//! assert_eq!(found.0, [b"code"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Bitcode
@@ -157,8 +206,56 @@
 //!   they decompress one bundle at a time. Of plain bundles they read headers.
 //! - Thin archives name files: [`Options::max_thin_bytes`] bounds those, and in them are no further ones.
 
+//!
+//! # Errors
+//!
+//! What is wrong with a file that is walked is no error of the walk but a [`Finding`]; each kind of work has an error type
+//! of its own, with the cases that can occur there:
+//!
+//! | function | error |
+//! |---|---|
+//! | [`walk`], [`list`] | [`io::Error`](std::io::Error) of reading, or of the visitor; findings are [`Error`]s |
+//! | [`survey`], [`Contents::plan`], [`EditPlan::write`], [`Image::host_object`] | [`EditError`]; damage is an [`Error`] in it |
+//! | [`embed`], [`Embedding`], [`ObjectBundle`], [`remove_bundle_sections`] | [`EmbedError`] |
+//! | [`bitcode_symbols`] | [`BitcodeError`], which findings in bitcode are, too |
+//! | [`check_agreement`] | [`Disagreement`] |
+//!
+//! [`NvFatbinError`] is what an [`Error`] says of an NVIDIA fatbinary. All are [`Send`], [`Sync`] and `'static`, and have
+//! variants for what can be told apart; fields say where, in bytes.
+//!
+//! # Readers, writers, threads
+//!
+//! Readers and writers are taken by value: `file`, `&mut file` and `Cursor::new(bytes)` are all fine. They are read from
+//! any position, and left at any. All values can be sent to other threads; only an [`Image`] cannot, while it is visited.
+//!
+//! # Other crates in this API
+//!
+//! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], packages of
+//! [`offload_binary`]. They are re-exported, so that nobody has to find out which versions go together. No type of another
+//! crate is in the API, unless the feature `serde` is on.
+//!
+//! # Features
+//!
+//! | feature | default | what |
+//! |---|---|---|
+//! | `zstd` | no | zstd by libzstd (C): decodes two to four times as fast, compresses at every level; otherwise pure Rust |
+//! | `serde` | no | `serde::Serialize` for [`Listing`] and what it is made of, as `offload ls --json` prints it |
+//!
+//! The default features bring the codecs in pure Rust, `ccob/ruzstd` and `ccob/miniz_oxide`. The crate needs `std`, as it
+//! reads files. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
+//!
+//! # Stability
+//!
+//! Semantic versioning. Enums that can grow with the formats are `#[non_exhaustive]`, as are options and reports; what is
+//! exhaustive says why. Texts of messages are for people and may change, the names that `as_str` gives and the
+//! serialized forms stay.
+
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod agreement;
 mod ahead;

@@ -41,19 +41,52 @@
 //! # }
 //! ```
 //!
+//! Start with [`Unbundling::plan`]; [`entries`] and [`conflicts`] look into an archive, [`create`] makes one.
+//!
 //! # Archives
 //!
-//! What is written is the GNU variant, deterministic (no times, owners or permissions of the machine), byte for byte
-//! as LLVM 22's tools write it on Linux. [`write_archive`] does it for members in memory, [`LayoutBuilder`] for
-//! members of which only name, size and [`Symbols`] are known yet.
+//! What is written is the GNU variant of the `ar` format, deterministic (no times, owners or permissions of the machine),
+//! byte for byte as LLVM 22's tools write it on Linux. [`write_archive`] does it for members in memory, [`LayoutBuilder`]
+//! for members of which only name, size and [`Symbols`] are known yet.
 //!
 //! ```text
-//! !<arch>\n
+//! !<arch>\n                                                 8 bytes
 //! /      symbol index: count, offsets of members, names     when a member is an object or bitcode
 //! //     names that are too long for a header               when there are such names
-//! NAME/  60 bytes: name, 0, 0, 0, 644, size                 then the member, padded to an even size
+//! NAME/  60 bytes: name, 0, 0, 0, 644, size                 then the member, padded to an even size by \n
 //! ...
 //! ```
+//!
+//! A header is text, its fields padded by spaces:
+//!
+//! ```text
+//!   0          16       28    34    40      48        58
+//!   | name     | time   | uid | gid | mode  | size    | `\n |
+//!   | a.o/     | 0      | 0   | 0   | 644   | 1234    | `\n |    a short name, ended by /
+//!   | /17      | 0      | 0   | 0   | 644   | 1234    | `\n |    byte 17 of the member //
+//!   | /        | 0      | 0   | 0   | 0     | 88      | `\n |    the index; /SYM64/ with offsets of 64 bits
+//!   | //       |        |     |     |       | 260     | `\n |    the names, each ended by /\n
+//! ```
+//!
+//! The index has a number of symbols, as many offsets of the headers of their members, and as many names ended by NUL; its
+//! numbers are big-endian, of 4 bytes, or 8 in `/SYM64/`, which there is once a member starts at 4 GiB or later.
+//!
+//! Input may be of any variant: GNU, BSD, COFF, thin.
+//!
+//! # Members of device archives
+//!
+//! They have the names that `clang-offload-bundler` 22 gives them, after the member that held the bundle and the entry's
+//! ID, and an extension after the target ID:
+//!
+//! ```text
+//! a.o  +  hip-amdgcn-amd-amdhsa--gfx90a:xnack+   ->   a-hip-amdgcn-amd-amdhsa--gfx90a_xnack+a.bc
+//! │       │                                           │ │                                   ││
+//! stem    the ID, with _ for :                      stem ID                              stem extension
+//! ```
+//!
+//! The extension is `.bc` if there is `gfx` in the target ID, `.cubin` if there is `sm_`, else that of the member. Names
+//! repeat where a member has several bundles. Every entry that is compatible with the target of an archive becomes a
+//! member of it, in the order of the file; compatible as [`Request::verdict`](bundle_format::Request::verdict) has it.
 //!
 //! # Bounds
 //!
@@ -63,8 +96,31 @@
 //! for planning and once for writing, and with the targets that get an entry; each ID is compared with each target
 //! once.
 
+//!
+//! # Errors
+//!
+//! One [`Error`], with a variant for each thing that can be wrong; [`Error::Member`] says in which member.
+//! [`write_archive`] returns [`io::Error`](std::io::Error), as most that can go wrong is writing. What is odd but no error
+//! is a [`Warning`].
+//!
+//! # Other crates in this API
+//!
+//! Targets are [`bundle_format`]'s [`Request`](bundle_format::Request)s. Input is walked by [`fat_object`]: [`Options`],
+//! [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Both are re-exported, so that nobody
+//! has to find out which versions go together. Readers and writers are taken by value, of which `&mut file` is one.
+//!
+//! # Features and stability
+//!
+//! No features; needs `std`. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
+//! Semantic versioning; enums that can grow are `#[non_exhaustive]`. The bytes of archives are those of LLVM 22; messages
+//! are for people and may change.
+
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod check;
 mod copy;

@@ -5,7 +5,7 @@
 //! instructions in their order, which is how LLVM numbers them.
 //!
 //! A compiler with a code generator of its own starts at [`Module`]: its lists are all there is to emit, in their order,
-//! and [`Module::struct_layout`] and [`Module::type_of`] say what LLVM derives from types. Emitters match on
+//! and [`Module::struct_layout`] and [`Function::type_of`] say what LLVM derives from types. Emitters match on
 //! [`Type`], [`Constant`] and [`Operation`], which may get further variants: one that is not known has to be an
 //! error there. What is here is to be read. Fields can be changed before a module is written; what makes no
 //! sense then is an error of the emitters.

@@ -8,6 +8,13 @@
 //! and stream the images: [`Module::write_ir`] writes LLVM IR text, [`Module::bitcode`] lays out LLVM
 //! bitcode, [`Module::object`] a relocatable object.
 //!
+//! ```text
+//!  Image (size, first bytes) ──► Wrapper ──► Module ──► write_ir   LLVM IR text
+//!  Kind, Abi, Target                                ├─► bitcode    Layout ──► LLVM bitcode
+//!                                                   ├─► object     Layout ──► ELF, COFF
+//!                                                   └─► description, for code generators of your own
+//! ```
+//!
 //! ```
 //! use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
 //!
@@ -139,8 +146,32 @@
 //! Time grows with the images that are written, and with their number. Memory: the head of each package, as far as its
 //! tables reach, names, and the code; images are copied in pieces.
 
+//!
+//! # Where the rules come from
+//!
+//! The structures, names and sections are those of LLVM's `OffloadWrapper.cpp` and, before LLVM 18, of
+//! `clang-offload-wrapper` (the "Clang Offload Wrapper" documentation), as the modules show that these tools write; what
+//! runtimes want is in the headers of `libomptarget`, CUDA (`crt/host_runtime.h`) and HIP. Bitcode is as the "LLVM
+//! Bitcode File Format" says, objects as the ABI supplements of the System V ABI and Microsoft's "PE Format".
+//!
+//! # Errors
+//!
+//! One [`Error`], with a variant for each thing that can be wrong with what is to be wrapped. Where images are read and
+//! output is written, it is an [`io::Error`](std::io::Error), with an [`Error`] inside if the images are not those that
+//! were laid out.
+//!
+//! # Features and stability
+//!
+//! No features; needs `std`, for reading and writing. Minimum supported Rust version: 1.88; a newer one is asked for in a
+//! minor version only. Semantic versioning; enums and structures that can grow, all of [`description`] included, are
+//! `#[non_exhaustive]`. [`offload_binary`] is re-exported, as [`Error`] has types of it; no other crate is in the API.
+
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod bitcode;
 mod build;
