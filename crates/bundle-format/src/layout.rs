@@ -12,6 +12,23 @@ use crate::error::Error;
 use crate::to_u64;
 use crate::wire::{Descriptor, Header};
 
+/// The alignment of code objects in the bundles of HIP, for [`Layout::new`]: 4096 bytes, for which Clang's driver asks
+/// `clang-offload-bundler` (`-bundle-align=4096`).
+pub const HIP_ALIGN: u64 = 4096;
+
+/// The ID of the entry that the bundles of HIP start with: a host's, and without content. Clang 22 has this one whatever
+/// the host, be it AArch64 or Windows.
+///
+/// ```
+/// use bundle_format::{HIP_ALIGN, HIP_HOST_ID, Layout};
+///
+/// let device = "hipv4-amdgcn-amd-amdhsa--gfx90a";
+/// let layout = Layout::new([(HIP_HOST_ID, 0), (device, 4)], HIP_ALIGN)?;
+/// assert_eq!(layout.offset(1), Some(4096));
+/// # Ok::<(), bundle_format::Error>(())
+/// ```
+pub const HIP_HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
+
 /// Where the parts of a binary bundle go, computed from IDs and sizes alone.
 ///
 /// The bytes are those of clang-offload-bundler 22: entries in the order given, each code object
@@ -63,7 +80,7 @@ pub enum Piece<'a> {
 
 impl Layout {
     /// Lays out entries with the given IDs and sizes in bytes. `align` is any number from 1 on,
-    /// not only a power of two; HIP fat binaries have 4096.
+    /// not only a power of two; for HIP it is [`HIP_ALIGN`].
     ///
     /// # Errors
     ///

@@ -132,7 +132,7 @@ pub use binary::{Bundle, Bundles, MAGIC, bundles};
 pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
 pub use error::Error;
-pub use layout::{Layout, Piece};
+pub use layout::{HIP_ALIGN, HIP_HOST_ID, Layout, Piece};
 pub use select::Request;
 pub use target_id;
 pub use text::TextBundle;

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use bundle_format::EntryId;
 use bundle_format::text::Leader;
+use bundle_format::{EntryId, HIP_ALIGN};
 use clap::error::ErrorKind;
 use serde::Serialize;
 
@@ -18,9 +18,6 @@ use crate::progress::Progress;
 use crate::suggest::did_you_mean;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, report, style, suggest};
-
-/// Where HIP's runtime wants code objects: at multiples of a page.
-const HIP_ALIGN: u64 = 4096;
 
 /// Put code objects into a bundle, as clang-offload-bundler does
 ///

@@ -206,7 +206,7 @@ pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target>
 
 /// The triple as people write it: without the empty environment field that bundle entry IDs carry.
 pub(crate) fn triple_text(target: &Target) -> Option<&str> {
-    let text = target.triple()?.as_str().trim_end_matches('-');
+    let text = target.triple()?.package_form();
     Some(text).filter(|text| !text.is_empty())
 }
 

@@ -12,6 +12,7 @@ use target_id::{OffloadKind, Target, Triple};
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::image_format::ImageFormat;
+use crate::kinds::bundle_kind;
 use crate::model::{BundleForm, Compression, ContainerKind, Description, PackageEntry, Segment};
 use crate::nv_fatbin::{self, EntryKind};
 use crate::source::{Origin, Source};
@@ -334,13 +335,7 @@ impl Walker<'_> {
                         return walker.finding(source, start, error);
                     }
                 }
-                let kind = match entry.offload_kind() {
-                    offload_binary::OffloadKind::NONE => None,
-                    kind => Some(match kind.name() {
-                        Some(name) => OffloadKind::parse(name),
-                        None => OffloadKind::Other(kind.0.to_string()),
-                    }),
-                };
+                let kind = bundle_kind(entry.offload_kind());
                 let text = |key| entry.get(key).map(lossy).unwrap_or_default();
                 let triple =
                     Some(text("triple")).filter(|t| !t.is_empty()).map(|t| Triple::parse(&t));

@@ -268,6 +268,7 @@ mod embed;
 mod error;
 mod host;
 mod image_format;
+mod kinds;
 mod listing;
 mod model;
 mod nv_fatbin;
@@ -293,6 +294,7 @@ pub use embed::{
 };
 pub use error::Error;
 pub use image_format::ImageFormat;
+pub use kinds::{bundle_kind, package_kind};
 pub use listing::{ListedFinding, ListedImage, Listing, list, list_with_thin_members};
 pub use model::{
     BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,

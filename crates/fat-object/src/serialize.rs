@@ -103,6 +103,6 @@ impl Serialize for Listing {
 
 /// The triple as people write it: without the empty environment field that bundle entry IDs carry.
 fn triple_text(target: &Target) -> Option<&str> {
-    let text = target.triple()?.as_str().trim_end_matches('-');
+    let text = target.triple()?.package_form();
     Some(text).filter(|text| !text.is_empty())
 }

@@ -163,7 +163,8 @@ impl OffloadKind {
     }
 
     /// The kind that LLVM's packager takes `kind=name` for, in the numbers of LLVM 21 and later.
-    /// `None` for a name it does not know, which LLVM silently stores as [`NONE`](Self::NONE).
+    /// `None` for a name it does not know, which LLVM silently stores as [`NONE`](Self::NONE); the `hipv4` of bundle
+    /// entry IDs is such a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {

@@ -106,6 +106,20 @@ impl Triple {
         }
     }
 
+    /// The triple as LLVM's packages and command lines have it: the text without the empty fields at its end that
+    /// [`bundle_form`](Self::bundle_form) may have, and nothing else changed.
+    ///
+    /// ```
+    /// use target_id::Triple;
+    ///
+    /// assert_eq!(Triple::parse("amdgcn-amd-amdhsa-").package_form(), "amdgcn-amd-amdhsa");
+    /// assert_eq!(Triple::parse("nvptx64-nvidia-cuda").package_form(), "nvptx64-nvidia-cuda");
+    /// ```
+    #[must_use]
+    pub fn package_form(&self) -> &str {
+        self.text.trim_end_matches('-')
+    }
+
     /// Whether code for one triple is code for the other; symmetric. LLVM's rule.
     ///
     /// What must agree is what the fields mean: architecture and sub-architecture, vendor,

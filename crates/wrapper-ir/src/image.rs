@@ -109,13 +109,7 @@ impl<'a> Image<'a> {
 
 /// Whether an image that says it is of kind `found` may be registered with `kind`.
 fn is_of_kind(found: OffloadKind, kind: Kind) -> bool {
-    match kind {
-        _ if found == OffloadKind::NONE => true,
-        Kind::OpenMp => found == OffloadKind::OPENMP,
-        Kind::Cuda => found == OffloadKind::CUDA,
-        Kind::Hip => found == OffloadKind::HIP || found == OffloadKind::HIP_LEGACY,
-        Kind::Sycl => found == OffloadKind::SYCL,
-    }
+    found == OffloadKind::NONE || found.current() == OffloadKind::from(kind)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use offload_binary::OffloadKind;
+
 use crate::error::Error;
 
 /// The programming model whose runtime is told about the images.
@@ -41,6 +43,37 @@ impl Kind {
             Self::Cuda => "cuda",
             Self::Hip => "hip",
             Self::Sycl => "sycl",
+        }
+    }
+}
+
+/// The kind of a package's image; HIP by its number of today or that of LLVM 20 and older.
+///
+/// # Errors
+///
+/// [`Error::UnknownKind`] for no kind and for one that nobody knows.
+impl TryFrom<OffloadKind> for Kind {
+    type Error = Error;
+
+    fn try_from(kind: OffloadKind) -> Result<Self, Error> {
+        Ok(match kind {
+            OffloadKind::OPENMP => Self::OpenMp,
+            OffloadKind::CUDA => Self::Cuda,
+            OffloadKind::HIP | OffloadKind::HIP_LEGACY => Self::Hip,
+            OffloadKind::SYCL => Self::Sycl,
+            _ => return Err(Error::UnknownKind { name: kind.to_string().into() }),
+        })
+    }
+}
+
+/// The kind in packages, in the numbers of LLVM 21 and later.
+impl From<Kind> for OffloadKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::OpenMp => Self::OPENMP,
+            Kind::Cuda => Self::CUDA,
+            Kind::Hip => Self::HIP,
+            Kind::Sycl => Self::SYCL,
         }
     }
 }
@@ -136,6 +169,8 @@ mod tests {
     fn names() {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_name(kind.name()), Ok(kind));
+            assert_eq!(Kind::try_from(OffloadKind::from(kind)), Ok(kind));
+            assert_eq!(OffloadKind::from(kind).name(), Some(kind.name()));
         }
         for abi in Abi::ALL {
             assert_eq!(Abi::from_name(abi.name()), Ok(abi));

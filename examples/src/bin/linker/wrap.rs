@@ -1,6 +1,6 @@
 //! From linked images to an object that registers them: each runtime wants its images in a container of its own.
 
-use bundle_format::{EntryId, composition};
+use bundle_format::{EntryId, HIP_ALIGN, composition};
 use fat_object::ImageFormat;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use offload_examples::Error;
@@ -67,7 +67,7 @@ fn bundle(images: &[&Linked<'_>], host: &str) -> Result<Vec<u8>, Error> {
     let contents: Vec<_> =
         [&[][..]].into_iter().chain(images.iter().map(|image| &image.bytes[..])).collect();
     let sizes = contents.iter().map(|bytes| bytes.len() as u64);
-    Ok(bundle_format::Layout::new(ids.iter().zip(sizes), 4096)?.to_vec(&contents)?)
+    Ok(bundle_format::Layout::new(ids.iter().zip(sizes), HIP_ALIGN)?.to_vec(&contents)?)
 }
 
 fn fatbinary(image: &Linked<'_>) -> Result<Vec<u8>, Error> {
