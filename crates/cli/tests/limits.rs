@@ -10,10 +10,13 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Cursor;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use fat_object::{Options, PackageEntry, Segment};
 use offload_benches::hostile;
 
 /// KiB of address space, in which the C library reserves some for each thread.
@@ -71,6 +74,36 @@ fn every_command_has_enough_of_little_memory() {
             let printed = output.stdout.len() + output.stderr.len();
             assert!(printed < PRINTED * bytes.len(), "{name}, {args:?}: {printed} bytes printed");
         }
+    }
+}
+
+/// Bytes of a listing for each byte of a file: an image and its paths are some hundred bytes, and take 24 in the smallest
+/// container.
+const LISTED: usize = 16;
+
+#[test]
+fn a_listing_grows_with_the_file() {
+    for (name, make) in hostile::ALL {
+        let bytes = make(512 << 10);
+        let listing = fat_object::list(Cursor::new(&bytes), &Options::default()).unwrap();
+        let mut paths = BTreeMap::new();
+        let mut held = 0;
+        for image in &listing {
+            let strings = image.package_entry().into_iter().flat_map(PackageEntry::strings);
+            held += size_of_val(image)
+                + 2 * size_of_val(image.target())
+                + image.id().map_or(0, str::len);
+            held += strings.map(|(key, value)| 48 + key.len() + value.len()).sum::<usize>();
+            paths.insert(image.path().as_ptr(), image.path());
+        }
+        for finding in listing.findings() {
+            // Names are printed longer than they are held.
+            held += size_of_val(finding) + format!("{:?}", finding.error()).len();
+            paths.insert(finding.path().as_ptr(), finding.path());
+        }
+        let names = |path: &[Segment]| path.last().map_or(0, |segment| segment.name().len());
+        held += paths.values().map(|path| size_of_val(*path) + names(path)).sum::<usize>();
+        assert!(held < LISTED * bytes.len(), "{name}: {held} bytes for {}", bytes.len());
     }
 }
 
