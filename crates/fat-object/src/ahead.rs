@@ -7,7 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 
 use crate::containers::read_and;
-use crate::model::{Container, ContainerKind, Finding, Image, Location, Visitor};
+use crate::image::Image;
+use crate::model::{Container, ContainerKind, Finding, Location, Visitor};
 use crate::source::{Origin, ReadSeek, Source};
 use crate::walker::{Options, Summary, Walker, walk};
 

@@ -11,9 +11,10 @@ use target_id::{OffloadKind, Target, Triple};
 
 use crate::budget::Budget;
 use crate::error::Error;
+use crate::image::{BundleForm, Description, PackageEntry};
 use crate::image_format::ImageFormat;
 use crate::kinds::bundle_kind;
-use crate::model::{BundleForm, Compression, ContainerKind, Description, PackageEntry, Segment};
+use crate::model::{Compression, ContainerKind, Segment};
 use crate::nv_fatbin::{self, EntryKind};
 use crate::source::{Origin, Source};
 use crate::walker::{Walker, read_prefix};

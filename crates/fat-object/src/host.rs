@@ -13,8 +13,9 @@ use crate::budget::Budget;
 use crate::containers::{Start, lossy, starts_with};
 use crate::embed::{MACH_O_BUNDLE_SECTION, MACH_O_SEGMENT};
 use crate::error::Error;
+use crate::image::{BundleForm, Description};
 use crate::image_format::ImageFormat;
-use crate::model::{BundleForm, ContainerKind, Description, Segment};
+use crate::model::{ContainerKind, Segment};
 use crate::source::{HeaderReader, Headers, Source};
 use crate::walker::Walker;
 

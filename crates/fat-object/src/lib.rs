@@ -267,6 +267,7 @@ mod edit;
 mod embed;
 mod error;
 mod host;
+mod image;
 mod image_format;
 mod kinds;
 mod listing;
@@ -293,12 +294,12 @@ pub use embed::{
     ObjectPart, embed, remove_bundle_sections,
 };
 pub use error::Error;
+pub use image::{BundleForm, Image, PackageEntry};
 pub use image_format::ImageFormat;
 pub use kinds::{bundle_kind, package_kind};
 pub use listing::{ListedFinding, ListedImage, Listing, list, list_with_thin_members};
 pub use model::{
-    BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,
-    Segment, Severity, Visitor,
+    Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use offload_binary;

@@ -9,10 +9,11 @@ use std::vec;
 use target_id::Target;
 
 use crate::error::Error;
+use crate::image::{BundleForm, Image, PackageEntry};
 use crate::image_format::ImageFormat;
 use crate::model::{
-    BundleForm, Compression, Container, ContainerKind, Finding, Image, Location, PackageEntry,
-    Segment, Severity, Visitor, printable, write_finding, write_path,
+    Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
+    printable, write_finding, write_path,
 };
 use crate::source::ReadSeek;
 use crate::walker::{Options, walk};

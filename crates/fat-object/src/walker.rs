@@ -11,10 +11,9 @@ use crate::ahead::Outcome;
 use crate::budget::Budget;
 use crate::containers::is_text_ending_in_marker;
 use crate::error::Error;
+use crate::image::{Description, Image};
 use crate::image_format::{ImageFormat, SNIFF_LEN};
-use crate::model::{
-    Compression, Container, ContainerKind, Description, Finding, Image, Location, Segment, Visitor,
-};
+use crate::model::{Compression, Container, ContainerKind, Finding, Location, Segment, Visitor};
 use crate::source::{Origin, ReadSeek, Source};
 
 /// What a [`walk`] looks at, and how much it may cost.

@@ -13,7 +13,8 @@ use super::survey::Node;
 use super::{BundleEdit, Change, EditError, bundle, dispatch, package, text};
 use crate::containers::read_and;
 use crate::error::Error;
-use crate::model::{BundleForm, ContainerKind, Segment};
+use crate::image::BundleForm;
+use crate::model::{ContainerKind, Segment};
 use crate::source::{Origin, Source};
 
 /// The next thing to do for a container.

@@ -15,8 +15,9 @@ use super::{
 };
 use crate::agreement::check_agreement;
 use crate::error::Error;
+use crate::image::BundleForm;
 use crate::listing::ListedImage;
-use crate::model::{BundleForm, ContainerKind, Location, Segment};
+use crate::model::{ContainerKind, Location, Segment};
 use crate::source::{Origin, ReadSeek, Source};
 
 pub(super) fn plan(

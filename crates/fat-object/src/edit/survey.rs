@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::image::Image;
 use crate::image_format::ImageFormat;
 use crate::listing::ListedImage;
 use crate::model::{
-    Compression, Container, ContainerKind, Finding, Image, Location, Segment, Severity, Visitor,
+    Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
 };
 use crate::walker::{Options, walk};
 

@@ -1,0 +1,238 @@
+//! One device image, as a visitor sees it, and what its container says of it.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+
+use target_id::Target;
+
+use crate::edit::EditError;
+use crate::embed::HostObject;
+use crate::image_format::ImageFormat;
+use crate::model::{Compression, ContainerKind, Location, Segment};
+use crate::source::{Source, SourceReader};
+
+/// What a packager binary records about an image, beyond its [`Target`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PackageEntry {
+    pub(crate) image_kind: offload_binary::ImageKind,
+    pub(crate) offload_kind: offload_binary::OffloadKind,
+    pub(crate) flags: offload_binary::Flags,
+    pub(crate) strings: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl PackageEntry {
+    /// The recorded kind of image; [`Image::format`] tells what the bytes are.
+    #[must_use]
+    pub fn image_kind(&self) -> offload_binary::ImageKind {
+        self.image_kind
+    }
+
+    /// The recorded offload kind, with its number.
+    #[must_use]
+    pub fn offload_kind(&self) -> offload_binary::OffloadKind {
+        self.offload_kind
+    }
+
+    /// The recorded flags.
+    #[must_use]
+    pub fn flags(&self) -> offload_binary::Flags {
+        self.flags
+    }
+
+    /// All keys and values, in stored order.
+    pub fn strings(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        self.strings.iter().map(|(key, value)| (&key[..], &value[..]))
+    }
+
+    /// The value of a key, the last one if it is there twice.
+    #[must_use]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Option<&[u8]> {
+        self.strings().filter(|(k, _)| *k == key.as_ref()).last().map(|(_, value)| value)
+    }
+}
+
+/// What a container says about an image, gathered before the walker makes an [`Image`] of it.
+pub(crate) struct Description {
+    pub(crate) container: ContainerKind,
+    pub(crate) target: Arc<Target>,
+    pub(crate) id: Option<String>,
+    pub(crate) offset_in_container: u64,
+    pub(crate) package: Option<PackageEntry>,
+    /// Set where the container knows better than the first bytes: compressed entries, host placeholders.
+    pub(crate) format: Option<ImageFormat>,
+    /// Set where the image itself is compressed.
+    pub(crate) compression: Option<Compression>,
+    /// Set where the image is an entry of a bundle.
+    pub(crate) form: Option<BundleForm>,
+    /// Where the object file lies whose section the image is, for [`BundleForm::Section`].
+    pub(crate) object: Option<Range<u64>>,
+}
+
+/// How an entry of a bundle is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BundleForm {
+    /// In a binary bundle.
+    Binary,
+    /// Between comment lines, behind this leader.
+    Text(bundle_format::text::Leader),
+    /// In front of a comment line, behind this leader: the text form of the first proposal, which no release of
+    /// LLVM reads.
+    EndMarkers(bundle_format::text::Leader),
+    /// As a section of the host's object file; in Mach-O in a bundle in a section of it, see
+    /// [`ObjectBundle`](crate::ObjectBundle).
+    Section,
+}
+
+/// One device image (or the host's part of a bundle), while it is visited. [`to_listed`](Image::to_listed) makes a value
+/// of it.
+///
+/// It reads from the walked file, and is not [`Send`], whatever the file is.
+pub struct Image<'e, 's> {
+    pub(crate) index: usize,
+    pub(crate) path: &'e [Segment],
+    pub(crate) description: &'e Description,
+    pub(crate) format: ImageFormat,
+    pub(crate) around: Option<Compression>,
+    pub(crate) window: Range<u64>,
+    pub(crate) source: &'e mut Source<'s>,
+}
+
+impl<'e> Image<'e, '_> {
+    /// The position among all images of the walk, from 0, in file order.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The containers around it, from outside in.
+    #[must_use]
+    pub fn path(&self) -> &'e [Segment] {
+        self.path
+    }
+
+    /// The format that describes the image: [`Ccob`](ContainerKind::Ccob) for an entry of a compressed bundle.
+    #[must_use]
+    pub fn container(&self) -> ContainerKind {
+        self.description.container
+    }
+
+    /// Offload kind, triple and target ID, as far as the container tells them.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.description.target
+    }
+
+    /// The bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.description.id.as_deref()
+    }
+
+    /// How the bundle stores it; `None` outside bundles.
+    #[must_use]
+    pub fn bundle_form(&self) -> Option<BundleForm> {
+        self.description.form
+    }
+
+    /// Reads the object file whose section the image is (in), for [`BundleForm::Section`]; `None` for others.
+    /// [`remove_bundle_sections`](crate::remove_bundle_sections) makes the host object of it, for which a
+    /// [placeholder](ImageFormat::HostPlaceholder) stands. Errors are those of [`reader`](Image::reader).
+    pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {
+        let window = self.description.object.clone()?;
+        Some(SourceReader::new(self.source, window))
+    }
+
+    /// The host object that a [placeholder](ImageFormat::HostPlaceholder) stands for, with which it need not be read
+    /// to be written; `None` for images that lie in no object of the form [`BundleForm::Section`].
+    ///
+    /// Where the [location](Image::location) is one in the walked file, that is the input of
+    /// [`HostObject::write`](crate::HostObject::write).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`reader`](Image::reader), and [`EditError::Object`](crate::EditError::Object) as
+    /// [`remove_bundle_sections`](crate::remove_bundle_sections) has it.
+    pub fn host_object(&mut self) -> Option<Result<HostObject, EditError>> {
+        let window = self.description.object.clone()?;
+        Some(HostObject::plan(self.source, &window))
+    }
+
+    /// What the packager binary that holds it records; `None` outside packager binaries.
+    #[must_use]
+    pub fn package_entry(&self) -> Option<&PackageEntry> {
+        self.description.package.as_ref()
+    }
+
+    /// Where its first byte lies.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        Location::new(self.source.origin(), self.window.start)
+    }
+
+    /// Where its first byte lies, from the start of the bundle, package, fatbinary or section that holds it.
+    #[must_use]
+    pub fn offset_in_container(&self) -> u64 {
+        self.description.offset_in_container
+    }
+
+    /// Bytes of the image as the container stores them; of a [compressed](Image::compression) one the bytes
+    /// it decompresses to.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self.description.compression {
+            Some(compression) => compression.uncompressed_size,
+            None => self.window.end - self.window.start,
+        }
+    }
+
+    /// The compression of this very image (NVIDIA fatbinaries compress entry by entry).
+    #[must_use]
+    pub fn compression(&self) -> Option<Compression> {
+        self.description.compression
+    }
+
+    /// The innermost compressed bundle around it.
+    #[must_use]
+    pub fn compressed_bundle(&self) -> Option<Compression> {
+        self.around
+    }
+
+    /// What it is, by its first bytes.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.format
+    }
+
+    /// Reads the image's bytes as stored. A file that shrinks meanwhile gives
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof), never a short image.
+    pub fn reader(&mut self) -> impl Read + '_ {
+        SourceReader::new(self.source, self.window.clone())
+    }
+
+    /// Hands out the image's bytes in pieces, which is faster than to [read](Self::reader) them: those of compressed
+    /// bundles are in memory, and handed out as they lie there. The first error of `each` ends it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`, and of reading: a file that shrinks meanwhile gives
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof).
+    pub fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        SourceReader::new(self.source, self.window.clone()).pieces(each)
+    }
+}
+
+impl fmt::Debug for Image<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("index", &self.index)
+            .field("path", &self.path)
+            .field("target", &self.description.target)
+            .field("id", &self.description.id)
+            .field("window", &self.window)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
