@@ -54,7 +54,8 @@ impl WriteOptions {
         self
     }
 
-    /// These options with a compression level.
+    /// These options with a compression level. Without the feature `zstd` it is of no consequence for Zstandard, see
+    /// [`level`](Self::level).
     #[must_use]
     pub fn with_level(mut self, level: i32) -> Self {
         self.level = Some(level);

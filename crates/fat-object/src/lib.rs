@@ -132,6 +132,7 @@
 //!
 //! ```
 //! use std::io::Cursor;
+//! use fat_object::target_id::OffloadKind;
 //! use fat_object::{CompressOptions, Edit, EditOptions, Options, survey};
 //!
 //! let ids = ["hipv4-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
@@ -141,8 +142,9 @@
 //! let contents = survey(&mut file, &Options::default())?;
 //! let mut edit = Edit::new(EditOptions::default());
 //! for image in contents.images() {
-//!     if image.target().id() != "gfx1100" {
-//!         edit.remove(image.index());
+//!     let target = image.target();
+//!     if target.kind() != Some(&OffloadKind::Host) && target.id() != "gfx1100" {
+//!         edit.remove(image.index()); // nothing else would keep the host's code in its bundle
 //!     }
 //! }
 //! edit.compress(CompressOptions::default());

@@ -53,7 +53,9 @@ pub use survey::{Contents, EditableContainer, survey};
 pub(crate) use without::without_sections;
 pub(crate) use write::write as write_splices;
 
-/// What is to become of the images of a file. Without any wish nothing changes.
+/// What is to become of the images of a file. Without any wish nothing changes. A later wish for the same image takes
+/// the place of an earlier one, as [`decompress`](Self::decompress) does that of [`compress`](Self::compress) and the
+/// reverse. Indices and numbers are looked at by [`Contents::plan`].
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
     /// By [`ListedImage::index`].
@@ -153,7 +155,7 @@ impl Edit {
         Edit { options, ..Edit::default() }
     }
 
-    /// Removes the image with this [index](ListedImage::index).
+    /// Removes the image with this [index](ListedImage::index), be it the host's: its code goes as any other.
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }
@@ -170,7 +172,7 @@ impl Edit {
         self.added.push(Added { container, id: id.into(), image });
     }
 
-    /// Compresses every plain bundle.
+    /// Compresses every plain bundle, and with [`CompressOptions::recompress`] the compressed ones anew.
     pub fn compress(&mut self, options: CompressOptions) {
         self.bundles = BundleEdit::Compress(options);
     }
