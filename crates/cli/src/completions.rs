@@ -19,9 +19,9 @@ use crate::{Outcome, manual};
   eval \"$(offload completions bash)\"
       in this shell only
   offload completions bash > ~/.local/share/bash-completion/completions/offload
-      in every bash (package bash-completion)
+      in every bash (package bash-completion), if the directory is there
   offload completions zsh > ~/.zfunc/_offload
-      in every zsh that has ~/.zfunc in its $fpath before compinit
+      in every zsh that has the directory ~/.zfunc in its $fpath before compinit
   offload completions fish > ~/.config/fish/completions/offload.fish
       in every fish")]
 pub(crate) struct Args {

@@ -240,11 +240,12 @@
 //!
 //! | feature | default | what |
 //! |---|---|---|
-//! | `zstd` | no | zstd by libzstd (C): decodes two to four times as fast, compresses at every level; otherwise pure Rust |
+//! | `ruzstd` | yes | zstd in pure Rust: reads all levels, writes the fastest |
+//! | `miniz_oxide` | yes | zlib in pure Rust |
+//! | `zstd` | no | zstd by libzstd (C), preferred where both are on: decodes two to four times as fast, writes every level |
 //! | `serde` | no | `serde::Serialize` for [`Listing`] and what it is made of, as `offload ls --json` prints it |
 //!
-//! The default features bring the codecs in pure Rust, `ccob/ruzstd` and `ccob/miniz_oxide`. The crate needs `std`, as it
-//! reads files. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
+//! Without a codec for it a compressed bundle is a finding. The crate needs `std`, as it reads files. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
 //!
 //! # Stability
 //!
@@ -252,6 +253,7 @@
 //! exhaustive says why. Texts of messages are for people and may change, the names that `as_str` gives and the
 //! serialized forms stay.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 

@@ -111,7 +111,7 @@
 //!
 //! # Features and stability
 //!
-//! No features; needs `std`. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
+//! Features `ruzstd` and `miniz_oxide` (default) decode compressed members in pure Rust, `zstd` by libzstd, in C. Needs `std`. Minimum supported Rust version: 1.88; a newer one is asked for in a minor version only.
 //! Semantic versioning; enums that can grow are `#[non_exhaustive]`. The bytes of archives are those of LLVM 22; messages
 //! are for people and may change.
 
