@@ -1,13 +1,12 @@
 //! `--target ID`, `--id ID`: which images a user means.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bundle_format::EntryId;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use fat_object::{Image, ImageFormat};
-use target_id::{NvidiaArch, OffloadKind, Target, compatible, is_known_processor};
+use fat_object::Image;
+use target_id::{OffloadKind, Target, compatible, is_known_processor};
 
 use crate::edit::group;
 use crate::suggest::{did_you_mean, may_be_processor, stored};
@@ -90,7 +89,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// Whether an image is meant.
     pub(crate) fn includes(&self, image: &Image<'_, '_>) -> bool {
-        self.includes_target(&loaded_as(image.target(), image.format()), image.id())
+        self.includes_target(&image.loaded_as(), image.id())
     }
 
     fn includes_target(&self, target: &Target, id: Option<&str>) -> bool {
@@ -192,18 +191,6 @@ impl Passed {
     }
 }
 
-/// What an image is for, for comparing. Containers name PTX by the architecture, `sm_80`; where it runs is told by
-/// the name that NVIDIA's compiler has for PTX, `compute_80`.
-pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target> {
-    match NvidiaArch::parse(target.id()) {
-        Ok(arch) if format == ImageFormat::Ptx => {
-            let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
-            Cow::Owned(Target::new(kind, triple, &arch.as_ptx().to_string()))
-        }
-        _ => Cow::Borrowed(target),
-    }
-}
-
 /// The triple as people write it: without the empty environment field that bundle entry IDs carry.
 pub(crate) fn triple_text(target: &Target) -> Option<&str> {
     let text = target.triple()?.package_form();
@@ -234,17 +221,14 @@ mod tests {
 
     #[test]
     fn ptx_serves_newer_gpus() {
-        let target = EntryId::parse("cuda-nvptx64-nvidia-cuda--sm_70").unwrap().target();
-        let serves = |gpu: &str, format| {
-            let requests = vec![Request::parse(gpu).unwrap()];
-            let selection = Selection { requests, ids: Vec::new() };
-            selection.includes_target(&loaded_as(&target, format), None)
-        };
+        let serves =
+            |gpu: &str, arch: &str| selects(gpu, &format!("cuda-nvptx64-nvidia-cuda--{arch}"));
+        // As PTX is loaded, and a cubin.
         for gpu in ["sm_70", "sm_75"] {
-            assert!(serves(gpu, ImageFormat::Ptx) && serves(gpu, ImageFormat::Cubin), "{gpu}");
+            assert!(serves(gpu, "compute_70") && serves(gpu, "sm_70"), "{gpu}");
         }
-        assert!(serves("sm_90", ImageFormat::Ptx) && !serves("sm_90", ImageFormat::Cubin));
-        assert!(!serves("sm_61", ImageFormat::Ptx) && !serves("sm_61", ImageFormat::Cubin));
+        assert!(serves("sm_90", "compute_70") && !serves("sm_90", "sm_70"));
+        assert!(!serves("sm_61", "compute_70") && !serves("sm_61", "sm_70"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! One device image, as a visitor sees it, and what its container says of it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-use target_id::Target;
+use target_id::{NvidiaArch, Target};
 
 use crate::edit::EditError;
 use crate::embed::HostObject;
@@ -70,6 +71,17 @@ pub(crate) struct Description {
     pub(crate) object: Option<Range<u64>>,
 }
 
+/// The target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
+pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target> {
+    match NvidiaArch::parse(target.id()) {
+        Ok(arch) if format == ImageFormat::Ptx => {
+            let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
+            Cow::Owned(Target::new(kind, triple, &arch.as_ptx().to_string()))
+        }
+        _ => Cow::Borrowed(target),
+    }
+}
+
 /// How an entry of a bundle is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -123,6 +135,13 @@ impl<'e> Image<'e, '_> {
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.description.target
+    }
+
+    /// The target to compare with that of a device, by [`compatible`](target_id::compatible):
+    /// [`ListedImage::loaded_as`](crate::ListedImage::loaded_as).
+    #[must_use]
+    pub fn loaded_as(&self) -> Cow<'_, Target> {
+        loaded_as(self.target(), self.format)
     }
 
     /// The bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.

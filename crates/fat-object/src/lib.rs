@@ -60,6 +60,7 @@
 //! | to | use |
 //! |---|---|
 //! | list images | [`list`], [`Listing`], [`ListedImage`] |
+//! | get the bytes of one image | [`copy_image`] |
 //! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
 //! | tell what bytes are | [`ImageFormat::sniff`] |
 //! | add a package to a compiled object | [`embed`], [`Embedding`] |
@@ -267,6 +268,7 @@ mod archive;
 mod bitcode;
 mod budget;
 mod containers;
+mod copy;
 mod edit;
 mod embed;
 mod error;
@@ -289,6 +291,7 @@ pub use ahead::walk_with_threads;
 pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use bundle_format;
 pub use ccob;
+pub use copy::copy_image;
 pub use edit::{
     Change, CompressOptions, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions,
     EditPart, EditPlan, EditableContainer, ImageChange, survey,

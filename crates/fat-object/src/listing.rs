@@ -1,5 +1,7 @@
 //! The images of a file as values that outlive the walk.
 
+use std::borrow::Cow;
+use std::error;
 use std::fmt;
 use std::io::{self, Read, Seek};
 use std::slice;
@@ -9,7 +11,7 @@ use std::vec;
 use target_id::Target;
 
 use crate::error::Error;
-use crate::image::{BundleForm, Image, PackageEntry};
+use crate::image::{BundleForm, Image, PackageEntry, loaded_as};
 use crate::image_format::ImageFormat;
 use crate::model::{
     Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
@@ -170,6 +172,12 @@ pub struct ListedImage {
 
 impl ListedImage {
     /// The position among all images of the walk, from 0, in file order.
+    ///
+    /// Images in images count, where [`Options::enter_images`] lets a walk look into them, as it does by default. A
+    /// [`survey`](crate::survey()) never does: an [`Edit`](crate::Edit) takes the indices of [`Contents::images`], not
+    /// those of another listing.
+    ///
+    /// [`Contents::images`]: crate::Contents::images
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -191,6 +199,16 @@ impl ListedImage {
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The target to compare with that of a device, by [`compatible`](target_id::compatible).
+    ///
+    /// It is the [`target`](Self::target), but for PTX: containers name it by an architecture, `sm_80`, as they name
+    /// machine code, which runs on that one and those of its generation. PTX is compiled for any newer one when it is loaded;
+    /// the name for that is the one that NVIDIA's compiler has for PTX, `compute_80`.
+    #[must_use]
+    pub fn loaded_as(&self) -> Cow<'_, Target> {
+        loaded_as(&self.target, self.format)
     }
 
     /// The bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.
@@ -315,6 +333,9 @@ impl fmt::Display for ListedFinding {
         write_finding(f, &self.path, self.location, &self.error)
     }
 }
+
+/// What [`Visitor::finding`] ends a walk with, unless it is told otherwise.
+impl error::Error for ListedFinding {}
 
 impl Image<'_, '_> {
     /// What it says as a value, which outlives the visit. The bytes of the image are not read.

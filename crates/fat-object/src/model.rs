@@ -355,8 +355,14 @@ pub trait Visitor {
     /// An image.
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()>;
 
-    /// Something wrong.
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()>;
+    /// Something wrong. Default: a warning is passed over, an error ends the walk, as
+    /// [`InvalidData`](io::ErrorKind::InvalidData) with a [`ListedFinding`](crate::ListedFinding) inside.
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        match finding.severity() {
+            Severity::Warning => Ok(()),
+            Severity::Error => Err(io::Error::new(io::ErrorKind::InvalidData, finding.to_listed())),
+        }
+    }
 
     /// The container entered last is left.
     fn leave(&mut self) -> io::Result<()> {

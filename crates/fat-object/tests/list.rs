@@ -7,8 +7,8 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    ContainerKind, Error, ImageFormat, Listing, Location, Options, Severity, list,
-    list_with_thin_members,
+    ContainerKind, Error, Image, ImageFormat, ListedFinding, Listing, Location, Options, Severity,
+    Visitor, copy_image, list, list_with_thin_members, walk,
 };
 
 fn data(name: &str) -> PathBuf {
@@ -117,4 +117,57 @@ fn thin_archives_need_somebody_who_opens_files() {
     let listing = list_with_thin_members(file, &Options::default(), open).unwrap();
     assert!(listing.is_complete() && !listing.images().is_empty());
     assert!(matches!(listing.images()[1].location(), Location::ThinMember(_)));
+}
+
+#[test]
+fn ptx_is_loaded_under_another_name() {
+    let id = "cuda-nvptx64-nvidia-cuda--sm_80";
+    let layout = bundle_format::Layout::new([(id, 13), (id, 4)], 1).unwrap();
+    let bundle = layout.to_vec(&[b".version 7.0\n", b"BC\xc0\xde"]).unwrap();
+    let listing = list(Cursor::new(bundle), &Options::default()).unwrap();
+    let (ptx, other) = (&listing.images()[0], &listing.images()[1]);
+    assert_eq!((ptx.target().id(), ptx.loaded_as().id()), ("sm_80", "compute_80"));
+    assert_eq!(ptx.loaded_as().triple(), ptx.target().triple());
+    assert_eq!(*other.loaded_as(), *other.target());
+}
+
+#[test]
+fn images_are_copied_by_their_index() {
+    let copied = |index| {
+        let mut out = Vec::new();
+        let file = File::open(data("hip-ccob-v3.o")).unwrap();
+        copy_image(file, &Options::default(), index, &mut out).map(|len| (len, out))
+    };
+    let listing = listed("hip-ccob-v3.o");
+    for image in &listing {
+        let (len, bytes) = copied(image.index()).unwrap();
+        assert_eq!((len, bytes.len() as u64), (image.size(), image.size()));
+        assert_eq!(ImageFormat::sniff(&bytes), image.format());
+    }
+    let error = copied(listing.images().len()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    // An error of the writer is its own.
+    let file = File::open(data("hip.o")).unwrap();
+    let error = copy_image(file, &Options::default(), 1, &mut [0; 7][..]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WriteZero);
+}
+
+/// Who says nothing else is told of errors, and not of warnings.
+#[test]
+fn visitors_end_at_errors() {
+    struct Indifferent;
+    impl Visitor for Indifferent {
+        fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let error = walk(Cursor::new(b"CCOB"), &Options::default(), &mut Indifferent).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    let inner = error.into_inner().unwrap();
+    let finding = inner.downcast_ref::<ListedFinding>().unwrap();
+    assert!(matches!(finding.error(), Error::Ccob(_)));
+    let layout = bundle_format::Layout::new([("odd", 0)], 1).unwrap();
+    let bundle = layout.to_vec(&[b""]).unwrap();
+    let summary = walk(Cursor::new(bundle), &Options::default(), &mut Indifferent).unwrap();
+    assert_eq!((summary.images, summary.findings), (1, 1));
 }

@@ -16,7 +16,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use fat_object::{Contents, Edit, EditOptions, Finding, Image, Options, Severity, Visitor, survey};
+use fat_object::{Contents, Edit, EditOptions, Image, Options, Visitor, survey};
 use offload_examples::{Error, about, exit, run, write};
 use tempfile::NamedTempFile;
 
@@ -136,12 +136,5 @@ impl Visitor for Reader<'_> {
         })?;
         self.digests.push((target, hasher.finish()));
         Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        match finding.severity() {
-            Severity::Warning => Ok(()),
-            Severity::Error => Err(io::Error::other(finding.to_string())),
-        }
     }
 }

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use fat_object::{Container, ContainerKind, Finding, Image, Options, ReadSeek, Severity, Visitor};
+use fat_object::{Container, ContainerKind, Image, Options, ReadSeek, Visitor};
 use offload_binary::OffloadKind;
 use offload_examples::{Error, about, exit, path_from_bytes, read, run};
 use target_id::{Target, Triple, compatible};
@@ -108,13 +108,6 @@ impl Visitor for Collector<'_> {
         io::copy(&mut image.reader(), &mut File::create_new(&file)?)?;
         self.inputs.push(Input { kind, target, is_member, file });
         Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        match finding.severity() {
-            Severity::Warning => Ok(()),
-            Severity::Error => Err(io::Error::other(finding.to_string())),
-        }
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use fat_object::{ImageFormat, Options, Severity, list};
 use offload_examples::{Error, about, exit};
-use target_id::{NvidiaArch, OffloadKind, Target, TargetId, Triple, compatible};
+use target_id::{OffloadKind, Target, TargetId, Triple, compatible};
 use tempfile::SpooledTempFile;
 use zip::ZipArchive;
 
@@ -119,7 +119,8 @@ impl Wheel {
         }
         let listing = list(&mut file, &Options::default())?;
         for image in &listing {
-            self.add(image.target(), image.format(), image.size());
+            // As it is loaded: PTX runs on newer GPUs, too.
+            self.add(&image.loaded_as(), image.format(), image.size());
         }
         // A file that is a code object itself is in no container, which would tell what it is for.
         if let Some(target) = code_object(&head) {
@@ -135,14 +136,7 @@ impl Wheel {
         if target.kind() == Some(&OffloadKind::Host) || format == ImageFormat::Empty {
             return;
         }
-        let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
-        let target = match NvidiaArch::parse(target.id()) {
-            // Containers name PTX by the architecture, sm_80; as NVIDIA's compiler has it, it is for compute_80.
-            Ok(arch) if format == ImageFormat::Ptx => {
-                Target::new(kind, triple, &arch.as_ptx().to_string())
-            }
-            _ => target.clone(),
-        };
+        let target = target.clone();
         let name = match (target.id(), target.triple()) {
             ("", Some(triple)) => triple.as_str(),
             ("", None) => "?",

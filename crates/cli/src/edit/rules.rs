@@ -3,7 +3,7 @@
 use fat_object::{ContainerKind, ImageFormat, ListedImage};
 use target_id::{OffloadKind, Target, TargetId, Triple, compatible, is_known_processor};
 
-use crate::select::{Request, loaded_as, triple_text};
+use crate::select::{Request, triple_text};
 use crate::suggest::{distance, nearest};
 
 /// What the user asks for.
@@ -137,7 +137,7 @@ fn could_load(image: &ListedImage, wanted: &Target) -> bool {
         }
         _ => wanted.clone(),
     };
-    compatible(&loaded_as(target, image.format()), &device).is_compatible()
+    compatible(&image.loaded_as(), &device).is_compatible()
 }
 
 /// SPIR-V that is for no vendor's devices in particular. AMD's is for AMD's.

@@ -9,7 +9,7 @@ use fat_object::{Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek
 use target_id::{OffloadKind, Target};
 
 use super::gpu::Vendor;
-use crate::select::{loaded_as, triple_text};
+use crate::select::triple_text;
 use crate::{input, report};
 
 /// The runtime that loads images of a kind.
@@ -77,7 +77,7 @@ impl Candidate {
     fn new(image: &Image<'_, '_>) -> Self {
         Candidate {
             index: image.index(),
-            target: loaded_as(image.target(), image.format()).into_owned(),
+            target: image.loaded_as().into_owned(),
             stored_id: image.target().id().to_owned(),
             id: image.id().map(str::to_owned),
             format: image.format(),
@@ -316,7 +316,15 @@ impl Unit {
                 let stored = bundle_format::EntryId::parse(id).unwrap().target();
                 Candidate {
                     index,
-                    target: loaded_as(&stored, *format).into_owned(),
+                    // As an image says it.
+                    target: match format {
+                        ImageFormat::Ptx => {
+                            bundle_format::EntryId::parse(&id.replace("sm_", "compute_"))
+                                .unwrap()
+                                .target()
+                        }
+                        _ => stored.clone(),
+                    },
                     stored_id: stored.id().to_owned(),
                     id: None,
                     format: *format,

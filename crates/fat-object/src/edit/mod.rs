@@ -155,18 +155,21 @@ impl Edit {
         Edit { options, ..Edit::default() }
     }
 
-    /// Removes the image with this [index](ListedImage::index), be it the host's: its code goes as any other.
+    /// Removes the image with this index among [`Contents::images`], be it the host's: its code goes as any other. A
+    /// [listing](crate::list()) may count [otherwise](ListedImage::index).
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }
 
-    /// Puts the new image with the number `image` in the place of the image with this
-    /// [index](ListedImage::index).
+    /// Puts the new image with the number `image`, from 0 in the list given to [`Contents::plan_with_images`] and
+    /// [`EditPlan::write_with_images`], in the place of the one with this index among [`Contents::images`]. A
+    /// [listing](crate::list()) may count [otherwise](ListedImage::index).
     pub fn replace(&mut self, index: usize, image: usize) {
         self.images.insert(index, ImageEdit::Replace(image));
     }
 
-    /// Adds the new image with the number `image` to the container with this index among [`Contents::containers`],
+    /// Adds the new image with the number `image`, from 0 in the list given to [`Contents::plan_with_images`] and
+    /// [`EditPlan::write_with_images`], to the container with this index among [`Contents::containers`],
     /// behind its other entries. `id` is a bundle entry ID, also for packages.
     pub fn add(&mut self, container: usize, id: impl Into<String>, image: usize) {
         self.added.push(Added { container, id: id.into(), image });
