@@ -108,7 +108,7 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
         return;
     };
 
-    let mut edit_options = EditOptions::default();
+    let mut edit_options = EditOptions::default().with_remove_host(true);
     edit_options.any_image = true;
     edit_options.allow_empty = choices.of(2) == 0;
     edit_options.grow = choices.of(2) == 0;

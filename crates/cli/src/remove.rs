@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     let numbered = Numbered::new(subject, &args.within)?;
-    let mut wishes = Wishes::new(args.options.edit());
+    let mut wishes = Wishes::new(args.options.edit().with_remove_host(true));
     let mut faults = Vec::new();
     for id in &args.ids {
         let found = numbered.with_id(id);

@@ -1,6 +1,6 @@
 //! Whether an image is what its entry in a container says.
 
-use target_id::{OffloadKind, Target, TargetId, Triple, Verdict, compatible, is_known_processor};
+use target_id::{Target, TargetId, Triple, Verdict, compatible, is_known_processor};
 use zerocopy::{FromBytes, LittleEndian};
 
 use crate::image_format::ImageFormat;
@@ -39,7 +39,7 @@ pub enum Disagreement {
 pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement> {
     let found = ImageFormat::sniff(head);
     let Some(triple) = target.triple() else { return Ok(()) };
-    if target.kind() == Some(&OffloadKind::Host) || found == ImageFormat::Bitcode {
+    if target.is_host() || found == ImageFormat::Bitcode {
         return Ok(());
     }
     let Some((expected, is_expected)) = expectation(triple, target.id(), found) else {
@@ -91,6 +91,8 @@ fn amdgpu_target_id(head: &[u8]) -> Option<TargetId> {
 
 #[cfg(test)]
 mod tests {
+    use target_id::OffloadKind;
+
     use super::*;
 
     /// The header of a code object, V5.

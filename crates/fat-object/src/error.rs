@@ -203,3 +203,10 @@ impl Error {
         }
     }
 }
+
+/// [`InvalidData`](io::ErrorKind::InvalidData), with the error inside.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
+}

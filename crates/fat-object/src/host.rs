@@ -149,7 +149,7 @@ impl Walker<'_> {
     ) -> io::Result<()> {
         description.object = Some(object.clone());
         // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
-        let is_host = description.target.kind() == Some(&target_id::OffloadKind::Host);
+        let is_host = description.target.is_host();
         if is_host && source.peek(window, 2)? == [0] {
             // It stands for the whole object: a second one would make its contents a multiple of it.
             if std::mem::replace(&mut self.has_placeholder, true) {

@@ -133,7 +133,6 @@
 //!
 //! ```
 //! use std::io::Cursor;
-//! use fat_object::target_id::OffloadKind;
 //! use fat_object::{CompressOptions, Edit, EditOptions, Options, survey};
 //!
 //! let ids = ["hipv4-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
@@ -143,9 +142,8 @@
 //! let contents = survey(&mut file, &Options::default())?;
 //! let mut edit = Edit::new(EditOptions::default());
 //! for image in contents.images() {
-//!     let target = image.target();
-//!     if target.kind() != Some(&OffloadKind::Host) && target.id() != "gfx1100" {
-//!         edit.remove(image.index()); // nothing else would keep the host's code in its bundle
+//!     if !image.target().is_host() && image.target().id() != "gfx1100" {
+//!         edit.remove(image.index()); // without the first condition, `plan` refuses
 //!     }
 //! }
 //! edit.compress(CompressOptions::default());
@@ -171,6 +169,7 @@
 //!   smaller. Decompressing gives back every byte of a file whose bundles all start at multiples of 4096.
 //! - The last device image of a bundle stays, unless [`EditOptions::allow_empty`] says otherwise; then a page is left,
 //!   with the entry of the host. A package of version 1 goes with its image, but not the last one in its place.
+//! - The entry of the host stays, unless [`EditOptions::remove_host`] says otherwise: to remove it is an error.
 //! - New images have to be for the target that their entry names, as [`check_agreement`] has it, unless
 //!   [`EditOptions::any_image`] is set.
 //!

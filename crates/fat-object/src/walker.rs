@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 use std::sync::Arc;
 
-use target_id::{OffloadKind, Target};
+use target_id::Target;
 
 use crate::ahead::Outcome;
 use crate::budget::Budget;
@@ -390,7 +390,7 @@ impl Walker<'_> {
             source,
         })?;
         // Bitcode for a device embeds nothing, and there can be much of it.
-        let is_host = description.target.kind() == Some(&OffloadKind::Host);
+        let is_host = description.target.is_host();
         let may_hold = format.may_hold_images() || (format == ImageFormat::Bitcode && is_host);
         if !may_hold || description.compression.is_some() || !self.options.enter_images {
             return Ok(());

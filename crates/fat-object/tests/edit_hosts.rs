@@ -10,12 +10,14 @@
 mod editing;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use ccob::{Limits, WriteOptions};
 use editing::*;
 use fat_object::{
-    Change, CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, Options, survey,
+    Change, CompressOptions, ContainerKind, Contents, Edit, EditError, EditOptions, ListedImage,
+    Options, survey,
 };
 use target_id::OffloadKind;
 
@@ -29,7 +31,7 @@ fn examples() -> Vec<(String, Vec<u8>, Contents)> {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
-        let contents = survey(&mut std::io::Cursor::new(&bytes), &Options::default());
+        let contents = survey(&mut io::Cursor::new(&bytes), &Options::default());
         match contents {
             Ok(contents) if contents.containers().is_empty() => {}
             Ok(contents) => {
@@ -55,7 +57,7 @@ fn files_are_thinned_to_every_target_in_turn() {
         let targets: BTreeSet<String> =
             contents.images().iter().map(|image| image.target().id().to_owned()).collect();
         for target in targets.iter().filter(|target| !target.is_empty()) {
-            let stays = |image: &fat_object::ListedImage| {
+            let stays = |image: &ListedImage| {
                 image.target().kind() == Some(&OffloadKind::Host) || image.target().id() == target
             };
             let edit = |contents: &Contents, edit: &mut Edit| {
@@ -165,8 +167,30 @@ fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
     let file = with(&ccob::compress(&whole, &WriteOptions::default()).unwrap());
     let mut walk = Options::default();
     walk.decompress = false;
-    let contents = survey(&mut std::io::Cursor::new(&file), &walk).unwrap();
+    let contents = survey(&mut io::Cursor::new(&file), &walk).unwrap();
     let mut edit = Edit::default();
     edit.decompress();
     assert!(run(&contents, &file, &[], &edit).unwrap().1 == with(&whole));
+}
+
+#[test]
+fn the_host_stays_unless_it_is_meant() {
+    let file = bundle(&[(HOST, b"host code"), (GFX906, b"one"), (GFX1100, b"other")], 1);
+    let thin = |options: EditOptions, is_wanted: fn(&ListedImage) -> bool| {
+        plan_with(&file, options, &[], |contents, edit| {
+            let images = contents.images().iter().filter(|image| !is_wanted(image));
+            images.for_each(|image| edit.remove(image.index()));
+        })
+        .map(|(_, out)| out)
+    };
+    let for_gfx1100 = |image: &ListedImage| image.target().id() == "gfx1100";
+    let error = thin(EditOptions::default(), for_gfx1100).unwrap_err();
+    assert!(matches!(error, EditError::IsHost { index: 0 }), "{error}");
+    assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidInput);
+    let or_host =
+        |image: &ListedImage| image.target().is_host() || image.target().id() == "gfx1100";
+    let kept = thin(EditOptions::default(), or_host).unwrap();
+    assert_eq!(kept, bundle(&[(HOST, b"host code"), (GFX1100, b"other")], 1));
+    let bare = thin(EditOptions::default().with_remove_host(true), for_gfx1100).unwrap();
+    assert_eq!(bare, bundle(&[(GFX1100, b"other")], 1));
 }

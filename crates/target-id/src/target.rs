@@ -34,6 +34,12 @@ impl Target {
         self.kind.as_ref()
     }
 
+    /// Whether the kind is that of the host's own code, [`OffloadKind::Host`].
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        self.kind == Some(OffloadKind::Host)
+    }
+
     /// The triple, unless left open.
     #[must_use]
     pub fn triple(&self) -> Option<&Triple> {
@@ -96,6 +102,7 @@ mod tests {
             Some(Triple::parse("x86_64-unknown-linux-gnu")),
             "",
         );
+        assert!(host.is_host() && !Target::new(kind(), triple(), "").is_host());
         assert_eq!(host.to_string(), "host-x86_64-unknown-linux-gnu-");
     }
 

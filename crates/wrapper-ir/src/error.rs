@@ -1,5 +1,7 @@
 //! What can be wrong with what is to be wrapped.
 
+use std::io;
+
 use crate::kinds::{Abi, Kind};
 use crate::target::ObjectFormat;
 
@@ -313,4 +315,21 @@ pub enum Error {
     /// The output would be larger than 2⁶⁴ bytes.
     #[error("output has more than 2^64 bytes")]
     OutputTooLarge,
+}
+
+/// [`InvalidData`](io::ErrorKind::InvalidData) if it is about what a package holds,
+/// [`OutOfMemory`](io::ErrorKind::OutOfMemory), and else [`InvalidInput`](io::ErrorKind::InvalidInput). The error itself is
+/// inside.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error {
+            Error::Package { .. }
+            | Error::EmptyPackage { .. }
+            | Error::AfterPackage { .. }
+            | Error::PackageKind { .. } => io::ErrorKind::InvalidData,
+            Error::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+            _ => io::ErrorKind::InvalidInput,
+        };
+        io::Error::new(kind, error)
+    }
 }

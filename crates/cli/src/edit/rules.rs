@@ -86,8 +86,7 @@ impl Rule {
 
 /// The host's entry of a bundle.
 pub(crate) fn is_host(image: &ListedImage) -> bool {
-    image.target().kind() == Some(&OffloadKind::Host)
-        || image.format() == ImageFormat::HostPlaceholder
+    image.target().is_host() || image.format() == ImageFormat::HostPlaceholder
 }
 
 /// Whether images can be taken out of such a container.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use target_id::{OffloadKind, Target};
+use target_id::Target;
 
 use super::container::Step;
 use super::splices::Splices;
@@ -104,6 +104,9 @@ impl<'a, 'i> Planner<'a, 'i> {
             let old = self.contents.images.get(index);
             let old = old.ok_or(EditError::NoSuchImage { index, available })?;
             let wish = match *image {
+                ImageEdit::Remove if old.target.is_host() && !edit.options.remove_host => {
+                    return Err(EditError::IsHost { index });
+                }
                 ImageEdit::Remove => Wish::Remove,
                 ImageEdit::Replace(number) => Wish::Replace(self.new_image(number, &old.target)?),
             };
@@ -320,7 +323,7 @@ impl<'a, 'i> Planner<'a, 'i> {
                 .package_entry
                 .as_ref()
                 .is_some_and(|entry| entry.flags().contains(offload_binary::Flags::METADATA));
-            image.target.kind() != Some(&OffloadKind::Host) && !is_metadata
+            !image.target.is_host() && !is_metadata
         };
         let mut left = images.unwrap_or_default().iter().zip(&wishes.entries);
         let is_left = left.any(|(image, wish)| is_device(image) && *wish != Wish::Remove);

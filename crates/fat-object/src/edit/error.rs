@@ -165,6 +165,13 @@ pub enum EditError {
         /// How many there are.
         available: usize,
     },
+    /// The edit removes the host's entry of a bundle, which has to be allowed:
+    /// [`EditOptions::remove_host`](crate::EditOptions::remove_host).
+    #[error("image {index} is the host's, which is not removed with those for devices")]
+    IsHost {
+        /// The index.
+        index: usize,
+    },
     /// The edit speaks of a container that the file does not have.
     #[error("no container {container}: the file has {available}")]
     NoSuchContainer {
@@ -333,6 +340,28 @@ struct Found<'a>(&'a [Segment], Location, &'a Error);
 impl fmt::Display for Found<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_finding(f, self.0, self.1, self.2)
+    }
+}
+
+/// Errors of reading and writing come out as they are. Others are inside: as
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if they are about what is wished, not about the file, else as
+/// [`InvalidData`](io::ErrorKind::InvalidData) or what an [`EmbedError`] comes to.
+impl From<EditError> for io::Error {
+    fn from(error: EditError) -> Self {
+        let kind = match error {
+            EditError::Read(error) | EditError::Write(error) => return error,
+            EditError::Object(error) => return error.into(),
+            EditError::NothingLeft { .. }
+            | EditError::NoSuchImage { .. }
+            | EditError::NoSuchContainer { .. }
+            | EditError::NoSuchNewImage { .. }
+            | EditError::IsHost { .. }
+            | EditError::Image { .. }
+            | EditError::Composition { .. }
+            | EditError::CannotAdd { .. } => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
     }
 }
 

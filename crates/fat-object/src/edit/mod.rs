@@ -106,6 +106,9 @@ pub struct EditOptions {
     pub allow_empty: bool,
     /// Whether a new image may be for another target than its ID says, as far as its own headers tell. Default: no.
     pub any_image: bool,
+    /// Whether the host's entry of a bundle may be removed, which is the host's code in bundles of objects and bitcode.
+    /// Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: no.
+    pub remove_host: bool,
     /// How many threads may compress at the same time bundles that were compressed before; 0 is one. Bundles that
     /// [`Edit::compress`] compresses are compressed by the threads of its options.
     pub threads: u32,
@@ -140,6 +143,13 @@ impl EditOptions {
         self
     }
 
+    /// These options, with the host's entries of bundles [removed](Self::remove_host) or not.
+    #[must_use]
+    pub fn with_remove_host(mut self, remove_host: bool) -> Self {
+        self.remove_host = remove_host;
+        self
+    }
+
     /// These options with another number of [threads](Self::threads).
     #[must_use]
     pub fn with_threads(mut self, threads: u32) -> Self {
@@ -155,8 +165,8 @@ impl Edit {
         Edit { options, ..Edit::default() }
     }
 
-    /// Removes the image with this index among [`Contents::images`], be it the host's: its code goes as any other. A
-    /// [listing](crate::list()) may count [otherwise](ListedImage::index).
+    /// Removes the image with this index among [`Contents::images`]. A [listing](crate::list()) may count
+    /// [otherwise](ListedImage::index). The host's entry of a bundle goes only with [`EditOptions::remove_host`].
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }

@@ -1,6 +1,7 @@
 //! Why sections cannot be added to an object file or removed from it.
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 
 use crate::image_format::ImageFormat;
@@ -215,6 +216,24 @@ impl EmbedError {
     ) -> Self {
         let available = object.len() as u64;
         EmbedError::BeyondEnd { format, part, start: range.start, end: range.end, available }
+    }
+}
+
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if it is about what was to be written,
+/// [`OutOfMemory`](io::ErrorKind::OutOfMemory), and else [`InvalidData`](io::ErrorKind::InvalidData). The error itself is
+/// inside.
+impl From<EmbedError> for io::Error {
+    fn from(error: EmbedError) -> Self {
+        let kind = match error {
+            EmbedError::ContentsSize { .. }
+            | EmbedError::EntrySize { .. }
+            | EmbedError::EntryCount { .. }
+            | EmbedError::EntryId { .. }
+            | EmbedError::EmptyEntryId { .. } => io::ErrorKind::InvalidInput,
+            EmbedError::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
     }
 }
 
