@@ -354,8 +354,9 @@ impl fmt::Debug for Entry<'_> {
 ///
 /// # Errors
 ///
-/// [`Error::InBundle`] for a damaged bundle, [`Error::TrailingData`] for bytes that are neither
-/// zero nor a bundle; compressed bundles, which this crate does not read, are such.
+/// [`Error::InBundle`] for a damaged bundle; for bytes that are neither zero nor a bundle
+/// [`Error::BadMagic`] at the start of `data` and [`Error::TrailingData`] behind it. Compressed
+/// bundles, which this crate does not read, are such.
 pub fn bundles(data: &[u8]) -> Bundles<'_> {
     Bundles { rest: data, offset: 0 }
 }
@@ -379,7 +380,8 @@ impl<'data> Bundles<'data> {
     fn read(&mut self) -> Result<(u64, Bundle<'data>), Error> {
         let offset = self.offset;
         let bundle = Bundle::parse(self.rest).map_err(|error| match error {
-            Error::BadMagic => Error::TrailingData { offset },
+            Error::BadMagic if offset > 0 => Error::TrailingData { offset },
+            Error::BadMagic => Error::BadMagic,
             error => Error::InBundle { offset, error: Box::new(error) },
         })?;
         // The bundle lies in memory, so its end fits.

@@ -25,7 +25,7 @@ pub enum Error {
         needed: u64,
     },
 
-    /// The data does not start with [`MAGIC`](crate::binary::MAGIC).
+    /// The data does not start with [`MAGIC`](crate::binary::MAGIC), nor, if there are fewer bytes, with as much of it.
     #[error("bundle does not start with the magic \"{}\"", crate::MAGIC_TEXT)]
     BadMagic,
 
@@ -135,7 +135,8 @@ pub enum Error {
         error: Box<Error>,
     },
 
-    /// Neither zeros nor another bundle follow a bundle.
+    /// Neither zeros nor another bundle follow a bundle, or zeros. Where there is nothing before, that is
+    /// [`BadMagic`](Self::BadMagic).
     #[error("data at offset {offset:#x} is neither a bundle nor zero padding")]
     TrailingData {
         /// Where, from the start of the data.
@@ -310,6 +311,51 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the data is something else than a bundle, as its first bytes show: [`BadMagic`](Self::BadMagic), also
+    /// inside [`InBundle`](Self::InBundle). Text has no magic; there it is [`NoMarkers`](Self::NoMarkers) and
+    /// [`NoEndMarkers`](Self::NoEndMarkers).
+    ///
+    /// Data that ends inside the magic, but is right so far, is truncated instead. Not
+    /// [`TrailingData`](Self::TrailingData): there, other things follow what has been read.
+    #[must_use]
+    pub fn is_bad_magic(&self) -> bool {
+        matches!(self.innermost(), Self::BadMagic | Self::NoMarkers | Self::NoEndMarkers)
+    }
+
+    /// Whether the data ends before the bundle does, so that more of it may be all that is missing:
+    /// [`TruncatedHeader`](Self::TruncatedHeader), [`TooManyEntries`](Self::TooManyEntries),
+    /// [`TruncatedDescriptor`](Self::TruncatedDescriptor), [`IdBeyondEnd`](Self::IdBeyondEnd) and
+    /// [`EntryBeyondEnd`](Self::EntryBeyondEnd), also inside [`InBundle`](Self::InBundle). Every truncation of a binary
+    /// bundle gives one of them; a damaged offset or size looks the same.
+    ///
+    /// Of text [`StartWithoutNewline`](Self::StartWithoutNewline), [`MissingEnd`](Self::MissingEnd) and
+    /// [`PayloadWithoutEnd`](Self::PayloadWithoutEnd). Text that ends inside a marker line may well be a bundle, or
+    /// have another fault.
+    ///
+    /// Not [`Incomplete`](Self::Incomplete), which is about what is in memory: see [`needed`](Self::needed).
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        matches!(
+            self.innermost(),
+            Self::TruncatedHeader { .. }
+                | Self::TooManyEntries { .. }
+                | Self::TruncatedDescriptor { .. }
+                | Self::IdBeyondEnd { .. }
+                | Self::EntryBeyondEnd { .. }
+                | Self::StartWithoutNewline { .. }
+                | Self::MissingEnd { .. }
+                | Self::PayloadWithoutEnd { .. }
+        )
+    }
+
+    fn innermost(&self) -> &Self {
+        let mut error = self;
+        while let Self::InBundle { error: inner, .. } = error {
+            error = inner;
+        }
+        error
+    }
+
     pub(crate) fn id_not_utf8(index: usize, error: &Utf8Error) -> Self {
         Self::IdNotUtf8 { entry: to_u64(index), offset: to_u64(error.valid_up_to()) }
     }

@@ -187,6 +187,46 @@ fn bad_magic() {
 }
 
 #[test]
+fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
+    for len in 0..MAGIC.len() {
+        for byte in (0..=255).filter(|&byte| byte != MAGIC[len]) {
+            let bytes = [&MAGIC[..len], &[byte]].concat();
+            let error = error(&bytes);
+            assert_eq!(error, Error::BadMagic);
+            assert!(error.is_bad_magic() && !error.is_truncated());
+            assert_eq!(Bundle::parse_prefix(&bytes, 1 << 20).unwrap_err(), error);
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_one() {
+    for len in 0..165 {
+        let found = error(&sample()[..len]);
+        assert!(found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+        // All of it is there, but not in memory.
+        if let Err(found) = Bundle::parse_prefix(&sample()[..len], 165) {
+            assert!(!found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+        }
+        // The same behind another one.
+        let two = [&sample(), &sample()[..len]].concat();
+        if let Some(found) = bundles(&two).nth(1) {
+            let found = found.unwrap_err();
+            assert!(matches!(found, Error::InBundle { offset: 165, .. }), "{found}");
+            assert!(found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+        }
+    }
+}
+
+#[test]
+fn no_other_fault_is_a_truncation_or_another_format() {
+    for (at, value) in [(LEN_0, 0), (OFFSET_0, 1), (OFFSET_0, 0xa0)] {
+        let found = error(&with(sample(), at, value));
+        assert!(!found.is_truncated() && !found.is_bad_magic(), "{found}");
+    }
+}
+
+#[test]
 fn truncated_header() {
     assert_eq!(error(&sample()[..31]), Error::TruncatedHeader { available: 31 });
     assert_eq!(error(&[]), Error::TruncatedHeader { available: 0 });
@@ -378,6 +418,19 @@ fn a_bundle_in_a_payload_is_no_bundle_of_its_own() {
     let data = [outer, sample()].concat();
     let found: Vec<_> = bundles(&data).map(|result| result.unwrap().0).collect();
     assert_eq!(found, [0, 4096 + 165]);
+}
+
+#[test]
+fn other_data_without_any_bundle() {
+    let mut iter = bundles(b"xyzzy");
+    let error = iter.next().unwrap().unwrap_err();
+    assert_eq!(error, Error::BadMagic);
+    assert!(error.is_bad_magic());
+    assert!(iter.next().is_none());
+    // Zeros may be the padding of something.
+    let error = bundles(b"\0xyzzy").next().unwrap().unwrap_err();
+    assert_eq!(error, Error::TrailingData { offset: 1 });
+    assert!(!error.is_bad_magic() && !error.is_truncated());
 }
 
 #[test]

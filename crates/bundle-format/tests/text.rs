@@ -176,6 +176,7 @@ fn markers_count_at_the_start_of_a_line_only() {
 #[test]
 fn no_markers() {
     assert_eq!(error(""), Error::NoMarkers);
+    assert!(error("").is_bad_magic() && !error("").is_truncated());
     assert_eq!(error("__CLANG_OFFLOAD_BUNDLE__"), Error::NoMarkers);
     assert_eq!(error("% __CLANG_OFFLOAD_BUNDLE____START__ a\n"), Error::NoMarkers);
     let found = TextBundle::parse_with(b"text", Leader::Hash).unwrap_err();
@@ -198,6 +199,7 @@ fn missing_end() {
     let at = SAMPLE.rfind("\n#").unwrap();
     assert_eq!(error(&SAMPLE[..at]), Error::MissingEnd { entry: 1, offset: 140 });
     assert_eq!(error(&SAMPLE[..100]), Error::MissingEnd { entry: 0, offset: 1 });
+    assert!(error(&SAMPLE[..100]).is_truncated() && !error(&SAMPLE[..100]).is_bad_magic());
 }
 
 #[test]

@@ -10,10 +10,10 @@ use crate::{Method, Version};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The data does not start with [`MAGIC`](crate::MAGIC).
+    /// The data does not start with [`MAGIC`](crate::MAGIC), nor, if there are fewer bytes, with as much of it.
     #[error("compressed bundle starts with {found:02x?} instead of the magic \"CCOB\"")]
     BadMagic {
-        /// The first four bytes.
+        /// The first four bytes; zeros in place of those that are not there.
         found: [u8; 4],
     },
 
@@ -184,6 +184,26 @@ pub enum Error {
         /// The compression method.
         method: Method,
     },
+}
+
+impl Error {
+    /// Whether the data is something else than a compressed bundle, as its first bytes show: [`BadMagic`](Self::BadMagic).
+    ///
+    /// Data that ends inside the magic, but is right so far, is truncated instead.
+    #[must_use]
+    pub fn is_bad_magic(&self) -> bool {
+        matches!(self, Self::BadMagic { .. })
+    }
+
+    /// Whether the data ends before the container does, so that more of it may be all that is missing:
+    /// [`TruncatedHeader`](Self::TruncatedHeader) and [`Truncated`](Self::Truncated). A damaged size looks the same.
+    ///
+    /// Every truncation of a container of version 2 or 3 gives one of them. Version 1 does not record where it ends:
+    /// behind its header, a truncation is a faulty payload ([`Fault::EndsEarly`], mostly), and this says `false`.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        matches!(self, Self::TruncatedHeader { .. } | Self::Truncated { .. })
+    }
 }
 
 /// What is wrong with a compressed stream, see [`Error::BadStream`].

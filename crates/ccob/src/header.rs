@@ -42,10 +42,11 @@ impl Header {
     /// [`Error::BadMagic`], [`Error::TruncatedHeader`], [`Error::UnsupportedVersion`],
     /// [`Error::UnsupportedMethod`], [`Error::TotalSizeTooSmall`], [`Error::Truncated`].
     pub fn parse(prefix: &[u8], available: u64) -> Result<Self, Error> {
-        let start = prefix.first_chunk::<4>();
-        if let Some(&found) = start
-            && found != MAGIC
-        {
+        // Of few bytes, each has to be right: what is not, no more bytes would make a compressed bundle.
+        let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
+        if !MAGIC.starts_with(start) {
+            let mut found = [0; MAGIC.len()];
+            found.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
             return Err(Error::BadMagic { found });
         }
         let have = available.min(to_u64(prefix.len()));

@@ -67,6 +67,38 @@ fn writable() -> Vec<Method> {
     [Method::ZLIB, Method::ZSTD].into_iter().filter(|method| method.codec().is_some()).collect()
 }
 
+#[test]
+fn every_truncation_of_what_records_its_size_is_one() {
+    for (data, _) in readable() {
+        let header = Header::parse(&data, data.len() as u64).unwrap();
+        let end = header.total_size().map_or(header.header_len(), |_| data.len());
+        for len in 0..end {
+            let error = decompress(&data[..len], &Limits::default()).unwrap_err();
+            assert!(error.is_truncated() && !error.is_bad_magic(), "{len} bytes: {error}");
+        }
+        // Without a size it is the payload that is faulty.
+        for len in end..data.len() {
+            let error = decompress(&data[..len], &Limits::default()).unwrap_err();
+            assert!(!error.is_truncated() && !error.is_bad_magic(), "{len} bytes: {error}");
+        }
+    }
+}
+
+#[test]
+fn no_other_fault_is_a_truncation_or_another_format() {
+    for (data, _) in readable() {
+        // The hash.
+        let mut other = data.clone();
+        other[Header::parse(&data, 1 << 40).unwrap().header_len() - 1] ^= 1;
+        let error = decompress(&other, &Limits::default()).unwrap_err();
+        assert!(!error.is_truncated() && !error.is_bad_magic(), "{error}");
+        // The version.
+        other[4] = 9;
+        let error = decompress(&other, &Limits::default()).unwrap_err();
+        assert!(!error.is_truncated() && !error.is_bad_magic(), "{error}");
+    }
+}
+
 const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
 
 #[test]

@@ -66,11 +66,26 @@ fn wrong_magic() {
 }
 
 #[test]
+fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
+    for len in 0..4 {
+        for byte in (0..=255).filter(|&byte| byte != b"CCOB"[len]) {
+            let bytes = [&b"CCOB"[..len], &[byte]].concat();
+            let mut found = [0; 4];
+            found[..=len].copy_from_slice(&bytes);
+            let error = Header::parse(&bytes, 1000).unwrap_err();
+            assert_eq!(error, Error::BadMagic { found });
+            assert!(error.is_bad_magic() && !error.is_truncated());
+        }
+    }
+}
+
+#[test]
 fn truncated_header() {
     for header in [V1, V2, V3] {
         for len in 0..header.len() {
             let needed = if len < 8 { 8 } else { header.len() as u64 };
             let error = Error::TruncatedHeader { available: len as u64, needed };
+            assert!(error.is_truncated() && !error.is_bad_magic());
             assert_eq!(Header::parse(&header[..len], len as u64), Err(error.clone()));
             // The shorter of the two counts, whichever it is.
             assert_eq!(Header::parse(&header[..len], 1 << 40), Err(error.clone()));

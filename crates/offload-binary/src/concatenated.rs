@@ -18,8 +18,8 @@ use crate::to_u64;
 ///
 /// # Errors
 ///
-/// [`Error::InBinary`] for a damaged binary, [`Error::TrailingData`] for bytes that are neither
-/// zero nor a binary.
+/// [`Error::InBinary`] for a damaged binary; for bytes that are neither zero nor a binary
+/// [`Error::BadMagic`] at the start of `data` and [`Error::TrailingData`] behind it.
 pub fn binaries(data: &[u8]) -> Binaries<'_> {
     Binaries { rest: data, offset: 0 }
 }
@@ -43,7 +43,8 @@ impl<'data> Binaries<'data> {
     fn read(&mut self) -> Result<(u64, OffloadBinary<'data>), Error> {
         let offset = self.offset;
         let binary = OffloadBinary::parse(self.rest).map_err(|error| match error {
-            Error::BadMagic { .. } => Error::TrailingData { offset },
+            Error::BadMagic { .. } if offset > 0 => Error::TrailingData { offset },
+            error @ Error::BadMagic { .. } => error,
             error => Error::InBinary { offset, error: Box::new(error) },
         })?;
         // The binary lies in memory, so its size fits.

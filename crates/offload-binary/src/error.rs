@@ -29,10 +29,10 @@ pub enum Error {
         available: u64,
     },
 
-    /// The data does not start with [`MAGIC`](crate::MAGIC).
+    /// The data does not start with [`MAGIC`](crate::MAGIC), nor, if there are fewer bytes, with as much of it.
     #[error("offload binary starts with bytes {found:02x?}, expected {:02x?}", crate::MAGIC)]
     BadMagic {
-        /// The bytes in its place.
+        /// The bytes in its place; zeros for those that are not there.
         found: [u8; 4],
     },
 
@@ -255,7 +255,8 @@ pub enum Error {
         error: Box<Error>,
     },
 
-    /// Neither zeros nor another binary follow a binary.
+    /// Neither zeros nor another binary follow a binary, or zeros. Where there is nothing before, that is
+    /// [`BadMagic`](Self::BadMagic).
     #[error("data at offset {offset:#x} is neither an offload binary nor zero padding")]
     TrailingData {
         /// Where, from the start of the data.
@@ -333,6 +334,34 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the data is something else than an offload binary, as its first bytes show: [`BadMagic`](Self::BadMagic),
+    /// also inside [`InBinary`](Self::InBinary).
+    ///
+    /// Data that ends inside the magic, but is right so far, is truncated instead. Not
+    /// [`TrailingData`](Self::TrailingData): there, other things follow what has been read.
+    #[must_use]
+    pub fn is_bad_magic(&self) -> bool {
+        matches!(self.innermost(), Self::BadMagic { .. })
+    }
+
+    /// Whether the data ends before the binary does, so that more of it may be all that is missing:
+    /// [`TruncatedHeader`](Self::TruncatedHeader) and [`SizeBeyondEnd`](Self::SizeBeyondEnd), also inside
+    /// [`InBinary`](Self::InBinary). Every truncation of a binary gives one of them; a damaged size looks the same.
+    ///
+    /// Not [`Incomplete`](Self::Incomplete), which is about what is in memory: see [`needed`](Self::needed).
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        matches!(self.innermost(), Self::TruncatedHeader { .. } | Self::SizeBeyondEnd { .. })
+    }
+
+    fn innermost(&self) -> &Self {
+        let mut error = self;
+        while let Self::InBinary { error: inner, .. } = error {
+            error = inner;
+        }
+        error
+    }
+
     /// How many bytes from the start of the binary must at least be in memory, when that is all
     /// that is missing.
     #[must_use]

@@ -35,10 +35,12 @@ pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
 
 /// The header, once its own fields make sense.
 fn header(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Error> {
-    if let Some(found) = prefix.first_chunk::<4>()
-        && *found != MAGIC
-    {
-        return Err(Error::BadMagic { found: *found });
+    // Of few bytes, each has to be right: what is not, no more bytes would make an offload binary.
+    let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
+    if !MAGIC.starts_with(start) {
+        let mut found = [0; MAGIC.len()];
+        found.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
+        return Err(Error::BadMagic { found });
     }
     if available < HEADER_LEN {
         return Err(Error::TruncatedHeader { available });

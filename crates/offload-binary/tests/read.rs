@@ -216,8 +216,52 @@ fn truncated_header() {
 fn bad_magic() {
     let data = v1().tap(|data| data[3] = 0xac);
     assert_eq!(error(&data), Error::BadMagic { found: [0x10, 0xff, 0x10, 0xac] });
-    // Told as soon as the magic is there.
     assert_eq!(error(&data[..4]), Error::BadMagic { found: [0x10, 0xff, 0x10, 0xac] });
+}
+
+#[test]
+fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
+    for len in 0..4 {
+        for byte in (0..=255).filter(|&byte| byte != MAGIC[len]) {
+            let bytes = [&MAGIC[..len], &[byte]].concat();
+            let mut found = [0; 4];
+            found[..=len].copy_from_slice(&bytes);
+            let error = error(&bytes);
+            assert_eq!(error, Error::BadMagic { found });
+            assert!(error.is_bad_magic() && !error.is_truncated());
+            assert_eq!(OffloadBinary::parse_prefix(&bytes, 1 << 20).unwrap_err(), error);
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_one() {
+    for data in [v1(), v2(), v2_two_entries()] {
+        for len in 0..data.len() {
+            let found = error(&data[..len]);
+            assert!(found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+            // All of it is there, but not in memory.
+            let available = u64::try_from(data.len()).unwrap();
+            if let Err(found) = OffloadBinary::parse_prefix(&data[..len], available) {
+                assert!(!found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+            }
+            // The same behind another one.
+            let two = [v1(), data[..len].to_vec()].concat();
+            if let Some(found) = binaries(&two).nth(1) {
+                let found = found.unwrap_err();
+                assert!(matches!(found, Error::InBinary { offset: 160, .. }), "{found}");
+                assert!(found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_other_fault_is_a_truncation_or_another_format() {
+    for (at, value) in [(ENTRIES, 0), (ENTRIES, 1 << 40), (IMAGE_SIZE, 1 << 40), (SIZE, 8)] {
+        let found = error(&with(v1(), at, value));
+        assert!(!found.is_truncated() && !found.is_bad_magic(), "{found}");
+    }
 }
 
 #[test]
@@ -563,6 +607,25 @@ fn versions_may_be_mixed_and_padded() {
 fn nothing_and_zeros_hold_no_binaries() {
     assert!(binaries(&[]).next().is_none());
     assert!(binaries(&[0; 64]).next().is_none());
+}
+
+#[test]
+fn other_data_without_any_binary() {
+    let mut iter = binaries(b"xyzzy");
+    let error = iter.next().unwrap().unwrap_err();
+    assert_eq!(error, Error::BadMagic { found: *b"xyzz" });
+    assert!(error.is_bad_magic());
+    assert!(iter.next().is_none());
+    // Zeros may be the padding of something.
+    let error = binaries(b"\0xyzzy").next().unwrap().unwrap_err();
+    assert_eq!(error, Error::TrailingData { offset: 1 });
+    assert!(!error.is_bad_magic() && !error.is_truncated());
+}
+
+#[test]
+fn few_bytes_of_other_data_behind_a_binary() {
+    let data = v1().tap(|data| data.extend(b"\0\x10y"));
+    assert_eq!(binaries(&data).nth(1).unwrap().unwrap_err(), Error::TrailingData { offset: 161 });
 }
 
 #[test]
