@@ -54,6 +54,7 @@ fn public_types_keep_their_promises() {
     counted::<text::Entries<'_, '_>>();
     fused::<Bundles<'_>>();
     let _: &dyn StdError = &Error::BadMagic;
+    let _: fn(&CompositionFinding) -> &dyn StdError = |finding| finding;
     assert_eq!(MAGIC, MAGIC_TEXT.as_bytes());
 }
 

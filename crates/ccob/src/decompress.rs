@@ -10,7 +10,7 @@ use crate::{Error, Header, codec};
 ///
 /// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
 /// choice. It is checked before anything is allocated.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Limits {
     /// The most bytes of uncompressed data to accept; 2 GiB by default.

@@ -31,7 +31,7 @@ fn public_types_keep_their_promises() {
     value::<Version>();
     value::<WriteOptions>();
 
-    copied::<(Codec, Fault, Header, Method, Version)>();
+    copied::<(Codec, Fault, Header, Limits, Method, Version)>();
     ordered::<(Codec, Method, Version)>();
     displayed::<Codec>();
     displayed::<Fault>();

@@ -26,6 +26,8 @@ pub struct Conflict {
 }
 
 /// What is wrong with two entries of one bundle.
+///
+/// [`Display`](fmt::Display) says what is so of both: "are for the same target".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConflictKind {
@@ -41,13 +43,17 @@ pub enum ConflictKind {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first, second, kind } = self;
-        match kind {
-            ConflictKind::Duplicate => {
-                write!(f, "entries {first} and {second} are for the same target")
-            }
-            ConflictKind::FeatureInOneOnly { feature } => write!(
+        write!(f, "entries {first} and {second} {kind}")
+    }
+}
+
+impl fmt::Display for ConflictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Duplicate => f.pad("are for the same target"),
+            Self::FeatureInOneOnly { feature } => write!(
                 f,
-                "entries {first} and {second} are for one processor, and only one has a setting for {}",
+                "are for one processor, and only one has a setting for {}",
                 feature.as_str().escape_debug()
             ),
         }

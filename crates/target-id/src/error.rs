@@ -2,10 +2,9 @@
 
 use alloc::string::String;
 
-/// Why a text is not a usable target ID, or not the name of an NVIDIA architecture.
+/// Why a text is not a usable target ID, or not the name of a processor, an NVIDIA architecture or a setting.
 ///
-/// Every `offset` is in bytes from the start of the target ID text. Only target IDs, architectures of NVIDIA and their
-/// settings can be wrong: any text is an [`OffloadKind`](crate::OffloadKind), a [`Triple`](crate::Triple) and a
+/// Every `offset` is in bytes from the start of the target ID text. Only these can be wrong: any text is an [`OffloadKind`](crate::OffloadKind), a [`Triple`](crate::Triple) and a
 /// [`Feature`](crate::Feature).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -88,5 +87,17 @@ pub enum Error {
     NotNvidiaArch {
         /// The text.
         name: String,
+    },
+    /// The text is no name of an AMD GPU processor, see [`Processor::amdgpu`](crate::Processor::amdgpu).
+    #[error("{name:?} is no known AMD GPU processor")]
+    NotAmdgpuProcessor {
+        /// The text.
+        name: String,
+    },
+    /// The text is not that of a [`Setting`](crate::Setting).
+    #[error("target feature setting is {text:?}, expected \"on\" or \"off\"")]
+    NotSetting {
+        /// The text.
+        text: String,
     },
 }

@@ -7,6 +7,8 @@ use core::fmt;
 use core::ops::BitOr;
 use core::str::FromStr;
 
+use crate::error::Error;
+
 /// A set of the target features that LLVM's AMDGPU usage guide defines: those a processor may have in its target
 /// IDs, or those a target ID sets.
 ///
@@ -196,6 +198,22 @@ impl fmt::Display for Setting {
             Self::On => "on",
             Self::Off => "off",
         })
+    }
+}
+
+/// `on` or `off`, as [`Display`](fmt::Display) writes it.
+impl FromStr for Setting {
+    type Err = Error;
+
+    /// # Errors
+    ///
+    /// [`Error::NotSetting`].
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err(Error::NotSetting { text: text.into() }),
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Processors: what is known about a name.
 
 use core::fmt;
+use core::str::FromStr;
 
 use crate::amdgpu::{AMDGCN, R600};
+use crate::error::Error;
 use crate::feature::{Feature, Features};
 
 /// The instruction set family of a processor.
@@ -150,6 +152,18 @@ impl Processor {
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name)
+    }
+}
+
+/// An AMD GPU processor by any of its names, as [`Processor::amdgpu`] finds it.
+impl FromStr for Processor {
+    type Err = Error;
+
+    /// # Errors
+    ///
+    /// [`Error::NotAmdgpuProcessor`].
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::amdgpu(name).copied().ok_or_else(|| Error::NotAmdgpuProcessor { name: name.into() })
     }
 }
 

@@ -116,12 +116,7 @@ impl Serialize for Setting {
 
 impl<'de> Deserialize<'de> for Setting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = |text: &str| match text {
-            "on" => Ok(Self::On),
-            "off" => Ok(Self::Off),
-            _ => Err("a setting is \"on\" or \"off\""),
-        };
-        deserializer.deserialize_str(Text("\"on\" or \"off\"", read))
+        deserializer.deserialize_str(Text("\"on\" or \"off\"", Self::from_str))
     }
 }
 
@@ -160,8 +155,7 @@ impl Serialize for Processor {
 
 impl<'de> Deserialize<'de> for Processor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = |name: &str| Self::amdgpu(name).copied().ok_or("no known AMD GPU processor");
-        deserializer.deserialize_str(Text("the name of an AMD GPU processor", read))
+        deserializer.deserialize_str(Text("the name of an AMD GPU processor", Self::from_str))
     }
 }
 

@@ -50,9 +50,8 @@ fn public_types_keep_their_promises() {
     ordered::<(Family, Feature, Features, NvidiaArch, NvidiaScope, OffloadKind, Setting, Side)>();
     ordered::<(Target, TargetId, Triple)>();
     displayed::<Conflict>();
+    displayed::<ConflictKind>();
     displayed::<Family>();
-    displayed::<Processor>();
-    displayed::<Setting>();
     displayed::<Side>();
     displayed::<Target>();
     displayed::<Verdict>();
@@ -60,6 +59,8 @@ fn public_types_keep_their_promises() {
     text::<OffloadKind>();
     text::<Triple>();
     parsed::<NvidiaArch>();
+    parsed::<Processor>();
+    parsed::<Setting>();
     parsed::<TargetId>();
     defaulted::<(Features, Options)>();
     let _: &dyn StdError = &Error::EmptyProcessor;
@@ -89,6 +90,18 @@ fn what_is_displayed_is_read_back() {
     }
     for arch in ["sm_20", "sm_90a", "compute_100f"] {
         back::<NvidiaArch>(arch);
+    }
+    for name in ["gfx906", "gfx9-generic", "r600"] {
+        back::<Processor>(name);
+    }
+    for setting in ["on", "off"] {
+        back::<Setting>(setting);
+    }
+    assert_eq!("mullins".parse::<Processor>().unwrap().name(), "gfx703");
+    let name = || "GFX906".to_owned();
+    assert_eq!(name().parse::<Processor>(), Err(Error::NotAmdgpuProcessor { name: name() }));
+    for text in ["", "+", "On"] {
+        assert_eq!(text.parse::<Setting>(), Err(Error::NotSetting { text: text.into() }));
     }
     assert_eq!(format!("{:>8}|{:<8}|", OffloadKind::Hip, Setting::On), "     hip|on      |");
 }

@@ -62,8 +62,11 @@ fn a_text_that_is_none_is_an_error() {
     assert!(
         refused::<NvidiaArch>(json!("sm_9")).starts_with("NVIDIA architecture \"sm_9\" is not")
     );
-    assert_eq!(refused::<Setting>(json!("+")), "a setting is \"on\" or \"off\"");
-    assert_eq!(refused::<Processor>(json!("gfx9999")), "no known AMD GPU processor");
+    assert_eq!(
+        refused::<Setting>(json!("+")),
+        "target feature setting is \"+\", expected \"on\" or \"off\""
+    );
+    assert_eq!(refused::<Processor>(json!("gfx9999")), "\"gfx9999\" is no known AMD GPU processor");
     assert!(refused::<OffloadKind>(json!(null)).ends_with("expected an offload kind"));
     assert!(refused::<Triple>(json!([])).ends_with("expected a target triple"));
 }
