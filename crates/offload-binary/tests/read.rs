@@ -237,7 +237,7 @@ fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
 #[test]
 fn every_truncation_is_one() {
     for data in [v1(), v2(), v2_two_entries()] {
-        for len in 0..data.len() {
+        for len in (0..data.len()).step_by(if cfg!(miri) { 29 } else { 1 }) {
             let found = error(&data[..len]);
             assert!(found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
             // All of it is there, but not in memory.
