@@ -114,7 +114,7 @@ fn doubts(spec: &ImageSpec) -> Vec<String> {
     }
     if let Some(typed) = text("arch") {
         let near = suggest::target_id(&typed);
-        let name = typed.split(':').next().unwrap_or_default();
+        let name = suggest::processor(&typed);
         if !near.is_empty() && !suggest::may_be_processor(name) {
             doubts.push(format!("no processor is called {name}{}", did_you_mean(&near)));
         }

@@ -57,7 +57,7 @@ impl Request {
     }
 
     fn processor(&self) -> &str {
-        self.target.id().split(':').next().unwrap_or_default()
+        suggest::processor(self.target.id())
     }
 }
 
@@ -173,16 +173,19 @@ impl Passed {
     }
 
     fn has(&self, processor: &str) -> bool {
-        self.names.iter().any(|name| name.split(':').next() == Some(processor))
+        self.names.iter().any(|name| suggest::processor(name) == processor)
     }
 
     pub(crate) fn add(&mut self, image: &Image<'_, '_>) {
         const MOST: usize = 40;
-        let name = group(image.target(), image.id());
-        if image.target().kind() != Some(&OffloadKind::Host) && !self.names.contains(&name) {
-            match self.names.len() < MOST {
-                true => self.names.push(name),
-                false => self.is_cut = true,
+        // Most files have few, some have very many.
+        if !self.is_cut && image.target().kind() != Some(&OffloadKind::Host) {
+            let name = group(image.target(), image.id());
+            if !self.names.contains(&name) {
+                match self.names.len() < MOST {
+                    true => self.names.push(name),
+                    false => self.is_cut = true,
+                }
             }
         }
         if let Some(id) = image.id().filter(|_| self.ids.len() < MOST) {

@@ -118,6 +118,11 @@ fn processors_of(typed: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     near.into_iter().map(str::to_owned).collect()
 }
 
+/// The processor in the text of a target ID, whatever that is.
+pub(crate) fn processor(target_id: &str) -> &str {
+    target_id.split(':').next().unwrap_or_default()
+}
+
 /// Whether a processor may be called so: it is known, or newer than this program.
 pub(crate) fn may_be_processor(name: &str) -> bool {
     let is_new = |name: &str| {
@@ -136,7 +141,7 @@ pub(crate) fn may_be_processor(name: &str) -> bool {
 pub(crate) fn target_id(typed: &str) -> Vec<String> {
     // What stands in front of it in other IDs.
     let tails = typed.match_indices('-').filter_map(|(at, _)| typed.get(at + 1..));
-    let mut tails = tails.map(|tail| (tail, tail.split(':').next().unwrap_or_default()));
+    let mut tails = tails.map(|tail| (tail, processor(tail)));
     if let Some((tail, _)) = tails.find(|(_, name)| processor_names().any(|known| known == *name)) {
         return fine(vec![tail.to_owned()], typed);
     }
@@ -187,8 +192,7 @@ fn features(typed: &str) -> Vec<String> {
 
 /// The generic processor that stands for one: code for it would run, too.
 pub(crate) fn generic(target_id: &str) -> Option<&'static str> {
-    let name = target_id.split(':').next().unwrap_or_default();
-    Some(Processor::amdgpu(name)?.covered_by()?.name())
+    Some(Processor::amdgpu(processor(target_id))?.covered_by()?.name())
 }
 
 #[cfg(test)]

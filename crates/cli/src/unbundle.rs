@@ -211,10 +211,13 @@ struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    fn see(&mut self, id: String) {
+    fn see(&mut self, image: &Image<'_, '_>) {
         const MOST: usize = 40;
-        if self.seen.len() < MOST && !self.seen.contains(&id) {
-            self.seen.push(id);
+        if self.seen.len() < MOST {
+            let id = image.id().map_or_else(|| image.target().to_string(), str::to_owned);
+            if !self.seen.contains(&id) {
+                self.seen.push(id);
+            }
         }
     }
 }
@@ -227,7 +230,7 @@ impl Visitor for Taker<'_> {
             return Ok(());
         }
         let target = image.target().clone();
-        self.see(image.id().map_or_else(|| target.to_string(), str::to_owned));
+        self.see(image);
         for one in &mut self.wanted {
             if !one.request.verdict(&target).is_strict() {
                 continue;

@@ -59,7 +59,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for id in &args.offload_arch {
         let near = suggest::target_id(id);
-        let name = id.split(':').next().unwrap_or_default();
+        let name = suggest::processor(id);
         if !near.is_empty() && !is_known_processor(name) {
             report::warning(&format_args!("no processor is called {name}{}", did_you_mean(&near)));
         }

@@ -89,9 +89,6 @@
 //!         }
 //!         Ok(())
 //!     }
-//!     fn finding(&mut self, finding: &fat_object::Finding<'_>) -> io::Result<()> {
-//!         Err(io::Error::other(finding.to_string()))
-//!     }
 //! }
 //!
 //! let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;

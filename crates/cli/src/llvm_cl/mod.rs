@@ -154,11 +154,7 @@ const fn generic(
 
 impl Tool {
     /// Its own options, and those that every tool has.
-    pub(crate) fn options(&self) -> impl Iterator<Item = &Opt> {
-        self.all()
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Opt> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Opt> {
         self.options.iter().chain(&GENERIC)
     }
 

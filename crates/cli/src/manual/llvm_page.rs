@@ -20,7 +20,7 @@ pub(super) fn page(name: &str, tool: &Tool) -> String {
     );
     page.section("Options");
     let mut options: Vec<&Opt> =
-        tool.options().filter(|option| option.visibility == Visibility::Shown).collect();
+        tool.all().filter(|option| option.visibility == Visibility::Shown).collect();
     options.sort_by_key(|option| option.name);
     for option in options {
         let dashes = if option.name.chars().count() == 1 { "-" } else { "--" };

@@ -3,7 +3,7 @@
 use bundle_format::EntryId;
 use target_id::{TargetId, Triple};
 
-use super::{may_be_processor, nearest, target_id};
+use super::{may_be_processor, nearest, processor, target_id};
 
 /// The offload kinds that bundles have.
 const KINDS: [&str; 4] = ["host", "openmp", "hip", "hipv4"];
@@ -79,8 +79,7 @@ fn split_triple(triple: &str) -> (String, &str) {
 
 /// What a target ID may have been meant to be: those that are only new are not taken for slips.
 fn near_target(written: &str) -> Option<String> {
-    let name = written.split(':').next().unwrap_or_default();
-    match may_be_processor(name) && TargetId::parse(written).is_ok() {
+    match may_be_processor(processor(written)) && TargetId::parse(written).is_ok() {
         true => None,
         false => target_id(written).into_iter().next(),
     }
@@ -88,8 +87,7 @@ fn near_target(written: &str) -> Option<String> {
 
 /// Whether the last field of a triple is a target ID: a processor, known or not, or nearly one.
 fn is_like_target(field: &str) -> bool {
-    let name = field.split(':').next().unwrap_or_default();
-    may_be_processor(name) || !target_id(field).is_empty()
+    may_be_processor(processor(field)) || !target_id(field).is_empty()
 }
 
 /// What a triple may have been meant to be, without its environment: nothing if it is fine, or nobody knows.
