@@ -145,23 +145,27 @@ fn complain(
             true
         }
         Ok(summary) => {
-            if listing.images().next().is_none() && !errors {
-                report::note(&format_args!(
-                    "{file}: {}",
-                    nothing(summary, selection, &listing.passed)
-                ));
+            if listing.images().next().is_some() || errors {
+                return errors;
             }
-            errors
+            match nothing(summary, selection, &listing.passed) {
+                Ok(why) => report::note(&format_args!("{file}: {why}")),
+                Err(why) => {
+                    report::error(&format_args!("{file}: {why}"));
+                    return true;
+                }
+            }
+            false
         }
     }
 }
 
-/// Why a listing is empty.
-fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> String {
+/// Why a listing is empty: an error where the file was not understood.
+fn nothing(summary: &Summary, selection: &Selection, passed: &Passed) -> Result<String, String> {
     if summary.images > 0 && !selection.is_everything() {
         let (images, condition) = (summary.images, selection.condition());
         let (has, advice) = (passed.listed(), selection.advice(passed));
-        return format!("none of its {images} images {condition}{has}{advice}");
+        return Ok(format!("none of its {images} images {condition}{has}{advice}"));
     }
     report::no_images(summary)
 }

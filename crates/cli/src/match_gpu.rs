@@ -174,7 +174,7 @@ impl File {
         let units = collector.finish();
         if units.is_empty() && errors == 0 {
             let why = match (summary.images, &args.kinds[..]) {
-                (0, _) => report::no_images(&summary),
+                (0, _) => report::no_images(&summary).unwrap_or_else(|error| error),
                 (images, _) => format!("none of its {images} images is of the given kind"),
             };
             complaints.push(error(format!("{name}: {why}")));

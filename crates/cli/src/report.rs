@@ -106,13 +106,37 @@ impl Complaint {
     }
 }
 
-/// Why a file holds no images.
-pub(crate) fn no_images(summary: &Summary) -> String {
+/// Why a file holds no images: an error where that is not known.
+pub(crate) fn no_images(summary: &Summary) -> Result<String, String> {
+    match summary.format {
+        format if !format.is_read() => Err(not_read(format)),
+        _ => Ok(none(summary)),
+    }
+}
+
+/// Why files of a format are not read, and what helps.
+fn not_read(format: ImageFormat) -> String {
+    match format {
+        ImageFormat::Unknown => {
+            "unknown format: expected an object, library, archive or container".to_owned()
+        }
+        ImageFormat::Zip => {
+            "is a zip archive (a wheel?): packages are not read; unpack it first".to_owned()
+        }
+        ImageFormat::Tar => "is a tar archive: packages are not read; unpack it first".to_owned(),
+        ImageFormat::Deb => {
+            "is a Debian package: packages are not read; unpack it first".to_owned()
+        }
+        ImageFormat::Rpm => "is an RPM package: packages are not read; unpack it first".to_owned(),
+        // Often a tar archive inside.
+        format => format!("is {format}: not read; decompress it first"),
+    }
+}
+
+fn none(summary: &Summary) -> String {
     match summary.format {
         ImageFormat::Empty => "the file is empty".to_owned(),
-        ImageFormat::Unknown => {
-            "no device images: not an object, library, archive or container".to_owned()
-        }
+        ImageFormat::LinkerScript => "no device images: linker script".to_owned(),
         // It may be a device image itself, or a module for the host.
         ImageFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
         format if format.may_hold_images() => "no device images".to_owned(),

@@ -3,15 +3,19 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fat_object::{Container, ContainerKind, Finding, Image, ReadSeek, Visitor};
+use fat_object::{
+    Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Visitor,
+};
 
 use crate::parallel::{self, Threads};
 use crate::{Outcome, input, report, style};
 
 /// Check structure, bounds, hashes and rules of composition
 ///
-/// Compressed bundles are decompressed and compared with their hashes. Prints one line for each finding, or one line for a file in which all is well. Exits with 1 when there is a
-/// finding.
+/// Compressed bundles are decompressed and compared with their hashes. Prints one line for each finding, or one line
+/// for a sound file. Exits with 1 when there is a finding, or when a file cannot be checked: packages (wheels, deb, RPM,
+/// tar), compressed files and unknown formats are errors. Objects, libraries and linker scripts without device code
+/// are sound.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload verify libfoo.so
@@ -49,7 +53,14 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let containers = visitor.containers;
         match result {
             Ok(summary) if summary.findings > 0 => outcome = Outcome::Faults,
-            Ok(summary) if summary.images == 0 => writeln!(out, "{shown}: ok, no device code")?,
+            Ok(summary) if summary.images == 0 => match report::no_images(&summary) {
+                Ok(_) => writeln!(out, "{shown}: ok, {}", nothing(summary.format))?,
+                Err(why) => {
+                    out.flush()?;
+                    report::error(&format_args!("{file}: {why}"));
+                    outcome = Outcome::Faults;
+                }
+            },
             Ok(summary) => {
                 let images = count(summary.images, "image");
                 match containers {
@@ -67,6 +78,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     })?;
     out.flush()?;
     Ok(outcome)
+}
+
+/// What there is in a file that holds no images.
+fn nothing(format: ImageFormat) -> String {
+    match format {
+        ImageFormat::SpirV | ImageFormat::Ptx | ImageFormat::Cubin => {
+            format!("a bare image ({format}), in no container")
+        }
+        ImageFormat::LinkerScript => "no device code (linker script)".to_owned(),
+        _ => "no device code".to_owned(),
+    }
 }
 
 fn count(n: usize, what: &str) -> String {
@@ -88,7 +110,10 @@ struct Checker<'a> {
 impl Visitor for Checker<'_> {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
         use ContainerKind::{Bundle, Ccob, NvFatbin, OffloadBinary};
-        if matches!(container.kind(), Bundle | Ccob | NvFatbin | OffloadBinary) {
+        // A compressed bundle and the bundle in it are one thing for its reader.
+        let around = container.path().iter().rev().nth(1).map(Segment::kind);
+        let counts = matches!(container.kind(), Bundle | Ccob | NvFatbin | OffloadBinary);
+        if counts && around != Some(Ccob) {
             self.findings.containers += 1;
         }
         Ok(())

@@ -75,12 +75,106 @@ fn ls_goes_on_after_a_bad_file() {
     assert_eq!(rows.len(), 5);
 }
 
+/// Name, contents, words about them: files whose device code, if there is any, is not looked for.
+fn files_that_are_not_read() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let mut tar = vec![0; 1024];
+    tar[..5].copy_from_slice(b"a.txt");
+    tar[257..262].copy_from_slice(b"ustar");
+    vec![
+        ("junk", b"\x01\x02\x03\x04".to_vec(), "expected an object, library, archive or container"),
+        ("notes.txt", b"hello".to_vec(), "unknown format"),
+        ("a.whl", b"PK\x03\x04\x14\0\0\0\x08\0".to_vec(), "is a zip archive (a wheel?)"),
+        ("a.tar", tar, "is a tar archive: packages are not read; unpack it first"),
+        (
+            "a.deb",
+            b"!<arch>\ndebian-binary   0           0     0     100644  4         `\n2.0\n".to_vec(),
+            "is a Debian package: packages are not read; unpack it first",
+        ),
+        ("a.rpm", b"\xed\xab\xee\xdb\x03\0".to_vec(), "is an RPM package"),
+        ("a.tar.gz", b"\x1f\x8b\x08\0\0\0".to_vec(), "is gzip data: not read; decompress it first"),
+        ("a.tar.bz2", b"BZh91AY&SY".to_vec(), "is bzip2 data"),
+        ("a.tar.xz", b"\xfd7zXZ\0\0\x04".to_vec(), "is xz data"),
+        ("a.tar.zst", b"\x28\xb5\x2f\xfd\0".to_vec(), "is zstd data"),
+    ]
+}
+
+#[test]
+fn what_is_not_read_is_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = (place.path().to_owned(), "Is a directory");
+    let files = files_that_are_not_read().into_iter();
+    let files = files.map(|(name, bytes, words)| (write(&place, name, &bytes), words));
+    for (path, words) in files.chain([directory]) {
+        for args in [&["ls"][..], &["ls", "--json"], &["verify"], &["match", "--gpu=gfx906"]] {
+            let output = offload(args.iter().map(OsStr::new).chain([path.as_os_str()]));
+            let (out, err) = (stdout(&output), stderr(&output));
+            assert_eq!(output.status.code(), Some(1), "{args:?} {}: {out}{err}", path.display());
+            let expected = format!("offload: error: {}: ", path.display());
+            assert!(err.starts_with(&expected) && err.contains(words), "{args:?}: {err}");
+            assert!(!out.contains("ok"), "{args:?} {}: {out}", path.display());
+        }
+    }
+}
+
+#[test]
+fn verify_says_what_there_was_to_check() {
+    let place = tempfile::tempdir().unwrap();
+    let script = b"/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nINPUT ( libfoo.so.1 )\n";
+    for (name, bytes, words) in [
+        ("libfoo.so", &script[..], "no device code (linker script)"),
+        ("a.ptx", b"//\n.version 7.0\n", "a bare image (PTX), in no container"),
+        ("a.a", b"!<arch>\n", "no device code"),
+        ("host.o", &fs::read(data("host.o")).unwrap(), "no device code"),
+    ] {
+        let path = write(&place, name, bytes);
+        let output = offload([OsStr::new("verify"), path.as_os_str()]);
+        assert_eq!(stdout(&output), format!("{}: ok, {words}\n", path.display()));
+        assert!(output.status.success() && stderr(&output).is_empty());
+    }
+}
+
+/// Magics of containers, at the places where the formats allow them.
+fn containers_by_magic(bytes: &[u8]) -> usize {
+    let magics: [&[u8]; 4] =
+        [b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__", b"\x10\xff\x10\xad", b"\x50\xed\x55\xba"];
+    magics.iter().map(|magic| bytes.windows(magic.len()).filter(|at| at == magic).count()).sum()
+}
+
+#[test]
+fn verify_counts_each_container_once() {
+    let mut checked = 0;
+    for file in all_data() {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        // Each of their entries, or none, has a marker of its own.
+        let forms = ["bundle.", "bundle-", "libbundles.a", "libhip-thin.a", "hip-embedded.bc"];
+        if forms.iter().any(|form| name.starts_with(form)) {
+            continue;
+        }
+        let output = offload([OsStr::new("verify"), file.as_os_str()]);
+        let json = offload([OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()]);
+        let rows: Vec<Row> = serde_json::from_slice(&json.stdout).unwrap();
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        let (images, containers) = (rows.len(), containers_by_magic(&fs::read(&file).unwrap()));
+        let expected = match images {
+            0 => "no device code".to_owned(),
+            _ => format!(
+                "{images} image{} in {containers} container{}",
+                plural(images),
+                plural(containers)
+            ),
+        };
+        assert_eq!(stdout(&output), format!("{}: ok, {expected}\n", file.display()));
+        checked += 1;
+    }
+    assert!(checked > 15, "{checked}");
+}
+
 #[test]
 fn ls_says_why_a_file_lists_nothing() {
     let place = tempfile::tempdir().unwrap();
     for (name, bytes, words) in [
         ("empty", &b""[..], "the file is empty"),
-        ("notes.txt", b"hello", "not an object, library, archive or container"),
+        ("libfoo.so", b"INPUT(-lfoo)\n", "no device images: linker script"),
         ("a.ptx", b"//\n.version 7.0\n", "bare image (PTX)"),
         ("a.a", b"!<arch>\n", "no device images"),
     ] {

@@ -45,6 +45,22 @@ pub enum ImageFormat {
     Wasm,
     /// A zstd frame without a container: Intel's SYCL compiler embeds images so.
     Zstd,
+    /// A zip archive: a Python wheel, a conda package, a Java archive.
+    Zip,
+    /// A tar archive, not compressed.
+    Tar,
+    /// A Debian package. It is an `ar` archive, too, and walked as one; what it installs is compressed in its members.
+    Deb,
+    /// An RPM package.
+    Rpm,
+    /// Data compressed by gzip.
+    Gzip,
+    /// Data compressed by bzip2.
+    Bzip2,
+    /// Data compressed by xz.
+    Xz,
+    /// A linker script, which stands for libraries that it names.
+    LinkerScript,
     /// The one-byte section that stands for the host object itself in an object made by the bundler.
     HostPlaceholder,
     /// Anything else.
@@ -61,6 +77,9 @@ impl ImageFormat {
         if bytes.starts_with(b"\x7fELF") {
             return sniff_elf(bytes);
         }
+        if bytes.starts_with(DEB) {
+            return ImageFormat::Deb;
+        }
         for (magic, format) in MAGICS {
             if bytes.starts_with(magic) {
                 return *format;
@@ -74,6 +93,12 @@ impl ImageFormat {
             ImageFormat::Coff
         } else if is_ptx(bytes) {
             ImageFormat::Ptx
+        } else if is_linker_script(bytes) {
+            ImageFormat::LinkerScript
+        } else if is_bzip2(bytes) {
+            ImageFormat::Bzip2
+        } else if is_tar(bytes) {
+            ImageFormat::Tar
         } else {
             ImageFormat::Unknown
         }
@@ -98,6 +123,14 @@ impl ImageFormat {
             ImageFormat::MachO => "macho",
             ImageFormat::Wasm => "wasm",
             ImageFormat::Zstd => "zstd",
+            ImageFormat::Zip => "zip",
+            ImageFormat::Tar => "tar",
+            ImageFormat::Deb => "deb",
+            ImageFormat::Rpm => "rpm",
+            ImageFormat::Gzip => "gzip",
+            ImageFormat::Bzip2 => "bzip2",
+            ImageFormat::Xz => "xz",
+            ImageFormat::LinkerScript => "linker-script",
             ImageFormat::HostPlaceholder => "host-placeholder",
             ImageFormat::Unknown => "unknown",
         }
@@ -119,6 +152,14 @@ impl ImageFormat {
             ImageFormat::Archive => "a",
             ImageFormat::OffloadBinary => "offload",
             ImageFormat::Zstd => "zst",
+            ImageFormat::Zip => "zip",
+            ImageFormat::Tar => "tar",
+            ImageFormat::Deb => "deb",
+            ImageFormat::Rpm => "rpm",
+            ImageFormat::Gzip => "gz",
+            ImageFormat::Bzip2 => "bz2",
+            ImageFormat::Xz => "xz",
+            ImageFormat::LinkerScript => "ld",
             ImageFormat::Empty | ImageFormat::HostPlaceholder | ImageFormat::Unknown => "bin",
         }
     }
@@ -133,6 +174,25 @@ impl ImageFormat {
             ImageFormat::Coff | ImageFormat::MachO | ImageFormat::Wasm => true,
             _ => self.is_container(),
         }
+    }
+
+    /// Whether a walk reads files of this format, so that finding no image in one means that there is none. False for
+    /// packages (zip, tar, deb, RPM), compressed data and bytes of no known format. In a file that is a device image,
+    /// nothing but its format is looked at.
+    #[must_use]
+    pub fn is_read(self) -> bool {
+        !matches!(
+            self,
+            ImageFormat::Zstd
+                | ImageFormat::Zip
+                | ImageFormat::Tar
+                | ImageFormat::Deb
+                | ImageFormat::Rpm
+                | ImageFormat::Gzip
+                | ImageFormat::Bzip2
+                | ImageFormat::Xz
+                | ImageFormat::Unknown
+        )
     }
 
     /// Whether an image of this format is nothing but a container of other images.
@@ -168,6 +228,14 @@ impl fmt::Display for ImageFormat {
             ImageFormat::MachO => "Mach-O",
             ImageFormat::Wasm => "WebAssembly",
             ImageFormat::Zstd => "zstd data",
+            ImageFormat::Zip => "zip archive",
+            ImageFormat::Tar => "tar archive",
+            ImageFormat::Deb => "Debian package",
+            ImageFormat::Rpm => "RPM package",
+            ImageFormat::Gzip => "gzip data",
+            ImageFormat::Bzip2 => "bzip2 data",
+            ImageFormat::Xz => "xz data",
+            ImageFormat::LinkerScript => "linker script",
             ImageFormat::HostPlaceholder => "host object",
             ImageFormat::Unknown => "unknown",
         })
@@ -186,6 +254,12 @@ const MAGICS: &[(&[u8], ImageFormat)] = &[
     (b"!<arch>\n", ImageFormat::Archive),
     (b"!<thin>\n", ImageFormat::Archive),
     (b"\x28\xb5\x2f\xfd", ImageFormat::Zstd),
+    (b"PK\x03\x04", ImageFormat::Zip),
+    // An empty one.
+    (b"PK\x05\x06", ImageFormat::Zip),
+    (b"\xed\xab\xee\xdb", ImageFormat::Rpm),
+    (b"\x1f\x8b\x08", ImageFormat::Gzip),
+    (b"\xfd7zXZ\0", ImageFormat::Xz),
     (&crate::wasm::MAGIC, ImageFormat::Wasm),
     (b"MZ", ImageFormat::Coff),
     (b"\xfe\xed\xfa\xce", ImageFormat::MachO),
@@ -193,6 +267,9 @@ const MAGICS: &[(&[u8], ImageFormat)] = &[
     (b"\xfe\xed\xfa\xcf", ImageFormat::MachO),
     (b"\xcf\xfa\xed\xfe", ImageFormat::MachO),
 ];
+
+/// Debian packages are `ar` archives whose first member is their version ("deb(5)").
+const DEB: &[u8] = b"!<arch>\ndebian-binary";
 
 /// `e_machine` is a 16-bit number at byte 18, in the byte order that byte 5 names.
 fn sniff_elf(bytes: &[u8]) -> ImageFormat {
@@ -246,6 +323,40 @@ fn is_ptx(mut bytes: &[u8]) -> bool {
     }
 }
 
+/// A linker script is text; those that are installed in place of a library consist of these commands ("ld", "Linker
+/// Scripts").
+fn is_linker_script(mut bytes: &[u8]) -> bool {
+    const COMMANDS: [&[u8]; 6] =
+        [b"OUTPUT_FORMAT", b"OUTPUT_ARCH", b"SEARCH_DIR", b"AS_NEEDED", b"GROUP", b"INPUT"];
+    loop {
+        bytes = bytes.trim_ascii_start();
+        let Some(comment) = bytes.strip_prefix(b"/*") else { break };
+        let Some(end) = comment.windows(2).position(|two| two == b"*/") else { return false };
+        bytes = comment.get(end + 2..).unwrap_or_default();
+    }
+    COMMANDS.iter().any(|command| {
+        let rest = bytes.strip_prefix(*command);
+        rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(b"("))
+    })
+}
+
+/// The number of 100 kB steps in a block, then the first block or the end.
+fn is_bzip2(bytes: &[u8]) -> bool {
+    match bytes.strip_prefix(b"BZh") {
+        Some([b'1'..=b'9', block @ ..]) => {
+            block.starts_with(b"\x31\x41\x59\x26\x53\x59")
+                || block.starts_with(b"\x17\x72\x45\x38\x50\x90")
+        }
+        _ => false,
+    }
+}
+
+/// A header of POSIX's or GNU's `tar`.
+fn is_tar(bytes: &[u8]) -> bool {
+    const MAGIC_AT: usize = 257;
+    bytes.get(MAGIC_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,5 +401,37 @@ mod tests {
         assert_eq!(ImageFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x34"), ImageFormat::Unknown);
         assert_eq!(ImageFormat::sniff(b"dx"), ImageFormat::Unknown);
         assert_eq!(ImageFormat::sniff(b"hello"), ImageFormat::Unknown);
+    }
+    #[test]
+    fn packages_and_linker_scripts() {
+        let mut tar = [0; 512];
+        tar[..5].copy_from_slice(b"a.txt");
+        tar[257..262].copy_from_slice(b"ustar");
+        for (bytes, format) in [
+            (&b"PK\x03\x04\x14\0"[..], ImageFormat::Zip),
+            (b"PK\x05\x06\0\0", ImageFormat::Zip),
+            (b"!<arch>\ndebian-binary   1700000000  0", ImageFormat::Deb),
+            (b"!<arch>\ndebian.o/       ", ImageFormat::Archive),
+            (b"\xed\xab\xee\xdb\x03\0", ImageFormat::Rpm),
+            (b"\x1f\x8b\x08\0", ImageFormat::Gzip),
+            (b"BZh91AY&SY", ImageFormat::Bzip2),
+            (b"\xfd7zXZ\0\0\x04", ImageFormat::Xz),
+            (&tar, ImageFormat::Tar),
+        ] {
+            assert_eq!(ImageFormat::sniff(bytes), format);
+            let is_walked = format == ImageFormat::Archive;
+            assert_eq!((format.is_read(), format.may_hold_images()), (is_walked, is_walked));
+        }
+        for script in [
+            "/* GNU ld script\n   */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( /lib/libc.so.6 )",
+            "INPUT(-lfoo)",
+            "/**//* two */ GROUP\n( libgcc_s.so.1 -lgcc )",
+        ] {
+            assert_eq!(ImageFormat::sniff(script.as_bytes()), ImageFormat::LinkerScript);
+        }
+        assert!(ImageFormat::LinkerScript.is_read() && ImageFormat::Bitcode.is_read());
+        for text in ["/* INPUT(a)", "INPUTS (a)", "GROUP", "# INPUT(a)", "BZhello"] {
+            assert_eq!(ImageFormat::sniff(text.as_bytes()), ImageFormat::Unknown);
+        }
     }
 }

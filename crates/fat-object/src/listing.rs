@@ -104,14 +104,15 @@ impl Listing {
         &self.findings
     }
 
-    /// Whether every image of the file is there: nothing in it is malformed, as far as the walk went.
+    /// Whether nothing in the file is malformed, so that no image is missing for that reason. Of formats that are not
+    /// [read](ImageFormat::is_read) this says nothing.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity() < Severity::Error)
     }
 
-    /// What the file itself is. With no image found, this tells a file without device code (a plain object) from one
-    /// that cannot hold any.
+    /// Format of the file itself. With no image found, [`ImageFormat::is_read`] tells a file without device code (a plain
+    /// object) from one that a walk does not read (a wheel, junk).
     #[must_use]
     pub fn format(&self) -> ImageFormat {
         self.format

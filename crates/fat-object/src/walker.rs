@@ -141,8 +141,8 @@ const NAMES_AT_LEAST: u64 = 1 << 26;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Summary {
-    /// What the file itself is. With no image found, this tells a file without device code (a plain object)
-    /// from one that cannot hold any.
+    /// Format of the file itself. With no image found, [`ImageFormat::is_read`] tells a file without device code (a
+    /// plain object) from one that a walk does not read (a wheel, junk).
     pub format: ImageFormat,
     /// Length of the file in bytes.
     pub size: u64,
@@ -245,7 +245,7 @@ impl Walker<'_> {
             | ImageFormat::CompressedBundle
             | ImageFormat::OffloadBinary
             | ImageFormat::Fatbinary => self.sequence(source, window, None)?,
-            ImageFormat::Archive => self.archive(source, window)?,
+            ImageFormat::Archive | ImageFormat::Deb => self.archive(source, window)?,
             ImageFormat::Wasm => self.wasm(source, window)?,
             ImageFormat::Bitcode => self.bitcode(source, window)?,
             // The file itself may be a code object that was made the host of a bundle.
@@ -255,7 +255,7 @@ impl Walker<'_> {
                 self.host_file(source, window)?;
             }
             // Last, because it costs another reading. Code for a GPU may stand first in such a text.
-            ImageFormat::Unknown | ImageFormat::Ptx
+            ImageFormat::Unknown | ImageFormat::Ptx | ImageFormat::LinkerScript
                 if is_text_ending_in_marker(source, window, &head)? =>
             {
                 self.text_ending_in_marker(source, window)?;

@@ -206,7 +206,7 @@ fn check_archive(input: &mut dyn ReadSeek) -> Result<(), Error> {
     input.rewind().map_err(Error::Read)?;
     Read::take(&mut *input, 8).read_to_end(&mut head).map_err(Error::Read)?;
     match ImageFormat::sniff(&head) {
-        ImageFormat::Archive => Ok(()),
+        ImageFormat::Archive | ImageFormat::Deb => Ok(()),
         _ => Err(Error::NotAnArchive { first: head }),
     }
 }

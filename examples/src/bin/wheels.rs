@@ -107,7 +107,7 @@ impl Wheel {
         let mut head = Vec::new();
         member.by_ref().take(2048).read_to_end(&mut head)?;
         let format = ImageFormat::sniff(&head);
-        if matches!(format, ImageFormat::Empty | ImageFormat::Unknown) {
+        if format == ImageFormat::Empty || !format.is_read() {
             return Ok(());
         }
         // Sizes in a zip file are claims; what comes out of it is counted.

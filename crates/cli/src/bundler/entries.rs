@@ -89,7 +89,7 @@ pub(super) fn for_each(
     };
     let Finder { mut summary, misfit, warnings, mut errors, bad_compression, compressed, .. } =
         finder;
-    summary.is_archive = format == ImageFormat::Archive;
+    summary.is_archive = matches!(format, ImageFormat::Archive | ImageFormat::Deb);
     notes.warnings.extend(warnings.iter().map(|warning| named(warning)));
     for (at, compression, time) in compressed {
         tell_compression(file, at, compression, time, notes)?;
@@ -137,6 +137,7 @@ fn may_be_bundle(format: ImageFormat) -> bool {
             | ImageFormat::MachO
             | ImageFormat::Wasm
             | ImageFormat::Ptx
+            | ImageFormat::LinkerScript
             | ImageFormat::Unknown
     )
 }

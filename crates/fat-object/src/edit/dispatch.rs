@@ -109,7 +109,7 @@ impl Host {
             ImageFormat::Archive if head.starts_with(b"!<thin>") => {
                 Host::Unsupported("members of thin archives")
             }
-            ImageFormat::Archive => Host::Archive,
+            ImageFormat::Archive | ImageFormat::Deb => Host::Archive,
             ImageFormat::Elf { .. } | ImageFormat::Cubin => match elf_type(&head) {
                 1 => Host::ElfObject,
                 2 | 3 => Host::LinkedElf,
