@@ -1,6 +1,6 @@
 //! `offload wrap`: device images into the code that registers them.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use target_id::is_known_processor;
@@ -23,6 +23,8 @@ use crate::{Outcome, report, suggest};
       bitcode, for clang -c -fPIC -x ir
   offload wrap --kind hip -o w.ll kernels.hipfb
       as LLVM IR, to read
+  offload wrap --kind hip -o w.o --print-link-args kernels.hipfb
+      an object, and the arguments that cc or rustc needs to link it
   offload wrap --kind openmp --abi aomp --offload-arch gfx906:xnack+ -o w.o gfx906.img
       for AOMP's runtime, which is told what the image is for
 
@@ -48,6 +50,12 @@ pub(crate) struct Args {
     /// Put OpenMP images where no later link takes them for the device again
     #[arg(long)]
     relocatable: bool,
+    /// Print the arguments that cc or rustc needs to link the module, one a line
+    ///
+    /// Entries that clang makes are dropped by ld.lld --gc-sections, Rust's default linker on x86-64 Linux, unless it
+    /// gets -z nostart-stop-gc.
+    #[arg(long)]
+    print_link_args: bool,
     /// The module to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -75,7 +83,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         images: args.images.clone(),
         target_ids: args.offload_arch.clone(),
     };
-    request.wrap()?.write(emit(args.emit.as_deref(), &args.output), &args.output)?;
+    if args.print_link_args && args.output.as_os_str() == "-" {
+        return Err(io::Error::other(
+            "--print-link-args: standard output is the module: expected -o FILE",
+        ));
+    }
+    let mut wrapped = request.wrap()?;
+    wrapped.write(emit(args.emit.as_deref(), &args.output), &args.output)?;
+    if args.print_link_args {
+        let lines = wrapped.link_args().iter().map(|argument| format!("{argument}\n"));
+        io::stdout().write_all(lines.collect::<String>().as_bytes())?;
+    }
     Ok(Outcome::Clean)
 }
 

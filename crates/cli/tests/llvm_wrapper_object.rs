@@ -374,7 +374,7 @@ fn unused_sections_are_dropped() {
         let kept = link(&lld, &[gc, "-Wl,-z,nostart-stop-gc"]);
         assert!(kept.contains(&format!("{registered}1 entries")), "{object}: {kept}");
     }
-    // What documentation warns of.
+    // What documentation warns of: entries are not retained, although the module says so.
     let ld = format!("--ld-path={}", lld.display());
     let link = ["runtime.o", "main.o", "entries.o", &ld, gc, "-o", "linked"];
     for object in ["plain.o", "theirs.o"] {

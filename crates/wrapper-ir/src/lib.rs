@@ -129,7 +129,7 @@
 //! | OpenMP unregisters by | destructor | destructor | destructor | `atexit` | `atexit` | `atexit` |
 //! | SYCL unregisters by | | | | | destructor | `atexit` |
 //! | OpenMP images in | `.rodata` | `.rodata` | `.llvm.offloading` | the same | the same | the same |
-//! | keeps the entries section | | | | | with [`retain`](Wrapper::retain) | always |
+//! | can [`retain`](Wrapper::retain) the entries section | | | | yes | yes | yes |
 //! | object formats | ELF | ELF | ELF, COFF | ELF, COFF | ELF, COFF, Mach-O | ELF, COFF, Mach-O |
 //!
 //! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only.
@@ -183,6 +183,7 @@ mod image;
 mod ir;
 mod kinds;
 mod layout;
+mod link;
 mod object;
 mod target;
 mod wrapper;
@@ -192,6 +193,7 @@ pub use error::Error;
 pub use image::Image;
 pub use kinds::{Abi, Kind};
 pub use layout::{Layout, Piece};
+pub use link::LinkTool;
 pub use offload_binary;
 pub use target::{Endian, ObjectFormat, Target};
 pub use wrapper::{ImageInfo, ManagedCall, Wrapper};

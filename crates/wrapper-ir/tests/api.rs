@@ -12,8 +12,8 @@ use wrapper_ir::description::{
     Struct, StructLayout, Type, Value,
 };
 use wrapper_ir::{
-    Abi, Endian, Error, Image, ImageInfo, Kind, Layout, ManagedCall, Module, ObjectFormat, Piece,
-    Target, Wrapper,
+    Abi, Endian, Error, Image, ImageInfo, Kind, Layout, LinkTool, ManagedCall, Module,
+    ObjectFormat, Piece, Target, Wrapper,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -33,6 +33,7 @@ fn public_types_keep_their_promises() {
     value::<Image<'static>>();
     value::<ImageInfo>();
     value::<Kind>();
+    value::<LinkTool>();
     value::<Linkage>();
     value::<ManagedCall>();
     value::<ObjectFormat>();
@@ -56,7 +57,8 @@ fn public_types_keep_their_promises() {
     compared::<Value>();
     shared::<Layout>();
     shared::<Wrapper<'static>>();
-    copied::<(Abi, Endian, ImageInfo, Kind, Linkage, ManagedCall, ObjectFormat, Piece<'_>, Role)>();
+    copied::<(Abi, Endian, ImageInfo, Kind, LinkTool, Linkage, ManagedCall, ObjectFormat)>();
+    copied::<(Piece<'_>, Role)>();
     text::<Abi>();
     text::<Kind>();
     text::<Target>();

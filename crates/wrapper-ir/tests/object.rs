@@ -230,8 +230,8 @@ fn retained_entries() {
     for (abi, retain, expected) in [
         (Abi::Current, None, false),
         (Abi::Current, Some(true), true),
-        (Abi::Llvm24, None, true),
-        (Abi::Llvm24, Some(false), false),
+        (Abi::Llvm24, None, false),
+        (Abi::Llvm24, Some(true), true),
     ] {
         let mut wrapper = wrapper(Kind::OpenMp, abi, X86_64, &[b"i"]);
         if let Some(retain) = retain {

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
+use wrapper_ir::{Abi, Error, Image, Kind, LinkTool, Module, Target, Wrapper};
 
 use crate::llvm_cl::{Matches, Tool};
 use crate::output::Outputs;
@@ -102,6 +102,11 @@ impl Request {
 }
 
 impl Wrapped {
+    /// The arguments that a compiler needs to link the module.
+    pub(crate) fn link_args(&self) -> &'static [&'static str] {
+        self.module.link_args(LinkTool::Compiler)
+    }
+
     /// Writes the module; `-` is standard output. On failure there is no output.
     pub(crate) fn write(&mut self, emit: Emit, path: &Path) -> io::Result<()> {
         // Sizes that a format has no room for are found before anything is written.

@@ -5,14 +5,21 @@
 #define SECTION "llvm_offload_entries"
 #endif
 
+// Kept by linkers that drop unused sections.
+#ifdef RETAIN
+#define USED used, retain
+#else
+#define USED used
+#endif
+
 #ifdef OLD_ENTRIES
 #define ENTRY(ID, KIND, FLAGS, SIZE, DATA, AUXILIARY)                                                                  \
   static char ID##_host[] = #ID "_host";                                                                               \
-  __attribute__((section(SECTION), aligned(8), used)) static struct entry ID = {ID##_host, #ID, SIZE, FLAGS, (int)DATA};
+  __attribute__((section(SECTION), aligned(8), USED)) static struct entry ID = {ID##_host, #ID, SIZE, FLAGS, (int)DATA};
 #else
 #define ENTRY(ID, KIND, FLAGS, SIZE, DATA, AUXILIARY)                                                                  \
   static char ID##_host[] = #ID "_host";                                                                               \
-  __attribute__((section(SECTION), aligned(8), used)) static struct entry ID = {                                       \
+  __attribute__((section(SECTION), aligned(8), USED)) static struct entry ID = {                                       \
       0, 1, KIND, FLAGS, ID##_host, #ID, SIZE, DATA, AUXILIARY};
 #endif
 

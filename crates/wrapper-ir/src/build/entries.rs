@@ -22,7 +22,6 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
     module.retain = format != ObjectFormat::Coff
         && match wrapper.abi {
             Abi::Aomp | Abi::Legacy | Abi::Llvm18 => false,
-            Abi::Llvm24 => wrapper.options.retain.unwrap_or(true),
             _ => wrapper.options.retain.unwrap_or(false),
         };
 
