@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
-    CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding, Image, Options,
+    Change, CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding, Image, Options,
     Severity, Visitor, survey, walk,
 };
 
@@ -102,12 +102,6 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
         Err(error) => return assert_message(&error),
     };
     assert_eq!(contents.size(), data.len() as u64);
-    let Ok(before) = images(data) else {
-        // Damage where the survey did not look.
-        assert!(!opens);
-        return;
-    };
-
     let mut edit_options = EditOptions::default().with_remove_host(true);
     edit_options.any_image = true;
     edit_options.allow_empty = choices.of(2) == 0;
@@ -116,16 +110,26 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     edit_options.threads = choices.of(3) as u32;
     let mut edit = Edit::new(edit_options.clone());
     form.wish(&mut edit, choices);
-    let expected = match opens {
-        true => wish(&contents, &before, &mut edit, choices),
-        false => before,
+    let before = images(data);
+    let expected = match (before, opens) {
+        (Ok(before), true) => Some(wish(&contents, &before, &mut edit, choices)),
+        (Ok(before), false) => Some(before),
+        // Damage where the survey did not look.
+        (Err(_), false) => None,
+        (Err(error), true) => panic!("the survey passed over damage: {error}"),
     };
 
     let Some((plan, out)) = run(&contents, data, &edit, form) else { return };
     assert_eq!((plan.input_size(), plan.size()), (data.len() as u64, out.len() as u64));
+    if !opens {
+        // Compressing and decompressing never remove.
+        assert!(plan.containers().iter().all(|c| c.change != Change::Removed && c.size_after > 0));
+        assert!(plan.images().iter().all(|image| image.size_after == Some(image.size_before)));
+    }
     if plan.is_unchanged() {
         assert!(out == data);
     }
+    let Some(expected) = expected else { return };
     check(&out);
     let after = images(&out).unwrap_or_else(|error| panic!("damaged: {error}"));
     assert!(

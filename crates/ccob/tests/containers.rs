@@ -225,6 +225,27 @@ fn total_size_that_cuts_the_stream_or_leaves_bytes() {
 }
 
 #[test]
+fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
+    for (mut container, _) in readable() {
+        let size = match Header::parse(&container, 1 << 40).unwrap().version() {
+            Version::V1 => 8..12,
+            Version::V2 => 12..16,
+            _ => 16..24,
+        };
+        container[size].fill(0);
+        for decompress in [decompress, decompress_unverified] {
+            let error = decompress(&container, &Limits::default()).unwrap_err();
+            let is_about_size = matches!(
+                error,
+                Error::FrameSizeMismatch { uncompressed_size: 0, .. }
+                    | Error::OutputTooLong { expected: 0 }
+            );
+            assert!(is_about_size, "{error}");
+        }
+    }
+}
+
+#[test]
 fn missing_codec() {
     for (container, method) in [(container(V2), Method::ZSTD), (bytes(ABC_V2), Method::ZLIB)] {
         if method.codec().is_none() {

@@ -240,3 +240,26 @@ fn wrong_usage_exits_with_2() {
         assert!(stderr(&output).starts_with("error: "), "{args:?}");
     }
 }
+
+/// A length of 0 was taken for the wish to remove: the bundle vanished, and the exit status was 0.
+#[test]
+fn bundles_that_claim_to_hold_nothing_stay_and_are_named() {
+    for (name, size) in [("hip-ccob-v2.hipfb", 12..16), ("hip-ccob-v3.hipfb", 16..24)] {
+        let place = tempfile::tempdir().unwrap();
+        let mut bytes = fs::read(data(name)).unwrap();
+        bytes[size].fill(0);
+        let file = place.path().join("file");
+        for bytes in [bytes.clone(), [fs::read(data("hip.hipfb")).unwrap(), bytes].concat()] {
+            fs::write(&file, &bytes).unwrap();
+            for command in [&["decompress"][..], &["compress"], &["compress", "--recompress"]] {
+                let mut args: Vec<&OsStr> = command.iter().map(OsStr::new).collect();
+                args.extend(["--in-place".as_ref(), file.as_os_str()]);
+                let output = run(&args);
+                assert_eq!(output.status.code(), Some(1), "{args:?}");
+                let message = stderr(&output);
+                assert!(message.contains("claims an uncompressed size of 0 bytes"), "{message}");
+                assert!(fs::read(&file).unwrap() == bytes, "{args:?}");
+            }
+        }
+    }
+}

@@ -209,7 +209,9 @@ impl Walker<'_> {
             stored_size,
             uncompressed_size,
         };
-        let (opens, tells) = (self.options.decompress, self.options.tell_unopened);
+        // No bundle is empty: one that claims to be is looked into at no cost, to tell what is wrong with it.
+        let opens = self.options.decompress || uncompressed_size == 0;
+        let tells = self.options.tell_unopened;
         let tells_sized = tells || self.options.tell_sized;
         match recorded_end {
             Some(end) if !opens && tells_sized => {
@@ -295,7 +297,7 @@ impl Walker<'_> {
         compression: Compression,
         data: &[u8],
     ) -> io::Result<()> {
-        let opens = self.options.decompress;
+        let opens = self.options.decompress || compression.uncompressed_size == 0;
         self.within(source, segment, window, Some(compression), |walker, _| {
             if !opens {
                 return Ok(());

@@ -8,16 +8,20 @@
 )]
 
 mod editing;
+mod elf_objects;
+mod linked;
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 
 use bundle_format::text::Leader;
 use ccob::{Header, Method, Version, WriteOptions};
 use editing::*;
+use elf_objects::{Elf, elf, progbits};
 use fat_object::{
     Change, CompressOptions, Contents, Edit, EditError, EditOptions, EditPart, EditPlan, Error,
     ImageFormat, Options, survey,
 };
+use linked::{Linked, Style};
 
 /// A HIP fat binary whose code is not the same for two seeds.
 fn plain(seed: u32, size: u32) -> Vec<u8> {
@@ -373,5 +377,87 @@ fn no_damage_makes_a_panic() {
         let mut damaged = sample.clone();
         damaged[at] ^= 0x81;
         try_all(&damaged);
+    }
+}
+
+/// Files of all kinds with this compressed bundle in them, and what kind it is.
+fn hosts(stored: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let neighbours = [ccob(&plain(7, 500), Version::V2, Method::ZSTD), plain(8, 20_000)];
+    let [before, after] = neighbours;
+    let object = Elf {
+        sections: vec![progbits(".hip_fatbin", stored), progbits(".data", b"DATA!")],
+        ..elf(true, false)
+    };
+    let archive = |member: &[u8]| {
+        let mut archive = b"!<arch>\n".to_vec();
+        for member in [&before[..], member, &after[..]] {
+            let size = member.len();
+            archive.extend(
+                format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", "m/", 0, 0, 0, 644).bytes(),
+            );
+            archive.extend(member);
+            archive.resize(archive.len().next_multiple_of(2), b'\n');
+        }
+        archive
+    };
+    let linked = Linked::new(Style::Third, vec![before.clone(), stored.to_vec(), after.clone()]);
+    vec![
+        ("alone", stored.to_vec()),
+        ("first", paged(&[stored.to_vec(), after.clone()])),
+        ("last", paged(&[before.clone(), stored.to_vec()])),
+        ("object", object.build()),
+        ("member", archive(stored)),
+        ("object in an archive", archive(&object.build())),
+        ("linked", linked.build()),
+        ("in another", ccob(stored, Version::V3, Method::ZSTD)),
+    ]
+}
+
+/// Compressed bundles whose headers say that they hold nothing, sound otherwise or not.
+fn claims_of_nothing() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for method in [Method::ZLIB, Method::ZSTD] {
+        for version in [Version::V1, Version::V2, Version::V3] {
+            let mut stored = ccob(&plain(3, 5000), version, method);
+            let size = match version {
+                Version::V1 => 8..12,
+                Version::V2 => 12..16,
+                _ => 16..24,
+            };
+            stored[size].fill(0);
+            let mut garbage = stored.clone();
+            let payload = Header::parse(&stored, stored.len() as u64).unwrap().header_len();
+            garbage[payload..].fill(0xA5);
+            all.extend([stored, garbage]);
+            // Compressed as it should be, but still no bundle.
+            all.push(ccob(b"", version, method));
+        }
+    }
+    all
+}
+
+/// A length of 0 was taken for the wish to remove: the bundle vanished.
+#[test]
+fn a_bundle_that_claims_to_hold_nothing_is_refused() {
+    let recompress = CompressOptions::default().with_recompress(true);
+    let mut edits = [Edit::default(), Edit::default(), Edit::default()];
+    edits[0].decompress();
+    edits[1].compress(recompress);
+    edits[2].compress(CompressOptions::default());
+    for stored in claims_of_nothing() {
+        for (name, file) in hosts(&stored) {
+            for (edit, opens) in edits.iter().flat_map(|edit| [(edit, true), (edit, false)]) {
+                if name == "in another" && !opens {
+                    continue;
+                }
+                let mut walk = Options::default();
+                walk.decompress = opens;
+                let tried = survey(&mut Cursor::new(&file), &walk)
+                    .and_then(|contents| contents.plan(&mut Cursor::new(&file), edit))
+                    .and_then(|plan| plan.write(&mut Cursor::new(&file), &mut io::sink()));
+                let error = tried.unwrap_err();
+                assert!(matches!(error, EditError::Damaged { .. }), "{name}: {error}");
+            }
+        }
     }
 }

@@ -9,11 +9,14 @@
 
 mod editing;
 
-use std::io::Cursor;
+use std::io::{self, Cursor, Read as _};
 
 use ccob::{Method, Version, WriteOptions};
 use editing::*;
-use fat_object::{CompressOptions, Contents, Edit, EditError, EditOptions, Options, survey};
+use fat_object::{
+    CompressOptions, Contents, Edit, EditError, EditOptions, Finding, Image, Options, Visitor,
+    survey, walk,
+};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 use proptest::prelude::*;
 
@@ -196,6 +199,25 @@ fn walked(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     names.zip(images(file)).map(|(name, (_, bytes))| (name, bytes)).collect()
 }
 
+/// All images that a walk finds, whatever is wrong elsewhere.
+fn found(file: &[u8]) -> Vec<(Option<String>, Vec<u8>)> {
+    struct Gather(Vec<(Option<String>, Vec<u8>)>);
+    impl Visitor for Gather {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            let mut bytes = Vec::new();
+            image.reader().read_to_end(&mut bytes)?;
+            self.0.push((image.id().map(str::to_owned), bytes));
+            Ok(())
+        }
+        fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut gather = Gather(Vec::new());
+    walk(&mut Cursor::new(file), &Options::default(), &mut gather).unwrap();
+    gather.0
+}
+
 fn compressed(file: &[u8]) -> Vec<u8> {
     let mut edit = Edit::default();
     edit.compress(CompressOptions::default());
@@ -292,6 +314,46 @@ proptest! {
             prop_assert!(walked(&small) == walked(&old));
             prop_assert!(compressed(&small) == small);
             prop_assert!(decompressed(&small) == old);
+        }
+    }
+
+    #[test]
+    fn compressing_and_decompressing_never_remove(
+        containers in containers(),
+        at_pages in any::<bool>(),
+        form in 0..3,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        sizes_of_0 in any::<bool>(),
+    ) {
+        let mut file = file(&containers, at_pages);
+        let starts: Vec<usize> = file.windows(4).enumerate().filter(|(_, w)| *w == b"CCOB").map(|(i, _)| i).collect();
+        for start in starts.into_iter().filter(|_| sizes_of_0) {
+            let size = match file[start + 4] {
+                1 => 8..12,
+                2 => 12..16,
+                _ => 16..24,
+            };
+            file[start..][size].fill(0);
+        }
+        for (index, byte) in damage {
+            // Most of what is read by itself lies near the start.
+            let at = index.index(file.len().min(400));
+            file[at] = byte;
+        }
+        let mut edit = Edit::default();
+        match form {
+            0 => edit.compress(CompressOptions::default()),
+            1 => edit.compress(CompressOptions::default().with_recompress(true)),
+            _ => edit.decompress(),
+        }
+        let mut walk = Options::default();
+        walk.decompress = false;
+        let mut out = Vec::new();
+        let edited = survey(&mut Cursor::new(&file), &walk)
+            .and_then(|contents| contents.plan(&mut Cursor::new(&file), &edit))
+            .and_then(|plan| plan.write(&mut Cursor::new(&file), &mut out));
+        if edited.is_ok() {
+            prop_assert!(found(&out) == found(&file));
         }
     }
 

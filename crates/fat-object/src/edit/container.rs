@@ -21,6 +21,8 @@ use crate::source::{Origin, Source};
 pub(super) enum Step {
     /// Nothing more: this takes its place.
     Done(Change, Splices),
+    /// Nothing more: all that it holds is removed, as was wished.
+    Removed,
     /// The plain bundle is there, and is to be compressed.
     Compress(Job, Otherwise),
 }
@@ -67,11 +69,11 @@ impl Planner<'_, '_> {
             ContainerKind::OffloadBinary => {
                 let wishes = self.wishes(node);
                 let new = package::rebuild(source, &node.range, &wishes);
-                let new = new.map_err(|error| error.of(node, path))?;
                 // One of version 1 goes with its image.
-                if new.len() > 0 {
-                    self.is_emptied(node, &wishes, path)?;
-                }
+                let Some(new) = new.map_err(|error| error.of(node, path))? else {
+                    return Ok(Step::Removed);
+                };
+                self.is_emptied(node, &wishes, path)?;
                 Ok(Step::Done(changed(&new, node), new))
             }
             ContainerKind::NvFatbin => unsupported("NVIDIA fatbinaries"),
@@ -97,9 +99,11 @@ impl Planner<'_, '_> {
                     kind: "text bundles with markers behind their entries only",
                 });
             }
-            _ => bundle::rebuild(source, &node.range, &wishes, empty),
+            _ => bundle::rebuild(source, &node.range, &wishes, empty).map(Some),
         };
-        let new = new.map_err(|error| error.of(node, path))?;
+        let Some(new) = new.map_err(|error| error.of(node, path))? else {
+            return Ok(Step::Removed);
+        };
         let change = changed(&new, node);
         let BundleEdit::Compress(options) = self.bundle_edit(node) else {
             return Ok(Step::Done(change, new));
@@ -124,6 +128,10 @@ impl Planner<'_, '_> {
         let available = node.range.end - node.range.start;
         let header = Header::parse(&source.peek(&node.range, 32)?, available).map_err(damaged)?;
         let size = header.uncompressed_size();
+        if size == 0 {
+            // The survey finds fault with that.
+            return Err(EditError::InputChanged);
+        }
         let edit = self.bundle_edit(node);
         let max = match edit {
             BundleEdit::Compress(options) => options.limits.max_uncompressed,
@@ -136,9 +144,10 @@ impl Planner<'_, '_> {
             Arc::new(Decompress { stored: node.range.clone(), size, alone, path: path.to_vec() });
         let is_wished = self.is_wished(node);
         if let (BundleEdit::Decompress, false) = (edit, is_wished) {
-            let mut splices = Splices::new();
-            splices.push(Splice::Decompressed(later, 0..size));
-            return Ok(Step::Done(Change::Decompressed, splices));
+            return Ok(Step::Done(
+                Change::Decompressed,
+                Splice::Decompressed(later, 0..size).into(),
+            ));
         }
         if is_wished && node.children.is_empty() {
             let kind = "images of compressed bundles that the survey passed over";
@@ -156,7 +165,11 @@ impl Planner<'_, '_> {
         let mut inner = Source::new(&mut data, Origin::Decompressed)?;
         let window = 0..inner.len();
         let new = self.containers(&mut inner, &node.children, path)?;
+        let is_removed = !new.is_empty() && new.values().all(Option::is_none);
         let new = dispatch::file(self, &mut inner, &window, &node.children, path, &new)?;
+        if is_removed {
+            return Ok(Step::Removed);
+        }
         let is_unchanged = new.is_copy_of(&window);
 
         match edit {

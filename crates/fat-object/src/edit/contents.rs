@@ -44,8 +44,8 @@ pub(super) fn plan(
     Ok(EditPlan { splices, input_size: contents.size, containers: changes, images, notes })
 }
 
-/// New containers, by where the old ones start in the source.
-pub(super) type NewContainers = BTreeMap<u64, Splices>;
+/// New containers, by where the old ones start in the source; `None` for those that are removed.
+pub(super) type NewContainers = BTreeMap<u64, Option<Splices>>;
 
 /// What a plan needs to know, and what it gathers.
 pub(super) struct Planner<'a, 'i> {
@@ -250,13 +250,13 @@ impl<'a, 'i> Planner<'a, 'i> {
             for place in left.by_ref() {
                 match self.container(source, place.node, &place.path, place.alone)? {
                     Step::Done(change, splices) => {
-                        let (change, plain) = match change {
-                            Change::Kept => (change, None),
-                            _ if splices.len() == 0 => (Change::Removed, Some(0)),
-                            _ => (change, Some(splices.len())),
-                        };
-                        self.record(place.node, change, &splices, plain);
-                        new.insert(place.node.range.start, splices);
+                        let plain = (change != Change::Kept).then(|| splices.len());
+                        self.record(place.node, change, splices.len(), plain);
+                        new.insert(place.node.range.start, Some(splices));
+                    }
+                    Step::Removed => {
+                        self.record(place.node, Change::Removed, 0, Some(0));
+                        new.insert(place.node.range.start, None);
                     }
                     Step::Compress(job, otherwise) => {
                         pending.push((place, job.data.len() as u64, otherwise));
@@ -273,22 +273,16 @@ impl<'a, 'i> Planner<'a, 'i> {
                 error: Box::new(Error::Ccob(error)),
             })?;
             let (change, splices) = otherwise.unless_better(compressed);
-            self.record(place.node, change, &splices, Some(plain));
-            new.insert(place.node.range.start, splices);
+            self.record(place.node, change, splices.len(), Some(plain));
+            new.insert(place.node.range.start, Some(splices));
         }
         Ok(new)
     }
 
-    pub(super) fn record(
-        &mut self,
-        node: &Node,
-        change: Change,
-        splices: &Splices,
-        plain: Option<u64>,
-    ) {
+    pub(super) fn record(&mut self, node: &Node, change: Change, size: u64, plain: Option<u64>) {
         let Some(record) = node.container.and_then(|c| self.changes.get_mut(c)) else { return };
         record.change = change;
-        record.size_after = splices.len();
+        record.size_after = size;
         if let Some(plain) = plain {
             record.plain_after = plain;
         }

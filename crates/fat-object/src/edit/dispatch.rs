@@ -140,7 +140,7 @@ fn items(nodes: &[Node], new: &NewContainers) -> Vec<Item> {
         .iter()
         .map(|node| Item {
             old: node.range.clone(),
-            new: new(node).unwrap_or_else(|| Splices::copy_of(&node.range)),
+            new: new(node).unwrap_or_else(|| Some(Splices::copy_of(&node.range))),
         })
         .collect()
 }
@@ -167,7 +167,7 @@ fn section(
                 (Change::Edited, contents)
             }
         };
-        planner.record(node, change, &new, Some(new.len()));
+        planner.record(node, change, new.len(), Some(new.len()));
         match change {
             Change::Removed => SectionChange::Removed,
             _ => SectionChange::Contents(new),
@@ -186,7 +186,7 @@ fn section(
 impl Planner<'_, '_> {
     /// Whether a sequence of containers keeps any, as it has to if that is not allowed otherwise.
     fn check_left(&self, items: &[Item], path: &[Segment]) -> Result<bool, EditError> {
-        let is_left = items.is_empty() || items.iter().any(|item| item.new.len() > 0);
+        let is_left = items.is_empty() || items.iter().any(|item| item.new.is_some());
         match is_left || self.edit.options.allow_empty {
             true => Ok(is_left),
             false => Err(EditError::NothingLeft { path: path.to_vec() }),

@@ -43,7 +43,7 @@ pub enum EditError {
         kind: &'static str,
     },
     /// The edit would leave nothing in a container.
-    #[error("{}: no image would be left", Place(path))]
+    #[error("{}no image would be left", Prefix(path))]
     NothingLeft {
         /// The container, from outside in.
         path: Vec<Segment>,
@@ -192,7 +192,7 @@ pub enum EditError {
     #[error("the file was changed meanwhile")]
     InputChanged,
     /// A compressed bundle holds something that is no bundle, and cannot be replaced by it.
-    #[error("{}: the compressed bundle holds no bundle, but {format}", Place(path))]
+    #[error("{}the compressed bundle holds no bundle, but {format}", Prefix(path))]
     HoldsNoBundle {
         /// The compressed bundle, from outside in.
         path: Vec<Segment>,
@@ -201,7 +201,7 @@ pub enum EditError {
     },
     /// A compressed text bundle cannot be decompressed in its place: a text bundle ends with its file, so that
     /// nothing can follow.
-    #[error("{}: a text bundle can only stand alone", Place(path))]
+    #[error("{}a text bundle can only stand alone", Prefix(path))]
     TextNotAlone {
         /// The compressed bundle, from outside in.
         path: Vec<Segment>,
@@ -241,7 +241,7 @@ pub enum EditError {
         disagreement: Box<Disagreement>,
     },
     /// An entry cannot be added: its ID cannot be read, or another entry is for the same target.
-    #[error("{}: {finding}", Place(path))]
+    #[error("{}{finding}", Prefix(path))]
     Composition {
         /// The container, from outside in.
         path: Vec<Segment>,
@@ -255,13 +255,13 @@ pub enum EditError {
         path: Vec<Segment>,
     },
     /// The container can hold no further image: a section that is one itself.
-    #[error("{}: no image can be added", Place(path))]
+    #[error("{}no image can be added", Prefix(path))]
     CannotAdd {
         /// The container, from outside in.
         path: Vec<Segment>,
     },
     /// A file in the edited one cannot be edited: a member of an archive.
-    #[error("{}: {error}", Place(path))]
+    #[error("{}{error}", Prefix(path))]
     Within {
         /// Where it lies, from outside in.
         path: Vec<Segment>,
@@ -315,16 +315,7 @@ impl EditError {
     }
 }
 
-/// The place of something, as messages start with it.
-struct Place<'a>(&'a [Segment]);
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_path(f, self.0)
-    }
-}
-
-/// The same where there may be none: the file itself.
+/// The place of something, as messages start with it; empty for the file itself.
 struct Prefix<'a>(&'a [Segment]);
 
 impl fmt::Display for Prefix<'_> {
@@ -369,6 +360,27 @@ impl From<EditError> for io::Error {
 mod tests {
     use super::*;
     use crate::model::ContainerKind;
+
+    #[test]
+    fn messages_about_the_file_itself_start_with_what_is_wrong() {
+        let path = || Vec::new();
+        let finding = bundle_format::composition(["x"]).remove(0);
+        for error in [
+            EditError::NothingLeft { path: path() },
+            EditError::HoldsNoBundle { path: path(), format: ImageFormat::Unknown },
+            EditError::TextNotAlone { path: path() },
+            EditError::Composition { path: path(), finding: Box::new(finding) },
+            EditError::CannotAdd { path: path() },
+            EditError::ThinArchive { path: path() },
+            EditError::Unsupported { path: path(), kind: "files of this kind" },
+        ] {
+            let message = error.to_string();
+            assert!(message.starts_with(char::is_alphabetic), "{message}");
+        }
+        let path = vec![Segment::new(ContainerKind::Bundle, "1")];
+        let message = EditError::NothingLeft { path }.to_string();
+        assert_eq!(message, "bundle:1: no image would be left");
+    }
 
     #[test]
     fn errors_of_reading_are_that_wherever_they_come_from() {

@@ -28,7 +28,7 @@ impl SectionEdit {
 #[derive(Debug)]
 pub(crate) enum SectionChange {
     /// It holds containers, one after the other with zeros between them. All of them are here, in order, changed or
-    /// not; those whose [`new`](Item::new) is empty go.
+    /// not; those without a [`new`](Item::new) one go.
     Containers(Vec<Item>),
     /// Its contents are these.
     Contents(Splices),
@@ -41,13 +41,13 @@ pub(crate) enum SectionChange {
 pub(crate) struct Item {
     /// Where it lies in the file.
     pub(crate) old: Range<u64>,
-    /// What takes its place.
-    pub(crate) new: Splices,
+    /// What takes its place; `None` if it is removed, which only a wish for that can cause.
+    pub(crate) new: Option<Splices>,
 }
 
 impl Item {
     pub(crate) fn is_changed(&self) -> bool {
-        !self.new.is_copy_of(&self.old)
+        self.new.as_ref().is_none_or(|new| !new.is_copy_of(&self.old))
     }
 }
 

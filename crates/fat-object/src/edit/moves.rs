@@ -48,12 +48,12 @@ impl Changed {
                     let old = item.old.start - range.start..item.old.end - range.start;
                     let fate = match item.is_changed() {
                         false => Fate::Kept,
-                        true if item.new.len() == 0 => Fate::Gone,
+                        true if item.new.is_none() => Fate::Gone,
                         true => Fate::Changed,
                     };
                     items.push(Moved { old: old.clone(), new: old.clone(), fate });
                     pieces.push(Piece {
-                        new: (fate == Fate::Changed).then_some(item.new),
+                        new: item.new.filter(|_| fate == Fate::Changed),
                         gone: fate == Fate::Gone,
                         ..Piece::kept(old, align)
                     });
@@ -239,15 +239,11 @@ mod tests {
 
     /// Three bundles of the section at 1000..1640: one as it is, one of other length, one as it is.
     fn moved(new: u64) -> Moves {
-        let zeros = |n| {
-            let mut splices = Splices::new();
-            splices.push(Splice::Zeros(n));
-            splices
-        };
+        let zeros = |n| (n > 0).then(|| Splices::from(Splice::Zeros(n)));
         let items = vec![
-            Item { old: 1000..1100, new: Splices::copy_of(&(1000..1100)) },
+            Item { old: 1000..1100, new: Some(Splices::copy_of(&(1000..1100))) },
             Item { old: 1256..1300, new: zeros(new) },
-            Item { old: 1512..1630, new: Splices::copy_of(&(1512..1630)) },
+            Item { old: 1512..1630, new: Some(Splices::copy_of(&(1512..1630))) },
         ];
         let change = SectionChange::Containers(items);
         Changed::new(&(1000..1640), 256, change).unwrap().unwrap().moves
@@ -301,7 +297,7 @@ mod tests {
 
     #[test]
     fn nothing_changes_without_a_change() {
-        let same = vec![Item { old: 8..9, new: Splices::copy_of(&(8..9)) }];
+        let same = vec![Item { old: 8..9, new: Some(Splices::copy_of(&(8..9))) }];
         let same = SectionChange::Containers(same);
         assert!(Changed::new(&(8..20), 1, same).unwrap().is_none());
         let same = SectionChange::Contents(Splices::copy_of(&(8..20)));

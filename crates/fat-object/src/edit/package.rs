@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bundle_format::EntryId;
-use offload_binary::{ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind, Piece};
+use offload_binary::{
+    FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind, Piece,
+};
 
 use super::bundle::patched;
 use super::rebuild::{RebuildError, malformed};
@@ -15,16 +17,16 @@ use crate::image_format::ImageFormat;
 use crate::kinds::package_kind;
 use crate::source::Source;
 
-/// The package at `range` with its entries as wished: nothing for one of version 1 without an image.
+/// The package at `range` with its entries as wished: `None` for one of version 1 without an image.
 ///
 /// Entries keep their order, kinds, flags and strings, and the package its version.
 pub(super) fn rebuild(
     source: &mut Source<'_>,
     range: &Range<u64>,
     wishes: &Wishes<'_>,
-) -> Result<Splices, RebuildError> {
+) -> Result<Option<Splices>, RebuildError> {
     if wishes.are_none() {
-        return Ok(Splices::copy_of(range));
+        return Ok(Some(Splices::copy_of(range)));
     }
     let prefix = package_prefix(source, range)?;
     let package =
@@ -43,7 +45,7 @@ pub(super) fn rebuild(
         Wish::Keep | Wish::Remove => true,
     });
     if same_kinds && let Some(patched) = patched(range, &places, wishes) {
-        return Ok(patched);
+        return Ok(Some(patched));
     }
 
     let mut entries = Vec::new();
@@ -66,6 +68,9 @@ pub(super) fn rebuild(
         entries.push(entry(id, new)?);
         images.push(Splice::Image(new.number, 0..new.size));
     }
+    if entries.is_empty() && package.version() == FormatVersion::V1 {
+        return Ok(None);
+    }
     let layout = Layout::new(package.version(), &entries).map_err(malformed)?;
     let mut splices = Splices::new();
     for piece in layout.pieces() {
@@ -77,7 +82,7 @@ pub(super) fn rebuild(
             Piece::Zeros(count) => splices.push(Splice::Zeros(count)),
         }
     }
-    Ok(splices)
+    Ok(Some(splices))
 }
 
 /// An entry for the target that a bundle entry ID names.

@@ -28,8 +28,8 @@ pub(crate) fn lay_out(
         if !goes || out.len() > 0 {
             gap(&mut out, window, &(at..item.old.start));
         }
-        goes = item.new.len() == 0;
-        out.append(item.new);
+        goes = item.new.is_none();
+        item.new.into_iter().for_each(|new| out.append(new));
         at = item.old.end;
     }
     let tail = at..window.end;

@@ -10,15 +10,15 @@ use super::wishes::{NewImages, Wish, Wishes};
 use crate::source::Source;
 
 /// The text bundle that `range` is, with its entries as wished. What is outside of entries goes, as far as there is
-/// something.
+/// something. `None` if none are left.
 pub(super) fn rebuild(
     source: &mut Source<'_>,
     range: &Range<u64>,
     wishes: &Wishes<'_>,
     images: &mut NewImages<'_, '_>,
-) -> Result<Splices, RebuildError> {
+) -> Result<Option<Splices>, RebuildError> {
     if wishes.are_none() {
-        return Ok(Splices::copy_of(range));
+        return Ok(Some(Splices::copy_of(range)));
     }
     let bytes = source.read_range(range)?;
     let bundle = TextBundle::parse(&bytes).map_err(malformed)?;
@@ -38,7 +38,8 @@ pub(super) fn rebuild(
         new.push((id, images.read(image)?));
     }
     let new: Vec<(&str, &[u8])> = new.iter().map(|(id, content)| (*id, &content[..])).collect();
-    let mut splices = Splices::new();
-    splices.push(Splice::Bytes(to_vec(bundle.leader(), &new).map_err(malformed)?));
-    Ok(splices)
+    if new.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Splice::Bytes(to_vec(bundle.leader(), &new).map_err(malformed)?).into()))
 }

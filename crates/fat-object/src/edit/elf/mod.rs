@@ -64,8 +64,9 @@ pub(crate) fn edit(
     let mut bundles = Vec::new();
     let mut contents = Vec::new();
     for (old, item) in items {
-        bundles.push(Bundle { old, size: item.new.len(), pinned: false });
-        contents.push(item.new);
+        let new = item.new.unwrap_or_default();
+        bundles.push(Bundle { old, size: new.len(), pinned: false });
+        contents.push(new);
     }
     let wrappers = wrappers::wrappers(source, &file)?;
     check_wrappers(&wrappers, &bundles)?;

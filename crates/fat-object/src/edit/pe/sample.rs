@@ -379,14 +379,10 @@ pub(super) fn resize_in(
     for (section, found) in bundles(&file[start..]) {
         let items = found.iter().map(|range| {
             let (old, len) = (place(range), *sizes.next().unwrap());
-            let new = if len == range.len() {
-                Splices::copy_of(&old)
-            } else {
-                let mut new = Splices::new();
-                if len > 0 {
-                    new.push(Splice::Bytes(bundle(file[start + range.start + 8], len)));
-                }
-                new
+            let new = match len {
+                0 => None,
+                _ if len == range.len() => Some(Splices::copy_of(&old)),
+                _ => Some(Splice::Bytes(bundle(file[start + range.start + 8], len)).into()),
             };
             Item { old, new }
         });
@@ -403,7 +399,7 @@ pub(super) fn zeroing(file: &[u8], size: u64) -> Vec<SectionEdit> {
     let edit = |(section, found): (Section, Vec<Range<usize>>)| {
         let mut new = Splices::new();
         new.push(Splice::Zeros(size));
-        let items = found.iter().map(|range| Item { old: place(range), new: new.clone() });
+        let items = found.iter().map(|range| Item { old: place(range), new: Some(new.clone()) });
         SectionEdit {
             range: place(&(section.raw.start..section.raw.start + section.size)),
             name: ".hip_fat".to_owned(),

@@ -103,7 +103,7 @@ impl Slot {
             let address = |offset: u64| start + (offset - range.start);
             let old = address(item.old.start)..address(item.old.end);
             let changed = item.is_changed();
-            bundles.push(Bundle { number: 0, old, new: item.new, changed });
+            bundles.push(Bundle { number: 0, old, new: item.new.unwrap_or_default(), changed });
         }
         zeros(source, end..range.end)?;
         let memory = start..start + memory_size(section);

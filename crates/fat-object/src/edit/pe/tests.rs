@@ -417,7 +417,7 @@ fn unknown_bytes_between_bundles_are_refused() {
     let (section, found) = bundles(&file).remove(0);
     let items = [&found[0], &found[2]];
     let range = |range: &std::ops::Range<usize>| range.start as u64..range.end as u64;
-    let items = items.map(|place| Item { old: range(place), new: Splices::new() });
+    let items = items.map(|place| Item { old: range(place), new: None });
     let edit = SectionEdit {
         range: range(&(section.raw.start..section.raw.start + section.size)),
         name: ".hip_fat".to_owned(),
@@ -438,7 +438,7 @@ fn other_sections_are_not_edited() {
     let range = text.start as u64..text.end as u64;
     let mut new = Splices::new();
     new.push(Splice::Zeros(8));
-    let item = Item { old: range.start..range.start + 16, new: new.clone() };
+    let item = Item { old: range.start..range.start + 16, new: Some(new.clone()) };
     let changes = [
         SectionChange::Containers(vec![item]),
         SectionChange::Contents(new),
