@@ -4,6 +4,7 @@ mod arch;
 mod arm;
 mod fields;
 mod normalize;
+mod rustc;
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -41,6 +42,21 @@ impl Triple {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self { text: text.to_owned() }
+    }
+
+    /// The triple that rustc gives LLVM for one of its targets, such as Cargo's `TARGET`. A name that
+    /// rustc hands on as it is, or that is not one of its targets, is returned unchanged.
+    ///
+    /// ```
+    /// use target_id::Triple;
+    ///
+    /// let triple = Triple::from_rustc("riscv64gc-unknown-linux-gnu");
+    /// assert_eq!(triple.as_str(), "riscv64-unknown-linux-gnu");
+    /// assert_eq!(Triple::from_rustc("aarch64-apple-darwin").as_str(), "arm64-apple-macosx");
+    /// ```
+    #[must_use]
+    pub fn from_rustc(name: &str) -> Self {
+        Self { text: rustc::llvm_triple(name).into_owned() }
     }
 
     /// The whole text, unchanged.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use target_id::Triple;
+
 use crate::data_layouts::data_layout;
 use crate::error::Error;
 
@@ -58,18 +60,45 @@ pub struct Target {
     endian: Endian,
     pointer_bits: u16,
     i64_align: u64,
+    /// RISC-V: floating point arguments go in integer registers.
+    soft_float: bool,
 }
 
 impl Target {
-    /// The target of a triple, with the data layout that clang 22 has for it.
+    /// The target of a triple of LLVM or a target of rustc (Cargo's `TARGET`), with the data layout that clang 22 has
+    /// for it.
+    ///
+    /// ```
+    /// use wrapper_ir::Target;
+    ///
+    /// # fn main() -> Result<(), wrapper_ir::Error> {
+    /// assert_eq!(Target::new("x86_64-apple-darwin")?.triple(), "x86_64-apple-darwin");
+    /// // A name of rustc that LLVM does not know becomes what rustc gives LLVM.
+    /// assert_eq!(Target::new("riscv64gc-unknown-linux-gnu")?.triple(), "riscv64-unknown-linux-gnu");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// [`Error::UnknownTriple`] and [`Error::BadTargetText`].
     pub fn new(triple: &str) -> Result<Self, Error> {
-        let layout =
-            data_layout(triple).ok_or_else(|| Error::UnknownTriple { triple: triple.into() })?;
-        Self::with_data_layout(triple, layout)
+        if let Some(layout) = data_layout(triple) {
+            return Self::with_data_layout(triple, layout);
+        }
+        let llvm = Triple::from_rustc(triple);
+        let layout = match triple.split('-').next() {
+            // The ABI for 16 registers aligns the stack to 32 bits; the LLVM triple does not tell.
+            Some("riscv32e" | "riscv32em" | "riscv32emc") => Some("e-m:e-p:32:32-i64:64-n32-S32"),
+            // rustc gives LLVM less than three fields for machines without a system.
+            _ => data_layout(llvm.normalized().as_str()),
+        };
+        let layout = layout
+            .filter(|_| llvm.as_str() != triple)
+            .ok_or_else(|| Error::UnknownTriple { triple: triple.into() })?;
+        let mut target = Self::with_data_layout(llvm.as_str(), layout)?;
+        target.soft_float = has_soft_float(triple);
+        Ok(target)
     }
 
     /// The target of a triple whose data layout is `data_layout`, as LLVM's language reference
@@ -117,10 +146,11 @@ impl Target {
             endian,
             pointer_bits,
             i64_align,
+            soft_float: false,
         })
     }
 
-    /// The triple, as given.
+    /// The triple as given, or that of LLVM for a name that only rustc has.
     #[must_use]
     pub fn triple(&self) -> &str {
         &self.triple
@@ -144,6 +174,11 @@ impl Target {
         let gnu = |part: &str| part.starts_with("gnu") || part.starts_with("mingw");
         self.format == ObjectFormat::Coff
             && system.into_iter().any(|part| gnu(part) || part.starts_with("cygwin"))
+    }
+
+    /// Whether it is RISC-V with floating point arguments in integer registers (`lp64`).
+    pub(crate) fn has_soft_float(&self) -> bool {
+        self.soft_float
     }
 
     /// Order of bytes.
@@ -170,6 +205,13 @@ impl Target {
     pub fn i64_align(&self) -> u64 {
         self.i64_align
     }
+}
+
+/// Whether a RISC-V target of rustc lacks registers for `double`: its name lists extensions, without `d` and `g`.
+fn has_soft_float(name: &str) -> bool {
+    let arch = name.split('-').next().unwrap_or_default();
+    let extensions = arch.strip_prefix("riscv64").unwrap_or_default();
+    extensions.starts_with('i') && !extensions.contains('d')
 }
 
 /// As [`Target::new`].

@@ -70,6 +70,9 @@ pub(super) const RISCV64: Machine = Machine {
     large: 0,
 };
 
+/// Without registers for floating point arguments.
+pub(super) const RISCV64_SOFT: Machine = Machine { flags: 0, ..RISCV64 };
+
 const SHT_PROGBITS: u32 = 1;
 const SHT_SYMTAB: u32 = 2;
 const SHT_STRTAB: u32 = 3;

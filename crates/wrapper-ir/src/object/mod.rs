@@ -23,7 +23,8 @@ impl Module {
     /// The code works in programs and shared libraries, wherever they are loaded, and in those
     /// that demand landing pads for indirect jumps (the object is marked for IBT and shadow
     /// stacks on x86-64, for BTI on AArch64); RISC-V objects say that floating point arguments go
-    /// in registers for `double` (`lp64d`). Sections are those that LLVM's compiler makes of the
+    /// in registers for `double` (`lp64d`), or in those for integers (`lp64`) for targets of rustc without them, such as
+    /// `riscv64imac-unknown-none-elf`. Sections are those that LLVM's compiler makes of the
     /// module, with three differences: images that are no packages do not get the type
     /// `SHT_LLVM_OFFLOADING`, nor do those of `.llvm.offloading.relocatable`, which tools would
     /// take apart; target IDs are not merged, so that there is one for each image; and on x86-64
@@ -64,7 +65,9 @@ impl Module {
                 elf::lay_out(self, &elf::AARCH64, aarch64::Aarch64::default())
             }
             ("riscv64", ObjectFormat::Elf) if supported => {
-                elf::lay_out(self, &elf::RISCV64, riscv64::Riscv64::default())
+                let soft = target.has_soft_float();
+                let machine = if soft { &elf::RISCV64_SOFT } else { &elf::RISCV64 };
+                elf::lay_out(self, machine, riscv64::Riscv64::default())
             }
             _ => Err(Error::NoObjectWriter { triple: target.triple().into() }),
         }
