@@ -9,6 +9,7 @@ pub mod bundler;
 mod completions;
 mod compress;
 mod decompress;
+mod devices;
 mod drop_in;
 mod edit;
 mod extract;

@@ -1,6 +1,5 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
-mod gpu;
 mod json;
 mod judge;
 mod units;
@@ -11,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use fat_object::{Severity, Summary};
 
+use crate::devices::Device;
 use crate::parallel::{self, Threads};
-use crate::{Outcome, input, ls, report, style};
-use gpu::Gpu;
+use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
 use judge::{Answer, Given};
 use units::{Collector, Runtime, Unit};
@@ -44,8 +43,8 @@ Containers for GPUs of other vendors are shown, and count only if the file has n
 pub(crate) struct Args {
     /// The GPU: a target ID (gfx90a:xnack+, sm_86), what rocminfo prints, or a bundle entry ID. Repeatable, or with
     /// commas between several
-    #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = Gpu::parse)]
-    gpus: Vec<Gpu>,
+    #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
+    gpus: Vec<Device>,
     /// Files to look into; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -64,10 +63,14 @@ pub(crate) struct Args {
     limits: input::Limits,
 }
 
+fn gpu(typed: &str) -> Result<Device, String> {
+    Device::parse(typed).map_err(|reason| suggest::not_a_device(typed, &reason))
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for gpu in &args.gpus {
-        if let Some(warning) = gpu.warning() {
-            report::warning(&warning);
+        if let Some(doubt) = suggest::doubt(gpu) {
+            report::warning(&doubt);
         }
     }
     if args.json { run_json(args) } else { run_table(args) }
@@ -195,7 +198,7 @@ impl File {
     }
 }
 
-fn answers(units: &[Unit], gpu: &Gpu) -> Vec<Answer> {
+fn answers(units: &[Unit], gpu: &Device) -> Vec<Answer> {
     let mut answers: Vec<_> = units.iter().map(|unit| judge::judge(unit, gpu)).collect();
     judge::link(units, &mut answers);
     judge::leave_out_foreign(units, gpu, &mut answers);

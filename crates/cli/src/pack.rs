@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use offload_binary::{FormatVersion, LlvmRelease};
 
+use crate::devices::may_be_processor;
 use crate::output::Outputs;
 use crate::packager::{ImageSpec, Package};
 use crate::suggest::{did_you_mean, nearest};
@@ -115,7 +116,7 @@ fn doubts(spec: &ImageSpec) -> Vec<String> {
     if let Some(typed) = text("arch") {
         let near = suggest::target_id(&typed);
         let name = suggest::processor(&typed);
-        if !near.is_empty() && !suggest::may_be_processor(name) {
+        if !near.is_empty() && !may_be_processor(name) {
             doubts.push(format!("no processor is called {name}{}", did_you_mean(&near)));
         }
     }

@@ -8,8 +8,9 @@ use clap::builder::NonEmptyStringValueParser;
 use fat_object::Image;
 use target_id::{OffloadKind, Target, compatible, is_known_processor};
 
+use crate::devices::{Device, NotADevice, may_be_processor};
 use crate::edit::group;
-use crate::suggest::{did_you_mean, may_be_processor, stored};
+use crate::suggest::{did_you_mean, not_a_device, stored};
 use crate::{report, suggest};
 
 /// A full bundle entry ID or a plain target ID.
@@ -17,6 +18,8 @@ use crate::{report, suggest};
 pub(crate) struct Request {
     text: String,
     target: Target,
+    /// The device with these states, or a stand-in such as a generic processor.
+    device: Option<Device>,
 }
 
 impl Request {
@@ -34,7 +37,19 @@ impl Request {
             let with_near = |error| format!("{error}{}", did_you_mean(&near(text, &target)));
             target.target_id().map_err(with_near)?;
         }
-        Ok(Request { text: text.to_owned(), target })
+        let device = Device::of(&target);
+        Ok(Request { text: text.to_owned(), target, device })
+    }
+
+    /// As [`parse`](Self::parse), for what is destructive if it is mistyped: a plain target ID has to be one that there
+    /// may be.
+    pub(crate) fn parse_known(text: &str) -> Result<Self, String> {
+        let request = Self::parse(text)?;
+        let name = request.processor();
+        if request.target.kind().is_none() && !may_be_processor(name) {
+            return Err(not_a_device(text, &NotADevice::Unknown(name.to_owned())));
+        }
+        Ok(request)
     }
 
     /// As it was typed.
@@ -44,6 +59,22 @@ impl Request {
 
     pub(crate) fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The device that it names, or a stand-in for some. `None` for the host, and where there is no target ID.
+    pub(crate) fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// The doubt about its processor, if no such processor is known, and what may have been meant.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let name = self.processor();
+        match self.device() {
+            _ if name.is_empty() => None,
+            Some(device) => suggest::doubt(device),
+            None if may_be_processor(name) => None,
+            None => Some(not_a_device(&self.text, &NotADevice::Unknown(name.to_owned()))),
+        }
     }
 
     /// What else may have been meant, if no such processor is known.

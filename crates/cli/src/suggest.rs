@@ -8,6 +8,8 @@ mod products;
 use bundle_format::EntryId;
 use target_id::{Feature, NvidiaArch, Processor, TargetId, is_known_processor, processor_names};
 
+use crate::devices::{Device, NotADevice, may_be_processor};
+
 pub(crate) use entry_id::{entry_id, triple};
 
 /// Letters that are inserted, left out, replaced, or swapped with the next, to get from one name to the other. Upper and
@@ -96,6 +98,27 @@ pub(crate) fn processors(typed: &str) -> Vec<String> {
     processors_of(typed, |_| true)
 }
 
+/// The reason why a text does not name a device, and what may have been meant.
+pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
+    let near = match reason {
+        NotADevice::Malformed(_) => target_id(Device::target_id_in(typed)),
+        NotADevice::Unknown(name) => gpus(name),
+        NotADevice::Empty | NotADevice::Generic(_) | NotADevice::Portable(_) => Vec::new(),
+    };
+    format!("{reason}{}", did_you_mean(&near))
+}
+
+/// The doubt about a device that this program does not know, and what may have been meant.
+pub(crate) fn doubt(device: &Device) -> Option<String> {
+    let name = device.id().processor();
+    device.is_unknown().then(|| {
+        format!(
+            "no processor {name} is known here, so only images for that very name or portable ones can match{}",
+            did_you_mean(&gpus(name))
+        )
+    })
+}
+
 /// As [`processors`], of hardware only.
 pub(crate) fn gpus(typed: &str) -> Vec<String> {
     processors_of(typed, |known| {
@@ -121,20 +144,6 @@ fn processors_of(typed: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
 /// The processor in the text of a target ID, whatever that is.
 pub(crate) fn processor(target_id: &str) -> &str {
     target_id.split(':').next().unwrap_or_default()
-}
-
-/// Whether a processor may be called so: it is known, or newer than this program.
-pub(crate) fn may_be_processor(name: &str) -> bool {
-    let is_new = |name: &str| {
-        let digits = name.strip_prefix("gfx").unwrap_or_default();
-        (3..=5).contains(&digits.len())
-            && digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    is_known_processor(name)
-        || is_new(name)
-        || name.starts_with("intel_gpu_")
-        || NvidiaArch::parse(name).is_ok_and(|arch| !arch.is_ptx())
 }
 
 /// What a target ID may have been meant to be: nothing if it is fine, or nobody knows.

@@ -7,8 +7,8 @@ use fat_object::{ImageFormat, ListedImage};
 
 use crate::Outcome;
 use crate::edit::{
-    Editor, Fate, NewImages, Options, Rule, Subject, Wishes, Work, closest, is_editable, is_host,
-    names,
+    Editor, Fate, NewImages, Options, Rule, Subject, Wishes, Work, closest, is_editable,
+    is_exactly, is_host, names,
 };
 use crate::failure::Failure;
 use crate::select::Request;
@@ -16,11 +16,13 @@ use crate::suggest::generic;
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
-/// Files are bundles, packages, objects, archives, libraries and programs. With --keep stays what a device of the given targets could load: code for the processor with any setting of the
-/// features that are not given, code for the generic processor that covers it, for NVIDIA GPUs that of earlier ones
-/// that they run, and SPIR-V. --exact keeps only code for the very target IDs. With --drop goes what is for the given
-/// targets, and only that. The host's entries always stay. What stays is not changed in any byte, and what goes really
-/// leaves the file, linked or not: it gets smaller, loads as before, and strip and objcopy understand it.
+/// Files are bundles, packages, objects, archives, libraries and programs. --keep retains every image that a device
+/// with one of these targets could load, as `offload match` has it: code for the processor with any setting of the
+/// features that are not given, code for the generic processor that covers it, code for earlier NVIDIA GPUs that it
+/// runs, and SPIR-V that the runtimes of its vendor compile. --exact retains only code for the very target IDs. --drop
+/// removes the code for the given targets, and only that. The host's entries always stay. What stays is not changed in
+/// any byte, and what goes really leaves the file, linked or not: it gets smaller, loads as before, and strip and
+/// objcopy understand it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload thin libfoo.so --keep gfx1100 -o small.so
@@ -35,7 +37,8 @@ use crate::suggest::generic;
       no generic code, no SPIR-V
 
 An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80) or a bundle entry ID \
-(hipv4-amdgcn-amd-amdhsa--gfx90a). --drop gfx90a means all settings of its features, and generic \
+(hipv4-amdgcn-amd-amdhsa--gfx90a), which also chooses kind and triple. A plain target ID that no \
+processor can have is refused, as by match --gpu. --drop gfx90a means all settings of its features, and generic \
 code only when it is named.
 
 Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no \
@@ -53,15 +56,15 @@ pub(crate) struct Args {
         long,
         value_name = "ID,...",
         value_delimiter = ',',
-        value_parser = Request::parse,
+        value_parser = Request::parse_known,
         required_unless_present = "drop",
         conflicts_with = "drop"
     )]
     keep: Vec<Request>,
     /// Remove what is for these targets, keep the rest. Repeatable
-    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = Request::parse)]
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = Request::parse_known)]
     drop: Vec<Request>,
-    /// Of other code than for the very IDs keep nothing: no other features, no generic code, no SPIR-V
+    /// Keep code for the very IDs only: no other features, no generic code, no SPIR-V
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     exact: bool,
     /// Let IDs be that have no image in a file
@@ -121,6 +124,15 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     }
 
     let mut wishes = Wishes::new(args.options.edit());
+    for request in rule.requests() {
+        // A name that the file has is none to doubt.
+        if let Some(doubt) = request
+            .doubt()
+            .filter(|_| !images().any(|image| is_exactly(image.target(), request.target())))
+        {
+            wishes.warn(doubt);
+        }
+    }
     let mut also = Also::default();
     for image in images() {
         let container = contents.container_of(image.index());

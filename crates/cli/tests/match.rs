@@ -313,7 +313,7 @@ fn files_without_device_code_fail() {
     fs::write(&notes, "hello").unwrap();
     for (file, words) in [
         (data("host.o"), "no device images"),
-        (notes, "not an object, library, archive or container"),
+        (notes, "expected an object, library, archive or container"),
         (place.path().join("missing"), "No such file or directory"),
     ] {
         let output = run(&["--gpu", "gfx906"], &[&file, &data("hip.o")]);
@@ -353,7 +353,7 @@ fn gpus_that_are_none_are_wrong_usage() {
     for (gpu, words) in [
         ("gfx90A", "did you mean gfx90a?"),
         ("8.6", "did you mean sm_86?"),
-        ("gfx9-generic", "is no GPU but stands for several: gfx900, gfx902"),
+        ("gfx9-generic", "is not a GPU, it stands for several: gfx900, gfx902"),
         ("gfx1100:xnack+", "which that processor does not have"),
         ("", "expected a target ID such as gfx90a:xnack+ or sm_86"),
         ("gfx906,,", "expected a target ID"),
@@ -395,4 +395,127 @@ fn standard_input_is_a_file() {
     );
     assert_eq!(code(&output), Some(0), "{}", stderr(&output));
     assert!(conclusion(&output).starts_with("<stdin>: has code"), "{}", stdout(&output));
+}
+
+/// Kind, triple and architecture of the images of a package; PTX where the last field says so.
+const LABELS: [(&str, &str, &str, bool); 30] = [
+    ("hip", "amdgcn-amd-amdhsa", "gfx906", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx906:xnack+", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx90a:sramecc+:xnack-", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx942", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx1100", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx9-generic", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx9-4-generic:xnack+", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx11-generic", false),
+    ("hip", "spirv64-amd-amdhsa", "amdgcnspirv", false),
+    ("hip", "amdgcn-amd-amdhsa", "gfx1155", false),
+    ("openmp", "amdgcn-amd-amdhsa", "gfx90a", false),
+    ("openmp", "amdgcn-amd-amdhsa", "generic", false),
+    ("openmp", "nvptx64-nvidia-cuda", "sm_80", false),
+    ("openmp", "nvptx64-nvidia-cuda", "generic", false),
+    ("openmp", "spirv64-intel-unknown", "", false),
+    ("cuda", "nvptx64-nvidia-cuda", "sm_70", true),
+    ("cuda", "nvptx64-nvidia-cuda", "sm_80", false),
+    ("cuda", "nvptx64-nvidia-cuda", "sm_86", false),
+    ("cuda", "nvptx64-nvidia-cuda", "sm_90a", false),
+    ("cuda", "nvptx64-nvidia-cuda", "sm_90a", true),
+    ("cuda", "nvptx64-nvidia-cuda", "sm_100f", false),
+    ("cuda", "nvptx64-nvidia-cuda", "sm_120a", false),
+    ("sycl", "spir64", "", false),
+    ("sycl", "spir64_gen", "", false),
+    ("sycl", "spir64_x86_64", "", false),
+    ("sycl", "spir64_fpga", "", false),
+    ("sycl", "spirv64-unknown-unknown", "generic", false),
+    ("sycl", "spir64_gen", "intel_gpu_pvc", false),
+    ("sycl", "spir64_gen", "bmg_g21", false),
+    ("hip", "amdgcn-amd-amdhsa", "", false),
+];
+
+/// `thin --keep` retains exactly the images that `match` says the device could load. The one exception in here:
+/// an image without a target ID stays, with a warning, if its triple is that of the device's vendor.
+#[test]
+fn thin_and_match_have_one_rule() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let package = path("package");
+    let mut args = vec!["pack".into(), "-o".into(), package.clone().into_os_string()];
+    for (n, (kind, triple, arch, is_ptx)) in LABELS.iter().enumerate() {
+        let file = path(&format!("image{n}"));
+        let head = if *is_ptx { ".version 6.0\n" } else { "machine code " };
+        fs::write(&file, format!("{head}{n}")).unwrap();
+        let arch = if arch.is_empty() { String::new() } else { format!(",arch={arch}") };
+        args.push(format!("kind={kind},triple={triple}{arch},file={}", file.display()).into());
+    }
+    let packed = offload(&args);
+    assert!(packed.status.success(), "{}", stderr(&packed));
+    assert_eq!(ls(&package).len(), LABELS.len());
+
+    for gpu in [
+        "gfx906",
+        "gfx906:xnack-",
+        "gfx90a",
+        "gfx90a:xnack+",
+        "gfx942",
+        "gfx942:xnack-",
+        "gfx950",
+        "gfx1100",
+        "gfx1151",
+        "gfx1030",
+        "gfx803",
+        "gfx1155",
+        "gfx1156",
+        "tahiti",
+        "sm_60",
+        "sm_75",
+        "sm_80",
+        "sm_89",
+        "sm_90",
+        "sm_100",
+        "sm_103",
+        "sm_120",
+        "sm_121",
+        "sm_140",
+        "bmg_g21",
+        "intel_gpu_pvc",
+        "intel_gpu_acm_g10",
+        "intel_gpu_new_one",
+    ] {
+        let args = ["match", "--json", "--gpu", gpu].map(OsStr::new);
+        let output = offload(args.into_iter().chain([package.as_os_str()]));
+        let records: Vec<Record> = serde_json::from_slice(&output.stdout).unwrap();
+        let mut expected: Vec<usize> = (records.iter().flat_map(|record| &record.images))
+            .filter(|image| image.given != "no" || image.reason.starts_with("would do, but"))
+            .map(|image| image.index)
+            .collect();
+        // Nothing says whether its images are for this GPU: the runtime, too, can only try.
+        let unnamed = |kind: &str| {
+            LABELS.iter().position(|label| (label.0, label.1, label.2) == (kind, "spir64_gen", ""))
+        };
+        if gpu.starts_with("intel") || gpu == "bmg_g21" {
+            expected.extend(unnamed("sycl"));
+        }
+        if gpu.starts_with("gfx") || gpu == "tahiti" {
+            expected.push(LABELS.len() - 1);
+        }
+        expected.sort_unstable();
+
+        let out = path("out");
+        let args = ["thin", "--keep", gpu, "-o"].map(OsStr::new);
+        let output = offload(args.into_iter().chain([out.as_os_str(), package.as_os_str()]));
+        assert_eq!(code(&output), Some(0), "{gpu}: {}", stderr(&output));
+        let all = ls(&package);
+        let is = |a: &common::Row, b: &common::Row| {
+            (&a.kind, &a.triple, &a.target, &a.image_format)
+                == (&b.kind, &b.triple, &b.target, &b.image_format)
+        };
+        let found: Vec<usize> = (ls(&out).iter())
+            .map(|kept| all.iter().position(|row| is(row, kept)).unwrap())
+            .collect();
+        let name = |n: &usize| format!("{}-{}--{}", LABELS[*n].0, LABELS[*n].1, LABELS[*n].2);
+        assert_eq!(
+            found.iter().map(name).collect::<Vec<_>>(),
+            expected.iter().map(name).collect::<Vec<_>>(),
+            "{gpu}"
+        );
+    }
 }

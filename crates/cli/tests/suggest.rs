@@ -76,8 +76,17 @@ const CASES: &[(&str, i32, &[&str])] = &[
         1,
         &["no such image; the file has gfx1100; code for gfx11-generic would serve it"],
     ),
-    ("thin --keep gfx1103x hip.hipfb -o out", 1, &["did you mean gfx1103? The file has gfx1100"]),
-    ("thin --drop gfx110A hip.hipfb -o out", 1, &["did you mean gfx1100? The file has gfx1100"]),
+    (
+        "thin --keep gfx1103x hip.hipfb -o out",
+        2,
+        &["no processor is called gfx1103x; did you mean gfx1103?"],
+    ),
+    ("thin --drop gfx110A hip.hipfb -o out", 2, &["; did you mean gfx1100 or gfx1101?"]),
+    (
+        "thin --drop hip-amdgcn-amd-amdhsa--gfx110A hip.hipfb -o out",
+        1,
+        &["did you mean gfx1100? The file has gfx1100"],
+    ),
     (
         "remove hip.hipfb --id hip-amdgcn-amd-amdhsa--gfx1100 -o out",
         1,

@@ -25,8 +25,7 @@ use report::FileRow;
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use place::{Numbered, Within};
-use rules::is_exactly;
-pub(crate) use rules::{Fate, Rule, closest, group, is_editable, is_host};
+pub(crate) use rules::{Fate, Rule, closest, group, is_editable, is_exactly, is_host};
 pub(crate) use wishes::{Wishes, names};
 
 /// The options that all commands have that edit files.

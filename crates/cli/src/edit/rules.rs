@@ -1,8 +1,9 @@
 //! Which images `offload thin` keeps.
 
 use fat_object::{ContainerKind, ImageFormat, ListedImage};
-use target_id::{OffloadKind, Target, TargetId, Triple, compatible, is_known_processor};
+use target_id::{OffloadKind, Target, TargetId, Triple, is_known_processor};
 
+use crate::devices::{Code, Fit, agree};
 use crate::select::{Request, triple_text};
 use crate::suggest::{distance, nearest};
 
@@ -55,10 +56,9 @@ impl Rule {
             }
             Rule::Keep { exact: true, .. } => Fate::Goes,
             Rule::Keep { requests, .. } => {
-                let could_load = |request: &Request| could_load(image, request.target());
-                if requests.iter().any(could_load) || is_portable(target) {
+                if requests.iter().any(|request| could_load(image, request)) {
                     Fate::StaysToo
-                } else if is_unlabelled(target) {
+                } else if requests.iter().any(|request| may_be_for(image, request)) {
                     Fate::StaysUnknown
                 } else {
                     Fate::Goes
@@ -70,14 +70,11 @@ impl Rule {
     /// Whether a request means this image.
     pub(crate) fn means(&self, request: &Request, image: &ListedImage) -> bool {
         let (target, wanted) = (image.target(), request.target());
-        // SPIR-V runs on anything: a slip of the pen must not be the reason to keep nothing else.
-        let is_known = wanted.target_id().is_ok_and(|id| is_known_processor(id.processor()));
         match self {
             _ if is_host(image) => false,
-            Rule::Keep { exact: false, .. } if is_known => {
-                is_exactly(target, wanted) || could_load(image, wanted)
+            Rule::Keep { exact: false, .. } => {
+                is_exactly(target, wanted) || could_load(image, request)
             }
-            Rule::Keep { exact: false, .. } => is_for(target, wanted),
             Rule::Keep { exact: true, .. } => is_exactly(target, wanted),
             Rule::Drop { .. } => is_for(target, wanted),
         }
@@ -95,8 +92,8 @@ pub(crate) fn is_editable(kind: ContainerKind) -> bool {
 }
 
 /// Whether an image is for just what was typed.
-pub(super) fn is_exactly(image: &Target, wanted: &Target) -> bool {
-    are_of_one_sort(image, wanted)
+pub(crate) fn is_exactly(image: &Target, wanted: &Target) -> bool {
+    agree(image, wanted)
         && match (image.target_id(), wanted.target_id()) {
             (Ok(image), Ok(wanted)) => image == wanted,
             _ => image.id() == wanted.id(),
@@ -107,50 +104,37 @@ pub(super) fn is_exactly(image: &Target, wanted: &Target) -> bool {
 fn is_for(image: &Target, wanted: &Target) -> bool {
     match (image.target_id(), wanted.target_id()) {
         (Ok(id), Ok(wanted_id)) if wanted_id.features().len() == 0 => {
-            are_of_one_sort(image, wanted) && id.processor() == wanted_id.processor()
+            agree(image, wanted) && id.processor() == wanted_id.processor()
         }
         _ => is_exactly(image, wanted),
     }
 }
 
-/// Whether kinds and triples are compatible, as far as they are known.
-fn are_of_one_sort(image: &Target, wanted: &Target) -> bool {
-    let kinds = image.kind().zip(wanted.kind());
-    let triples = image.triple().zip(wanted.triple());
-    kinds.is_none_or(|(a, b)| a.compatible_with(b, false))
-        && triples.is_none_or(|(a, b)| a.compatible_with(b))
+/// How an image fits the device that is asked for, by the rule of `offload match`.
+///
+/// Containers in containers are not looked into: their label decides.
+fn fit(image: &ListedImage, request: &Request) -> Option<Fit> {
+    let mut code = Code::from(image);
+    if code.format.is_container() {
+        code.format = ImageFormat::Unknown;
+    }
+    request.device().map(|device| Fit::new(&code, device))
 }
 
-/// Whether a device that is asked for, with its features set one way or the other where the user left that open, could
-/// load an image.
-fn could_load(image: &ListedImage, wanted: &Target) -> bool {
-    let target = image.target();
-    let device = match (target.target_id(), wanted.target_id()) {
-        (Ok(image), Ok(wanted_id)) => {
-            let settings = image
-                .features()
-                .filter(|(feature, _)| wanted_id.setting(feature).is_none())
-                .map(|(feature, setting)| format!(":{feature}{}", setting.sign()));
-            let id: String = std::iter::once(wanted.id().to_owned()).chain(settings).collect();
-            Target::new(wanted.kind().cloned(), wanted.triple().cloned(), &id)
-        }
-        _ => wanted.clone(),
-    };
-    compatible(&image.loaded_as(), &device).is_compatible()
+/// Whether a device that is asked for could load an image in one of its states.
+fn could_load(image: &ListedImage, request: &Request) -> bool {
+    fit(image, request).is_some_and(|fit| fit.could_load())
 }
 
-/// SPIR-V that is for no vendor's devices in particular. AMD's is for AMD's.
-fn is_portable(target: &Target) -> bool {
-    target
-        .triple()
-        .is_some_and(|triple| (triple.is_spirv() || triple.is_spir()) && triple.vendor() != "amd")
-}
-
-/// Whether nothing tells what device an image is for: no target ID, and no triple or that of a GPU.
-fn is_unlabelled(target: &Target) -> bool {
+/// Whether an image without a target ID may be for a device that is asked for: neither its triple nor its format tells
+/// otherwise.
+fn may_be_for(image: &ListedImage, request: &Request) -> bool {
     let for_gpu =
         |triple: &Triple| triple.is_amdgpu() || triple.is_nvptx() || !triple.is_known_arch();
-    target.id().is_empty() && target.triple().is_none_or(for_gpu)
+    let target = image.target();
+    target.id().is_empty()
+        && target.triple().is_none_or(for_gpu)
+        && fit(image, request).is_none_or(|fit| !fit.is_ruled_out())
 }
 
 /// The name of what an image is for, as `offload ls` counts by it.

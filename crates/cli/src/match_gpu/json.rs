@@ -3,9 +3,9 @@
 use serde::Serialize;
 use target_id::OffloadKind;
 
-use super::gpu::Gpu;
 use super::judge::{Answer, Given};
 use super::units::Unit;
+use crate::devices::Device;
 use crate::select::triple_text;
 
 /// A unit and a GPU; the fields of one JSON object, in this order.
@@ -38,7 +38,7 @@ struct Row<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn new(file: &'a str, unit: &'a Unit, gpu: &Gpu, answer: &'a Answer) -> Self {
+    pub(super) fn new(file: &'a str, unit: &'a Unit, gpu: &Device, answer: &'a Answer) -> Self {
         let images = unit.candidates.iter().zip(&answer.images).map(|(candidate, judged)| {
             let target = &candidate.target;
             Row {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use fat_object::{ContainerKind, ImageFormat};
-use target_id::{Verdict, compatible};
+use fat_object::ContainerKind;
+use target_id::Verdict;
 
-use super::gpu::{Gpu, States, Vendor};
 use super::units::{Candidate, Runtime, Unit};
+use crate::devices::{Device, Fit, States};
 
 /// Whether the GPU gets something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Given {
 }
 
 impl Given {
-    fn in_states(gpu: &Gpu, states: States) -> Self {
+    fn in_states(gpu: &Device, states: States) -> Self {
         match states {
             0 => Given::No,
             states if states == gpu.all_states() => Given::Yes,
@@ -55,9 +55,10 @@ pub(super) struct Answer {
 /// - OpenMP: the first that fits, in packages (`registerLib` of LLVM's libomptarget).
 /// - CUDA: machine code before PTX, each with the highest compute capability (NVIDIA's compatibility guides).
 /// - Otherwise what fits best.
-pub(super) fn judge(unit: &Unit, gpu: &Gpu) -> Answer {
+pub(super) fn judge(unit: &Unit, gpu: &Device) -> Answer {
     let order = order(unit);
-    let fits: Vec<Fit> = unit.candidates.iter().map(|candidate| Fit::new(candidate, gpu)).collect();
+    let fits: Vec<Fit> =
+        unit.candidates.iter().map(|candidate| Fit::new(&candidate.code(), gpu)).collect();
     // The few that are given in some state, in file order.
     let mut picked: BTreeMap<usize, States> = BTreeMap::new();
     let mut union = 0;
@@ -88,119 +89,13 @@ pub(super) fn judge(unit: &Unit, gpu: &Gpu) -> Answer {
     Answer { given, images: judged.collect(), counts: true, note: None }
 }
 
-/// How an image fits a GPU.
-struct Fit {
-    /// Where nothing else matters: "is host code".
-    never: Option<String>,
-    /// One for each state of the GPU.
-    verdicts: Vec<Verdict>,
-    /// Where it fits.
-    states: States,
-    /// Machine code for processors that the container does not name.
-    may_fit: bool,
-}
-
-impl Fit {
-    fn new(candidate: &Candidate, gpu: &Gpu) -> Self {
-        let may_fit = is_unnamed_machine_code(candidate) && gpu.vendor() == Vendor::Intel;
-        if let Some(reason) = never(candidate, gpu) {
-            return Fit { never: Some(reason), verdicts: Vec::new(), states: 0, may_fit };
-        }
-        // The linker takes code for no processor in particular with that for any.
-        let is_for_all = candidate.container == ContainerKind::OffloadBinary
-            && candidate.target.id() == "generic"
-            && !candidate.is_spirv();
-        let verdicts: Vec<_> = (gpu.states().iter())
-            .map(|state| match is_for_all {
-                true => Verdict::PortableCovers { processor: gpu.id().processor().to_owned() },
-                false => compatible(&candidate.target, state),
-            })
-            .collect();
-        let states = (verdicts.iter().enumerate())
-            .filter(|(_, verdict)| verdict.is_compatible())
-            .fold(0, |states, (n, _)| states | 1 << n);
-        Fit { never: None, verdicts, states, may_fit }
-    }
-
-    /// The verdict in the first of some states.
-    fn verdict_in(&self, states: States) -> Option<&Verdict> {
-        self.verdicts.iter().enumerate().find(|(n, _)| states >> n & 1 == 1).map(|(_, v)| v)
-    }
-
-    /// Why it fits in no state. Of several reasons the one that is due to what was asked for.
-    fn why_not(&self, gpu: &Gpu) -> String {
-        if let Some(reason) = &self.never {
-            return reason.clone();
-        }
-        let asked = |verdict: &&Verdict| match verdict {
-            Verdict::FeatureMismatch { feature, .. } => gpu.id().setting(feature).is_some(),
-            _ => true,
-        };
-        let verdict = self.verdicts.iter().find(asked).or(self.verdicts.first());
-        verdict.map(ToString::to_string).unwrap_or_default()
-    }
-
-    /// Native, generic, portable.
-    fn tier(&self) -> u8 {
-        match self.verdict_in(self.states) {
-            Some(Verdict::GenericCovers { .. }) => 1,
-            Some(Verdict::PortableCovers { .. }) => 2,
-            Some(Verdict::NvidiaCovers { code_object, .. }) if code_object.is_ptx() => 2,
-            _ => 0,
-        }
-    }
-}
-
-/// Why an image can be for no GPU of this vendor.
-fn never(candidate: &Candidate, gpu: &Gpu) -> Option<String> {
-    if candidate.is_host() {
-        return Some("is host code".to_owned());
-    }
-    let format = candidate.format;
-    if format.is_container() {
-        return Some(format!("is a {format}, whose images are judged on their own"));
-    }
-    if candidate.container == ContainerKind::NvFatbin && format == ImageFormat::Unknown {
-        return Some("is neither machine code nor PTX".to_owned());
-    }
-    if candidate.size == 0 {
-        return Some("is empty".to_owned());
-    }
-    let vendor = candidate.vendor();
-    if vendor.is_some_and(|vendor| vendor != gpu.vendor()) {
-        let name = vendor.map_or("", Vendor::as_str);
-        return Some(match candidate.is_spirv() {
-            true if vendor == Some(Vendor::Amd) => "is SPIR-V for AMD GPUs".to_owned(),
-            true => format!("is SPIR-V, but not for {} GPUs", gpu.vendor().as_str()),
-            false => format!("is for another vendor ({name})"),
-        });
-    }
-    if is_unnamed_machine_code(candidate) {
-        return Some("is machine code for GPUs that the container does not name".to_owned());
-    }
-    match candidate.target.triple().map(|triple| triple.as_str()) {
-        Some(triple) if triple.starts_with("spir64_x86_64") => {
-            Some("is for x86 processors".to_owned())
-        }
-        Some(triple) if triple.starts_with("spir64_fpga") => Some("is for FPGAs".to_owned()),
-        _ => None,
-    }
-}
-
-/// What SYCL's compilers make ahead of time for Intel's GPUs; the image itself knows for which.
-fn is_unnamed_machine_code(candidate: &Candidate) -> bool {
-    let triple = candidate.target.triple().map(|triple| triple.as_str());
-    triple.is_some_and(|triple| triple.starts_with("spir64_gen"))
-        && candidate.target.id().is_empty()
-}
-
 /// The candidate that a GPU in this state gets.
 fn best(order: Order, fits: &[Fit], state: usize) -> Option<usize> {
     let fitting = fits.iter().enumerate().filter(|(_, fit)| fit.states >> state & 1 == 1);
     let key = |n: usize, fit: &Fit| match order {
         Order::First => (0, n),
         Order::FirstOfTier => (u32::from(fit.tier()), n),
-        Order::Best => (fit.verdicts.get(state).map_or(u32::MAX, Verdict::rank), n),
+        Order::Best => (fit.verdict(state).map_or(u32::MAX, Verdict::rank), n),
     };
     fitting.min_by_key(|(n, fit)| key(*n, fit)).map(|(n, _)| n)
 }
@@ -266,7 +161,7 @@ pub(super) fn link(units: &[Unit], answers: &mut [Answer]) {
 }
 
 /// Units for GPUs of other vendors do not count, if there are any others.
-pub(super) fn leave_out_foreign(units: &[Unit], gpu: &Gpu, answers: &mut [Answer]) {
+pub(super) fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
     let is_foreign = |unit: &Unit| unit.vendor().is_some_and(|vendor| vendor != gpu.vendor());
     if units.iter().all(is_foreign) {
         return;

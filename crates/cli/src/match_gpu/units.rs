@@ -1,5 +1,6 @@
 //! What a runtime chooses from: the images of a file, sorted into sets of which a device gets one.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
@@ -8,7 +9,7 @@ use std::path::Path;
 use fat_object::{Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Visitor};
 use target_id::{OffloadKind, Target};
 
-use super::gpu::Vendor;
+use crate::devices::{Code, Vendor};
 use crate::select::triple_text;
 use crate::{input, report};
 
@@ -90,23 +91,18 @@ impl Candidate {
         self.target.kind() == Some(&OffloadKind::Host)
     }
 
-    /// Whose runtimes load it, as far as the container tells.
-    pub(super) fn vendor(&self) -> Option<Vendor> {
-        match self.target.triple() {
-            Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
-            Some(triple) if triple.is_nvptx() => Some(Vendor::Nvidia),
-            Some(triple) if self.is_spirv() => match triple.vendor() {
-                "amd" => Some(Vendor::Amd),
-                _ => Some(Vendor::Intel),
-            },
-            Some(triple) if triple.as_str().starts_with("spir64_gen") => Some(Vendor::Intel),
-            _ => Vendor::of_processor(self.target.id()),
+    pub(super) fn code(&self) -> Code<'_> {
+        Code {
+            target: Cow::Borrowed(&self.target),
+            format: self.format,
+            size: self.size,
+            container: self.container,
         }
     }
 
-    /// Whether its triple says that it is portable.
-    pub(super) fn is_spirv(&self) -> bool {
-        self.target.triple().is_some_and(|triple| triple.is_spirv() || triple.is_spir())
+    /// The vendor whose runtimes load it, as far as the container tells.
+    pub(super) fn vendor(&self) -> Option<Vendor> {
+        self.code().vendor()
     }
 
     /// What it is called: its target ID, else its triple or kind.

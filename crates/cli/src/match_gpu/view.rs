@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-use super::gpu::Gpu;
 use super::judge::{Answer, Given};
 use super::units::{Candidate, Unit};
+use crate::devices::Device;
 use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
 use crate::table::{Align, Table};
 
@@ -38,7 +38,7 @@ fn places(units: &[Unit], group: &[usize]) -> String {
 pub(super) fn one_gpu(
     out: &mut dyn Write,
     units: &[Unit],
-    gpu: &Gpu,
+    gpu: &Device,
     answers: &[Answer],
 ) -> io::Result<()> {
     let rows = |n: usize| -> Vec<[String; 4]> {
@@ -92,7 +92,7 @@ pub(super) fn one_gpu(
 pub(super) fn several_gpus(
     out: &mut dyn Write,
     units: &[Unit],
-    gpus: &[Gpu],
+    gpus: &[Device],
     answers: &[Vec<Answer>],
 ) -> io::Result<()> {
     let cells = |n: usize| -> Vec<String> {
@@ -134,7 +134,7 @@ pub(super) fn conclusion(
     out: &mut dyn Write,
     file: &str,
     units: &[Unit],
-    gpu: &Gpu,
+    gpu: &Device,
     answers: &[Answer],
 ) -> io::Result<()> {
     let (style, words) = conclude(units, gpu, answers);
@@ -142,7 +142,7 @@ pub(super) fn conclusion(
     writeln!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")
 }
 
-fn conclude(units: &[Unit], gpu: &Gpu, answers: &[Answer]) -> (Style, String) {
+fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String) {
     let name = gpu.name();
     let counted: Vec<_> = units.iter().zip(answers).filter(|(_, answer)| answer.counts).collect();
     let missing: Vec<&Unit> = (counted.iter())
@@ -231,7 +231,7 @@ fn lacking(missing: &[&Unit]) -> String {
     words
 }
 
-fn built_for(missing: &[&Unit], gpu: &Gpu) -> String {
+fn built_for(missing: &[&Unit], gpu: &Device) -> String {
     let mut seen = HashSet::new();
     let labels = missing.iter().flat_map(|unit| unit.built_for());
     let labels: Vec<_> = labels.filter(|label| seen.insert(*label)).collect();
@@ -255,7 +255,7 @@ fn listed(labels: &[&str]) -> String {
 ///
 /// LLVM's AMDGPU usage guide finds no difference between the processors of gfx10-3-generic. That ROCm for Linux can
 /// be told to take a GPU for another one is known from its issue tracker only.
-pub(super) fn hint(units: &[Unit], gpu: &Gpu, answers: &[Answer]) -> Option<String> {
+pub(super) fn hint(units: &[Unit], gpu: &Device, answers: &[Answer]) -> Option<String> {
     let info = gpu.id().processor_info()?;
     if info.name() == "gfx1030" || info.covered_by()?.name() != "gfx10-3-generic" {
         return None;

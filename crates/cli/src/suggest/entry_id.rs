@@ -3,7 +3,8 @@
 use bundle_format::EntryId;
 use target_id::{TargetId, Triple};
 
-use super::{may_be_processor, nearest, processor, target_id};
+use super::{nearest, processor, target_id};
+use crate::devices::may_be_processor;
 
 /// The offload kinds that bundles have.
 const KINDS: [&str; 4] = ["host", "openmp", "hip", "hipv4"];

@@ -1,4 +1,5 @@
-use ImageFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
+use fat_object::ImageFormat;
+use fat_object::ImageFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
 
 use super::*;
 
@@ -29,7 +30,7 @@ fn cuda(images: &[(&str, ImageFormat)]) -> Unit {
 
 /// What a GPU gets, and what is said about each image.
 fn answer(unit: &Unit, gpu: &str) -> Answer {
-    let gpu = Gpu::parse(gpu).unwrap();
+    let gpu = Device::parse(gpu).unwrap();
     let answer = judge(unit, &gpu);
     assert_eq!(answer.images.len(), unit.candidates.len());
     answer
@@ -239,7 +240,7 @@ fn sycl_takes_spirv_where_no_machine_code_is_named() {
 }
 
 fn counted(units: &[Unit], gpu: &str) -> Vec<(bool, Given)> {
-    let gpu = Gpu::parse(gpu).unwrap();
+    let gpu = Device::parse(gpu).unwrap();
     let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, &gpu)).collect();
     link(units, &mut answers);
     leave_out_foreign(units, &gpu, &mut answers);

@@ -1,0 +1,312 @@
+//! A device by its target ID, in every state that the ID leaves open.
+
+use std::fmt;
+
+use bundle_format::EntryId;
+use target_id::{
+    Family, Feature, NvidiaArch, OffloadKind, Processor, Setting, Target, TargetId, Triple,
+    is_known_processor, processor_family,
+};
+
+/// The maker of a device, or of the runtimes that load an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vendor {
+    Amd,
+    Nvidia,
+    /// Intel's, and portable SPIR-V that names no vendor.
+    Intel,
+}
+
+impl Vendor {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Vendor::Amd => "AMD",
+            Vendor::Nvidia => "NVIDIA",
+            Vendor::Intel => "Intel",
+        }
+    }
+
+    /// The vendor of a processor, as far as its name tells.
+    pub(crate) fn of_processor(name: &str) -> Option<Vendor> {
+        match processor_family(name) {
+            Some(Family::AmdGcn | Family::R600 | Family::AmdSpirv) => Some(Vendor::Amd),
+            Some(Family::Nvptx) => Some(Vendor::Nvidia),
+            Some(Family::Intel) => Some(Vendor::Intel),
+            _ if name.starts_with("gfx") => Some(Vendor::Amd),
+            _ if name.starts_with("intel_gpu_") => Some(Vendor::Intel),
+            _ => NvidiaArch::parse(name).ok().map(|_| Vendor::Nvidia),
+        }
+    }
+}
+
+/// A set of states of a device, one bit for each. Its ID has at most two features, which gives at most four states.
+pub(crate) type States = u8;
+
+/// A device as the user names it.
+///
+/// A feature that the target ID leaves out may be on or off; the runtime asks the hardware for it. Such a device stands
+/// for several, one for each way to set the features.
+#[derive(Clone, Debug)]
+pub(crate) struct Device {
+    id: TargetId,
+    vendor: Vendor,
+    /// The features that the ID leaves open.
+    open: Vec<Feature>,
+    /// All ways to set them: feature `n` is on where bit `n` of the position is set.
+    states: Vec<Target>,
+}
+
+/// The reason why a text does not name a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotADevice {
+    /// No text at all.
+    Empty,
+    /// A target ID that cannot be read.
+    Malformed(target_id::Error),
+    /// A name that no processor has, nor a future one could have.
+    Unknown(String),
+    /// A generic processor, which stands for several.
+    Generic(&'static Processor),
+    /// The name of portable code.
+    Portable(String),
+}
+
+impl fmt::Display for NotADevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotADevice::Empty => f.write_str("expected a target ID such as gfx90a:xnack+ or sm_86"),
+            NotADevice::Malformed(error) => error.fmt(f),
+            NotADevice::Unknown(name) => write!(f, "no processor is called {name}"),
+            NotADevice::Generic(info) => {
+                let (name, covered) = (info.name(), info.covers().join(", "));
+                write!(f, "{name} is not a GPU, it stands for several: {covered}")
+            }
+            NotADevice::Portable(name) => write!(f, "{name} is not a GPU, it is portable code"),
+        }
+    }
+}
+
+impl Device {
+    /// Reads a target ID, the output of `rocminfo`, or a bundle entry ID, of which the target ID counts.
+    pub(crate) fn parse(text: &str) -> Result<Self, NotADevice> {
+        let id = TargetId::parse(Self::target_id_in(text)).map_err(|error| match error {
+            target_id::Error::EmptyProcessor => NotADevice::Empty,
+            error => NotADevice::Malformed(error),
+        })?;
+        let name = id.processor();
+        if !may_be_processor(name) {
+            return Err(NotADevice::Unknown(name.to_owned()));
+        }
+        if let Some(info) = id.processor_info().filter(|info| info.is_generic()) {
+            return Err(NotADevice::Generic(info));
+        }
+        let name = name.to_owned();
+        match Self::new(id, None, None) {
+            Some(_) if name == "amdgcnspirv" => Err(NotADevice::Portable(name)),
+            Some(device) => Ok(device),
+            None => Err(NotADevice::Unknown(name)),
+        }
+    }
+
+    /// The device that a target names, of its kind and triple only; also a stand-in for one, such as a generic
+    /// processor. `None` if no vendor has such processors.
+    pub(crate) fn of(target: &Target) -> Option<Self> {
+        Self::new(target.target_id().ok()?, target.kind(), target.triple())
+    }
+
+    fn new(id: TargetId, kind: Option<&OffloadKind>, triple: Option<&Triple>) -> Option<Self> {
+        let vendor = Vendor::of_processor(id.processor())?;
+        let open: Vec<Feature> = (id.processor_info().into_iter())
+            .flat_map(|info| info.features().iter())
+            .filter(|feature| id.setting(feature).is_none())
+            .collect();
+        let states = (0..1_usize << open.len())
+            .map(|bits| {
+                let settings = open.iter().enumerate().map(|(n, feature)| {
+                    let on = bits >> n & 1 == 1;
+                    (feature.clone(), if on { Setting::On } else { Setting::Off })
+                });
+                Target::new(kind.cloned(), triple.cloned(), &state(&id, settings))
+            })
+            .collect();
+        Some(Device { id, vendor, open, states })
+    }
+
+    /// The target ID in a text: full bundle entry IDs and the output of `rocminfo` carry it at their end.
+    pub(crate) fn target_id_in(text: &str) -> &str {
+        let text = text.trim();
+        if let Some(id) = text.strip_prefix("amdgcn-amd-amdhsa--") {
+            return id;
+        }
+        match EntryId::parse(text) {
+            Ok(id) if Vendor::of_processor(id.target_id()).is_some() => id.target_id(),
+            Ok(id) if id.target_id().contains(':') => id.target_id(),
+            _ => text,
+        }
+    }
+
+    /// The target ID in canonical form.
+    pub(crate) fn name(&self) -> String {
+        self.id.to_string()
+    }
+
+    pub(crate) fn id(&self) -> &TargetId {
+        &self.id
+    }
+
+    pub(crate) fn vendor(&self) -> Vendor {
+        self.vendor
+    }
+
+    /// Whether there may be such a processor, but this program does not know it.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let name = self.id.processor();
+        !is_known_processor(name) && !name.starts_with("intel_gpu_")
+    }
+
+    pub(crate) fn states(&self) -> &[Target] {
+        &self.states
+    }
+
+    /// The set of all states.
+    pub(crate) fn all_states(&self) -> States {
+        (0..self.states.len()).fold(0, |all, n| all | 1 << n)
+    }
+
+    /// Whether a feature is on in what stays open: "xnack is off"; `states` is not empty.
+    pub(crate) fn condition(&self, states: States) -> String {
+        let mut words = Vec::new();
+        let mut described = self.all_states();
+        for (n, feature) in self.open.iter().enumerate() {
+            let on = (0..self.states.len())
+                .filter(|bits| bits >> n & 1 == 1)
+                .fold(0, |on, bits| on | 1 << bits);
+            if states & on == 0 {
+                described &= !on;
+                words.push(format!("{feature} is off"));
+            } else if states & !on == 0 {
+                described &= on;
+                words.push(format!("{feature} is on"));
+            }
+        }
+        if described == states {
+            return words.join(" and ");
+        }
+        let ids: Vec<_> = (self.states.iter().enumerate())
+            .filter(|(n, _)| states >> n & 1 == 1)
+            .map(|(_, target)| target.id())
+            .collect();
+        format!("it is {}", ids.join(" or "))
+    }
+}
+
+/// The target ID with the features set that it leaves open.
+fn state(id: &TargetId, open: impl Iterator<Item = (Feature, Setting)>) -> String {
+    let set = id.features().map(|(feature, setting)| (feature.clone(), setting));
+    let mut features: Vec<_> = set.chain(open).collect();
+    features.sort();
+    let mut text = id.processor().to_owned();
+    for (feature, setting) in features {
+        text.push_str(&format!(":{feature}{}", setting.sign()));
+    }
+    text
+}
+
+/// Whether a processor may be called so: it is known, or newer than this program.
+pub(crate) fn may_be_processor(name: &str) -> bool {
+    let is_new = |name: &str| {
+        let digits = name.strip_prefix("gfx").unwrap_or_default();
+        (3..=5).contains(&digits.len())
+            && digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    is_known_processor(name)
+        || is_new(name)
+        || name.starts_with("intel_gpu_")
+        || NvidiaArch::parse(name).is_ok_and(|arch| !arch.is_ptx())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suggest;
+
+    fn name(text: &str) -> String {
+        Device::parse(text).unwrap().name()
+    }
+
+    fn refusal(text: &str) -> String {
+        suggest::not_a_device(text, &Device::parse(text).unwrap_err())
+    }
+
+    #[test]
+    fn ids_in_all_spellings() {
+        for (text, id) in [
+            ("gfx1100", "gfx1100"),
+            ("gfx90a:xnack+:sramecc-", "gfx90a:sramecc-:xnack+"),
+            ("amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-"),
+            ("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+", "gfx90a:xnack+"),
+            ("openmp-nvptx64-nvidia-cuda--sm_80", "sm_80"),
+            ("polaris10", "gfx803"),
+            ("sm_90a", "sm_90a"),
+            ("intel_gpu_pvc", "intel_gpu_pvc"),
+            (" gfx906 ", "gfx906"),
+        ] {
+            assert_eq!(name(text), id, "{text}");
+            assert_eq!(suggest::doubt(&Device::parse(text).unwrap()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_of_a_gpu() {
+        for (text, words) in [
+            ("", "expected a target ID such as gfx90a:xnack+ or sm_86"),
+            ("gfx9-generic", "is not a GPU, it stands for several: gfx900, "),
+            ("amdgcnspirv", "is not a GPU, it is portable code"),
+            ("gfx90a:xnack", "lacks its sign"),
+            ("gfx1100:xnack+", "does not have"),
+            ("gfx90A", "no processor is called gfx90A; did you mean gfx90a?"),
+            ("sm86", "no processor is called sm86; did you mean sm_86?"),
+            ("8.6", "no processor is called 8.6; did you mean sm_86?"),
+            ("compute_90", "no processor is called compute_90; did you mean sm_90?"),
+            ("rx7900xtx", "no processor is called rx7900xtx"),
+            ("generic", "no processor is called generic"),
+            ("host-x86_64-unknown-linux-gnu-", "no processor is called host-"),
+        ] {
+            assert!(refusal(text).contains(words), "{text}: {}", refusal(text));
+        }
+    }
+
+    #[test]
+    fn processors_may_be_newer_than_this_program() {
+        let warning = |text| suggest::doubt(&Device::parse(text).unwrap()).unwrap();
+        assert!(warning("gfx1155").starts_with("no processor gfx1155 is known here"));
+        assert!(warning("gfx1155").ends_with("did you mean gfx1150 or gfx1151?"));
+        assert!(warning("sm_140").starts_with("no processor sm_140 is known here"));
+    }
+
+    #[test]
+    fn states_are_all_ways_to_set_what_is_open() {
+        let states = |text| -> Vec<_> {
+            Device::parse(text).unwrap().states().iter().map(|t| t.id().to_owned()).collect()
+        };
+        assert_eq!(states("gfx1100"), ["gfx1100"]);
+        assert_eq!(states("gfx1010"), ["gfx1010:xnack-", "gfx1010:xnack+"]);
+        assert_eq!(states("gfx90a:xnack+"), ["gfx90a:sramecc-:xnack+", "gfx90a:sramecc+:xnack+"]);
+        assert_eq!(states("gfx90a").len(), 4);
+        assert_eq!(Device::parse("gfx90a").unwrap().all_states(), 0b1111);
+    }
+
+    #[test]
+    fn conditions_are_as_short_as_can_be() {
+        let gpu = Device::parse("gfx90a").unwrap();
+        for (states, words) in [
+            (0b0011, "xnack is off"),
+            (0b1010, "sramecc is on"),
+            (0b0010, "sramecc is on and xnack is off"),
+            (0b0110, "it is gfx90a:sramecc+:xnack- or gfx90a:sramecc-:xnack+"),
+        ] {
+            assert_eq!(gpu.condition(states), words);
+        }
+    }
+}

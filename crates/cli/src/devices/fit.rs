@@ -1,0 +1,178 @@
+//! Whether a device could load an image, in which of its states, and why not.
+
+use std::borrow::Cow;
+
+use fat_object::{ContainerKind, ImageFormat, ListedImage};
+use target_id::{Target, Verdict, compatible};
+
+use super::device::{Device, States, Vendor};
+
+/// An image as far as the rule looks at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Code<'a> {
+    /// The target of the image [as it is loaded](ListedImage::loaded_as).
+    pub(crate) target: Cow<'a, Target>,
+    pub(crate) format: ImageFormat,
+    pub(crate) size: u64,
+    pub(crate) container: ContainerKind,
+}
+
+impl<'a> From<&'a ListedImage> for Code<'a> {
+    fn from(image: &'a ListedImage) -> Self {
+        Code {
+            target: image.loaded_as(),
+            format: image.format(),
+            size: image.size(),
+            container: image.container(),
+        }
+    }
+}
+
+impl Code<'_> {
+    /// The vendor whose runtimes load the image, as far as the container tells.
+    pub(crate) fn vendor(&self) -> Option<Vendor> {
+        match self.target.triple() {
+            Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
+            Some(triple) if triple.is_nvptx() => Some(Vendor::Nvidia),
+            Some(triple) if self.is_spirv() => match triple.vendor() {
+                "amd" => Some(Vendor::Amd),
+                _ => Some(Vendor::Intel),
+            },
+            Some(triple) if triple.as_str().starts_with("spir64_gen") => Some(Vendor::Intel),
+            _ => Vendor::of_processor(self.target.id()),
+        }
+    }
+
+    /// Whether the triple stands for portable code.
+    fn is_spirv(&self) -> bool {
+        self.target.triple().is_some_and(|triple| triple.is_spirv() || triple.is_spir())
+    }
+
+    /// Whether it is machine code of SYCL's compilers for GPUs of Intel: only the image itself knows for which.
+    fn is_unnamed_machine_code(&self) -> bool {
+        let triple = self.target.triple().map(|triple| triple.as_str());
+        triple.is_some_and(|triple| triple.starts_with("spir64_gen")) && self.target.id().is_empty()
+    }
+
+    /// The reason why no device of this vendor can load it.
+    fn never(&self, device: &Device) -> Option<String> {
+        if self.target.is_host() || self.format == ImageFormat::HostPlaceholder {
+            return Some("is host code".to_owned());
+        }
+        let format = self.format;
+        if format.is_container() {
+            return Some(format!("is a {format}, whose images are judged on their own"));
+        }
+        if self.container == ContainerKind::NvFatbin && format == ImageFormat::Unknown {
+            return Some("is neither machine code nor PTX".to_owned());
+        }
+        if self.size == 0 {
+            return Some("is empty".to_owned());
+        }
+        let vendor = self.vendor();
+        if vendor.is_some_and(|vendor| vendor != device.vendor()) {
+            let name = vendor.map_or("", Vendor::as_str);
+            return Some(match self.is_spirv() {
+                true if vendor == Some(Vendor::Amd) => "is SPIR-V for AMD GPUs".to_owned(),
+                true => format!("is SPIR-V, but not for {} GPUs", device.vendor().as_str()),
+                false => format!("is for another vendor ({name})"),
+            });
+        }
+        if self.is_unnamed_machine_code() {
+            return Some("is machine code for GPUs that the container does not name".to_owned());
+        }
+        match self.target.triple().map(|triple| triple.as_str()) {
+            Some(triple) if triple.starts_with("spir64_x86_64") => {
+                Some("is for x86 processors".to_owned())
+            }
+            Some(triple) if triple.starts_with("spir64_fpga") => Some("is for FPGAs".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// How an image fits a device.
+pub(crate) struct Fit {
+    /// The reason why nothing else matters: "is host code".
+    never: Option<String>,
+    /// One for each state of the device.
+    verdicts: Vec<Verdict>,
+    /// The states in which the device could load it.
+    pub(crate) states: States,
+    /// Whether it is machine code for processors that the container does not name, maybe for this one.
+    pub(crate) may_fit: bool,
+}
+
+impl Fit {
+    pub(crate) fn new(code: &Code<'_>, device: &Device) -> Self {
+        let may_fit = code.is_unnamed_machine_code() && device.vendor() == Vendor::Intel;
+        if let Some(reason) = code.never(device) {
+            return Fit { never: Some(reason), verdicts: Vec::new(), states: 0, may_fit };
+        }
+        // The linker takes code for no processor in particular with that for any.
+        let is_for_all = code.container == ContainerKind::OffloadBinary
+            && code.target.id() == "generic"
+            && !code.is_spirv();
+        let verdicts: Vec<_> = (device.states().iter())
+            .map(|state| match is_for_all && agree(&code.target, state) {
+                true => Verdict::PortableCovers { processor: device.id().processor().to_owned() },
+                false => compatible(&code.target, state),
+            })
+            .collect();
+        let states = (verdicts.iter().enumerate())
+            .filter(|(_, verdict)| verdict.is_compatible())
+            .fold(0, |states, (n, _)| states | 1 << n);
+        Fit { never: None, verdicts, states, may_fit }
+    }
+
+    /// Whether the device could load the image in some state, as far as the container tells.
+    pub(crate) fn could_load(&self) -> bool {
+        self.states != 0 || self.may_fit
+    }
+
+    /// Whether no device of this vendor can load the image, whatever its target ID.
+    pub(crate) fn is_ruled_out(&self) -> bool {
+        self.never.is_some()
+    }
+
+    /// The verdict in one state.
+    pub(crate) fn verdict(&self, state: usize) -> Option<&Verdict> {
+        self.verdicts.get(state)
+    }
+
+    /// The verdict in the first of some states.
+    pub(crate) fn verdict_in(&self, states: States) -> Option<&Verdict> {
+        self.verdicts.iter().enumerate().find(|(n, _)| states >> n & 1 == 1).map(|(_, v)| v)
+    }
+
+    /// The reason why it fits in no state. Of several reasons the one that is due to the features that were asked for.
+    pub(crate) fn why_not(&self, device: &Device) -> String {
+        if let Some(reason) = &self.never {
+            return reason.clone();
+        }
+        let asked = |verdict: &&Verdict| match verdict {
+            Verdict::FeatureMismatch { feature, .. } => device.id().setting(feature).is_some(),
+            _ => true,
+        };
+        let verdict = self.verdicts.iter().find(asked).or(self.verdicts.first());
+        verdict.map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// 0 for native code, 1 for generic code, 2 for portable code.
+    pub(crate) fn tier(&self) -> u8 {
+        match self.verdict_in(self.states) {
+            Some(Verdict::GenericCovers { .. }) => 1,
+            Some(Verdict::PortableCovers { .. }) => 2,
+            Some(Verdict::NvidiaCovers { code_object, .. }) if code_object.is_ptx() => 2,
+            _ => 0,
+        }
+    }
+}
+
+/// Whether kinds and triples go together, as far as both are known.
+pub(crate) fn agree(image: &Target, wanted: &Target) -> bool {
+    let kinds = image.kind().zip(wanted.kind());
+    let triples = image.triple().zip(wanted.triple());
+    kinds.is_none_or(|(a, b)| a.compatible_with(b, false))
+        && triples.is_none_or(|(a, b)| a.compatible_with(b))
+}
