@@ -17,7 +17,7 @@ use crate::parallel::Threads;
 use crate::progress::Progress;
 use crate::suggest::did_you_mean;
 use crate::table::{Align, Table};
-use crate::{Outcome, input, report, style, suggest};
+use crate::{Outcome, input, json, report, style, suggest};
 
 /// Put code objects into a bundle, as clang-offload-bundler does
 ///
@@ -229,11 +229,10 @@ impl Report {
         }
     }
 
-    fn print(&self, json: bool) -> io::Result<Outcome> {
+    fn print(&self, as_json: bool) -> io::Result<Outcome> {
         let mut out = style::stdout();
-        if json {
-            serde_json::to_writer_pretty(&mut out, self)?;
-            writeln!(out)?;
+        if as_json {
+            json::write_pretty(&mut out, self)?;
             out.flush()?;
             return Ok(Outcome::Clean);
         }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use fat_object::{Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor};
 
-use crate::output::{self, Outputs, plain_name, safe_name};
+use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use crate::parallel::Threads;
+use crate::permissions::NewPermissions;
 use crate::select::{Passed, Selection, triple_text};
 use crate::{Outcome, input, report, style};
 
@@ -55,9 +56,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let file = input::display(&args.file);
-    let opened = input::open_sized(&args.file)
-        .and_then(|input| input::Stamp::of(&input).map(|stamp| (input, stamp)));
-    let (input, stamp) = match opened {
+    let opened = input::open_sized(&args.file).and_then(|input| {
+        let (stamp, new_permissions) =
+            (input::Stamp::of(&input)?, NewPermissions::of_part(&input.metadata()?));
+        Ok((input, stamp, new_permissions))
+    });
+    let (input, stamp, new_permissions) = match opened {
         Ok(opened) => opened,
         Err(error) => {
             report::error(&format_args!("{file}: {}", report::reason(&error)));
@@ -68,6 +72,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         args,
         file: &file,
         input: &input,
+        new_permissions,
         sink: Sink::new(args)?,
         parts: Vec::new(),
         written: Vec::new(),
@@ -91,9 +96,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(Outcome::Faults);
     }
     match sink {
-        Sink::Files(mut outputs) => {
+        Sink::Files(mut outputs, _) => {
             let mut out = style::plain_stdout();
-            let copied = outputs.write_parts(args.threads, &input, &parts);
+            let copied = outputs.write_parts(args.threads, &input, new_permissions, &parts);
             if let Err(error) = copied.and_then(|()| stamp.check(&input)) {
                 report::error(&format_args!("{file}: {}", report::reason(&error)));
                 return Ok(Outcome::Faults);
@@ -139,7 +144,7 @@ fn nothing_matched(seen: &[String]) -> String {
 
 /// Where images go until the whole input was seen.
 enum Sink {
-    Files(Outputs),
+    Files(Outputs, OutputDirectory),
     Stdout(File),
 }
 
@@ -149,8 +154,8 @@ impl Sink {
             true => Sink::Stdout(tempfile::tempfile()?),
             false => {
                 let mut outputs = Outputs::default();
-                outputs.make_directory(&args.output)?;
-                Sink::Files(outputs)
+                let directory = outputs.make_directory(&args.output)?;
+                Sink::Files(outputs, directory)
             }
         })
     }
@@ -166,9 +171,11 @@ struct Extractor<'a> {
     args: &'a Args,
     file: &'a str,
     input: &'a File,
+    /// Permissions of new files.
+    new_permissions: NewPermissions,
     sink: Sink,
     /// Outputs that are parts of the input.
-    parts: Vec<(PathBuf, Range<u64>)>,
+    parts: Vec<(Name, Range<u64>)>,
     written: Vec<Written>,
     /// Names of the images that were not chosen, for the message when none was.
     seen: Vec<String>,
@@ -205,14 +212,16 @@ impl Visitor for Extractor<'_> {
         }
         let name = file_name(&self.args.file, image);
         let size = match &mut self.sink {
-            Sink::Files(outputs) => {
-                let path = self.args.output.join(&name);
+            Sink::Files(outputs, directory) => {
+                let output = directory.file(&name);
                 match image.location() {
                     Location::File(start) => {
-                        self.parts.push((path, start..start + image.size()));
+                        self.parts.push((output, start..start + image.size()));
                         image.size()
                     }
-                    _ => outputs.write_with(&path, |out| copy(image, self.input, out))?,
+                    _ => outputs.write(&output, self.new_permissions.into(), |out| {
+                        copy(image, self.input, out)
+                    })?,
                 }
             }
             // One image at most reaches standard output; the others are only counted.

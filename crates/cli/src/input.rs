@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use fat_object::{ReadSeek, Summary, Visitor};
 
@@ -35,11 +34,14 @@ pub(crate) fn walk_open(
     Ok(summary)
 }
 
-/// What tells whether a file was written to: as far as sizes and times do, which is as far as it can be told.
+/// A file at one time: which one it is, and whether it was written to since, as far as sizes and times tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     size: u64,
-    modified: Option<SystemTime>,
+    /// Seconds and nanoseconds.
+    modified: (i128, i128),
+    /// Device and number, where files have them.
+    file: (i128, i128),
 }
 
 impl Stamp {
@@ -47,8 +49,43 @@ impl Stamp {
         Ok(Stamp::new(&file.metadata()?))
     }
 
+    #[cfg(unix)]
     fn new(metadata: &fs::Metadata) -> Self {
-        Stamp { size: metadata.len(), modified: metadata.modified().ok() }
+        use std::os::unix::fs::MetadataExt;
+        Stamp::from_parts(
+            metadata.size(),
+            (metadata.mtime(), metadata.mtime_nsec()),
+            (metadata.dev(), metadata.ino()),
+        )
+    }
+
+    /// From numbers as the system has them: their types differ, and some systems take negative ones for large ones.
+    #[cfg(unix)]
+    pub(crate) fn from_parts<T: Into<i128>, N: Into<i128>>(
+        size: impl Into<i128>,
+        (seconds, nanoseconds): (T, N),
+        (device, number): (impl Into<i128>, impl Into<i128>),
+    ) -> Self {
+        fn unsigned(number: impl Into<i128>) -> i128 {
+            number.into().rem_euclid(1 << 64)
+        }
+        Stamp {
+            size: u64::try_from(unsigned(size)).unwrap_or(u64::MAX),
+            modified: (unsigned(seconds), unsigned(nanoseconds)),
+            file: (unsigned(device), unsigned(number)),
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn new(metadata: &fs::Metadata) -> Self {
+        let modified = metadata.modified().ok();
+        let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let since = since.unwrap_or_default();
+        Stamp {
+            size: metadata.len(),
+            modified: (since.as_secs().into(), since.subsec_nanos().into()),
+            file: (0, 0),
+        }
     }
 
     /// Bytes of the file.
@@ -128,15 +165,30 @@ pub(crate) fn thin_member_path(archive: &Path, name: &[u8]) -> PathBuf {
     archive.parent().unwrap_or(Path::new("")).join(path(name))
 }
 
-/// An archive must not make us wait for a pipe or read a device.
+/// Opens a regular file. A pipe is not waited for, nor a device opened: an archive must not make us do that.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let kind = fs::metadata(path)?.file_type();
-    if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if !kind.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
+    let is_regular = |metadata: &fs::Metadata| match metadata.file_type() {
+        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        kind if !kind.is_file() => Err(io::Error::other("not a regular file")),
+        _ => Ok(()),
+    };
+    is_regular(&fs::metadata(path)?)?;
+    let file = open_at_once(path)?;
+    // Something else may have come in its place.
+    is_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens a file without waiting for somebody to write to it.
+#[cfg(unix)]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+#[cfg(not(unix))]
+fn open_at_once(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 

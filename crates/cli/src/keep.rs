@@ -6,8 +6,9 @@ use std::path::Path;
 
 use fat_object::{EditError, HostObject, Image, ImageFormat, Location, remove_bundle_sections};
 
-use crate::output::{self, Outputs};
+use crate::output::{self, How, Name, Outputs};
 use crate::parallel::Threads;
+use crate::permissions::NewPermissions;
 
 /// Where the bytes of a chosen image are.
 #[derive(Clone, Debug)]
@@ -36,13 +37,15 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Keeper<'o> {
     outputs: &'o mut Outputs,
+    /// Permissions of new files.
+    new_permissions: NewPermissions,
     /// For outputs that cannot be taken back, as standard output.
     copies: Option<File>,
 }
 
 impl<'o> Keeper<'o> {
-    pub(crate) fn new(outputs: &'o mut Outputs) -> Self {
-        Keeper { outputs, copies: None }
+    pub(crate) fn new(outputs: &'o mut Outputs, new_permissions: NewPermissions) -> Self {
+        Keeper { outputs, new_permissions, copies: None }
     }
 
     /// Sees to it that an image can be [written](Self::write) to an output after the walk. What was kept for this
@@ -82,7 +85,11 @@ impl<'o> Keeper<'o> {
                 write(file)?;
                 file.stream_position()
             };
-            return self.outputs.write_with(output, write).map(Kept::Written);
+            let name = Name::Typed(output.to_owned());
+            return self
+                .outputs
+                .write(&name, self.new_permissions.into(), write)
+                .map(Kept::Written);
         }
         let copies = match &mut self.copies {
             Some(copies) => copies,
@@ -104,12 +111,12 @@ impl<'o> Keeper<'o> {
         for (kept, output) in all {
             match kept {
                 Some(Kept::Input(offset, size)) if Outputs::appears_late(output) => {
-                    parts.push((output.to_owned(), offset..offset + size));
+                    parts.push((Name::Typed(output.to_owned()), offset..offset + size));
                 }
                 kept => others.push((kept, output)),
             }
         }
-        self.outputs.write_parts(threads, input, &parts)?;
+        self.outputs.write_parts(threads, input, self.new_permissions, &parts)?;
         others.into_iter().try_for_each(|(kept, output)| self.write(kept, input, output))
     }
 
@@ -117,11 +124,11 @@ impl<'o> Keeper<'o> {
     ///
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) is about the input.
     fn write(&mut self, kept: Option<Kept>, input: &mut File, output: &Path) -> io::Result<()> {
-        let copies = &self.copies;
+        let (copies, how) = (&self.copies, How::from(self.new_permissions));
         let (from, offset, size) = match kept {
             Some(Kept::Written(_)) => return Ok(()),
             Some(Kept::Host(host)) => {
-                return self.outputs.write_or_print(output, |out| {
+                return self.outputs.write_new_or_print(output, how, |out| {
                     host.write(input, out).map_err(|error| match error {
                         EditError::Read(error) | EditError::Write(error) => error,
                         // The file became shorter meanwhile.
@@ -133,7 +140,7 @@ impl<'o> Keeper<'o> {
             Some(Kept::Copy(offset, size)) => (copies.as_ref(), offset, size),
             None => (None, 0, 0),
         };
-        self.outputs.write_or_print(output, |out| match from {
+        self.outputs.write_new_or_print(output, how, |out| match from {
             Some(from) => output::copy_part(from, offset..offset + size, out).map(drop),
             None => out.flush(),
         })

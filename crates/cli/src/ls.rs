@@ -112,7 +112,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
         let file = input::display(path);
         for image in listing.images() {
             write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-            serde_json::to_writer(&mut out, &Row { file: &file, image })?;
+            crate::json::write(&mut out, &Row { file: &file, image })?;
             first = false;
         }
         if complain(&file, &listing, &summary, &args.selection) {

@@ -4,6 +4,7 @@ mod clap_page;
 mod llvm_page;
 mod roff;
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::Command;
 
 use crate::llvm_cl::Tool;
 use crate::output::Outputs;
+use crate::permissions::NewPermissions;
 use crate::suggest::{did_you_mean, nearest};
 use crate::{Outcome, bundler, packager, report, wrapper};
 
@@ -59,10 +61,11 @@ pub(crate) fn run(args: &Args, mut command: Command) -> io::Result<Outcome> {
         return Ok(Outcome::Clean);
     };
     let mut outputs = Outputs::default();
-    outputs.make_directory(directory)?;
+    let directory = outputs.make_directory(directory)?;
     for (file, name) in pages(&command) {
         let Some(page) = page(&command, &name) else { continue };
-        outputs.write_with(&directory.join(file), |file| file.write_all(page.as_bytes()))?;
+        let write = |file: &mut File| file.write_all(page.as_bytes());
+        outputs.write(&directory.file(&file), NewPermissions::PLAIN.into(), write)?;
     }
     outputs.commit()?;
     Ok(Outcome::Clean)

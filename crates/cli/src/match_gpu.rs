@@ -137,7 +137,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
             for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
                 let Some(answer) = answers.get(n) else { continue };
                 write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-                serde_json::to_writer(&mut out, &Record::new(&name, unit, gpu, answer))?;
+                crate::json::write(&mut out, &Record::new(&name, unit, gpu, answer))?;
                 first = false;
             }
         }

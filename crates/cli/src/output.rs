@@ -1,26 +1,33 @@
 //! Output files: written beside their place and renamed, so that no failure leaves half a file or loses an old one.
 //!
-//! Until then they have no name where the system can do that (Linux, on most file systems): what is killed leaves
-//! nothing behind.
+//! Directories are opened once and held, and everything is done in them: a directory or a symbolic link that somebody
+//! puts in the way meanwhile leads nowhere else.
+//!
+//! Until they are complete, files have no name where the system can do that (Linux, on most file systems): then nothing
+//! that ends the process leaves anything behind. A file that replaces another has a temporary name for a moment even
+//! there, before it gets its own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use tempfile::{Builder, TempPath};
-
-use crate::input;
+use crate::directory::{Directory, Entry, Id, Kind};
+use crate::input::{self, Stamp};
 use crate::parallel::{self, Threads};
+use crate::permissions::{NewPermissions, Permissions};
+use crate::positioned::reopen;
 use crate::report::reason;
-use crate::unnamed;
+use crate::temporary::Temporary;
 
-/// The usual permissions of a new file.
-const PLAIN_FILE: u32 = 0o666;
+/// How many complete files stay open, if as many may be open as is usual: there can be more outputs than that.
+const MOST_OPEN: usize = 256;
 
-/// How many files are open at one time while they have no name: there can be more outputs than files may be open.
-const MOST_UNNAMED: usize = 16;
+/// How many parts are written at the same time.
+const MOST_AT_ONCE: usize = 16;
 
 /// Fewer bytes are copied faster than threads start.
 const WORTHWHILE: u64 = 4 << 20;
@@ -28,17 +35,48 @@ const WORTHWHILE: u64 = 4 << 20;
 /// As many links may lead to each other, as Linux has it.
 const MOST_LINKS: usize = 40;
 
-/// Files that appear together, when all of them are written.
+/// Files that appear when all of them are written.
 ///
 /// A pipe or a device cannot be replaced: it is written to at once.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
-    /// Directories that are ours to remove again, inner ones first.
-    created: Vec<PathBuf>,
+    /// Directories that are ours to remove again, outer ones first.
+    created: Vec<Temporary>,
+    /// Those that files are in.
+    directories: BTreeMap<Id, Arc<Directory>>,
     /// By where they belong.
-    files: BTreeMap<PathBuf, Output>,
-    /// How many of them have no name.
-    unnamed: usize,
+    files: BTreeMap<(Id, OsString), Output>,
+    /// How many of them are open.
+    open: usize,
+    /// As on a system without files that have no name.
+    #[cfg(test)]
+    always_named: bool,
+}
+
+/// Name of an output.
+#[derive(Clone, Debug)]
+pub(crate) enum Name {
+    /// As the user typed it: symbolic links stay links, and what they point to is written.
+    Typed(PathBuf),
+    /// Generated, in a directory: a symbolic link of this name is replaced.
+    Generated(OutputDirectory, PathBuf),
+}
+
+/// A directory for generated names.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputDirectory {
+    directory: Arc<Directory>,
+    /// As the user typed it.
+    path: PathBuf,
+}
+
+/// What becomes of a file that is there, and of one that is not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    /// Permissions of a file that is not there yet.
+    pub(crate) new: NewPermissions,
+    /// The file that is replaced must be this one, to the end, and the new one must have reached the disk by then.
+    pub(crate) replaces: Option<Stamp>,
 }
 
 /// A file that was written, and waits for the others.
@@ -46,28 +84,143 @@ pub(crate) struct Outputs {
 struct Output {
     /// As it was named.
     path: PathBuf,
+    directory: Arc<Directory>,
     /// Whether there was nothing.
     is_new: bool,
-    file: Waiting,
+    replaces: Option<Stamp>,
+    /// Permissions that it is given in the end.
+    permissions: Option<Permissions>,
+    /// It may still be written to.
+    file: Option<File>,
+    /// Its name for now. Without, it is open.
+    temporary: Option<Temporary>,
 }
 
-/// A file that is to get its name.
+/// A file's place, free of symbolic links.
 #[derive(Debug)]
-enum Waiting {
-    Unnamed(File),
-    Named(TempPath),
+struct Place {
+    directory: Arc<Directory>,
+    name: OsString,
+    /// What is there.
+    existing: Option<Entry>,
+}
+
+impl Place {
+    /// The place that a typed path leads to.
+    fn find(path: &Path) -> io::Result<Self> {
+        let is_there = match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) => found.is_file(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            let name = path.file_name().unwrap_or_default().to_owned();
+            // `name/` and `name/.` are directories.
+            let bytes = path.as_os_str().as_encoded_bytes();
+            if name.is_empty() || !bytes.ends_with(name.as_encoded_bytes()) {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            let directory = Arc::new(Directory::open(directory_of(&path))?);
+            let existing = directory.look(&name)?;
+            match existing {
+                Some(Entry { kind: Kind::Link, .. }) => {
+                    path = directory_of(&path).join(directory.read_link(&name)?);
+                }
+                Some(Entry { kind: Kind::Directory, .. }) => {
+                    return Err(io::ErrorKind::IsADirectory.into());
+                }
+                // A file that was deleted still has names under /proc.
+                None if is_there => break,
+                existing => return Ok(Place { directory, name, existing }),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    /// Whether the file there is this one.
+    fn holds(&self, stamp: Stamp) -> bool {
+        self.existing.is_some_and(|existing| existing.stamp == stamp)
+    }
+
+    fn key(&self) -> (Id, OsString) {
+        (self.directory.id(), self.name.clone())
+    }
+}
+
+impl Name {
+    /// The name for messages.
+    fn path(&self) -> PathBuf {
+        match self {
+            Name::Typed(path) => path.clone(),
+            Name::Generated(directory, name) => directory.path.join(name),
+        }
+    }
+
+    fn place(&self) -> io::Result<Place> {
+        match self {
+            Name::Typed(path) => Place::find(path),
+            Name::Generated(OutputDirectory { directory, .. }, name) => {
+                let name = name.clone().into_os_string();
+                let existing = match directory.look(&name)? {
+                    Some(Entry { kind: Kind::Directory, .. }) => {
+                        return Err(io::ErrorKind::IsADirectory.into());
+                    }
+                    existing => existing,
+                };
+                Ok(Place { directory: Arc::clone(directory), name, existing })
+            }
+        }
+    }
+
+    /// Permissions of what is there, if the user asked for it to be replaced.
+    fn keeps(&self, place: &Place) -> Option<Entry> {
+        let is_typed = matches!(self, Name::Typed(_));
+        place.existing.filter(|existing| is_typed && existing.kind == Kind::File)
+    }
+}
+
+impl OutputDirectory {
+    /// A file in it.
+    pub(crate) fn file(&self, name: impl Into<PathBuf>) -> Name {
+        Name::Generated(self.clone(), name.into())
+    }
+}
+
+impl From<NewPermissions> for How {
+    fn from(new: NewPermissions) -> Self {
+        How { new, replaces: None }
+    }
 }
 
 impl Outputs {
-    /// Makes the directory if it does not exist. Without a commit it goes again.
-    pub(crate) fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
-        let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        let missing: Vec<_> = directory.ancestors().take_while(missing).collect();
-        self.created = missing.into_iter().map(Path::to_owned).collect();
-        match self.created.is_empty() {
-            true => Ok(()),
-            false => fs::create_dir_all(directory).map_err(|error| at(directory, &error)),
+    /// Opens a directory for generated names, made if it does not exist. Without a commit it goes again.
+    pub(crate) fn make_directory(&mut self, path: &Path) -> io::Result<OutputDirectory> {
+        let directory = self.open_or_make(path).map_err(|error| at(path, &error))?;
+        Ok(OutputDirectory { directory, path: path.to_owned() })
+    }
+
+    fn open_or_make(&mut self, path: &Path) -> io::Result<Arc<Directory>> {
+        let exists = |path: &&Path| path.as_os_str().is_empty() || path.exists();
+        let outer = path.ancestors().find(exists).unwrap_or(Path::new(""));
+        let mut directory = Arc::new(Directory::open(outer)?);
+        for component in path.strip_prefix(outer).unwrap_or(Path::new("")).components() {
+            let name = component.as_os_str();
+            if component == Component::CurDir {
+                continue;
+            }
+            if component != Component::ParentDir {
+                match Temporary::directory(&directory, name) {
+                    Ok(made) => self.created.push(made),
+                    // Somebody else was faster, or it is a link to nowhere.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            directory = Arc::new(directory.enter(name)?);
         }
+        Ok(directory)
     }
 
     /// Whether what is written to the path has its name only on [commit](Self::commit); a device or a pipe gets it at
@@ -78,70 +231,90 @@ impl Outputs {
             && fs::metadata(path).map_or(true, |existing| existing.is_file())
     }
 
-    /// Has `fill` write one file under a temporary name, in the directory of `path`. What was written for the path
-    /// before is gone.
+    /// Has `fill` write one file under a temporary name, in the directory where it belongs. What was written for the
+    /// name before is gone.
     ///
     /// Errors of the system name the path: they are of writing, as good as always. Those that `fill` made up come out
     /// as they are.
+    pub(crate) fn write<T>(
+        &mut self,
+        name: &Name,
+        how: How,
+        fill: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let path = &*name.path();
+        let fill = |file: &mut File| fill(file).map_err(|error| of_output(path, error));
+        if let Name::Typed(path) = name {
+            if is_stdout_device(path) {
+                return print(fill);
+            }
+            if cfg!(windows) && input::is_null(path) {
+                return fill(&mut tempfile::tempfile()?);
+            }
+            if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+                let device = File::options().write(true).open(path);
+                return fill(&mut device.map_err(|error| at(path, &error))?);
+            }
+        }
+        let mut place = name.place().map_err(|error| at(path, &error))?;
+        let known = self.directories.entry(place.directory.id());
+        place.directory = Arc::clone(known.or_insert(place.directory));
+        if let Some(expected) = how.replaces
+            && !place.holds(expected)
+        {
+            return Err(at(path, &changed_meanwhile()));
+        }
+        let old = name.keeps(&place);
+        let mode = match old {
+            Some(old) => old.permissions.while_written(),
+            None => how.new.mode(),
+        };
+        let (mut file, temporary) = match self.create_unnamed(&place.directory, mode) {
+            Some(file) => (file, None),
+            None => {
+                let made = Temporary::file(&place.directory, mode);
+                let (temporary, file) = made.map_err(|error| at(path, &error))?;
+                (file, Some(temporary))
+            }
+        };
+        if old.is_none() {
+            how.new.narrow(&file).map_err(|error| at(path, &error))?;
+        }
+        let result = fill(&mut file)?;
+        let before = self.files.remove(&place.key());
+        self.open -= usize::from(before.is_some_and(|before| before.file.is_some()));
+        let mut output = Output {
+            path: path.to_owned(),
+            directory: Arc::clone(&place.directory),
+            is_new: place.existing.is_none(),
+            replaces: how.replaces,
+            permissions: old.map(|old| old.permissions),
+            file: Some(file),
+            temporary,
+        };
+        match self.open < most_open() {
+            true => self.open += 1,
+            false => output.close().map_err(|error| at(path, &error))?,
+        }
+        self.files.insert(place.key(), output);
+        Ok(result)
+    }
+
+    fn create_unnamed(&self, directory: &Directory, mode: u32) -> Option<File> {
+        #[cfg(test)]
+        if self.always_named {
+            return None;
+        }
+        directory.create_unnamed(mode)
+    }
+
+    /// As [`write`](Self::write), for a path that the user typed, and with the usual permissions.
     pub(crate) fn write_with<T>(
         &mut self,
         path: &Path,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.write_new(path, PLAIN_FILE, fill)
-    }
-
-    /// As [`write_with`](Self::write_with), with the permissions that a file gets which is not there yet, less the
-    /// umask.
-    pub(crate) fn write_new<T>(
-        &mut self,
-        path: &Path,
-        mode: u32,
-        fill: impl FnOnce(&mut File) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let fill = |file: &mut File| fill(file).map_err(|error| of_output(path, error));
-        if is_stdout_device(path) {
-            return print(fill);
-        }
-        if cfg!(windows) && input::is_null(path) {
-            return fill(&mut tempfile::tempfile()?);
-        }
-        let (place, existing) = find(path).map_err(|error| at(path, &error))?;
-        if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
-            return Err(at(path, &io::ErrorKind::IsADirectory.into()));
-        }
-        if existing.as_ref().is_some_and(|existing| !existing.is_file()) {
-            let mut device =
-                File::options().write(true).open(path).map_err(|error| at(path, &error))?;
-            return fill(&mut device);
-        }
-        let is_new = existing.is_none();
-        let permissions = existing.map(|existing| existing.permissions());
-        let keep = |file: &File| match &permissions {
-            Some(permissions) => file.set_permissions(permissions.clone()),
-            None => Ok(()),
-        };
-        let (result, file) = match unnamed::create(directory_of(&place), mode) {
-            Some(mut file) => {
-                keep(&file).map_err(|error| at(path, &error))?;
-                (fill(&mut file)?, Waiting::Unnamed(file))
-            }
-            None => {
-                let file = temporary(mode).tempfile_in(directory_of(&place));
-                let mut file = file.map_err(|error| at(path, &error))?;
-                keep(file.as_file()).map_err(|error| at(path, &error))?;
-                (fill(file.as_file_mut())?, Waiting::Named(file.into_temp_path()))
-            }
-        };
-        let before = self.files.remove(&place);
-        self.unnamed -= usize::from(before.is_some_and(|before| before.file.is_unnamed()));
-        let file = match self.unnamed < MOST_UNNAMED {
-            true => file,
-            false => Waiting::Named(file.named(&place).map_err(|error| at(path, &error))?),
-        };
-        self.unnamed += usize::from(file.is_unnamed());
-        self.files.insert(place, Output { path: path.to_owned(), is_new, file });
-        Ok(result)
+        self.write(&Name::Typed(path.to_owned()), NewPermissions::PLAIN.into(), fill)
     }
 
     /// Writes files that each are this part of `input`, several at the same time. They have to be such that
@@ -152,27 +325,29 @@ impl Outputs {
         &mut self,
         threads: Threads,
         input: &File,
-        parts: &[(PathBuf, Range<u64>)],
+        new: NewPermissions,
+        parts: &[(Name, Range<u64>)],
     ) -> io::Result<()> {
-        for parts in parts.chunks(MOST_UNNAMED) {
+        let how = How::from(new);
+        for parts in parts.chunks(MOST_AT_ONCE) {
             let size: u64 = parts.iter().map(|(_, part)| part.end - part.start).sum();
             // Each thread needs a position of its own in the input.
             if parts.len() < 2
                 || size < WORTHWHILE
                 || threads.count().get() < 2
-                || unnamed::reopen(input).is_none()
+                || reopen(input).is_none()
             {
-                for (path, part) in parts {
-                    self.write_with(path, |out| copy_part(input, part.clone(), out))?;
+                for (name, part) in parts {
+                    self.write(name, how, |out| copy_part(input, part.clone(), out))?;
                 }
                 continue;
             }
             let mut jobs = Vec::new();
-            for (path, part) in parts {
-                jobs.push((path, part, self.write_with(path, |out| out.try_clone())?));
+            for (name, part) in parts {
+                jobs.push((name.path(), part, self.write(name, how, |out| out.try_clone())?));
             }
-            let copy = |(path, part, out): &(&PathBuf, &Range<u64>, File)| {
-                let input = unnamed::reopen(input).ok_or(io::ErrorKind::Unsupported)?;
+            let copy = |(path, part, out): &(PathBuf, &Range<u64>, File)| {
+                let input = reopen(input).ok_or(io::ErrorKind::Unsupported)?;
                 let mut out = out.try_clone().map_err(|error| of_output(path, error))?;
                 let copied = copy_part(&input, (*part).clone(), &mut out);
                 copied.map_err(|error| of_output(path, error))
@@ -188,96 +363,105 @@ impl Outputs {
         path: &Path,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.write_new_or_print(path, PLAIN_FILE, fill)
+        self.write_new_or_print(path, NewPermissions::PLAIN.into(), fill)
     }
 
-    /// As [`write_new`](Self::write_new), where `-` is standard output, which is written to at once.
+    /// As [`write`](Self::write) for a path that the user typed, where `-` is standard output, which is written to at
+    /// once.
     pub(crate) fn write_new_or_print<T>(
         &mut self,
         path: &Path,
-        mode: u32,
+        how: How,
         fill: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
         if path.as_os_str() != "-" {
-            return self.write_new(path, mode, fill);
+            return self.write(&Name::Typed(path.to_owned()), how, fill);
         }
         print(|file| fill(file).map_err(|error| of_output(path, error)))
     }
 
-    /// Gives all files their names, replacing older files.
+    /// Gives all files their names, one after the other, replacing older files.
     ///
-    /// What can go wrong did before, but for files that may not be replaced, such as those of others in `/tmp`. Then
-    /// nothing new appears, but other files may be replaced by then.
+    /// What can go wrong did before, but for files that may not be replaced, such as those of others in `/tmp`, and
+    /// those that were changed meanwhile. Then nothing new appears, but other files may be replaced by then.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         // What is only made does not fail.
         let mut files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
         files.sort_by_key(|(_, output)| output.is_new);
-        for (place, Output { path, file, .. }) in files {
-            let file = file.named(&place).map_err(|error| at(&path, &error))?;
-            persist(file, &place).map_err(|error| at(&path, &error))?;
-            self.created.clear();
+        for ((_, name), output) in files {
+            let path = output.path.clone();
+            output.appear(&name).map_err(|error| at(&path, &error))?;
+            self.created.drain(..).for_each(Temporary::keep);
         }
         Ok(())
     }
 }
 
-/// Gives a complete file its name.
-#[cfg(not(windows))]
-fn persist(file: TempPath, place: &Path) -> io::Result<()> {
-    file.persist(place).map_err(|failed| failed.error)
+impl Output {
+    /// Gives the complete file its name.
+    fn appear(mut self, name: &OsStr) -> io::Result<()> {
+        if let Some(file) = &self.file
+            && self.temporary.is_none()
+            && self.is_new
+        {
+            // Without any other name, if it is free.
+            if self.directory.link(file, name).is_ok() {
+                return Ok(());
+            }
+        }
+        self.close()?;
+        if let Some(expected) = self.replaces
+            && self.directory.look(name)?.map(|found| found.stamp) != Some(expected)
+        {
+            return Err(changed_meanwhile());
+        }
+        self.temporary.map_or(Ok(()), |temporary| temporary.rename(name))
+    }
+
+    /// Gives the file its permissions, now that it has its contents and its owner, and a temporary name.
+    fn close(&mut self) -> io::Result<()> {
+        // Not every system renames a file that is open.
+        let Some(file) = self.file.take() else { return Ok(()) };
+        if let Some(permissions) = self.permissions {
+            permissions.hand_over(&file)?;
+        }
+        if self.replaces.is_some() {
+            // The old file may be the only copy there is, and goes.
+            file.sync_all()?;
+        }
+        if self.temporary.is_none() {
+            self.temporary = Some(Temporary::link(&self.directory, &file)?);
+        }
+        Ok(())
+    }
 }
 
-/// Gives a complete file its name, also where the file of that name is open: as an input, say. `tempfile` renames in a
-/// way that cannot.
-#[cfg(windows)]
-fn persist(file: TempPath, place: &Path) -> io::Result<()> {
-    let name = file.keep().map_err(|failed| failed.error)?;
-    fs::rename(&name, place).inspect_err(|_| {
-        let _ = fs::remove_file(&name);
-    })
+/// Somebody else has put another file there.
+fn changed_meanwhile() -> io::Error {
+    io::Error::other(
+        "the file was replaced or written to while it was edited; it is kept, and nothing was written",
+    )
 }
 
 impl Drop for Outputs {
     fn drop(&mut self) {
+        // Directories can go when nothing is in them: inner ones first.
         self.files.clear();
-        for directory in &self.created {
-            // Only succeeds when it is empty, as we found it: not there.
-            let _ = fs::remove_dir(directory);
-        }
+        while self.created.pop().is_some() {}
     }
 }
 
-impl Waiting {
-    fn is_unnamed(&self) -> bool {
-        matches!(self, Waiting::Unnamed(_))
-    }
-
-    /// Gives the file a name of its own beside its place.
-    fn named(self, place: &Path) -> io::Result<TempPath> {
-        match self {
-            Waiting::Named(name) => Ok(name),
-            Waiting::Unnamed(file) => {
-                let linked = temporary(PLAIN_FILE)
-                    .make_in(directory_of(place), |name| unnamed::link(&file, name))?;
-                Ok(linked.into_temp_path())
-            }
-        }
-    }
-}
-
-/// How files are called that are not complete.
-fn temporary(mode: u32) -> Builder<'static, 'static> {
-    let mut builder = Builder::new();
-    builder.prefix(".offload-");
+/// How many complete files may be open.
+fn most_open() -> usize {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
-        // Temporary files are private by default.
-        builder.permissions(fs::Permissions::from_mode(mode));
+        // The rest is for inputs, directories and others.
+        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let most = most.map(|most| usize::try_from(most / 4).unwrap_or(MOST_OPEN));
+        most.unwrap_or(MOST_OPEN).min(MOST_OPEN)
     }
     #[cfg(not(unix))]
-    let _ = mode;
-    builder
+    MOST_OPEN
 }
 
 fn directory_of(place: &Path) -> &Path {
@@ -315,40 +499,23 @@ fn print<T>(fill: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
     fill(&mut File::from(stdout?))
 }
 
-/// The file that an output names, and what it is if it is there. Links stay links: what they point to is replaced, or
-/// made.
-fn find(path: &Path) -> io::Result<(PathBuf, Option<fs::Metadata>)> {
-    match fs::metadata(path) {
-        Ok(existing) if existing.is_file() => Ok((fs::canonicalize(path)?, Some(existing))),
-        Ok(existing) => Ok((path.to_owned(), Some(existing))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let mut place = path.to_owned();
-            for _ in 0..MOST_LINKS {
-                match fs::read_link(&place) {
-                    Ok(target) => place = directory_of(&place).join(target),
-                    Err(_) => break,
-                }
-            }
-            Ok((place, None))
-        }
-        Err(error) => Err(error),
+/// Whether two paths lead to one name of one file, so that writing one replaces the other.
+pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
+    if a == b {
+        return a.as_os_str() != "-";
     }
+    matches!((Place::find(a), Place::find(b)), (Ok(a), Ok(b)) if a.key() == b.key())
 }
 
 /// The first path that names the same file as one before it, however it is spelled. Standard output and devices take
 /// anything any number of times.
 pub(crate) fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
     let mut seen = BTreeSet::new();
-    paths.into_iter().find(|path| Outputs::appears_late(path) && !seen.insert(place(path)))
-}
-
-/// The path, as far as it exists without links.
-fn place(path: &Path) -> PathBuf {
-    let found = find(path).map_or_else(|_| path.to_owned(), |(place, _)| place);
-    match (fs::canonicalize(directory_of(&found)), found.file_name()) {
-        (Ok(parent), Some(name)) => parent.join(name),
-        _ => found,
-    }
+    // What cannot be found will be an error of its own.
+    let key = |path: &Path| {
+        Place::find(path).map_or_else(|_| Err(path.to_owned()), |place| Ok(place.key()))
+    };
+    paths.into_iter().find(|path| Outputs::appears_late(path) && !seen.insert(key(path)))
 }
 
 /// An error of filling a file, with its name, unless the error has another.
@@ -465,20 +632,20 @@ mod tests {
     fn there_may_be_more_outputs_than_open_files() {
         let place = tempfile::tempdir().unwrap();
         let mut outputs = Outputs::default();
-        for n in 0..3 * MOST_UNNAMED {
+        for n in 0..3 * MOST_OPEN {
             write(&mut outputs, &place.path().join(n.to_string()), "one");
         }
-        let unnamed = outputs.files.values().filter(|output| output.file.is_unnamed()).count();
-        assert!(unnamed <= MOST_UNNAMED && unnamed == outputs.unnamed);
+        let open = outputs.files.values().filter(|output| output.file.is_some()).count();
+        assert!(open <= MOST_OPEN && open == outputs.open);
         outputs.commit().unwrap();
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_UNNAMED);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_OPEN);
         // The next ones are not kept for what failed.
         let mut outputs = Outputs::default();
-        for n in 0..3 * MOST_UNNAMED {
+        for n in 0..3 * MOST_OPEN {
             write(&mut outputs, &place.path().join(n.to_string()), "two");
         }
         drop(outputs);
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_UNNAMED);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3 * MOST_OPEN);
         assert_eq!(fs::read(place.path().join("7")).unwrap(), b"one");
     }
 
@@ -493,7 +660,9 @@ mod tests {
         let paths = ["link", "in/other", "file", "in/../file"].map(|name| place.path().join(name));
         assert_eq!(named_twice(paths.iter().map(|path| &**path)), Some(&*paths[1]));
         for path in &paths {
-            assert_eq!(super::place(path), fs::canonicalize(place.path()).unwrap().join("file"));
+            let found = Place::find(path).unwrap();
+            assert_eq!(found.directory.id(), Directory::open(place.path()).unwrap().id());
+            assert_eq!(found.name, "file");
         }
         let mut outputs = Outputs::default();
         write(&mut outputs, &paths[0], "new");
@@ -521,5 +690,122 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    /// Names of files that are not complete.
+    #[cfg(unix)]
+    fn hidden(place: &Path) -> Vec<PathBuf> {
+        let names = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.to_str().unwrap().contains("/.offload-")).collect()
+    }
+
+    /// Nobody can run or open what is not complete, and set-user-ID comes last.
+    #[test]
+    #[cfg(unix)]
+    fn the_mode_is_set_when_the_contents_are_there() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        for always_named in [false, true] {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("program");
+            fs::write(&path, "old").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
+            let mut outputs = Outputs::default();
+            outputs.always_named = always_named;
+            let name = Name::Typed(path.clone());
+            let how = NewPermissions::PLAIN.into();
+            // Some are written to later.
+            let mut file = outputs.write(&name, how, |file| file.try_clone()).unwrap();
+            let named = hidden(place.path());
+            assert_eq!(named.len(), usize::from(always_named));
+            assert!(named.iter().all(|path| mode(path) == 0o600));
+            file.write_all(b"new").unwrap();
+            assert!(hidden(place.path()).iter().all(|path| mode(path) == 0o600));
+            outputs.commit().unwrap();
+            assert_eq!((mode(&path), &*fs::read(&path).unwrap()), (0o4755, &b"new"[..]));
+            assert!(hidden(place.path()).is_empty());
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_directory_that_is_swapped_leads_nowhere_else() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let [images, aside, other] = ["images", "aside", "other"].map(|n| place.path().join(n));
+        for moment in 0..2 {
+            for always_named in [false, true] {
+                let _ = fs::remove_file(&images);
+                let _ = [&aside, &other].map(fs::remove_dir_all);
+                fs::create_dir(&other).unwrap();
+                let swap = || {
+                    fs::rename(&images, &aside).unwrap();
+                    symlink("other", &images).unwrap();
+                };
+                let mut outputs = Outputs::default();
+                outputs.always_named = always_named;
+                let directory = outputs.make_directory(&images).unwrap();
+                if moment == 0 {
+                    swap();
+                }
+                let write = |file: &mut File| file.write_all(b"new");
+                let how = NewPermissions::PLAIN.into();
+                outputs.write(&directory.file("image"), how, write).unwrap();
+                if moment == 1 {
+                    swap();
+                }
+                outputs.commit().unwrap();
+                assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+                assert_eq!(fs::read(aside.join("image")).unwrap(), b"new");
+                assert_eq!(fs::read_dir(&aside).unwrap().count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_file_that_was_edited_is_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let [path, newer] = ["file", "newer"].map(|name| place.path().join(name));
+        let edit = |stamp: Stamp| {
+            let how = How { new: NewPermissions::PLAIN, replaces: Some(stamp) };
+            let mut outputs = Outputs::default();
+            let write = |file: &mut File| file.write_all(b"edited");
+            outputs.write(&Name::Typed(path.clone()), how, write).map(|()| outputs)
+        };
+        let stamp = || Stamp::of(&File::open(&path).unwrap()).unwrap();
+        fs::write(&path, "first").unwrap();
+        edit(stamp()).unwrap().commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"edited");
+
+        // Another file of the same size and time.
+        let replace = || {
+            fs::write(&newer, "newest").unwrap();
+            let time = File::open(&path).unwrap().metadata().unwrap().modified().unwrap();
+            File::options().write(true).open(&newer).unwrap().set_modified(time).unwrap();
+            fs::rename(&newer, &path).unwrap();
+        };
+        let is_kept = |error: &io::Error| {
+            assert!(error.to_string().contains("the file was replaced or written to"), "{error}");
+            assert_eq!(fs::read(&path).unwrap(), b"newest");
+            assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        };
+        if cfg!(unix) {
+            let outputs = edit(stamp()).unwrap();
+            replace();
+            is_kept(&outputs.commit().unwrap_err());
+            let old = stamp();
+            fs::write(&newer, "newest").unwrap();
+            fs::rename(&newer, &path).unwrap();
+            is_kept(&edit(old).unwrap_err());
+        }
+        // It may also be written to, or go.
+        let outputs = edit(stamp()).unwrap();
+        fs::write(&path, "newest of all").unwrap();
+        assert!(outputs.commit().is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"newest of all");
+        let outputs = edit(stamp()).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(outputs.commit().is_err());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }

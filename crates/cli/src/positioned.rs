@@ -58,6 +58,18 @@ fn read_at(mut file: &File, buf: &mut [u8], position: u64) -> io::Result<usize> 
     file.read(buf)
 }
 
+/// The same file, read from a position of its own.
+#[cfg(target_os = "linux")]
+pub(crate) fn reopen(file: &File) -> Option<File> {
+    File::open(crate::directory::in_proc(file)).ok()
+}
+
+/// None here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn reopen(_file: &File) -> Option<File> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

@@ -89,17 +89,29 @@ pub(crate) fn terminal_width() -> usize {
     size.map_or(usize::MAX, |(width, _)| usize::from(width.0))
 }
 
-/// Text from a file, without the control characters that could move a terminal's cursor or fake a line.
+/// Text from a file, without characters that deceive: those that move a terminal's cursor or fake a line, and those that
+/// cannot be seen or change the order of others, with which one name looks like another.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    if !text.contains(deceives) {
         return Cow::Borrowed(text);
     }
     let escaped = text.chars().flat_map(|c| {
-        let (plain, control) =
-            if c.is_control() { (None, Some(c.escape_default())) } else { (Some(c), None) };
-        plain.into_iter().chain(control.into_iter().flatten())
+        let (plain, hidden) =
+            if deceives(c) { (None, Some(c.escape_default())) } else { (Some(c), None) };
+        plain.into_iter().chain(hidden.into_iter().flatten())
     });
     Cow::Owned(escaped.collect())
+}
+
+/// Whether a character is a control character, has no width, or changes the direction of text.
+pub(crate) fn deceives(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -125,6 +137,7 @@ mod tests {
     fn control_characters_are_escaped() {
         assert_eq!(printable("gfx90a:xnack+ ä"), "gfx90a:xnack+ ä");
         assert_eq!(printable("a\n\x1b[31mb"), "a\\n\\u{1b}[31mb");
+        assert_eq!(printable("\u{9b}\u{7f}\u{202e}\u{200b}"), "\\u{9b}\\u{7f}\\u{202e}\\u{200b}");
     }
 
     #[test]

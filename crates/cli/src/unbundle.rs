@@ -16,10 +16,11 @@ use crate::input::Stamp;
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
+use crate::permissions::NewPermissions;
 use crate::progress::Progress;
 use crate::suggest::{did_you_mean, stored};
 use crate::table::{Align, Table};
-use crate::{Outcome, input, report, style, suggest};
+use crate::{Outcome, input, json, report, style, suggest};
 
 /// Take code objects for given targets out of a bundle or any file
 ///
@@ -97,8 +98,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Failure> {
     let in_file = |error: &io::Error| format!("{name}: {}", report::reason(error));
+    let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
+    let metadata = file.metadata().map_err(|error| in_file(&error))?;
     let mut outputs = Outputs::default();
-    let keeper = Keeper::new(&mut outputs);
+    let keeper = Keeper::new(&mut outputs, NewPermissions::of_part(&metadata));
     let mut taker = Taker {
         path: &args.file,
         name,
@@ -108,7 +111,6 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         seen: Vec::new(),
         errors: Vec::new(),
     };
-    let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
     let stamp = Stamp::of(&file).map_err(|error| in_file(&error))?;
     input::walk_open(&file, &args.limits, args.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
@@ -285,11 +287,10 @@ impl Row {
     }
 }
 
-fn print(rows: &[Row], json: bool) -> io::Result<Outcome> {
+fn print(rows: &[Row], as_json: bool) -> io::Result<Outcome> {
     let mut out = style::stdout();
-    if json {
-        serde_json::to_writer_pretty(&mut out, rows)?;
-        writeln!(out)?;
+    if as_json {
+        json::write_pretty(&mut out, rows)?;
     } else {
         let mut table = Table::default()
             .column("OUTPUT", Align::Left, style::PLAIN)

@@ -15,6 +15,7 @@ use crate::input::{self, Stamp};
 use crate::keep::{Keeper, Kept};
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
+use crate::permissions::NewPermissions;
 use crate::style::printable;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
@@ -32,7 +33,7 @@ pub(crate) fn unbundle(
     let named = |error: io::Error| crate::payload::at(Path::new(&name), &error);
     let mut file = input::open_sized(&job.input).map_err(named)?;
     let stamp = Stamp::of(&file).map_err(named)?;
-    let mut selection = Selection::new(job, Keeper::new(outputs));
+    let mut selection = Selection::new(job, Keeper::new(outputs, NewPermissions::PLAIN));
     let mut limits = job.limits.clone();
     // What is damaged is taken back.
     limits.early_images = true;

@@ -7,6 +7,9 @@
 use std::fs::{File, Metadata};
 use std::path::Path;
 
+#[cfg(unix)]
+use crate::permissions::Permissions;
+
 /// Signatures of the kernel over the contents of a file: they say nothing about another one.
 #[cfg(unix)]
 const SEALS: [&str; 2] = ["security.ima", "security.evm"];
@@ -38,72 +41,51 @@ pub(super) fn other_names(_metadata: &Metadata) -> Option<String> {
     None
 }
 
-/// The permissions of a new file that is made from this one, before the umask: nobody becomes somebody else by running
-/// it.
+/// Gives a file that is written the owner and the extended attributes of the one it replaces. Returns what was not
+/// permitted. Its mode comes when it is complete.
 #[cfg(unix)]
-pub(super) fn mode(metadata: &Metadata) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o777
-}
-
-#[cfg(not(unix))]
-pub(super) fn mode(_metadata: &Metadata) -> u32 {
-    0o666
-}
-
-/// Gives a file that is written the owner, extended attributes and permissions of the one it replaces. Returns what was
-/// not permitted.
-#[cfg(unix)]
-pub(super) fn hand_over(old: &File, metadata: &Metadata, new: &File) -> Vec<String> {
-    use std::fs::Permissions;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-
+pub(super) fn hand_over(
+    old: &File,
+    metadata: &Metadata,
+    new: &File,
+) -> std::io::Result<Vec<String>> {
     let mut lost = Vec::new();
-    // In this order: a new owner takes permissions and attributes away.
-    let mut mode = metadata.permissions().mode() & 0o7777;
-    if let Err(error) = hand_over_owner(metadata, new) {
-        lost.push(format!(
-            "its owner {}:{} could not be kept: {}",
-            metadata.uid(),
-            metadata.gid(),
-            crate::report::reason(&error)
-        ));
-        if mode & SET_ID != 0 {
+    let permissions = Permissions::of(metadata);
+    // In this order: a new owner takes attributes away.
+    if let Err(error) = hand_over_owner(permissions.owner(), new) {
+        let (owner, group) = permissions.owner();
+        let reason = crate::report::reason(&error);
+        lost.push(format!("its owner {owner}:{group} could not be kept: {reason}"));
+        if permissions.loses_set_id(&new.metadata()?) {
             lost.push("it is set-user-ID or set-group-ID no longer".to_owned());
-            mode &= !SET_ID;
         }
     }
     for (name, error) in copy_attributes(old, new) {
         let reason = crate::report::reason(&error);
         lost.push(format!("its attribute {} could not be kept: {reason}", name.display()));
     }
-    if let Err(error) = new.set_permissions(Permissions::from_mode(mode)) {
-        lost.push(format!("its mode could not be kept: {}", crate::report::reason(&error)));
-    }
-    lost
+    Ok(lost)
 }
 
 #[cfg(not(unix))]
-pub(super) fn hand_over(_old: &File, metadata: &Metadata, new: &File) -> Vec<String> {
-    // Permissions are those of the old file already.
-    let _ = (metadata, new);
-    Vec::new()
+pub(super) fn hand_over(
+    _old: &File,
+    _metadata: &Metadata,
+    _new: &File,
+) -> std::io::Result<Vec<String>> {
+    Ok(Vec::new())
 }
 
 #[cfg(unix)]
-const SET_ID: u32 = 0o6000;
-
-#[cfg(unix)]
-fn hand_over_owner(metadata: &Metadata, new: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, fchown};
-    let now = new.metadata()?;
-    if (now.uid(), now.gid()) == (metadata.uid(), metadata.gid()) {
+fn hand_over_owner((owner, group): (u32, u32), new: &File) -> std::io::Result<()> {
+    use std::os::unix::fs::fchown;
+    if Permissions::of(&new.metadata()?).owner() == (owner, group) {
         return Ok(());
     }
-    let both = fchown(new, Some(metadata.uid()), Some(metadata.gid()));
+    let both = fchown(new, Some(owner), Some(group));
     if both.is_err() {
         // The group alone may be permitted.
-        let _ = fchown(new, None, Some(metadata.gid()));
+        let _ = fchown(new, None, Some(group));
     }
     both
 }

@@ -8,7 +8,7 @@ mod report;
 mod rules;
 mod wishes;
 
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,9 @@ use fat_object::{Contents, EditError, EditNote, EditOptions, EditPlan, survey};
 
 use crate::failure::Failure;
 use crate::input::Stamp;
-use crate::output::Outputs;
+use crate::output::{How, Outputs, is_same};
 use crate::parallel::Threads;
+use crate::permissions::NewPermissions;
 use crate::progress::Progress;
 use crate::{Outcome, input, report as messages, style};
 use report::FileRow;
@@ -271,8 +272,10 @@ impl Editor<'_> {
         replaces: bool,
     ) -> Result<(Outputs, Vec<String>), Failure> {
         let mut outputs = Outputs::default();
-        let mode = if metadata.is_file() { attributes::mode(metadata) } else { 0o666 };
-        let filled = outputs.write_new_or_print(target, mode, |out| {
+        // What was edited is what is replaced, whatever has its name by then.
+        let how =
+            How { new: NewPermissions::of_input(metadata), replaces: replaces.then_some(stamp) };
+        let filled = outputs.write_new_or_print(target, how, |out| {
             match plan.write_with_images(&mut *input, &mut self.images.files, &mut *out) {
                 Ok(()) if stamp.check(input).is_err() => return Ok(Err(EditError::InputChanged)),
                 Ok(()) => {}
@@ -282,19 +285,11 @@ impl Editor<'_> {
             if !replaces {
                 return Ok(Ok(Vec::new()));
             }
-            let lost = attributes::hand_over(input, metadata, out);
-            // The old file may be the only copy there is, and goes: the new one must have reached the disk by then.
-            out.sync_all()?;
-            Ok(Ok(lost))
+            Ok(Ok(attributes::hand_over(input, metadata, out)?))
         });
         let lost = filled?.map_err(|error| explain(&error, &self.images))?;
         Ok((outputs, lost))
     }
-}
-
-/// Whether two paths lead to one name of one file.
-fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// An error of the library, with the option that helps.

@@ -183,8 +183,7 @@ fn targets(contents: &Contents, plan: &EditPlan) -> Vec<TargetRow> {
 /// All files as one array.
 pub(super) fn json(rows: &[FileRow]) -> io::Result<()> {
     let mut out = style::plain_stdout();
-    serde_json::to_writer_pretty(&mut out, rows)?;
-    writeln!(out)?;
+    crate::json::write_pretty(&mut out, rows)?;
     out.flush()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fat_object::{ImageFormat, Severity};
 use hda_archive::Member;
@@ -13,7 +13,8 @@ use super::candidates::{Candidate, Collector};
 use super::names;
 use super::options::{ImageSpec, Options};
 use crate::input::Stamp;
-use crate::output::Outputs;
+use crate::output::{Name, Outputs};
+use crate::permissions::NewPermissions;
 use crate::report::reason;
 use crate::{input, style};
 
@@ -236,8 +237,14 @@ impl Plan {
 
     fn write(&self, found: &Collector<'_>, input: &mut File) -> io::Result<Outputs> {
         let mut outputs = Outputs::default();
+        let here = outputs.make_directory(Path::new(""))?;
         for (path, output) in &self.files {
-            outputs.write_with(path, |file| write_content(&output.content, found, input, file))?;
+            let name = match output.generated {
+                true => here.file(path),
+                false => Name::Typed(path.clone()),
+            };
+            let write = |file: &mut File| write_content(&output.content, found, input, file);
+            outputs.write(&name, NewPermissions::PLAIN.into(), write)?;
         }
         let mut out = io::stdout().lock();
         for content in &self.stdout {

@@ -1,6 +1,6 @@
 //! Inputs that cannot be read, or change meanwhile.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::stderr;
-use crate::table::{Inputs, WRITERS, words};
+use crate::table::{Inputs, WRITERS, large_bundle, words};
 use crate::{as_nobody, is_unchanged, refuses, snapshot};
 
 /// What reads a file `IN`: all commands.
@@ -223,19 +223,6 @@ fn an_input_that_changes_before_it_is_copied_is_an_error() {
         refuses(&output, &["'new': No such file or directory"], args);
         assert!(!inputs.path("out").exists(), "{args}");
     }
-}
-
-/// A bundle with one image of so many bytes, all holes.
-fn large_bundle(inputs: &Inputs, size: u64) {
-    let id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
-    let mut header = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    for number in [1, 4096, size, id.len() as u64] {
-        header.extend(number.to_le_bytes());
-    }
-    header.extend(id.as_bytes());
-    let mut file = File::create(inputs.path("large")).unwrap();
-    file.write_all(&header).unwrap();
-    file.set_len(4096 + size).unwrap();
 }
 
 /// Whenever it happens: an output is there only if it is complete.

@@ -15,6 +15,7 @@ mod common;
 mod inputs;
 mod killed;
 mod names;
+mod others;
 mod outputs;
 mod printing;
 mod table;

@@ -259,3 +259,67 @@ fn thin_archives_name_files_of_any_name() {
     assert_eq!(output.status.code(), Some(1));
     is_plain(&output, &"ls thin.a");
 }
+
+/// Whether a terminal could show something else than what is there.
+fn deceives(c: char) -> bool {
+    c.is_control() && c != '\n' || "\u{202e}\u{2066}\u{200b}\u{feff}\u{61c}\u{e0041}".contains(c)
+}
+
+#[test]
+fn texts_from_files_cannot_deceive() {
+    let inputs = Inputs::new();
+    let odd = "\u{7f}\u{9b}31m\u{9d}\u{202e}\u{2066}\u{200b}\u{feff}\u{61c}\u{e0041}";
+    let ids = [
+        format!("hipv4-amdgcn-amd-amdhsa--gfx906{odd}"),
+        "host-x86_64-unknown-linux-gnu-".to_owned(),
+    ];
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bundle.extend((ids.len() as u64).to_le_bytes());
+    for (id, size) in ids.iter().zip([4_u64, 0]) {
+        for number in [4096, size, id.len() as u64] {
+            bundle.extend(number.to_le_bytes());
+        }
+        bundle.extend(id.as_bytes());
+    }
+    bundle.resize(4096, 0);
+    bundle.extend(b"code");
+    let name = format!("in{odd}");
+    fs::write(inputs.path(&name), bundle).unwrap();
+    let mut shown = [0, 0];
+    for args in [
+        "ls",
+        "ls --tree",
+        "ls --json",
+        "match --gpu gfx1100",
+        "match --json --gpu gfx1100",
+        "verify",
+        "extract -o images",
+        "extract --target gfx90a",
+        "unbundle HIP-gfx90a=out",
+        "thin --dry-run --keep gfx1100",
+        "thin --dry-run --json --keep gfx906",
+        "remove --dry-run --json --allow-empty --index 0",
+        "compress --dry-run --json",
+    ] {
+        let mut line = words("offload", args, ["", ""]);
+        line.insert(2, name.clone());
+        let output = inputs.run(&line);
+        let text = [stdout(&output), stderr(&output)].concat();
+        assert!(!text.is_empty() && !text.contains(deceives), "{args}: {text:?}");
+        shown[0] += usize::from(text.contains("\\u{9b}31m\\u{9d}\\u{202e}\\u{2066}\\u{200b}"));
+        if args.contains("--json") && output.status.success() {
+            assert!(text.contains("\\u009b31m\\u009d\\u202e\\u2066\\u200b"), "{args}: {text}");
+            assert!(text.contains("\\udb40\\udc41"), "{args}: {text}");
+            let _: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            shown[1] += 1;
+        }
+    }
+    assert!(shown[0] > 3 && shown[1] > 1, "{shown:?}");
+    // The drop-in tools print IDs, too.
+    let output = inputs.run(&words(
+        "clang-offload-bundler",
+        &format!("-list -type=bc -input={name}"),
+        ["", ""],
+    ));
+    assert!(!stdout(&output).is_empty() && !stdout(&output).contains(deceives));
+}

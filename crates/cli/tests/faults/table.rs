@@ -1,6 +1,7 @@
 //! Everything that writes files: the one list that all tests here go through.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -224,4 +225,17 @@ impl Inputs {
         };
         names.iter().map(take).collect()
     }
+}
+
+/// A bundle with one image of so many bytes, all holes.
+pub fn large_bundle(inputs: &Inputs, size: u64) {
+    let id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
+    let mut header = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    for number in [1, 4096, size, id.len() as u64] {
+        header.extend(number.to_le_bytes());
+    }
+    header.extend(id.as_bytes());
+    let mut file = File::create(inputs.path("large")).unwrap();
+    file.write_all(&header).unwrap();
+    file.set_len(4096 + size).unwrap();
 }

@@ -1,0 +1,102 @@
+//! Directories of systems that know them by path only. It is free of symbolic links, and as good as it gets.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Entry, Kind};
+use crate::input::Stamp;
+use crate::permissions::Permissions;
+
+/// A directory.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+}
+
+/// The one path of a directory.
+pub(crate) type Id = PathBuf;
+
+impl Directory {
+    /// Finds a directory by any path; the empty path is the current directory.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let path = fs::canonicalize(path)?;
+        match fs::metadata(&path)?.is_dir() {
+            true => Ok(Directory { path }),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    pub(crate) fn id(&self) -> Id {
+        self.path.clone()
+    }
+
+    /// Finds a directory in this one; a symbolic link is refused.
+    pub(crate) fn enter(&self, name: &OsStr) -> io::Result<Self> {
+        match self.look(name)? {
+            Some(entry) if entry.kind == Kind::Directory => {
+                Ok(Directory { path: self.path.join(name) })
+            }
+            Some(_) => Err(io::ErrorKind::NotADirectory.into()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Makes a directory in this one.
+    pub(crate) fn make(&self, name: &OsStr) -> io::Result<()> {
+        fs::create_dir(self.path.join(name))
+    }
+
+    /// The entry of this name; `None` if there is none.
+    pub(crate) fn look(&self, name: &OsStr) -> io::Result<Option<Entry>> {
+        let metadata = match fs::symlink_metadata(self.path.join(name)) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let kind = match metadata.file_type() {
+            kind if kind.is_file() => Kind::File,
+            kind if kind.is_dir() => Kind::Directory,
+            kind if kind.is_symlink() => Kind::Link,
+            _ => Kind::Other,
+        };
+        let (stamp, permissions) = (Stamp::new(&metadata), Permissions::of(&metadata));
+        Ok(Some(Entry { kind, stamp, permissions }))
+    }
+
+    /// The target of a symbolic link.
+    pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        fs::read_link(self.path.join(name))
+    }
+
+    /// Makes a file, to write and read it. The name must be free.
+    pub(crate) fn create(&self, name: &OsStr, _mode: u32) -> io::Result<File> {
+        File::options().read(true).write(true).create_new(true).open(self.path.join(name))
+    }
+
+    /// There are no files without a name here.
+    pub(crate) fn create_unnamed(&self, _mode: u32) -> Option<File> {
+        None
+    }
+
+    /// There are no files without a name here.
+    pub(crate) fn link(&self, _file: &File, _name: &OsStr) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Renames an entry; one that has the new name is replaced, even if it is open: as an input, say.
+    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    /// Removes a directory, which must be empty.
+    pub(crate) fn remove_directory(&self, name: &OsStr) -> io::Result<()> {
+        fs::remove_dir(self.path.join(name))
+    }
+}

@@ -1,0 +1,163 @@
+//! Directories of Unix, by a descriptor.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+
+use super::{Entry, Kind};
+use crate::input::Stamp;
+use crate::permissions::Permissions;
+
+/// A directory that is held open.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    handle: OwnedFd,
+    id: Id,
+}
+
+/// Device and number of a directory: the same for all its names.
+pub(crate) type Id = (u64, u64);
+
+/// On Linux a directory need not be readable to be worked in.
+fn flags() -> OFlags {
+    #[cfg(target_os = "linux")]
+    let access = OFlags::PATH;
+    #[cfg(not(target_os = "linux"))]
+    let access = OFlags::RDONLY;
+    access | OFlags::DIRECTORY | OFlags::CLOEXEC
+}
+
+impl Directory {
+    /// Opens a directory by any path; the empty path is the current directory.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        Directory::new(rustix::fs::open(path, flags(), Mode::empty())?)
+    }
+
+    fn new(handle: OwnedFd) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let file = File::from(handle);
+        let metadata = file.metadata()?;
+        Ok(Directory { handle: file.into(), id: (metadata.dev(), metadata.ino()) })
+    }
+
+    pub(crate) fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Opens a directory in this one; a symbolic link is refused.
+    pub(crate) fn enter(&self, name: &OsStr) -> io::Result<Self> {
+        let flags = flags() | OFlags::NOFOLLOW;
+        Directory::new(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?)
+    }
+
+    /// Makes a directory in this one.
+    pub(crate) fn make(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777))?)
+    }
+
+    /// The entry of this name; `None` if there is none.
+    pub(crate) fn look(&self, name: &OsStr) -> io::Result<Option<Entry>> {
+        match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(entry(&stat))),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The target of a symbolic link.
+    pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        let target = rustix::fs::readlinkat(&self.handle, name, Vec::new())?;
+        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+    }
+
+    /// Makes a file, to write and read it. The name must be free; the mode is less the umask.
+    pub(crate) fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.handle, name, flags, raw(mode))?.into())
+    }
+
+    /// Makes a file without a name, which goes with the process, whatever ends that. `None` where the system or the
+    /// file system has no such files, or could not give one a name later.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn create_unnamed(&self, mode: u32) -> Option<File> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&self.handle, ".", flags, raw(mode)).ok()?);
+        std::fs::symlink_metadata(in_proc(&file)).is_ok().then_some(file)
+    }
+
+    /// None here.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn create_unnamed(&self, _mode: u32) -> Option<File> {
+        None
+    }
+
+    /// Gives a file without a name this one, which must be free.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn link(&self, file: &File, name: &OsStr) -> io::Result<()> {
+        use rustix::fs::CWD;
+        let follow = AtFlags::SYMLINK_FOLLOW;
+        Ok(rustix::fs::linkat(CWD, in_proc(file), &self.handle, name, follow)?)
+    }
+
+    /// There are no such files here.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn link(&self, _file: &File, _name: &OsStr) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Renames an entry; one that has the new name is replaced.
+    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+    }
+
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())?)
+    }
+
+    /// Removes a directory, which must be empty.
+    pub(crate) fn remove_directory(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
+    }
+}
+
+/// The mode of a new file.
+fn raw(mode: u32) -> Mode {
+    Mode::from_raw_mode(as_wide(mode))
+}
+
+/// A number as wide as it is needed: modes have 16 bits on some systems.
+fn as_wide<T: TryInto<U>, U: Default>(number: T) -> U {
+    number.try_into().unwrap_or_default()
+}
+
+fn entry(stat: &Stat) -> Entry {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Link,
+        _ => Kind::Other,
+    };
+    let stamp = Stamp::from_parts(
+        stat.st_size,
+        (stat.st_mtime, stat.st_mtime_nsec),
+        (stat.st_dev, stat.st_ino),
+    );
+    Entry {
+        kind,
+        stamp,
+        permissions: Permissions::new(as_wide(stat.st_mode), stat.st_uid, stat.st_gid),
+    }
+}
+
+/// A name of a file that is open.
+#[cfg(target_os = "linux")]
+pub(crate) fn in_proc(file: &File) -> String {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}

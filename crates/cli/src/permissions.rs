@@ -1,0 +1,153 @@
+//! Permissions of outputs: a new file gets no more than it should, and makes nobody somebody else.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+
+/// Permissions that a file gets that is not there yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewPermissions {
+    /// Before the umask.
+    mode: u32,
+    /// The group that the mode is for. Another group gets what all others get.
+    group: Option<u32>,
+}
+
+impl NewPermissions {
+    /// The usual permissions of a new file.
+    pub(crate) const PLAIN: NewPermissions = NewPermissions { mode: 0o666, group: None };
+
+    /// Those of an input, without set-user-ID, set-group-ID and sticky bit. A pipe or a device has none to go by.
+    #[cfg(unix)]
+    pub(crate) fn of_input(input: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        if !input.is_file() {
+            return NewPermissions::PLAIN;
+        }
+        NewPermissions { mode: input.mode() & 0o777, group: Some(input.gid()) }
+    }
+
+    /// The usual permissions: there are no others here.
+    #[cfg(not(unix))]
+    pub(crate) fn of_input(_input: &Metadata) -> Self {
+        NewPermissions::PLAIN
+    }
+
+    /// Those of a part of an input: readable by those who may read the input. It is no program, and the owner can
+    /// always write.
+    pub(crate) fn of_part(input: &Metadata) -> Self {
+        let NewPermissions { mode, group } = NewPermissions::of_input(input);
+        NewPermissions { mode: mode & 0o066 | 0o600, group }
+    }
+
+    /// The mode to make the file with.
+    pub(crate) fn mode(self) -> u32 {
+        self.mode
+    }
+
+    /// Takes from a new, empty file what its group should not have.
+    #[cfg(unix)]
+    pub(crate) fn narrow(self, new: &File) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let Some(group) = self.group else { return Ok(()) };
+        let metadata = new.metadata()?;
+        let others = (metadata.mode() & 0o007) << 3;
+        let narrowed = metadata.mode() & (0o707 | others);
+        match metadata.gid() == group {
+            true => Ok(()),
+            false => set_mode(new, &metadata, narrowed & 0o777),
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn narrow(self, _new: &File) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Permissions of a file that an output replaces.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permissions {
+    mode: u32,
+    owner: u32,
+    group: u32,
+}
+
+#[cfg(unix)]
+impl Permissions {
+    pub(crate) fn new(mode: u32, owner: u32, group: u32) -> Self {
+        Permissions { mode: mode & 0o7777, owner, group }
+    }
+
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Permissions::new(metadata.mode(), metadata.uid(), metadata.gid())
+    }
+
+    pub(crate) fn owner(self) -> (u32, u32) {
+        (self.owner, self.group)
+    }
+
+    /// The mode of the new file while it is written: of the old one's what its owner has.
+    pub(crate) fn while_written(self) -> u32 {
+        self.mode & 0o600
+    }
+
+    /// The mode that the new file may have. Set-user-ID and the sticky bit need the old owner, set-group-ID the old
+    /// owner and group: otherwise whoever runs it would become somebody who did not allow that.
+    pub(crate) fn kept_by(self, new: &Metadata) -> u32 {
+        use std::os::unix::fs::MetadataExt;
+        let owner = if new.uid() == self.owner { 0o5000 } else { 0 };
+        let group = if (new.uid(), new.gid()) == self.owner() { 0o2000 } else { 0 };
+        self.mode & (0o777 | owner | group)
+    }
+
+    /// Set-user-ID and set-group-ID that the new file may not have.
+    pub(crate) fn loses_set_id(self, new: &Metadata) -> bool {
+        (self.mode & !self.kept_by(new)) & 0o6000 != 0
+    }
+
+    /// Gives the new file its mode. It must have its contents and its owner by then: both may be given to it by means
+    /// that take bits away, and nobody may write into a program that is set-user-ID.
+    pub(crate) fn hand_over(self, new: &File) -> io::Result<()> {
+        let metadata = new.metadata()?;
+        set_mode(new, &metadata, self.kept_by(&metadata))
+    }
+}
+
+/// Sets the mode if it is another: not every file system can.
+#[cfg(unix)]
+fn set_mode(file: &File, metadata: &Metadata, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    match metadata.mode() & 0o7777 == mode {
+        true => Ok(()),
+        false => file.set_permissions(fs::Permissions::from_mode(mode)),
+    }
+}
+
+/// Permissions of a file that an output replaces: whether it may be written to.
+#[cfg(not(unix))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permissions {
+    readonly: bool,
+}
+
+#[cfg(not(unix))]
+impl Permissions {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Permissions { readonly: metadata.permissions().readonly() }
+    }
+
+    pub(crate) fn while_written(self) -> u32 {
+        NewPermissions::PLAIN.mode
+    }
+
+    pub(crate) fn hand_over(self, new: &File) -> io::Result<()> {
+        let mut permissions: fs::Permissions = new.metadata()?.permissions();
+        if permissions.readonly() == self.readonly {
+            return Ok(());
+        }
+        permissions.set_readonly(self.readonly);
+        new.set_permissions(permissions)
+    }
+}

@@ -1,0 +1,188 @@
+//! Names that are removed again unless all goes well: of files that are not complete, and of directories made for them.
+//!
+//! They also go when SIGINT, SIGTERM or SIGHUP ends the process, which still ends by that signal. Nothing can be done
+//! about SIGKILL.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::directory::Directory;
+
+/// A name that is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Temporary {
+    number: u64,
+    directory: Arc<Directory>,
+    name: OsString,
+}
+
+/// All names that are to be removed. Who holds the lock is the only one who makes or removes them.
+static NAMES: Mutex<Names> = Mutex::new(Names { next: 0, names: BTreeMap::new() });
+
+#[derive(Debug)]
+struct Names {
+    next: u64,
+    /// In the order in which they were made.
+    names: BTreeMap<u64, Name>,
+}
+
+#[derive(Debug)]
+struct Name {
+    directory: Arc<Directory>,
+    name: OsString,
+    is_directory: bool,
+}
+
+impl Name {
+    fn remove(&self) {
+        // Somebody else may have removed it, or put something into the directory.
+        let _ = match self.is_directory {
+            true => self.directory.remove_directory(&self.name),
+            false => self.directory.remove(&self.name),
+        };
+    }
+}
+
+impl Temporary {
+    /// Makes a file, which is private as far as `mode` says.
+    pub(crate) fn file(directory: &Arc<Directory>, mode: u32) -> io::Result<(Self, File)> {
+        Temporary::with_free_name(directory, |name| directory.create(name, mode))
+    }
+
+    /// Gives a file without a name one that is free.
+    pub(crate) fn link(directory: &Arc<Directory>, file: &File) -> io::Result<Self> {
+        let made = Temporary::with_free_name(directory, |name| directory.link(file, name));
+        made.map(|(temporary, ())| temporary)
+    }
+
+    /// Makes a directory.
+    pub(crate) fn directory(directory: &Arc<Directory>, name: &OsStr) -> io::Result<Self> {
+        let make = |name: &OsStr| directory.make(name);
+        Temporary::make(directory, name.to_owned(), true, make).map(|(temporary, ())| temporary)
+    }
+
+    fn with_free_name<T>(
+        directory: &Arc<Directory>,
+        make: impl Fn(&OsStr) -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        const TRIES: u32 = 100;
+        let mut made = Err(io::ErrorKind::AlreadyExists.into());
+        for _ in 0..TRIES {
+            let random = RandomState::new().hash_one(0);
+            let name = OsString::from(format!(".offload-{random:016x}"));
+            made = Temporary::make(directory, name, false, &make);
+            if made.as_ref().err().map(io::Error::kind) != Some(io::ErrorKind::AlreadyExists) {
+                break;
+            }
+        }
+        made
+    }
+
+    fn make<T>(
+        directory: &Arc<Directory>,
+        name: OsString,
+        is_directory: bool,
+        make: impl FnOnce(&OsStr) -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        #[cfg(unix)]
+        signals::watch();
+        let mut names = lock();
+        let made = make(&name)?;
+        let number = names.next;
+        names.next += 1;
+        let directory = Arc::clone(directory);
+        let entry = Name { directory: Arc::clone(&directory), name: name.clone(), is_directory };
+        names.names.insert(number, entry);
+        Ok((Temporary { number, directory, name }, made))
+    }
+
+    /// Renames the file in its directory, for good.
+    pub(crate) fn rename(self, to: &OsStr) -> io::Result<()> {
+        let mut names = lock();
+        let renamed = self.directory.rename(&self.name, to);
+        if renamed.is_ok() {
+            names.names.remove(&self.number);
+        }
+        drop(names);
+        renamed
+    }
+
+    /// Leaves it where it is, for good.
+    pub(crate) fn keep(self) {
+        lock().names.remove(&self.number);
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let mut names = lock();
+        if let Some(name) = names.names.remove(&self.number) {
+            name.remove();
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, Names> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::sync::{Once, mpsc};
+    use std::thread;
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+
+    static WATCH: Once = Once::new();
+
+    /// Has the signals remove all names before they end the process. Commands that make no names do without.
+    pub(super) fn watch() {
+        WATCH.call_once(|| {
+            let (hand_over, signals) = mpsc::channel::<Signals>();
+            let end = move || {
+                let Ok(mut signals) = signals.recv() else { return };
+                for signal in signals.forever() {
+                    // Held to the end: no name is made any more.
+                    let names = super::lock();
+                    names.names.values().rev().for_each(super::Name::remove);
+                    let _ = emulate_default_handler(signal);
+                }
+            };
+            // Signals that nobody waits for would do nothing at all.
+            if thread::Builder::new().spawn(end).is_ok()
+                && let Ok(signals) = Signals::new(that_end_us())
+            {
+                let _ = hand_over.send(signals);
+            }
+        });
+    }
+
+    /// The signals that would end this process: `nohup` has SIGHUP ignored, and shells have SIGINT ignored in the
+    /// background. That has to stay so.
+    #[cfg(target_os = "linux")]
+    fn that_end_us() -> Vec<i32> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        match ignored {
+            Some(mask) => {
+                let ends = |signal: &i32| mask >> (signal - 1) & 1 == 0;
+                [SIGHUP, SIGINT, SIGTERM].into_iter().filter(ends).collect()
+            }
+            None => vec![SIGTERM],
+        }
+    }
+
+    /// Safe code cannot tell here which ones are ignored. SIGHUP, which `nohup` has ignored, is left alone.
+    #[cfg(not(target_os = "linux"))]
+    fn that_end_us() -> Vec<i32> {
+        let _ = SIGHUP;
+        vec![SIGINT, SIGTERM]
+    }
+}
