@@ -123,6 +123,7 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     assert_eq!((plan.input_size(), plan.size()), (data.len() as u64, out.len() as u64));
     if !opens {
         // Compressing and decompressing never remove.
+        assert!(found(&out).0 == found(data).0);
         assert!(plan.containers().iter().all(|c| c.change != Change::Removed && c.size_after > 0));
         assert!(plan.images().iter().all(|image| image.size_after == Some(image.size_before)));
     }
@@ -221,8 +222,16 @@ fn run(contents: &Contents, data: &[u8], edit: &Edit, form: Form) -> Option<(Edi
 type Stored = (Option<String>, Vec<u8>);
 
 /// All images of a file, unless something is wrong with it.
-fn images(data: &[u8]) -> io::Result<Vec<Stored>> {
-    struct Gather(Vec<Stored>);
+fn images(data: &[u8]) -> Result<Vec<Stored>, String> {
+    match found(data) {
+        (images, None) => Ok(images),
+        (_, Some(error)) => Err(error),
+    }
+}
+
+/// The images that are found in a file, and what is wrong with it.
+fn found(data: &[u8]) -> (Vec<Stored>, Option<String>) {
+    struct Gather(Vec<Stored>, Option<String>);
     impl Visitor for Gather {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
             let mut bytes = Vec::new();
@@ -231,17 +240,17 @@ fn images(data: &[u8]) -> io::Result<Vec<Stored>> {
             Ok(())
         }
         fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-            match finding.severity() {
-                Severity::Error => Err(io::Error::other(finding.to_string())),
-                Severity::Warning => Ok(()),
+            if finding.severity() == Severity::Error {
+                self.1 = Some(finding.to_string());
             }
+            Ok(())
         }
     }
-    let mut gather = Gather(Vec::new());
+    let mut gather = Gather(Vec::new(), None);
     let mut options = options(true);
     // The file has become smaller, what it holds has not.
     options.max_expansion = 1 << 20;
     options.max_decompressed = 4 * LIMIT;
-    walk(&mut Cursor::new(data), &options, &mut gather)?;
-    Ok(gather.0)
+    walk(&mut Cursor::new(data), &options, &mut gather).expect("bytes can be read");
+    (gather.0, gather.1)
 }

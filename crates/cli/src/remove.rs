@@ -21,8 +21,8 @@ use crate::failure::Failure;
       the one that `offload ls` shows as 2
   offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so
       in one of the bundles of a library only
-  offload remove old.s --id 'my gpu' --in-place
-      IDs are compared as text, whatever they are
+  offload remove old.s --id 'my gpu' --allow-findings --in-place
+      IDs are compared as text, malformed ones too
 
 Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle \
 entry IDs. Removing the last device image of a bundle is refused (--allow-empty).")]

@@ -531,3 +531,19 @@ fn truncated_examples() {
         assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
     }
 }
+
+/// One of the two was changed after the archive was made.
+#[test]
+fn verify_compares_the_sizes_of_a_thin_archives_members() {
+    let place = tempfile::tempdir().unwrap();
+    let object = fs::read(data("hip.o")).unwrap();
+    fs::write(place.path().join("hip.o"), &object).unwrap();
+    for (size, code) in [(object.len(), 0), (100, 1)] {
+        let archive = format!("!<thin>\n{:48}{:<10}`\nhip.o/\n\n{:48}{size:<10}`\n", "//", 8, "/0");
+        let archive = write(&place, "thin.a", archive.as_bytes());
+        let output = offload([OsStr::new("verify"), archive.as_os_str()]);
+        assert_eq!(output.status.code(), Some(code), "{}", stdout(&output));
+        let words = format!("expected a file of 100 bytes, found {}", object.len());
+        assert_eq!(stdout(&output).contains(&words), code == 1, "{}", stdout(&output));
+    }
+}

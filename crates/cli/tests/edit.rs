@@ -772,3 +772,101 @@ fn no_file_is_left_behind() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("no/such/place'"), "{}", stderr(&output));
 }
+
+/// The same bundle with the ID of its second entry damaged.
+fn damaged_id(place: &Place, name: &str) -> Vec<u8> {
+    let mut bytes = fs::read(place.bundle(name)).unwrap();
+    let at = bytes.windows(12).position(|window| window == b"hipv4-amdgcn").unwrap();
+    bytes[at + 11..at + 17].fill(0);
+    fs::write(place.path(name), &bytes).unwrap();
+    bytes
+}
+
+/// `thin` removed an image whose ID was damaged, and with it what showed the damage.
+#[test]
+fn what_does_not_verify_is_not_edited() {
+    let place = Place::new();
+    let bytes = damaged_id(&place, "four");
+    let archive = {
+        let mut archive = b"!<arch>\n".to_vec();
+        archive.extend(format!("{:<48}{:<10}`\n", "four/", bytes.len()).bytes());
+        [archive, bytes.clone()].concat()
+    };
+    fs::write(place.path("four.a"), &archive).unwrap();
+    for (name, bytes) in [("four", &bytes), ("four.a", &archive)] {
+        let verified = place.run(&["verify", name]);
+        assert_eq!(verified.status.code(), Some(1));
+        let finding = stdout(&verified).trim_end().to_owned();
+        assert!(finding.contains("bundle:0 at byte "), "{finding}");
+        let commands: [&[&str]; 6] = [
+            &["thin", "--keep", "gfx9-generic", "--exact"],
+            &["remove", "--id", "hipv4-amdgcn-amd-amdhsa--gfx9-generic"],
+            &["replace", "gfx9-generic=images/gfx1100", "--any-image"],
+            &["add", "hipv4-amdgcn-amd-amdhsa--gfx942=images/gfx9-generic", "--any-image"],
+            &["compress"],
+            &["compress", "--recompress"],
+        ];
+        for command in commands {
+            let mut args = command.to_vec();
+            args.insert(1, name);
+            args.push("--in-place");
+            let output = place.run(&args);
+            assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
+            let message = stderr(&output);
+            assert!(message.contains(&finding), "{message}");
+            assert!(message.contains("--allow-findings"), "{message}");
+            assert!(&fs::read(place.path(name)).unwrap() == bytes, "{args:?}");
+            args.push("--allow-findings");
+            let output = place.ok(&args);
+            assert!(
+                stderr(&output).contains(&format!("warning: {finding}")),
+                "{}",
+                stderr(&output)
+            );
+            assert!(&fs::read(place.path(name)).unwrap() != bytes, "{args:?}");
+            fs::write(place.path(name), bytes).unwrap();
+        }
+    }
+}
+
+#[test]
+fn wrong_hashes_are_edited_only_if_that_is_allowed() {
+    let place = Place::new();
+    let mut bytes = fs::read(data("hip-ccob-v3.hipfb")).unwrap();
+    bytes[24] ^= 1;
+    let images = |name| ls(&place.path(name)).into_iter().map(|row| row.id).collect::<Vec<_>>();
+    for command in
+        [&["decompress"][..], &["compress", "--recompress"], &["thin", "--keep", "gfx1100"]]
+    {
+        fs::write(place.path("file"), &bytes).unwrap();
+        let mut args = command.to_vec();
+        args.extend(["file", "--in-place"]);
+        let output = place.run(&args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let message = stderr(&output);
+        assert!(
+            message.contains("hash mismatch") && message.contains("--allow-findings"),
+            "{message}"
+        );
+        assert!(fs::read(place.path("file")).unwrap() == bytes);
+        args.push("--allow-findings");
+        let message = stderr(&place.ok(&args));
+        assert!(message.contains("hash mismatch") && message.contains("warning"), "{message}");
+        place.ok(&["verify", "file"]);
+        assert!(images("file").len() > 1);
+    }
+}
+
+/// What an edit does not touch stays in the file, too.
+#[test]
+fn compress_checks_what_is_compressed_already() {
+    let place = Place::new();
+    let mut stored = fs::read(data("hip-ccob-v3.hipfb")).unwrap();
+    stored[24] ^= 1;
+    let file = [fs::read(place.bundle("four")).unwrap(), stored].concat();
+    fs::write(place.path("mixed"), &file).unwrap();
+    let output = place.run(&["compress", "mixed", "--in-place"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("hash mismatch"), "{}", stderr(&output));
+    assert!(fs::read(place.path("mixed")).unwrap() == file);
+}

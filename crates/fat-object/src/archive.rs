@@ -30,8 +30,9 @@ const MAX_TABLES: usize = 4;
 
 struct Member {
     name: Vec<u8>,
-    /// Offset in the archive, and size; `None` for a thin archive's member.
-    range: Option<(u64, u64)>,
+    /// Offset in the archive; `None` for a thin archive's member, which is a file of its own.
+    start: Option<u64>,
+    size: u64,
 }
 
 impl Walker<'_> {
@@ -48,13 +49,13 @@ impl Walker<'_> {
         let available = window.end - window.start;
         for member in members {
             let name = lossy(&member.name);
-            let Some((start, size)) = member.range else {
-                match self.thin_member(source, window.start, &member.name, name)? {
+            let Some(start) = member.start else {
+                match self.thin_member(source, window.start, &member, name)? {
                     ControlFlow::Continue(()) => continue,
                     ControlFlow::Break(()) => return Ok(()),
                 }
             };
-            let end = start.saturating_add(size);
+            let end = start.saturating_add(member.size);
             if end > available {
                 let error = Error::MemberBeyondEnd { name, start, end, available };
                 return self.finding(source, window.start, error);
@@ -76,10 +77,10 @@ impl Walker<'_> {
         &mut self,
         source: &mut Source<'_>,
         start: u64,
-        name: &[u8],
+        member: &Member,
         text: String,
     ) -> io::Result<ControlFlow<()>> {
-        let mut reader = match self.visitor.open_thin_member(name) {
+        let mut reader = match self.visitor.open_thin_member(&member.name) {
             Ok(reader) => reader,
             Err(error) => {
                 let error = Error::ThinMember { name: text, source: error.into() };
@@ -92,9 +93,13 @@ impl Walker<'_> {
             let error = Error::ThinMembersTooLarge { name: text, size: inner.len(), limit };
             return self.finding(source, start, error).map(ControlFlow::Break);
         }
+        if inner.len() != member.size {
+            let (expected, found) = (member.size, inner.len());
+            self.finding(source, start, Error::ThinMemberSize { name: text, expected, found })?;
+        }
         self.add_file(&inner);
         let all = 0..inner.len();
-        let segment = Segment::from_bytes(ContainerKind::Member, name);
+        let segment = Segment::from_bytes(ContainerKind::Member, &member.name);
         self.in_thin_member = true;
         self.within(&mut inner, segment, &all, None, |walker, inner| {
             walker.contents(inner, &all).map(drop)
@@ -140,7 +145,8 @@ fn members(
             }
             members.push(Member {
                 name: member.name().to_vec(),
-                range: (!member.is_thin()).then(|| member.file_range()),
+                start: (!member.is_thin()).then(|| member.file_range().0),
+                size: member.size(),
             });
         }
         (members, None)

@@ -75,6 +75,20 @@ pub enum Error {
         /// What opening or reading it gave.
         source: Arc<io::Error>,
     },
+    /// The file that a thin archive names has another size than the archive says: one of the two was changed after the
+    /// archive was made. The file is walked all the same.
+    #[error(
+        "thin archive names {name}: expected a file of {expected} bytes, found {found}",
+        name = printable(name)
+    )]
+    ThinMemberSize {
+        /// The name stored in the archive.
+        name: String,
+        /// The size that the archive records.
+        expected: u64,
+        /// The size of the file.
+        found: u64,
+    },
     /// A thin archive lies in the file that a thin archive names, which could be itself. Its members are not opened.
     #[error("a thin archive in the file that a thin archive names: its members are not opened")]
     NestedThinArchive,

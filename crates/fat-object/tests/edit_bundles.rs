@@ -11,7 +11,7 @@ mod editing;
 
 use bundle_format::Layout;
 use editing::*;
-use fat_object::{Contents, Edit, EditError, EditOptions};
+use fat_object::{CompressOptions, Contents, Edit, EditError, EditOptions};
 
 fn sample() -> Vec<u8> {
     bundle(
@@ -79,7 +79,8 @@ fn ids_keep_every_byte() {
         let sizes = ids.iter().map(|id| (*id, 10_u64));
         Layout::new(sizes, 4096).unwrap().to_vec(&vec![&[7; 10][..]; ids.len()]).unwrap()
     };
-    let out = remove(&layout(&ids), &["hip-amdgcn-amd-amdhsa--gfx90a"]).unwrap();
+    let options = EditOptions::default().with_allow_findings(true);
+    let (_, out) = plan_with(&layout(&ids), options, &[], |_, edit| edit.remove(2)).unwrap();
     assert_eq!(out, layout(&ids[..2]));
 }
 
@@ -167,4 +168,65 @@ fn empty_images_are_as_close_as_others_were() {
         assert_eq!(twice, bundle(&all[..1], align));
         assert_eq!(twice, remove(&bundle(&all, align), &[GFX90A, GFX1100]).unwrap());
     }
+}
+
+/// As `thin` removed an image whose ID was damaged, and with it what showed the damage.
+#[test]
+fn a_bundle_with_a_malformed_id_is_edited_only_if_that_is_allowed() {
+    let code = code(3, 5000);
+    let damaged = "hipv4-amdgc\0\0\0";
+    for id in [damaged, "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack*", "x"] {
+        let file = bundle(&[(HOST, b""), (GFX906, &code), (id, &code)], 4096);
+        let edits: [fn(&mut Edit); 4] = [
+            |edit| edit.remove(1),
+            |edit| edit.replace(1, 0),
+            |edit| edit.add(0, GFX1100, 0),
+            |edit| edit.compress(CompressOptions::default()),
+        ];
+        for change in edits {
+            let run = |options: EditOptions| {
+                let options = options.with_any_image(true);
+                plan_with(&file, options, &[b"new"], |_, edit| change(edit))
+            };
+            let error = run(EditOptions::default()).unwrap_err();
+            assert!(matches!(error, EditError::Damaged { .. }), "{error}");
+            let message = error.to_string();
+            assert!(message.starts_with("bundle:0 at byte 0x0: bundle entry 2"), "{message}");
+            let (_, out) = run(EditOptions::default().with_allow_findings(true)).unwrap();
+            assert!(images(&out).contains(&(id.to_owned(), code.clone())));
+        }
+        let contents = surveyed(&file);
+        assert_eq!(contents.findings().len(), 1);
+        assert_eq!(contents.images().len(), 3);
+    }
+    // What only breaks a rule of composition is a warning.
+    let twice = bundle(&[(HOST, b""), (GFX906, &code), (GFX906, b"x"), (GFX90A, b"y")], 4096);
+    assert_eq!(surveyed(&twice).findings().len(), 0);
+    assert_eq!(images(&remove(&twice, &[GFX90A]).unwrap()).len(), 3);
+}
+
+#[test]
+fn bytes_after_a_bundle_stay_if_they_are_allowed() {
+    let file = [sample(), b"trailing".to_vec()].concat();
+    let change = |contents: &Contents, edit: &mut Edit| edit.remove(contents.images()[1].index());
+    let error = plan_with(&file, EditOptions::default(), &[], change).unwrap_err();
+    assert!(error.to_string().contains("bytes follow that start none"), "{error}");
+    let options = EditOptions::default().with_allow_findings(true);
+    let (_, out) = plan_with(&file, options, &[], change).unwrap();
+    assert_eq!(out, [remove(&sample(), &[GFX906]).unwrap(), b"trailing".to_vec()].concat());
+}
+
+/// Images are edited as a whole, and so is the host's object with what is wrong in it.
+#[test]
+fn damage_in_an_image_can_be_allowed() {
+    let mut archive = b"!<arch>\n".to_vec();
+    archive.extend(b"cut short");
+    let file = bundle(&[(HOST, &archive), (GFX906, b"a"), (GFX90A, b"b")], 1);
+    let change = |_: &Contents, edit: &mut Edit| edit.remove(1);
+    let error = plan_with(&file, EditOptions::default(), &[], change).unwrap_err();
+    let message = error.to_string();
+    assert!(message.starts_with(&format!("bundle:0/image:{HOST} at byte ")), "{message}");
+    let options = EditOptions::default().with_allow_findings(true);
+    let (_, out) = plan_with(&file, options, &[], change).unwrap();
+    assert_eq!(out, bundle(&[(HOST, &archive), (GFX90A, b"b")], 1));
 }

@@ -461,3 +461,74 @@ fn a_bundle_that_claims_to_hold_nothing_is_refused() {
         }
     }
 }
+
+/// Bundles that are stored as their hash says, and in which something is wrong; whether it can be allowed.
+fn unsound() -> [(Vec<u8>, bool); 3] {
+    let code = code(3, 5000);
+    let malformed_id = bundle(&[(HOST, b""), ("hipv4-amdgc\0\0\0", &code)], 4096);
+    let sound = plain(3, 5000);
+    let cut = sound[..sound.len() - 1].to_vec();
+    let trailing = [sound, b"more".to_vec()].concat();
+    [(malformed_id, true), (cut, false), (trailing, false)]
+}
+
+#[test]
+fn compressed_bundles_that_nobody_opened_are_checked_before_they_change() {
+    let recompress = |edit: &mut Edit| {
+        edit.compress(CompressOptions::default().with_recompress(true));
+    };
+    for (content, can_be_allowed) in unsound() {
+        for (version, method) in [(Version::V2, Method::ZSTD), (Version::V3, Method::ZLIB)] {
+            let file = paged(&[ccob(&content, version, method), plain(1, 900)]);
+            for change in [Edit::decompress, recompress] {
+                let run = |options| {
+                    let mut edit = Edit::new(options);
+                    change(&mut edit);
+                    let contents = outside(&file)?;
+                    let plan = contents.plan(&mut Cursor::new(&file), &edit)?;
+                    let mut out = Vec::new();
+                    plan.write(&mut Cursor::new(&file), &mut out).map(|()| out)
+                };
+                let error = run(EditOptions::default()).unwrap_err();
+                assert!(matches!(error, EditError::Damaged { .. }), "{error}");
+                assert!(error.to_string().starts_with("ccob:0"), "{error}");
+                match run(EditOptions::default().with_allow_findings(true)) {
+                    Ok(out) => assert!(can_be_allowed && images(&out) == images(&file)),
+                    Err(again) => {
+                        assert!(!can_be_allowed && again.to_string() == error.to_string());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_hashes_can_be_allowed() {
+    let plain = plain(1, 900);
+    let mut file = ccob(&plain, Version::V3, Method::ZSTD);
+    file[24] ^= 1;
+    let walk = Options::default().with_verify_hash(false);
+    for opens in [true, false] {
+        let contents =
+            survey(&mut Cursor::new(&file), &walk.clone().with_decompress(opens)).unwrap();
+        let run = |options, change: fn(&mut Edit)| {
+            let mut edit = Edit::new(options);
+            change(&mut edit);
+            let plan = contents.plan(&mut Cursor::new(&file), &edit)?;
+            let mut out = Vec::new();
+            plan.write(&mut Cursor::new(&file), &mut out).map(|()| out)
+        };
+        let allowed = || EditOptions::default().with_allow_findings(true);
+        assert!(run(allowed(), Edit::decompress).unwrap() == plain);
+        let error = run(EditOptions::default(), Edit::decompress).unwrap_err();
+        assert!(matches!(error, EditError::Damaged { .. }), "{error}");
+        if opens {
+            // Compressed again, it has the right one.
+            let out = run(allowed(), |edit| edit.remove(1)).unwrap();
+            assert_eq!(images(&out).len(), images(&plain).len() - 1);
+            let error = run(EditOptions::default(), |edit| edit.remove(1)).unwrap_err();
+            assert!(matches!(error, EditError::Damaged { .. }), "{error}");
+        }
+    }
+}

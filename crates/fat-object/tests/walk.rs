@@ -194,6 +194,22 @@ fn thin_archives_open_their_members() {
         };
         assert_eq!(there, here);
     }
+    // With another size than the archive says: an error, and the file is walked all the same.
+    let found = data("hip.o").len();
+    let field = |size: usize| format!("{size:<10}`\n").into_bytes();
+    let at = bytes.windows(12).position(|window| window == field(found)).unwrap();
+    let mut other = bytes.clone();
+    other[at..at + 12].copy_from_slice(&field(100));
+    let mut resized = Collect { thin: seen.thin.clone(), ..Collect::default() };
+    walk(&mut Cursor::new(&other), &Options::default(), &mut resized).unwrap();
+    assert_eq!(resized.images.len(), 10);
+    let [(message, ..)] = &resized.findings[..] else { panic!("{:?}", resized.findings) };
+    assert_eq!(
+        *message,
+        format!(
+            "at byte 0x0: thin archive names hip.o: expected a file of 100 bytes, found {found}"
+        )
+    );
     // Without a way to open members: a finding for each.
     let seen = collect(&bytes);
     assert_eq!(seen.findings.len(), 3);

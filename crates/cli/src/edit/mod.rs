@@ -12,7 +12,9 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fat_object::{Contents, EditError, EditNote, EditOptions, EditPlan, survey};
+use fat_object::{
+    ContainerKind, Contents, EditError, EditNote, EditOptions, EditPlan, Error, survey,
+};
 
 use crate::failure::Failure;
 use crate::input::Stamp;
@@ -48,6 +50,7 @@ impl Options {
         let mut options = EditOptions::default();
         options.grow = self.host.grow;
         options.drop_signature = self.host.drop_signature;
+        options.allow_findings = self.host.allow_findings;
         options.allow_empty = true;
         options.threads = self.threads.number();
         options
@@ -108,6 +111,12 @@ struct Host {
     /// Edit a signed file: the signature, invalid then, is dropped
     #[arg(long)]
     drop_signature: bool,
+    /// Edit a file with malformed IDs, wrong hashes or trailing bytes
+    ///
+    /// Files with findings of `offload verify` are refused otherwise. With this option each such finding is a warning.
+    /// Damage that hides where something lies is always refused.
+    #[arg(long)]
+    allow_findings: bool,
 }
 
 /// A file to be edited, for who decides how.
@@ -214,14 +223,13 @@ impl Editor<'_> {
         let target = self.options.output.output.as_deref().unwrap_or(path);
         let replaces = is_same(path, target);
 
-        let options = self.options.limits.options().with_decompress(self.needs_images());
-        let contents =
-            survey(&mut input, &options).map_err(|error| explain(&error, &self.images))?;
+        let (contents, warnings) = self.survey(&mut input)?;
         if contents.containers().is_empty() {
             return Err(explain(&EditError::NoDeviceCode, &self.images));
         }
         let subject = Subject { contents: &contents, file: &input, limits: &self.options.limits };
         let mut wishes = decide(&subject, &self.images)?;
+        wishes.warnings.extend(warnings);
         let plan = contents
             .plan_with_images(&mut input, &wishes.edit, &mut self.images.files)
             .map_err(|error| explain(&error, &self.images))?;
@@ -250,6 +258,50 @@ impl Editor<'_> {
         }
         let row = FileRow::new(name, target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// What the file holds, and what is wrong with it as far as that is allowed.
+    fn survey(&self, input: &mut File) -> Result<(Contents, Vec<String>), Failure> {
+        let allow_findings = self.options.host.allow_findings;
+        let walk = self.options.limits.options();
+        let opens = self.needs_images() || allow_findings;
+        let mut warnings = Vec::new();
+        let mut contents = survey(&mut *input, &walk.clone().with_decompress(opens));
+        match &contents {
+            // Compressed bundles stay beside those that are compressed now.
+            Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {
+                contents = survey(&mut *input, &walk);
+            }
+            Err(error @ EditError::Damaged { error: cause, .. })
+                if allow_findings && is_about_hash(cause) =>
+            {
+                warnings.push(format!("{error}; hashes are not compared"));
+                contents = survey(&mut *input, &walk.with_verify_hash(false));
+            }
+            _ => {}
+        }
+        let contents = contents.map_err(|error| explain(&error, &self.images))?;
+        let findings = contents.findings();
+        match findings {
+            [] => {}
+            _ if allow_findings => {
+                const MOST: usize = 5;
+                warnings.extend(findings.iter().take(MOST).map(ToString::to_string));
+                if let Some(more) = findings.len().checked_sub(MOST).filter(|&n| n > 0) {
+                    warnings.push(format!("{more} more findings of `offload verify`"));
+                }
+            }
+            [finding] => {
+                return Err(format!("{finding} (--allow-findings edits it all the same)").into());
+            }
+            [first, ..] => {
+                let n = findings.len();
+                let text =
+                    format!("{first} ({n} findings; --allow-findings edits it all the same)");
+                return Err(text.into());
+            }
+        }
+        Ok((contents, warnings))
     }
 
     /// Whether compressed bundles are opened before they are edited. What becomes of them as a whole is checked while
@@ -292,6 +344,16 @@ impl Editor<'_> {
     }
 }
 
+/// Whether there are bundles of both sorts, compressed and plain.
+fn is_mixed(contents: &Contents) -> bool {
+    let holds = |kind| contents.containers().iter().any(|container| container.kind() == kind);
+    holds(ContainerKind::Ccob) && holds(ContainerKind::Bundle)
+}
+
+fn is_about_hash(error: &Error) -> bool {
+    matches!(error, Error::Ccob(ccob::Error::HashMismatch { .. }))
+}
+
 /// An error of the library, with the option that helps.
 fn explain(error: &EditError, images: &NewImages) -> Failure {
     let mut cause = error;
@@ -305,6 +367,9 @@ fn explain(error: &EditError, images: &NewImages) -> Failure {
     let option = match cause {
         EditError::Signed => " (--drop-signature drops it)",
         EditError::NoRoom { .. } => " (--grow)",
+        EditError::Damaged { error, .. } if is_about_hash(error) => {
+            " (--allow-findings edits it all the same)"
+        }
         _ => "",
     };
     let text = match error {

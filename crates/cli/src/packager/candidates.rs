@@ -193,7 +193,8 @@ impl Visitor for Collector<'_> {
             return Ok(());
         };
         let matters = match finding.error() {
-            Error::Composition(_) => false,
+            // LLVM's tool does not compare the sizes of a thin archive's members.
+            Error::Composition(_) | Error::ThinMemberSize { .. } => false,
             Error::Bundle(_)
             | Error::Ccob(_)
             | Error::NvFatbin(_)

@@ -140,8 +140,15 @@ impl Planner<'_, '_> {
         if size > max {
             return Err(damaged(ccob::Error::TooLarge { uncompressed_size: size, max }));
         }
-        let later =
-            Arc::new(Decompress { stored: node.range.clone(), size, alone, path: path.to_vec() });
+        let allow_findings = self.edit.options.allow_findings;
+        let later = Arc::new(Decompress {
+            stored: node.range.clone(),
+            size,
+            alone,
+            path: path.to_vec(),
+            max,
+            allow_findings,
+        });
         let is_wished = self.is_wished(node);
         if let (BundleEdit::Decompress, false) = (edit, is_wished) {
             return Ok(Step::Done(
@@ -155,13 +162,17 @@ impl Planner<'_, '_> {
         }
 
         let limits = Limits::default().with_max_uncompressed(max);
-        let decompress = match self.contents.verified {
+        let decompress = match self.contents.verified || allow_findings {
             true => ccob::decompress_unverified,
             false => ccob::decompress,
         };
         let total_size = Some(available);
         let decompressed = read_and(decompress, source, &node.range, total_size, &limits)?;
-        let mut data = Cursor::new(decompressed.map_err(damaged)?.data);
+        let data = decompressed.map_err(damaged)?.data;
+        if node.children.is_empty() {
+            later.check_contents(&data)?;
+        }
+        let mut data = Cursor::new(data);
         let mut inner = Source::new(&mut data, Origin::Decompressed)?;
         let window = 0..inner.len();
         let new = self.containers(&mut inner, &node.children, path)?;
@@ -174,7 +185,7 @@ impl Planner<'_, '_> {
 
         match edit {
             BundleEdit::Decompress => {
-                later.check_contents(&self.head(&mut inner, &new)?)?;
+                later.check_kind(&self.head(&mut inner, &new)?)?;
                 let splices = decompressed_later(&later, new);
                 Ok(Step::Done(Change::Decompressed, splices))
             }

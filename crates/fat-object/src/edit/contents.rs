@@ -26,6 +26,11 @@ pub(super) fn plan(
     edit: &Edit,
     images: &mut [&mut dyn ReadSeek],
 ) -> Result<EditPlan, EditError> {
+    if let Some(finding) = contents.findings.first()
+        && !edit.options.allow_findings
+    {
+        return Err(finding.clone().into());
+    }
     if contents.containers.is_empty() {
         return Err(EditError::NoDeviceCode);
     }

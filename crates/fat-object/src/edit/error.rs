@@ -9,6 +9,7 @@ use target_id::Target;
 use crate::agreement::Disagreement;
 use crate::error::Error;
 use crate::image_format::ImageFormat;
+use crate::listing::ListedFinding;
 use crate::model::{Location, Segment, write_finding, write_path};
 
 /// Why an edit is refused. Nothing was written.
@@ -302,6 +303,13 @@ pub enum EditError {
     /// A linked ELF file needs a further program header, and what lies behind them cannot move.
     #[error("no room for another program header")]
     NoRoomForProgramHeader,
+}
+
+impl From<ListedFinding> for EditError {
+    fn from(finding: ListedFinding) -> Self {
+        let (path, location) = (finding.path().to_vec(), finding.location());
+        EditError::Damaged { path, location, error: Box::new(finding.error().clone()) }
+    }
 }
 
 impl EditError {

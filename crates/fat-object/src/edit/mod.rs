@@ -109,6 +109,10 @@ pub struct EditOptions {
     /// Whether the host's entry of a bundle may be removed, which is the host's code in bundles of objects and bitcode.
     /// Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: no.
     pub remove_host: bool,
+    /// Whether a file is edited although something is wrong with it: [`Contents::findings`], and hashes of compressed
+    /// bundles that do not match, which a survey passes over that does not [compare them](crate::Options::verify_hash).
+    /// Damage that hides what lies where is always refused. Default: no.
+    pub allow_findings: bool,
     /// How many threads may compress at the same time bundles that were compressed before; 0 is one. Bundles that
     /// [`Edit::compress`] compresses are compressed by the threads of its options.
     pub threads: u32,
@@ -147,6 +151,13 @@ impl EditOptions {
     #[must_use]
     pub fn with_remove_host(mut self, remove_host: bool) -> Self {
         self.remove_host = remove_host;
+        self
+    }
+
+    /// These options, with files edited although [something is wrong](Self::allow_findings) with them, or not.
+    #[must_use]
+    pub fn with_allow_findings(mut self, allow_findings: bool) -> Self {
+        self.allow_findings = allow_findings;
         self
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::image::Image;
 use crate::image_format::ImageFormat;
-use crate::listing::ListedImage;
+use crate::listing::{ListedFinding, ListedImage};
 use crate::model::{
     Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
 };
@@ -26,6 +26,8 @@ pub struct Contents {
     pub(crate) containers_of: Vec<usize>,
     /// What lies directly in the file.
     pub(crate) root: Vec<Node>,
+    /// What is wrong with it, and leaves known where everything lies.
+    pub(crate) findings: Vec<ListedFinding>,
     /// Whether what compressed bundles hold was compared with their hashes.
     pub(crate) verified: bool,
     /// Bytes that a compressed bundle may expand to.
@@ -57,6 +59,14 @@ impl Contents {
     #[must_use]
     pub fn containers(&self) -> &[EditableContainer] {
         &self.containers
+    }
+
+    /// Everything wrong with the file that hides nothing in it: entry IDs that cannot be read, bytes after containers, and
+    /// what is wrong inside images. [`plan`](Contents::plan) refuses such files, unless they are
+    /// [allowed](crate::EditOptions::allow_findings).
+    #[must_use]
+    pub fn findings(&self) -> &[ListedFinding] {
+        &self.findings
     }
 
     /// The container that the image with this [index](ListedImage::index) lies in; `None` if there is no such image.
@@ -143,19 +153,21 @@ impl Node {
 /// Walks a file and keeps what it finds, as far as it can be edited.
 ///
 /// It costs a [walk](crate::walk()), and memory as a [listing](crate::list()) does, and for each container. Whether images
-/// are [entered](Options::enter_images) is not asked: they are edited as a whole.
+/// are [entered](Options::enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in them.
 ///
 /// To compress or decompress bundles nobody needs to know their images: without [`Options::decompress`] compressed ones
-/// are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then.
+/// are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then. Others are checked
+/// when they are decompressed, those that an edit leaves alone never.
 ///
 /// # Errors
 ///
-/// [`EditError::Damaged`] for the first finding that is an error, [`EditError::ThinArchive`], [`EditError::MovedOut`] and
+/// [`EditError::Damaged`] for the first finding that is an error and hides what lies where; others are kept as
+/// [`Contents::findings`]. [`EditError::ThinArchive`], [`EditError::MovedOut`] and
 /// [`EditError::NoSectionHeaders`] of ELF files in which nothing is found for that reason,
 /// [`EditError::Read`].
 pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
-    let walked = Options { enter_images: false, tell_unopened: true, ..options.clone() };
+    let walked = Options { enter_images: true, tell_unopened: true, ..options.clone() };
     let summary = walk(&mut input, &walked, &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
@@ -171,6 +183,7 @@ pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Content
         containers: surveyor.containers,
         containers_of: surveyor.containers_of,
         root: surveyor.root,
+        findings: surveyor.findings,
         verified: options.decompress && options.verify_hash,
         max_decompressed: options.max_decompressed,
     })
@@ -186,6 +199,9 @@ struct Surveyor {
     root: Vec<Node>,
     /// The nodes entered and not left, and what is known of them as containers of images.
     open: Vec<(Node, EditableContainer)>,
+    /// Containers entered and not left from an image inwards: images are edited as a whole.
+    inside_image: usize,
+    findings: Vec<ListedFinding>,
     damage: Option<EditError>,
 }
 
@@ -213,6 +229,10 @@ impl Surveyor {
 
 impl Visitor for Surveyor {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        if self.inside_image > 0 || container.kind() == ContainerKind::Image {
+            self.inside_image += 1;
+            return Ok(());
+        }
         self.path = None;
         let start = start(container.location());
         let segment = container.path().last().cloned();
@@ -238,6 +258,10 @@ impl Visitor for Surveyor {
     }
 
     fn leave(&mut self) -> io::Result<()> {
+        if self.inside_image > 0 {
+            self.inside_image -= 1;
+            return Ok(());
+        }
         self.path = None;
         let kind = self.open.last().map(|(node, _)| node.kind());
         let is_passed_over = self.open.last().is_some_and(|(node, _)| node.children.is_empty());
@@ -265,18 +289,32 @@ impl Visitor for Surveyor {
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let container = self.container(image.index());
+        if self.inside_image > 0 {
+            return Ok(());
+        }
+        // The walk also counts what lies in images.
+        let index = self.images.len();
+        let container = self.container(index);
         if let Some(container) = self.containers.get_mut(container) {
-            container.images.end = image.index() + 1;
+            container.images.end = index + 1;
         }
         let path = Arc::clone(self.path.get_or_insert_with(|| image.path().into()));
-        self.images.push(image.listed(path));
+        self.images.push(ListedImage { index, ..image.listed(path) });
         self.containers_of.push(container);
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        if finding.severity() < Severity::Error {
+        let is_about_an_id =
+            matches!(finding.error(), Error::Composition(broken) if broken.is_about_one_id());
+        if finding.severity() < Severity::Error && !is_about_an_id {
+            return Ok(());
+        }
+        let hides_nothing = self.inside_image > 0
+            || is_about_an_id
+            || matches!(finding.error(), Error::TrailingBytes { .. });
+        if hides_nothing {
+            self.findings.push(finding.to_listed());
             return Ok(());
         }
         let path = finding.path().to_vec();
