@@ -31,6 +31,13 @@ const fn case(name: &'static str, text: &'static str, shared: bool, fixed: bool)
     Case { name, text, shared, fixed }
 }
 
+/// `movabs` with a number that reads as `lea`.
+macro_rules! hidden_lea {
+    () => {
+        ".byte 0x48, 0xb8, 0x48, 0x8d, 0x05\n.long planted - . - 4\n.byte 0"
+    };
+}
+
 const X86_64: &[Case] = &[
     case("lea", "lea planted(%rip), %rax", true, true),
     case("load", "movdqu planted(%rip), %xmm9", true, true),
@@ -49,7 +56,14 @@ const X86_64: &[Case] = &[
     case("inside", ".data\n.quad planted + 64\n.text", true, false),
     case("immediate", "mov $planted, %eax", false, true),
     case("movabs", "movabs $planted, %rax", false, true),
-    case("short", ".data\n.long 1, planted\n.text", false, true),
+    // In the middle of an instruction, of a function of which nothing tells where it starts
+    case(
+        "unwound",
+        concat!(".cfi_endproc\ng:\n", hidden_lea!(), "\nret\n.cfi_startproc"),
+        true,
+        true,
+    ),
+    case("damaged", concat!(".byte 6\n", hidden_lea!()), true, true),
 ];
 
 const AARCH64: &[Case] = &[
@@ -74,9 +88,21 @@ const NONE: &[Case] = &[
     case("end", ".data\n.balign 8\n.quad after\n.text", true, true),
 ];
 
+/// What only seems to refer to a bundle of x86-64.
+const SEEMING: &[Case] = &[
+    case("hidden", hidden_lea!(), true, true),
+    case("call", "call planted\njmp planted", true, true),
+    case("other immediate", "cmpl $0x12345678, planted+4(%rip)", true, true),
+    // No compiler writes these, and a wrapper leads to the bundle.
+    case("short", ".data\n.long 1, planted, 1\n.text", false, true),
+];
+
 #[test]
 fn x86_64() {
     let lab = Lab::new("x86_64-unknown-linux-gnu");
+    for case in SEEMING {
+        lab.try_both(case, false, &[]);
+    }
     for case in X86_64 {
         lab.try_both(case, true, &[]);
     }

@@ -1,18 +1,25 @@
-//! Addresses in machine code and data: what, read as an instruction, would refer to a bundle.
+//! Addresses in machine code and data: what refers to a bundle.
 //!
 //! Blocks come with [`MARGIN`] bytes before and behind what is to be looked at.
+
+mod functions;
+mod x86_64;
 
 use std::io;
 use std::ops::Range;
 
 use crate::source::Source;
+pub(super) use functions::{Function, settle};
+use x86_64::{Instruction, LONGEST, decode};
 
 /// Bytes scanned at once.
 const BLOCK: u64 = 64 * 1024;
 /// Bytes before and after a block that are looked at too.
 const MARGIN: u64 = 16;
 const BEFORE: usize = 16;
-const _: () = assert!(BEFORE as u64 == MARGIN);
+/// As many behind the first byte of a field.
+const FIELD: usize = 16;
+const _: () = assert!(BEFORE as u64 == MARGIN && BEFORE >= LONGEST && FIELD as u64 <= MARGIN);
 
 /// The machine of the host code.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,10 +28,28 @@ pub(super) enum Machine {
     Aarch64,
 }
 
+/// How often x86-64 code may seem to refer to a bundle before it is taken to do so.
+const MOST_SUSPECTS: u32 = 64;
+
+/// Four or eight bytes of x86-64 code that are an operand with the address of a bundle, if an instruction starts where
+/// one can be decoded that has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Suspect {
+    bundle: usize,
+    at: u64,
+}
+
 /// Bundle starts that are looked for, and what was found.
 pub(super) struct Targets<'a> {
     starts: &'a [u64],
     slot: &'a Range<u64>,
+    /// Whether code may hold addresses as they are: nothing relocates it.
+    absolute: bool,
+    /// What [`settle`] decides on, and how much of it there is for each bundle.
+    suspects: Vec<Suspect>,
+    suspected: Vec<u32>,
+    /// Whether a wrapper leads to each.
+    wrapped: Vec<bool>,
     /// The lower bits that all starts have in common, and what they are.
     mask: u64,
     low: u64,
@@ -35,12 +60,22 @@ pub(super) struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    pub(super) fn new(starts: &'a [u64], slot: &'a Range<u64>) -> Self {
+    pub(super) fn new(starts: &'a [u64], slot: &'a Range<u64>, relocated: bool) -> Self {
         let first = starts.first().copied().unwrap_or(0);
         let differences = starts.iter().fold(0x1000, |all, start| all | (start ^ first));
         let mask = (1 << differences.trailing_zeros()) - 1;
         let (found, left) = (vec![None; starts.len()], starts.len());
-        Targets { starts, slot, mask, low: first & mask, found, left }
+        let (suspects, suspected) = (Vec::new(), vec![0; starts.len()]);
+        let (low, absolute, wrapped) = (first & mask, !relocated, vec![false; starts.len()]);
+        Targets { starts, slot, absolute, suspects, suspected, wrapped, mask, low, found, left }
+    }
+
+    /// Tells that a wrapper leads to this address.
+    pub(super) fn wrapped(&mut self, address: u64) {
+        let bundle = self.starts.binary_search(&address).ok();
+        if let Some(wrapped) = bundle.and_then(|bundle| self.wrapped.get_mut(bundle)) {
+            *wrapped = true;
+        }
     }
 
     /// Whether a start may be at `address`, or up to `further` bytes behind it: most are not.
@@ -55,6 +90,30 @@ impl<'a> Targets<'a> {
             && let Ok(n) = self.starts.binary_search(&address)
         {
             self.note(n, at);
+        }
+    }
+
+    /// A number of 4 bytes that may be this address.
+    fn short(&mut self, address: u64, at: u64) {
+        if let Ok(n) = self.starts.binary_search(&address)
+            && self.wrapped.get(n) == Some(&false)
+        {
+            self.note(n, at);
+        }
+    }
+
+    /// An operand that may be just this address.
+    fn suspect(&mut self, address: u64, at: u64) {
+        let Ok(bundle) = self.starts.binary_search(&address) else { return };
+        if self.suspects.last() == Some(&Suspect { bundle, at }) {
+            return;
+        }
+        let Some(count) = self.suspected.get_mut(bundle) else { return };
+        *count += 1;
+        if *count > MOST_SUSPECTS {
+            self.note(bundle, at);
+        } else if self.found.get(bundle) == Some(&None) {
+            self.suspects.push(Suspect { bundle, at });
         }
     }
 
@@ -129,32 +188,34 @@ impl Scanner {
         }
     }
 
-    /// Intel's manual, volume 2, "RIP-Relative Addressing": a displacement of 32 bits behind a ModR/M byte with `mod`
-    /// 0 and `r/m` 5, relative to the next instruction; an immediate value of 1, 2 or 4 bytes may lie between.
-    /// Branches have no ModR/M byte, and no immediate value.
+    /// Operands of instructions with a displacement from the next one, or, where nothing is relocated, with an address;
+    /// and what `movabs` adds to the address of the global offset table.
     fn x86_64(&self, address: u64, bytes: &[u8], targets: &mut Targets<'_>) {
-        let windows = bytes.windows(10).skip(BEFORE - 2);
         let count = bytes.len().saturating_sub(2 * BEFORE);
-        for (window, at) in windows.take(count).zip(address..) {
-            let [rex, modrm, rest @ ..] = window else { continue };
-            let Some((displacement, _)) = rest.split_first_chunk::<4>() else { continue };
-            let displacement = i64::from(i32::from_le_bytes(*displacement));
-            let next = at.wrapping_add(4).wrapping_add_signed(displacement);
-            if targets.maybe(next, 4) {
-                targets.exact(next, at);
-                if modrm & 0xc7 == 5 {
-                    for immediate in [1, 2, 4] {
-                        targets.exact(next.wrapping_add(immediate), at);
-                    }
-                }
+        for (window, at) in bytes.windows(BEFORE + FIELD).take(count).zip(address..) {
+            let Some(window) = window.first_chunk::<{ BEFORE + FIELD }>() else { continue };
+            // The byte before an operand: `ModR/M`, or an opcode.
+            let before = window[BEFORE - 1];
+            let (relative, full) = (before & 0xc7 == 5, before & 0xf8 == 0xb8);
+            if !relative && !full && !targets.absolute {
+                continue;
+            }
+            let Some((_, field)) = window.split_last_chunk::<FIELD>() else { continue };
+            let Some((low, _)) = field.split_first_chunk::<4>() else { continue };
+            let low = u32::from_le_bytes(*low);
+            let next = at.wrapping_add(4).wrapping_add_signed(low.cast_signed().into());
+            if relative && targets.maybe(next, 4)
+                || targets.absolute && targets.maybe(low.into(), 0)
+            {
+                operand(window, at, targets);
             }
             // `movabs`, with an offset from the global offset table
-            if rex & 0xfe == 0x48
-                && modrm & 0xf8 == 0xb8
-                && let Ok(offset) = <[u8; 8]>::try_from(rest)
+            if full
+                && window[BEFORE - 2] & 0xfe == 0x48
+                && let Some(offset) = field.first_chunk()
             {
                 for got in &self.got {
-                    targets.exact(u64::from_le_bytes(offset).wrapping_add(*got), at);
+                    targets.exact(u64::from_le_bytes(*offset).wrapping_add(*got), at);
                 }
             }
         }
@@ -192,17 +253,43 @@ impl Scanner {
     }
 }
 
+/// What the bytes from the middle of the window on, which lie at `at`, may lead to as an operand of an instruction that
+/// starts before them.
+fn operand(window: &[u8], at: u64, targets: &mut Targets<'_>) {
+    for before in 1..LONGEST {
+        let Some(bytes) = window.get(BEFORE - before..) else { continue };
+        let Some(instruction) = decode(bytes) else { continue };
+        let address = at.wrapping_sub(before as u64);
+        for target in target(&instruction, address, bytes, before, targets.absolute) {
+            targets.suspect(target, at);
+        }
+    }
+}
+
+/// The addresses that an instruction, the first of the bytes, at `address`, may have as its operand at this place in it.
+fn target(
+    instruction: &Instruction,
+    address: u64,
+    bytes: &[u8],
+    at: usize,
+    absolute: bool,
+) -> impl Iterator<Item = u64> + use<> {
+    let number = absolute.then(|| instruction.absolute(at, bytes)).flatten();
+    instruction.relative(at, address, bytes).into_iter().chain(number)
+}
+
 /// The number in the lower `bits`.
 fn signed(value: u64, bits: u32) -> i64 {
     (value << (64 - bits)).cast_signed() >> (64 - bits)
 }
 
-/// Looks at a block at `address` for addresses as numbers of 8 bytes, and of 4 bytes at multiples of `align`, but for
-/// those that are `expected`. (Tables of characters have many numbers like addresses, if read from the middle of one.)
+/// Looks at a block at `address` for addresses as numbers, but for those that are `expected`.
+///
+/// Data has addresses of 8 bytes. Those of 4 bytes that no compiler for these machines writes count for bundles that no
+/// wrapper leads to, at multiples of 4: tables of characters have many numbers like addresses.
 pub(super) fn absolute(
     address: u64,
     bytes: &[u8],
-    align: u64,
     targets: &mut Targets<'_>,
     expected: &dyn Fn(u64) -> bool,
 ) {
@@ -213,8 +300,8 @@ pub(super) fn absolute(
         if !targets.maybe(low, 0) || expected(at) {
             continue;
         }
-        if at.is_multiple_of(align) {
-            targets.exact(low, at);
+        if at.is_multiple_of(4) {
+            targets.short(low, at);
         }
         if let Ok(word) = <[u8; 8]>::try_from(window) {
             targets.exact(u64::from_le_bytes(word), at);
@@ -270,13 +357,15 @@ mod tests {
             file[16 + n..16 + n + 6].copy_from_slice(&bytes);
             let mut cursor = Cursor::new(&file);
             let mut source = Source::new(&mut cursor, Origin::File).unwrap();
-            let mut targets = Targets::new(&STARTS, &SLOT);
+            let mut targets = Targets::new(&STARTS, &SLOT, true);
             let mut scanner = Scanner::new(Machine::X86_64, true, Vec::new());
             blocks(&mut source, &(16..0x12010), TEXT, &mut |address, bytes| {
                 scanner.code(address, bytes, &mut targets);
                 true
             })
             .unwrap();
+            let no_table = &mut |_: &mut Source<'_>, _| Ok(None);
+            settle(&mut source, &mut targets, no_table).unwrap();
             assert_eq!(targets.found(), [(2, TEXT + at + 2)]);
         }
     }
@@ -286,7 +375,7 @@ mod tests {
         // movabs $offset, %rax
         let bytes = [&[0x48, 0xb8][..], &0x2000_u64.wrapping_sub(0x1234).to_le_bytes()].concat();
         let bytes = [&[0; 16][..], &bytes, &[0; 16]].concat();
-        let mut targets = Targets::new(&STARTS, &SLOT);
+        let mut targets = Targets::new(&STARTS, &SLOT, true);
         Scanner::new(Machine::X86_64, true, vec![0x1234]).code(TEXT, &bytes, &mut targets);
         assert_eq!(targets.found(), [(1, TEXT + 2)]);
     }
@@ -298,7 +387,7 @@ mod tests {
             let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let bytes = [&[0; 16][..], &code, &[0; 16]].concat();
             let slot = 0x40_3000..0x40_9000;
-            let mut targets = Targets::new(&starts, &slot);
+            let mut targets = Targets::new(&starts, &slot, true);
             let mut scanner = Scanner::new(Machine::Aarch64, relocated, Vec::new());
             scanner.code(0x1000, &bytes, &mut targets);
             targets.found()
@@ -314,14 +403,14 @@ mod tests {
     #[test]
     fn starts_that_have_few_bits_in_common() {
         let (starts, slot) = ([0x1008, 0x2110, 0x2999], 0x1000..0x4000);
-        let mut targets = Targets::new(&starts, &slot);
+        let mut targets = Targets::new(&starts, &slot, true);
         for start in starts {
             assert!((0..=4).all(|before| targets.maybe(start - before, 4)));
             targets.exact(start, start);
             targets.exact(start + 1, 0);
         }
         assert_eq!(targets.found(), [(0, 0x1008), (1, 0x2110), (2, 0x2999)]);
-        let mut targets = Targets::new(&starts, &slot);
+        let mut targets = Targets::new(&starts, &slot, true);
         targets.page(0x2abc, 7);
         assert_eq!(targets.found(), [(1, 7), (2, 7)]);
     }

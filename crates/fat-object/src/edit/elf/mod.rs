@@ -22,6 +22,7 @@ mod sections;
 mod segments;
 mod slot;
 mod symbols;
+mod unwind;
 mod validate;
 mod wrappers;
 mod write;

@@ -1,18 +1,19 @@
 //! What else than wrappers may refer to a bundle: such a bundle keeps its address.
 //!
-//! Compilers refer to a bundle by nothing but its wrapper, so that there is nothing to be found, and it can be looked
-//! for rather coarsely: relocations to any place in a bundle, instructions (or what would be some) to its first byte,
-//! and, in a program that is not relocated, its address as a number anywhere.
+//! Compilers refer to a bundle by nothing but its wrapper, so mostly nothing is found. Looked for are relocations to any
+//! place in a bundle, operands of instructions that are the address of its first byte, and, in a program that is not
+//! relocated, that address as a number of 8 bytes anywhere.
 
 use std::ops::Range;
 
 use super::file::{File, SHF_ALLOC, SHT_NOBITS, SectionHeader, Symbol};
 use super::relocations::{Relocations, entries, kind};
 use super::symbols;
+use super::unwind::Unwind;
 use super::validate::ET_EXEC;
 use super::wrappers::Wrapper;
 use crate::edit::EditError;
-use crate::edit::scan::{Machine, Scanner, Targets, absolute, blocks};
+use crate::edit::scan::{Machine, Scanner, Targets, absolute, blocks, settle};
 use crate::source::Source;
 
 const SHF_EXECINSTR: u64 = 4;
@@ -32,7 +33,10 @@ pub(super) fn foreign_references(
 ) -> Result<Vec<(usize, u64)>, EditError> {
     let machine = Machine::of(file)?;
     let relocated = file.header.e_type.get() != ET_EXEC;
-    let mut targets = Targets::new(starts, slot);
+    let mut targets = Targets::new(starts, slot, relocated);
+    for wrapper in wrappers.iter().filter(|wrapper| wrapper.is_known()) {
+        targets.wrapped(wrapper.bundle);
+    }
     let relocations = Relocations::read(source, file)?;
     if let Some(at) = relocations.other {
         return Ok((0..starts.len()).map(|n| (n, at)).collect());
@@ -55,13 +59,14 @@ pub(super) fn foreign_references(
                 scanner.code(address, bytes, &mut targets);
             }
             if !relocated {
-                let align = if is_code { 1 } else { 4 };
                 let expected = |at| is_pointer(wrappers, at);
-                absolute(address, bytes, align, &mut targets, &expected);
+                absolute(address, bytes, &mut targets, &expected);
             }
             !targets.all_found()
         })?;
     }
+    let unwind = Unwind::read(source, file)?;
+    settle(source, &mut targets, &mut |source, address| unwind.function(source, file, address))?;
     Ok(targets.found())
 }
 
@@ -290,11 +295,24 @@ mod tests {
                 (&[0x80, 0x3d], 1, true),
                 (&[0x66, 0x81, 0x3d], 2, true),
                 (&[0x81, 0x3d], 4, true),
-                // call
-                (&[0xe8], 0, true),
-                // No immediate value has three bytes, and none follows what is no operand in memory.
+                // movss, vpternlogd and the 32-bit form of lea
+                (&[0xf3, 0x0f, 0x10, 0x05], 0, true),
+                (&[0x62, 0xf3, 0x75, 0x48, 0x25, 0x15], 1, true),
+                (&[0x67, 0x48, 0x8d, 0x05], 0, true),
+                // An immediate value of another size than the instruction has, and what is no operand in memory.
                 (&[0x81, 0x3d], 3, false),
+                (&[0x81, 0x3d], 0, false),
+                (&[0x80, 0x3d], 4, false),
+                (&[0x48, 0x8d, 0x05], 1, false),
                 (&[0x81, 0x7d], 4, false),
+                (&[0x48, 0x8d, 0x45], 0, false),
+                // Nobody calls or jumps to a bundle.
+                (&[0xe8], 0, false),
+                (&[0xe9], 0, false),
+                (&[0x0f, 0x85], 0, false),
+                // No such instruction.
+                (&[0x0f, 0x04, 0x05], 0, false),
+                (&[0x06, 0x05], 0, false),
             ] {
                 let end = TEXT + at as u64 + opcode.len() as u64 + 4;
                 let bytes = [opcode, &displacement(end + immediate, 0x2000)].concat();
@@ -338,14 +356,27 @@ mod tests {
             ..Sample::bare(e_type)
         };
         assert_eq!(found(&sample(EXEC, number(3, &long), number(0, &[]))), [(1, RODATA + 3)]);
-        // In data four bytes only where such a number lies.
+        // In data four bytes only where such a number lies, and only if no wrapper leads there.
         let short = [0, 0x30, 0, 0, 1];
-        assert_eq!(found(&sample(EXEC, vec![], number(8, &short))), [(2, DATA + 8)]);
-        assert_eq!(found(&sample(EXEC, vec![], number(7, &short))), []);
+        let with_two = |at: usize| {
+            let mut sample = sample(EXEC, vec![], number(at, &short));
+            sample.wrappers.truncate(2);
+            sample
+        };
+        assert_eq!(found(&with_two(8)), [(2, DATA + 8)]);
+        assert_eq!(found(&with_two(7)), []);
+        assert_eq!(found(&sample(EXEC, vec![], number(8, &short))), []);
         assert_eq!(found(&sample(DYN, number(3, &long), number(8, &short))), []);
-        // mov $0x1000, %eax
-        let sample = Sample { rela: vec![], ..code(EXEC, X86_64, 7, &[0xb8, 0, 0x10, 0, 0, 0x90]) };
-        assert_eq!(found(&sample), [(0, TEXT + 8)]);
+        let code = |bytes: &[u8]| found(&Sample { rela: vec![], ..code(EXEC, X86_64, 7, bytes) });
+        // mov $0x1000, %eax; cmpq $0x1000, (%rax); lea 0x1000(%rax), %rcx; mov 0x1000, %eax; movabs
+        assert_eq!(code(&[0xb8, 0, 0x10, 0, 0, 0x90]), [(0, TEXT + 8)]);
+        assert_eq!(code(&[0x48, 0x81, 0x38, 0, 0x10, 0, 0]), [(0, TEXT + 10)]);
+        assert_eq!(code(&[0x48, 0x8d, 0x88, 0, 0x10, 0, 0, 0x90]), [(0, TEXT + 10)]);
+        assert_eq!(code(&[0x8b, 0x04, 0x25, 0, 0x10, 0, 0, 0x90]), [(0, TEXT + 10)]);
+        assert_eq!(code(&[0x48, 0xb8, 0, 0x10, 0, 0, 0, 0, 0, 0]), [(0, TEXT + 9)]);
+        // The distance of a branch, and what follows no opcode.
+        assert_eq!(code(&[0xe8, 0, 0x10, 0, 0, 0x90]), []);
+        assert_eq!(code(&[0xd6, 0, 0x10, 0, 0, 0x90]), []);
     }
 
     #[test]

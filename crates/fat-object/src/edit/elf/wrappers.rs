@@ -39,6 +39,11 @@ impl Wrapper {
     pub(super) fn pointer(&self) -> u64 {
         self.address.saturating_add(POINTER)
     }
+
+    /// Whether it is known what it points to.
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self.form, PointerForm::Unknown { .. })
+    }
 }
 
 /// What makes the pointer of a wrapper point to its bundle.

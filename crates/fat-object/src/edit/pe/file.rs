@@ -15,8 +15,9 @@ const SIGNATURE_AT: u64 = 0x3c;
 const SIGNATURE_SIZE: u64 = 4;
 const OPTIONAL_MAGIC_32: u16 = 0x10b;
 const OPTIONAL_MAGIC_64: u16 = 0x20b;
+pub(super) const MACHINE_X86_64: u16 = 0x8664;
 pub(super) const MACHINE_ARM64: u16 = 0xaa64;
-const MACHINES: [u16; 2] = [0x8664, MACHINE_ARM64];
+const MACHINES: [u16; 2] = [MACHINE_X86_64, MACHINE_ARM64];
 /// Pages of the processors, which the alignment of sections must not be below.
 pub(super) const PAGE: u64 = 4096;
 
@@ -24,6 +25,7 @@ pub(super) const PAGE: u64 = 4096;
 pub(super) const MOST_SECTIONS: usize = 96;
 
 pub(super) const DIRECTORY_EXPORT: usize = 0;
+pub(super) const DIRECTORY_EXCEPTION: usize = 3;
 pub(super) const DIRECTORY_CERTIFICATE: usize = 4;
 pub(super) const DIRECTORY_RELOCATION: usize = 5;
 pub(super) const DIRECTORY_DEBUG: usize = 6;

@@ -5,13 +5,14 @@ use std::io;
 use std::ops::Range;
 
 use super::file::{
-    DIRECTORY_EXPORT, DIRECTORY_RELOCATION, FILE_RELOCATIONS_STRIPPED, File, MACHINE_ARM64, PAGE,
-    SECTION_CODE, SECTION_EXECUTABLE, field_u32, field_u64, file_range,
+    DIRECTORY_EXCEPTION, DIRECTORY_EXPORT, DIRECTORY_RELOCATION, FILE_RELOCATIONS_STRIPPED, File,
+    MACHINE_ARM64, MACHINE_X86_64, PAGE, SECTION_CODE, SECTION_EXECUTABLE, field_u32, field_u64,
+    file_range,
 };
 use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::edit::EditError;
-use crate::edit::scan::{Machine, Scanner, Targets, absolute, blocks};
+use crate::edit::scan::{Function, Machine, Scanner, Targets, absolute, blocks, settle};
 use crate::source::Source;
 
 /// Types of base relocations: none, 32 bits, 64 bits.
@@ -23,6 +24,9 @@ const BLOCK_HEADER_SIZE: u64 = 8;
 const LARGEST_BLOCK: u64 = BLOCK_HEADER_SIZE + 2 * PAGE;
 /// Bytes of the largest value that is relocated.
 const LARGEST_VALUE: u64 = 8;
+
+/// Bytes of an entry of the table of functions: start, end, where to find how to unwind.
+const FUNCTION_SIZE: u64 = 12;
 
 /// Where the export directory says how many addresses there are, and where they are.
 const EXPORT_COUNT_AT: u64 = 20;
@@ -57,19 +61,56 @@ pub(super) fn find(
     let all = starts.first().copied().unwrap_or(0)..u64::MAX;
     let mut pointers: Vec<_> = wrappers.iter().map(Wrapper::pointer).collect();
     pointers.sort_unstable();
-    let mut search = Search { file, slots, pointers, targets: Targets::new(&starts, &all) };
-
     let stripped = file.coff.characteristics.get() & FILE_RELOCATIONS_STRIPPED != 0;
     let relocations = file.directory(DIRECTORY_RELOCATION).filter(|_| !stripped);
+    let mut targets = Targets::new(&starts, &all, relocations.is_some());
+    for wrapper in wrappers {
+        targets.wrapped(base.wrapping_add(wrapper.target));
+    }
+    let mut search = Search { file, slots, pointers, targets };
     if let Some(relocations) = &relocations {
         search.relocated_values(source, relocations)?;
     }
     search.exports(source)?;
     search.sections(source, relocations.is_some())?;
+    settle(source, &mut search.targets, &mut |source, address| function(source, file, address))?;
 
     let found = search.targets.found().into_iter();
     let from_base = |address: u64| address.wrapping_sub(base);
     Ok(found.filter_map(|(n, at)| Some((from_base(*starts.get(n)?), from_base(at)))).collect())
+}
+
+/// The function at an address, or the part of one, as the exception directory tells: a table of functions of x86-64
+/// ("PE Format", "The .pdata Section").
+fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Option<Function>> {
+    let at = address.wrapping_sub(file.image_base());
+    let table =
+        file.directory(DIRECTORY_EXCEPTION).filter(|_| file.coff.machine.get() == MACHINE_X86_64);
+    let Some((table, offset)) =
+        table.and_then(|table| Some((table.clone(), file.offset_of(&table)?)))
+    else {
+        return Ok(None);
+    };
+    let mut functions = 0..(table.end - table.start) / FUNCTION_SIZE;
+    while functions.start < functions.end {
+        let middle = functions.start.midpoint(functions.end);
+        let mut entry = [0; 8];
+        let place = file.window.start + offset + middle * FUNCTION_SIZE;
+        source.read_exact_at(place, &mut entry)?;
+        let code = u64::from(field_u32(&entry, 0))..u64::from(field_u32(&entry, 4));
+        if code.contains(&at) {
+            let offset = file.offset_of(&code).map(|offset| file.window.start + offset);
+            let base = file.image_base();
+            let addresses = base.wrapping_add(code.start)..base.wrapping_add(code.end);
+            return Ok(offset.map(|offset| Function { addresses, offset }));
+        }
+        if code.start <= at {
+            functions.start = middle + 1;
+        } else {
+            functions.end = middle;
+        }
+    }
+    Ok(None)
 }
 
 impl Search<'_> {
@@ -184,8 +225,7 @@ impl Search<'_> {
                     }
                 }
                 if !relocated {
-                    let align = if is_code { 1 } else { 4 };
-                    absolute(address, bytes, align, targets, &is_pointer);
+                    absolute(address, bytes, targets, &is_pointer);
                 }
                 !targets.all_found()
             })?;
