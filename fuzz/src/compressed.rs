@@ -1,8 +1,10 @@
 //! Compressed bundles.
 
+use std::io::Read;
+
 use ccob::{
-    Decompressed, Error, Header, Limits, Method, Version, WriteOptions, compress, decompress,
-    decompress_unverified, hash,
+    Decoder, Decompressed, Error, Header, Limits, Method, Version, WriteOptions, compress,
+    decompress, decompress_into, decompress_prefix, decompress_unverified, hash,
 };
 
 use crate::assert_message;
@@ -34,6 +36,7 @@ pub fn check_header(data: &[u8]) {
 pub fn check(data: &[u8]) {
     let limits = Limits::default().with_max_uncompressed(LIMIT);
     let verified = decompress(data, &limits);
+    check_partly(data, &verified, &limits);
     match decompress_unverified(data, &limits) {
         Ok(found) => {
             check_found(data, &found);
@@ -53,6 +56,39 @@ pub fn check(data: &[u8]) {
             assert_message(&error);
             check_round_trip(data, &limits);
         }
+    }
+}
+
+/// The decoder that reads comes to the same, wherever it is interrupted; so does decompressing into memory that is
+/// there.
+fn check_partly(data: &[u8], verified: &Result<Decompressed, Error>, limits: &Limits) {
+    let step = usize::from(data.last().copied().unwrap_or_default()) + 1;
+    let mut read = Vec::new();
+    let result = Decoder::new(data, limits).and_then(|mut decoder| {
+        let mut buffer = vec![0; step];
+        loop {
+            match decoder.read(&mut buffer)? {
+                0 => return Ok(decoder.consumed()),
+                n => read.extend_from_slice(&buffer[..n]),
+            }
+        }
+    });
+    if let Ok(header) = Header::parse(data, data.len() as u64)
+        && header.uncompressed_size() <= LIMIT
+    {
+        let mut out = vec![0; header.uncompressed_size() as usize];
+        let into = decompress_into(data, &mut out);
+        assert_eq!(into.as_ref().err(), verified.as_ref().err());
+        assert!(verified.as_ref().is_ok_and(|verified| verified.data == out) || into.is_err());
+    }
+    match verified {
+        Ok(verified) => {
+            assert!(result.is_ok_and(|consumed| consumed == verified.consumed));
+            assert!(read == verified.data);
+            let len = step.min(read.len());
+            assert!(decompress_prefix(data, len, limits).as_deref() == Ok(&read[..len]));
+        }
+        Err(_) => assert!(result.is_err()),
     }
 }
 

@@ -79,6 +79,69 @@ impl<'data> Bundle<'data> {
         Ok(Self { data: prefix, count, header_len, end: end.max(header_len) })
     }
 
+    /// Returns how many bytes from its start the descriptors of a bundle take at least, as far as `prefix`, its first
+    /// bytes, tells. Once `prefix` has as many, all descriptors are there.
+    ///
+    /// It never asks for a byte that a bundle without fault lacks, so this reads one whose size nobody knows and past
+    /// whose end nothing may be read. Where more than the prefix can be read, [`parse_prefix`](Self::parse_prefix) takes
+    /// fewer rounds.
+    ///
+    /// # From a pointer
+    ///
+    /// `clang` puts a wrapper of 24 bytes into a section `.hipFatBinSegment` and hands its address to the HIP runtime
+    /// (`__hipRegisterFatBinary`): a magic, a version and the address of the bundle, without its size.
+    ///
+    /// ```
+    /// use bundle_format::{Bundle, Error, Layout};
+    ///
+    /// # let layout = Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4), ("hip-amdgcn-amd-amdhsa--gfx1100", 4)], 4096)?;
+    /// # let bundle = layout.to_vec(&[b"old ", b"code"])?;
+    /// # let wrapper = [&0x4850_4946_u32.to_le_bytes()[..], &1_u32.to_le_bytes(), &24_u64.to_le_bytes()].concat();
+    /// # let wrapper = [&wrapper[..], &[0; 8]].concat();
+    /// # let memory = [&wrapper[..], &bundle].concat();
+    /// # let read = |address: u64, len: u64| memory[address as usize..][..len as usize].to_vec();
+    /// // `read(address, len)` copies bytes of the process; here the wrapper lies at 0.
+    /// let wrapper = read(0, 24);
+    /// assert_eq!(wrapper[..8], *b"FIPH\x01\0\0\0"); // "HIPF" as a number, version 1
+    /// let address = u64::from_le_bytes(wrapper[8..16].try_into().unwrap());
+    ///
+    /// let mut table = Vec::new();
+    /// loop {
+    ///     let needed = Bundle::header_needed(&table)?;
+    ///     if needed <= table.len() as u64 {
+    ///         break;
+    ///     }
+    ///     assert!(needed < 1 << 20, "damaged: no bundle has so many entries");
+    ///     table = read(address, needed);
+    /// }
+    /// let bundle = Bundle::parse_prefix(&table, u64::MAX)?;
+    /// let entry = bundle.entries().find(|entry| entry.id().ends_with(b"gfx1100")).unwrap();
+    /// assert_eq!(read(address + entry.offset(), entry.size()), b"code");
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BadMagic`](Error::BadMagic). Other faults are for [`parse_prefix`](Self::parse_prefix) to find; a damaged count
+    /// or length of an ID asks for very many bytes, up to [`u64::MAX`].
+    pub fn header_needed(prefix: &[u8]) -> Result<u64, Error> {
+        let count = match count(prefix, u64::MAX) {
+            Ok(count) => count,
+            Err(Error::Incomplete { needed }) => return Ok(needed),
+            Err(Error::TooManyEntries { .. }) => return Ok(u64::MAX),
+            Err(error) => return Err(error),
+        };
+        let mut walk = Walk { data: prefix, at: HEADER_LEN };
+        let mut left = count;
+        while left > 0 && walk.next().is_some() {
+            left -= 1;
+        }
+        // Each descriptor that is left is followed by an ID of a byte at least; of the next one the length may be known.
+        let least = left.saturating_mul(DESCRIPTOR_LEN + 1);
+        let id_len = walk.descriptor().filter(|_| left > 0).map_or(1, |next| next.id_len.get());
+        Ok(walk.at.saturating_add(least).saturating_add(id_len.saturating_sub(1)))
+    }
+
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -354,6 +354,61 @@ fn a_prefix_of_many_entries_is_enough() {
     assert_eq!(rounds(&bytes, 4096).len(), 4);
 }
 
+/// Reads as much as is needed; returns the lengths.
+fn needed_rounds(data: &[u8]) -> Vec<usize> {
+    let mut rounds = vec![0];
+    loop {
+        let len = *rounds.last().unwrap();
+        let needed = usize::try_from(Bundle::header_needed(&data[..len]).unwrap()).unwrap();
+        if needed <= len {
+            return rounds;
+        }
+        rounds.push(needed);
+    }
+}
+
+#[test]
+fn needed_headers_are_exact() {
+    let data = sample();
+    assert_eq!(needed_rounds(&data), [0, 32, 82, 111, 139]);
+    let bundle = Bundle::parse(&data).unwrap();
+    assert_eq!(bundle.header_len(), 139);
+    // Of every prefix: the descriptors have as many bytes at least, and more only once more is known.
+    let mut before = 0;
+    for len in 0..data.len() {
+        let needed = Bundle::header_needed(&data[..len]).unwrap();
+        assert!((before..=139).contains(&needed), "{len}: {needed}");
+        assert_eq!(needed <= len as u64, len >= 139);
+        before = needed;
+    }
+    let empty = Layout::new([("a", 0); 0], 1).unwrap().to_vec(&[&[][..]; 0]).unwrap();
+    assert_eq!(needed_rounds(&empty), [0, 32]);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a thousand entries would take Miri an hour, and are as two of them")]
+fn needed_headers_of_many_entries_take_few_rounds() {
+    let ids: Vec<_> = (0..1000).map(|i| (format!("{DEVICE}-{i}"), 1)).collect();
+    let bytes = Layout::new(ids, 1).unwrap().to_vec(&[&b"x"[..]; 1000]).unwrap();
+    let rounds = needed_rounds(&bytes);
+    assert!(rounds.len() < 20, "{rounds:?}");
+    let len = Bundle::parse(&bytes).unwrap().header_len();
+    assert_eq!(rounds.last().copied(), usize::try_from(len).ok());
+}
+
+#[test]
+fn needed_headers_of_damaged_counts_are_large() {
+    assert_eq!(Bundle::header_needed(b"__CLANG_OFFLOAD_BUNDLEX"), Err(Error::BadMagic));
+    for (count, needed) in
+        [(u64::MAX, u64::MAX), (1 << 40, 32 + (25 << 40)), (u64::MAX / 25, u64::MAX)]
+    {
+        let data = with(sample()[..32].to_vec(), COUNT, count);
+        assert_eq!(Bundle::header_needed(&data), Ok(needed));
+    }
+    let data = with(sample(), LEN_0, u64::MAX);
+    assert_eq!(Bundle::header_needed(&data), Ok(u64::MAX));
+}
+
 #[test]
 fn an_empty_entry_needs_nothing_in_memory() {
     let data = with(sample(), SIZE_1, 0);

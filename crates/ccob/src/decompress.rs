@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::header::to_u64;
-use crate::{Error, Header, codec};
+use crate::{Error, Header, Method, codec};
 
 /// How much a compressed bundle may expand to.
 ///
@@ -172,25 +172,82 @@ fn decode(
     limits: &Limits,
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<Decompressed, Error> {
-    let available = to_u64(data.len());
-    let header = Header::parse(data, available)?;
-    let uncompressed_size = header.uncompressed_size();
-    if uncompressed_size > limits.max_uncompressed {
-        return Err(Error::TooLarge { uncompressed_size, max: limits.max_uncompressed });
-    }
+    let header = Header::parse(data, to_u64(data.len()))?;
+    check_limit(&header, limits)?;
+    let input = input(&header, data)?;
+    let (data, stream_len) = codec::decode(header.method(), &input, grown)?;
+    Ok(Decompressed { data, consumed: input.at(stream_len), header })
+}
 
+pub(crate) fn check_limit(header: &Header, limits: &Limits) -> Result<(), Error> {
+    let uncompressed_size = header.uncompressed_size();
+    match uncompressed_size > limits.max_uncompressed {
+        true => Err(Error::TooLarge { uncompressed_size, max: limits.max_uncompressed }),
+        false => Ok(()),
+    }
+}
+
+/// The stream of the container at the start of `data`.
+fn input<'d>(header: &Header, data: &'d [u8]) -> Result<codec::Input<'d>, Error> {
+    let available = to_u64(data.len());
     let end = header.total_size().unwrap_or(available);
-    let truncated = Error::Truncated { total_size: end, available };
     let stream = usize::try_from(end)
         .ok()
         .and_then(|end| data.get(header.header_len()..end))
-        .ok_or(truncated)?;
-    let input = codec::Input {
+        .ok_or(Error::Truncated { total_size: end, available })?;
+    Ok(codec::Input {
         stream,
         offset: to_u64(header.header_len()),
         exact: header.total_size().is_some(),
-        uncompressed_size,
-    };
-    let (data, stream_len) = codec::decode(header.method(), &input, grown)?;
-    Ok(Decompressed { data, consumed: input.at(stream_len), header })
+        uncompressed_size: header.uncompressed_size(),
+    })
+}
+
+/// Decompresses the container that `data` starts with into `out`, which is as long as the
+/// [uncompressed size](Header::uncompressed_size) in its header, and verifies its hash. Returns the header.
+///
+/// The same as [`decompress`], without an allocation for the result: for loaders with memory of their own. Where this
+/// fails, anything may be in `out`.
+///
+/// ```
+/// use ccob::{Header, WriteOptions, compress, decompress_into};
+///
+/// # if ccob::Method::default().codec().is_none() { return Ok(()); }
+/// let container = compress(b"bundle", &WriteOptions::default())?;
+/// let header = Header::parse(&container, container.len() as u64)?;
+/// let mut out = vec![0; header.uncompressed_size() as usize]; // check it before
+/// decompress_into(&container, &mut out)?;
+/// assert_eq!(out, b"bundle");
+/// # Ok::<(), ccob::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`decompress`], but not [`Error::TooLarge`]; [`Error::OutputLength`] if `out` is of another length.
+pub fn decompress_into(data: &[u8], out: &mut [u8]) -> Result<Header, Error> {
+    let header = Header::parse(data, to_u64(data.len()))?;
+    let (expected, found) = (header.uncompressed_size(), to_u64(out.len()));
+    if expected != found {
+        return Err(Error::OutputLength { expected, found });
+    }
+    let input = input(&header, data)?;
+    let computed = into_hashed(header.method(), &input, out)?;
+    let stored = header.hash();
+    match stored == computed {
+        true => Ok(header),
+        false => Err(Error::HashMismatch { stored, computed }),
+    }
+}
+
+#[cfg(feature = "std")]
+fn into_hashed(method: Method, input: &codec::Input<'_>, out: &mut [u8]) -> Result<u64, Error> {
+    let mut hash = crate::hash::GrowingHash::default();
+    codec::decode_into(method, input, out, &mut |data| hash.grown(data))?;
+    Ok(hash.finish(out))
+}
+
+#[cfg(not(feature = "std"))]
+fn into_hashed(method: Method, input: &codec::Input<'_>, out: &mut [u8]) -> Result<u64, Error> {
+    codec::decode_into(method, input, out, &mut |_| {})?;
+    Ok(crate::hash(out))
 }

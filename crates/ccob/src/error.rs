@@ -107,6 +107,16 @@ pub enum Error {
         expected: u64,
     },
 
+    /// The memory for the result is not as long as the header says, see
+    /// [`decompress_into`](crate::decompress_into).
+    #[error("output buffer for a compressed bundle: expected {expected} bytes, found {found}")]
+    OutputLength {
+        /// The uncompressed size in the header.
+        expected: u64,
+        /// The length of the buffer.
+        found: u64,
+    },
+
     /// The compressed stream ends before the container does.
     #[error(
         "compressed bundle payload has bytes after its {method} stream, which ends at {offset:#x}; expected the end at {end:#x}"
@@ -212,7 +222,7 @@ impl Error {
 pub enum Fault {
     /// The stream does not start as one of its method does.
     BadMagic,
-    /// A skippable Zstandard frame, where one with data is expected.
+    /// Nothing but skippable Zstandard frames, where one with data is expected.
     SkippableFrame,
     /// A bit that RFC 8878 reserves is set in the frame header.
     ReservedBit,
@@ -259,9 +269,9 @@ impl From<Error> for std::io::Error {
         use std::io::ErrorKind;
 
         let kind = match error {
-            Error::UncompressedSizeLimit { .. } | Error::TotalSizeLimit { .. } => {
-                ErrorKind::InvalidInput
-            }
+            Error::UncompressedSizeLimit { .. }
+            | Error::TotalSizeLimit { .. }
+            | Error::OutputLength { .. } => ErrorKind::InvalidInput,
             Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
             Error::CodecNotCompiled { .. } => ErrorKind::Unsupported,
             Error::EncoderFailed { .. } => ErrorKind::Other,

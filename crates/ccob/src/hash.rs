@@ -20,7 +20,7 @@ pub fn hash(data: &[u8]) -> u64 {
     head(hash)
 }
 
-fn head(hash: Md5) -> u64 {
+pub(crate) fn head(hash: Md5) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = hash.finish();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }

@@ -103,6 +103,36 @@ impl Header {
         Ok(Self { version, method, total_size, uncompressed_size, hash })
     }
 
+    /// Returns how many bytes a header has at least that starts with `prefix`: 8 before the version is known, then
+    /// those of the header. Once `prefix` has as many, [`parse`](Self::parse) needs no more.
+    ///
+    /// For readers that must not read past the end of the container, such as those of a pointer without a length.
+    ///
+    /// ```
+    /// let container = [&b"CCOB\x02\0\x01\0"[..], &[0; 1000]].concat();
+    /// let mut len = 0;
+    /// while ccob::Header::needed(&container[..len])? > len {
+    ///     len = ccob::Header::needed(&container[..len])?;
+    /// }
+    /// assert_eq!(len, 24);
+    /// # Ok::<(), ccob::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadMagic`], [`Error::UnsupportedVersion`].
+    pub fn needed(prefix: &[u8]) -> Result<usize, Error> {
+        match Self::parse(prefix, u64::MAX) {
+            Err(Error::TruncatedHeader { needed, .. }) => {
+                Ok(usize::try_from(needed).unwrap_or(usize::MAX))
+            }
+            Err(error @ (Error::BadMagic { .. } | Error::UnsupportedVersion { .. })) => Err(error),
+            Ok(header) => Ok(header.header_len()),
+            // Other fields are for `parse` to judge.
+            Err(_) => Ok(prefix.len()),
+        }
+    }
+
     /// The version.
     #[must_use]
     pub const fn version(&self) -> Version {

@@ -16,7 +16,8 @@
 //! version 3  | "CCOB" | 3  | M  | total             | uncompressed    | hash          | payload ...
 //! ```
 //!
-//! - *M* is the [`Method`]: 0 for one zlib stream (RFC 1950), 1 for one Zstandard frame (RFC 8878).
+//! - *M* is the [`Method`]: 0 for one zlib stream (RFC 1950), 1 for Zstandard (RFC 8878): one frame, or several in
+//!   versions 2 and 3.
 //! - *total* counts the bytes of header and payload. Version 1 lacks it: there the end of the
 //!   stream is the end of the container.
 //! - *uncompressed* is the length of what was compressed, in bytes.
@@ -29,6 +30,9 @@
 //!
 //! [`decompress`] reads the container at the start of its input, [`Header::parse`] its header alone, of which at most 32
 //! bytes have to be in memory; [`compress`] writes one. What comes out is a bundle, for the crate `bundle-format` to read.
+//!
+//! The table of a bundle's entries lies at its start: [`decompress_prefix`] and [`Decoder`], a [`Read`](std::io::Read),
+//! decompress no more than is asked for. [`decompress_into`] decompresses into memory of the caller.
 //!
 //! ```
 //! use ccob::{Header, Limits, Method, Version, decompress};
@@ -87,9 +91,10 @@
 //! | `zstd` | no | Zstandard by libzstd, in C: all levels, threads, long-distance matching. Preferred over `ruzstd`; needs `std` |
 //! | `std` | yes | hashing on a second thread while compressing and decompressing; errors as `std::io::Error` |
 //!
-//! Without codecs headers can still be read. Both Zstandard codecs accept the same: one frame with data, no dictionary,
-//! and a window of less than 2^32 bytes, with nothing behind it in the payload of version 2 and 3. Of damage inside a
-//! compressed block each finds what it finds; the hash finds the rest. No type of theirs is a part of this interface.
+//! Without codecs headers can still be read. Both Zstandard codecs accept the same: frames without dictionary, with
+//! a window of less than 2^32 bytes each, skippable frames between them, and nothing after them in the payload of version
+//! 2 and 3; in version 1 one frame with data. Of damage inside a compressed block each finds what it finds; the hash finds
+//! the rest. No type of theirs is a part of this interface.
 //!
 //! # `no_std`, Rust version, stability
 //!
@@ -115,14 +120,20 @@ mod hash;
 mod header;
 mod md5;
 mod method;
+mod stream;
 mod wire;
 
 pub use compress::{WriteOptions, compress};
-pub use decompress::{Decompressed, Limits, decompress, decompress_growing, decompress_unverified};
+pub use decompress::{
+    Decompressed, Limits, decompress, decompress_growing, decompress_into, decompress_unverified,
+};
 pub use error::{Error, Fault};
 pub use hash::hash;
 pub use header::Header;
 pub use method::{Codec, Method, Version};
+#[cfg(feature = "std")]
+pub use stream::Decoder;
+pub use stream::decompress_prefix;
 
 /// What a compressed bundle starts with.
 pub const MAGIC: [u8; 4] = *b"CCOB";

@@ -1,9 +1,11 @@
 //! Whole containers: those of LLVM, and our own.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "std")]
+use ccob::{Decoder, decompress_prefix};
 use ccob::{
     Error, Header, Limits, Method, Version, WriteOptions, compress, decompress, decompress_growing,
-    decompress_unverified, hash,
+    decompress_into, decompress_unverified, hash,
 };
 
 /// `printf 'device code, device code, device code' > d.bin; : > e.bin; clang-offload-bundler
@@ -158,6 +160,106 @@ fn every_changed_byte_fails() {
             }
         }
     }
+}
+
+/// A reader fails with what `decompress` finds wrong, and with the last byte at the latest.
+#[cfg(feature = "std")]
+#[test]
+fn readers_fail_before_the_end() {
+    use std::io::Read;
+
+    let limits = Limits::default();
+    for (data, content) in readable() {
+        let mut read = vec![0; content.len()];
+        Decoder::new(&data[..], &limits).unwrap().read_exact(&mut read).unwrap();
+        assert_eq!(read, content);
+
+        let header = Header::parse(&data, data.len() as u64).unwrap();
+        let mut wrong = data.clone();
+        wrong[header.header_len() - 1] ^= 1;
+        let mut decoder = Decoder::new(&wrong[..], &limits).unwrap();
+        // All but the last byte.
+        decoder.read_exact(&mut read[1..]).unwrap();
+        for _ in 0..2 {
+            let error = decoder.read(&mut read).unwrap_err();
+            let error = error.get_ref().and_then(|error| error.downcast_ref()).unwrap();
+            assert!(matches!(error, Error::HashMismatch { .. }), "{error}");
+        }
+        for len in 0..data.len() {
+            let decoder = Decoder::new(&data[..len], &limits);
+            let error = decoder.and_then(|mut it| it.read_exact(&mut read)).unwrap_err();
+            let error: &Error = error.get_ref().and_then(|error| error.downcast_ref()).unwrap();
+            let is_truncated = len < header.header_len() || header.total_size().is_some();
+            assert_eq!(error.is_truncated(), is_truncated, "{len}: {error}");
+            let some = decompress_prefix(&data[..len], content.len(), &limits);
+            assert_eq!(some.is_ok(), len >= header.header_len());
+            assert!(content.starts_with(&some.unwrap_or_default()));
+        }
+        let small = limits.with_max_uncompressed(content.len() as u64 - 1);
+        assert!(Decoder::new(&data[..], &small).is_err());
+        assert!(decompress_prefix(&data, 1, &small).is_err());
+    }
+}
+
+/// The first bytes of a large container cost its first blocks.
+#[cfg(feature = "std")]
+#[test]
+#[cfg_attr(miri, ignore = "megabytes of data would take Miri hours")]
+fn a_prefix_costs_the_first_blocks() {
+    use std::io::Read;
+
+    let mut state = 1_u32;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_le_bytes()[3]
+    })
+    .take(400_000)
+    .collect();
+    for method in writable() {
+        let container = compress(&noise, &WriteOptions::default().with_method(method)).unwrap();
+        let mut decoder = Decoder::new(&container[..], &Limits::default()).unwrap();
+        let mut head = [0; 1000];
+        decoder.read_exact(&mut head).unwrap();
+        assert_eq!(head, noise[..1000]);
+        assert!(decoder.consumed() < 140_000, "{method}: {}", decoder.consumed());
+        // All that was read is enough, and damage after it plays no part.
+        let mut part = container[..140_000].to_vec();
+        part.resize(container.len(), 0xEE);
+        for part in [&part[..], &part[..140_000]] {
+            let some = decompress_prefix(part, 1000, &Limits::default());
+            assert_eq!(some.as_deref(), Ok(&noise[..1000]));
+        }
+    }
+}
+
+#[test]
+fn memory_of_another_size() {
+    for (data, content) in readable() {
+        let mut out = vec![0; content.len() + 1];
+        let (expected, found) = (content.len() as u64, content.len() as u64 + 1);
+        let error = decompress_into(&data, &mut out).unwrap_err();
+        assert_eq!(error, Error::OutputLength { expected, found });
+        let header = decompress_into(&data, &mut out[1..]).unwrap();
+        assert_eq!(header, Header::parse(&data, data.len() as u64).unwrap());
+        assert_eq!(out[1..], content);
+    }
+}
+
+#[test]
+fn needed_headers_are_all_that_parsing_needs() {
+    for (data, _) in readable() {
+        let mut len = 0;
+        let mut rounds = Vec::new();
+        while Header::needed(&data[..len]).unwrap() > len {
+            len = Header::needed(&data[..len]).unwrap();
+            rounds.push(len);
+        }
+        let header = Header::parse(&data[..len], u64::MAX).unwrap();
+        assert_eq!(rounds, [8, header.header_len()]);
+    }
+    assert!(Header::needed(b"CCOA").unwrap_err().is_bad_magic());
+    let version = Header::needed(b"CCOB\x04\0\0\0");
+    assert_eq!(version, Err(Error::UnsupportedVersion { version: 4 }));
 }
 
 #[test]

@@ -4,8 +4,11 @@
 
 use ccob::{
     Error, Header, Limits, Method, Version, WriteOptions, compress, decompress, decompress_growing,
-    decompress_unverified, hash,
+    decompress_into, decompress_prefix, decompress_unverified, hash,
 };
+#[cfg(feature = "std")]
+use std::io::Read;
+
 use faulty::at_each_address;
 use proptest::prelude::*;
 
@@ -55,6 +58,8 @@ proptest! {
         data in data(),
         options in options(),
         behind in prop::collection::vec(any::<u8>(), 0..40),
+        prefix in any::<prop::sample::Index>(),
+        cut in any::<prop::sample::Index>(),
     ) {
         let container = match compress(&data, &options) {
             Err(Error::CodecNotCompiled { method }) => {
@@ -79,6 +84,29 @@ proptest! {
         prop_assert!(decompress_unverified(&file, &limits).as_ref() == Ok(&found));
         let mut grown = |part: &[u8]| assert!(data.starts_with(part));
         prop_assert!(decompress_growing(&file, &limits, &mut grown).as_ref() == Ok(&found));
+
+        // As much as is asked for.
+        let mut into = vec![1; data.len()];
+        prop_assert_eq!(&decompress_into(&file, &mut into).unwrap(), &header);
+        prop_assert!(into == data);
+        let len = prefix.index(data.len() + 1);
+        prop_assert!(decompress_prefix(&file, len, &limits).as_deref() == Ok(&data[..len]));
+        let some = decompress_prefix(&container[..cut.index(container.len())], len, &limits);
+        match some {
+            Ok(some) => prop_assert!(data[..len].starts_with(&some)),
+            Err(error) => prop_assert!(error.is_truncated()),
+        }
+        #[cfg(feature = "std")]
+        {
+            let mut decoder = ccob::Decoder::new(&file[..], &limits).unwrap();
+            prop_assert_eq!(decoder.header(), &header);
+            let mut read = vec![1; len];
+            decoder.read_exact(&mut read).unwrap();
+            prop_assert!(read == data[..len]);
+            decoder.read_to_end(&mut read).unwrap();
+            prop_assert!(read == data);
+            prop_assert_eq!(decoder.consumed(), container.len() as u64);
+        }
 
         // What was read and is written again is the same file.
         let again = options.clone().with_version(header.version()).with_method(header.method());

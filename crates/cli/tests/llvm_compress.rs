@@ -124,6 +124,43 @@ fn llvm_reads_every_method_version_and_level() {
     }
 }
 
+/// A payload of several frames, with skippable ones between them.
+#[test]
+fn payloads_of_several_frames_are_read_as_llvm_reads_them() {
+    const SKIPPABLE: &[u8] = &[0x53, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7];
+    let place = tempfile::tempdir().unwrap();
+    let codes = code(place.path(), 1);
+    let (plain, several) = (place.path().join("plain"), place.path().join("several"));
+    bundle(&codes, &plain, &[]);
+    let plain = fs::read(&plain).unwrap();
+    let payload = |data: &[u8]| ccob::compress(data, &ccob::WriteOptions::default()).unwrap();
+    let (first, second) = plain.split_at(300_000);
+    let (first, second) = (payload(first), payload(second));
+    let stream = [SKIPPABLE, &first[32..], SKIPPABLE, &second[32..], SKIPPABLE].concat();
+    let mut container = b"CCOB\x03\0\x01\0".to_vec();
+    for number in [32 + stream.len() as u64, plain.len() as u64, ccob::hash(&plain)] {
+        container.extend(number.to_le_bytes());
+    }
+    container.extend(stream);
+    fs::write(&several, container).unwrap();
+    for (id, code) in [(IDS[1], &codes[0]), (IDS[2], &codes[1])] {
+        let out = [place.path().join("llvm"), place.path().join("ours")];
+        bundler(&[
+            "-type=o".to_owned(),
+            "-unbundle".to_owned(),
+            format!("-targets={id}"),
+            format!("-input={}", several.display()),
+            format!("-output={}", out[0].display()),
+        ]);
+        let mut target = std::ffi::OsString::from(format!("{id}="));
+        target.push(&out[1]);
+        ours(&["unbundle".as_ref(), several.as_os_str(), target.as_os_str()]);
+        for out in out {
+            assert!(fs::read(&out).unwrap() == fs::read(code).unwrap(), "{}", out.display());
+        }
+    }
+}
+
 #[test]
 fn what_llvm_compresses_comes_back_and_ours_is_no_larger() {
     let place = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use crate::image_entry::FormatVersion;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
 use crate::to_u64;
 use crate::validate;
-use crate::wire::{EntryHeader, StringEntries, StringEntry};
+use crate::wire::{EntryHeader, HEADER_LEN, StringEntries, StringEntry};
 
 /// A valid offload binary of version 1 or 2.
 ///
@@ -58,6 +58,25 @@ impl<'data> OffloadBinary<'data> {
             data: parts.data,
             entries: parts.entries,
         })
+    }
+
+    /// Returns how many bytes from its start the tables and strings of a binary reach at least, as far as `prefix`, its
+    /// first bytes, tells. Once `prefix` has as many, [`parse_prefix`](Self::parse_prefix) needs no more.
+    ///
+    /// It never asks for a byte that a binary without fault lacks, so this reads one past whose end nothing may be read:
+    /// one behind a pointer.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`parse_prefix`](Self::parse_prefix), but not [`Incomplete`](Error::Incomplete).
+    pub fn header_needed(prefix: &'data [u8]) -> Result<u64, Error> {
+        match Self::parse_prefix(prefix, u64::MAX) {
+            Ok(_) => Ok(to_u64(prefix.len())),
+            // Before the header is there, a binary without entries is possible.
+            Err(Error::Incomplete { .. }) if to_u64(prefix.len()) < HEADER_LEN => Ok(HEADER_LEN),
+            Err(Error::Incomplete { needed }) => Ok(needed),
+            Err(error) => Err(error),
+        }
     }
 
     /// The version of the format.

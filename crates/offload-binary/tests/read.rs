@@ -264,6 +264,33 @@ fn no_other_fault_is_a_truncation_or_another_format() {
     }
 }
 
+/// Every byte that is asked for is one of the binary, and after the last one it can be parsed.
+#[test]
+fn needed_headers_lie_in_the_binary() {
+    for data in [v1(), v2(), v2_two_entries()] {
+        let mut len = 0;
+        let mut rounds = 0;
+        loop {
+            let needed = OffloadBinary::header_needed(&data[..len]).unwrap();
+            let needed = usize::try_from(needed).unwrap();
+            assert!(needed <= data.len());
+            if needed <= len {
+                break;
+            }
+            (len, rounds) = (needed, rounds + 1);
+        }
+        assert!(rounds <= 5);
+        OffloadBinary::parse_prefix(&data[..len], u64::MAX).unwrap();
+    }
+    // Version 2 without entries, as short as can be.
+    let numbers = [40_u64, 40, 0].map(u64::to_le_bytes).concat();
+    let empty = [&b"\x10\xff\x10\xad\x02\0\0\0"[..], &numbers, &[0; 8]].concat();
+    OffloadBinary::parse(&empty).unwrap();
+    assert_eq!(OffloadBinary::header_needed(&[]), Ok(32));
+    assert_eq!(OffloadBinary::header_needed(&empty[..32]), Ok(40));
+    assert!(OffloadBinary::header_needed(b"\x10\xff\x10\xae").unwrap_err().is_bad_magic());
+}
+
 #[test]
 fn unsupported_version() {
     for version in [0, 3] {

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{
-    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, compress_bound, max_c_level,
+    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, WriteBuf, compress_bound, max_c_level,
     min_c_level,
 };
 
-use super::zstd_frame::{Frame, damaged};
+use super::zstd_frame::{Frames, MAX_BLOCK, MAX_WINDOW_LOG, damaged, plain_header};
 use super::{Input, reserve_total};
 use crate::header::to_u64;
 use crate::{Error, Fault, Method, WriteOptions};
@@ -68,8 +68,8 @@ const OUTPUT_TOO_SMALL: usize = 70;
 /// The least result worth decoding in steps, so that it can be hashed meanwhile.
 const WORTH_STEPS: usize = 1 << 20;
 
-/// The largest window, as the frame was checked to have it.
-const MAX_WINDOW_LOG: u32 = 31;
+/// Room for the output of a block.
+const BLOCK_ROOM: usize = (128 << 10) + 1;
 
 /// Compressed bytes for one step.
 const STEP: usize = 64 << 10;
@@ -78,50 +78,118 @@ pub(super) fn decode(
     input: &Input<'_>,
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<(Vec<u8>, usize), Error> {
-    let frame = Frame::parse(input)?;
-    let stream = input.stream.get(..frame.len).unwrap_or_default();
+    let frames = Frames::parse(input)?;
+    // Memory of the final size, which the blocks of the frames have vouched for.
+    let mut out = Vec::new();
+    reserve_total(&mut out, input.output_len()?)?;
+    decode_frames(input, &frames, &mut out, grown)?;
+    Ok((out, frames.len))
+}
+
+/// As [`decode`], into memory of the size that the container records.
+pub(super) fn decode_into(
+    input: &Input<'_>,
+    out: &mut [u8],
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<usize, Error> {
+    let frames = Frames::parse(input)?;
+    decode_frames(input, &frames, out, grown)?;
+    Ok(frames.len)
+}
+
+/// Decodes all frames into `out`, which has room for as much as the container records.
+fn decode_frames<C: WriteBuf + ?Sized>(
+    input: &Input<'_>,
+    frames: &Frames,
+    out: &mut C,
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<(), Error> {
+    let stream = input.stream.get(..frames.len).unwrap_or_default();
     let mut context =
         DCtx::try_create().ok_or(Error::OutOfMemory { size: input.uncompressed_size })?;
-    let failed = |code: usize| match 0_usize.wrapping_sub(code) {
+    let failed = |code: usize| match error_code(code) {
         OUTPUT_TOO_SMALL => Error::OutputTooLong { expected: input.uncompressed_size },
-        CHECKSUM_WRONG => input.bad_stream(Method::ZSTD, frame.blocks_end, Fault::Checksum),
-        OUT_OF_MEMORY => Error::OutOfMemory { size: frame.window },
+        CHECKSUM_WRONG => {
+            // Of several frames it does not tell which.
+            let position = if frames.count == 1 { frames.first.blocks_end } else { 0 };
+            input.bad_stream(Method::ZSTD, position, Fault::Checksum)
+        }
+        OUT_OF_MEMORY => Error::OutOfMemory { size: frames.window },
         _ => damaged(input),
     };
 
-    // Into memory of the final size, which the blocks of the frame have vouched for.
-    let mut out = Vec::new();
     let len = input.output_len()?;
-    reserve_total(&mut out, len)?;
-    if len < WORTH_STEPS {
-        context.decompress(&mut out, stream).map_err(failed)?;
-    } else {
-        // The output is the window: it stays where it is, so libzstd needs no other, and copies nothing.
-        context.set_parameter(DParameter::StableOutBuffer(true)).map_err(failed)?;
-        context.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(failed)?;
-        let mut left = 0;
-        for step in stream.chunks(STEP) {
-            let mut step = InBuffer::around(step);
-            while step.pos() < step.src.len() {
-                let (read, written) = (step.pos(), out.len());
-                let mut output = OutBuffer::around_pos(&mut out, written);
-                left = context.decompress_stream(&mut output, &mut step).map_err(failed)?;
-                if (step.pos(), out.len()) == (read, written) {
-                    // No room for what is left.
-                    return Err(Error::OutputTooLong { expected: input.uncompressed_size });
-                }
-            }
-            // All of it is shown when nothing is found wrong with what follows.
-            if out.len() < len {
-                grown(&out);
+    if len < WORTH_STEPS || frames.count > 1 {
+        let written = context.decompress(out, stream).map_err(failed)?;
+        return input.check_output(written);
+    }
+    // The output is the window: it stays where it is, so libzstd needs no other, and copies nothing.
+    context.set_parameter(DParameter::StableOutBuffer(true)).map_err(failed)?;
+    context.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(failed)?;
+    let (mut left, mut written) = (0, 0);
+    for step in stream.chunks(STEP) {
+        let mut step = InBuffer::around(step);
+        while step.pos() < step.src.len() {
+            let before = (step.pos(), written);
+            let mut output = OutBuffer::around_pos(out, written);
+            left = context.decompress_stream(&mut output, &mut step).map_err(failed)?;
+            written = output.pos();
+            if (step.pos(), written) == before {
+                // No room for what is left.
+                return Err(Error::OutputTooLong { expected: input.uncompressed_size });
             }
         }
-        if left > 0 && out.len() == len {
-            return Err(Error::OutputTooLong { expected: input.uncompressed_size });
+        // All of it is shown when nothing is found wrong with what follows.
+        if written < len {
+            grown(out.as_slice().get(..written).unwrap_or_default());
         }
     }
-    input.check_output(out.len())?;
-    Ok((out, frame.len))
+    if left > 0 && written == len {
+        return Err(Error::OutputTooLong { expected: input.uncompressed_size });
+    }
+    input.check_output(written)
+}
+
+/// libzstd's number of an error.
+fn error_code(code: usize) -> usize {
+    0_usize.wrapping_sub(code)
+}
+
+/// Decodes block by block. libzstd holds the window; memory is asked for at once, and used as the output grows.
+pub(super) struct Blocks {
+    context: DCtx<'static>,
+}
+
+impl Blocks {
+    /// For the blocks of a frame with this window, whose output is not longer than this.
+    pub(super) fn new(window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
+        let mut context = DCtx::try_create().ok_or(Fault::Damaged)?;
+        context
+            .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
+            .map_err(|_| Fault::Damaged)?;
+        let (header, _) = plain_header(window.min(uncompressed_size).max(MAX_BLOCK));
+        let mut blocks = Self { context };
+        blocks.decode(&header, &mut Vec::new())?;
+        Ok(blocks)
+    }
+
+    /// Decodes a block, header and body, and appends to `out` what it gave.
+    pub(super) fn decode(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let mut input = InBuffer::around(block);
+        loop {
+            let (read, written) = (input.pos(), out.len());
+            // More than a block holds, so that it gives everything.
+            out.try_reserve(BLOCK_ROOM).map_err(|_| Fault::Damaged)?;
+            let mut output = OutBuffer::around_pos(out, written);
+            self.context.decompress_stream(&mut output, &mut input).map_err(|_| Fault::Damaged)?;
+            if input.pos() == block.len() {
+                return Ok(());
+            }
+            if (input.pos(), out.len()) == (read, written) {
+                return Err(Fault::Damaged);
+            }
+        }
+    }
 }
 
 const FAILED: Error = Error::EncoderFailed { method: Method::ZSTD };

@@ -4,6 +4,7 @@
     not(any(feature = "miniz_oxide", feature = "ruzstd", feature = "zstd")),
     allow(
         dead_code,
+        unreachable_code,
         unused_imports,
         unused_variables,
         clippy::ptr_arg,
@@ -20,12 +21,17 @@ use crate::{Codec, Error, Fault, Method, WriteOptions};
 mod libzstd;
 #[cfg(feature = "ruzstd")]
 mod pure_zstd;
-#[cfg(feature = "ruzstd")]
+mod stream;
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
 mod xxh64;
 #[cfg(feature = "miniz_oxide")]
 mod zlib;
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 mod zstd_frame;
+#[cfg(any(feature = "ruzstd", feature = "zstd"))]
+mod zstd_steps;
+
+pub(crate) use stream::Stream;
 
 /// A compressed stream and what the header says of it.
 pub(crate) struct Input<'a> {
@@ -100,6 +106,25 @@ pub(crate) fn decode(
         Some(Codec::Ruzstd) => pure_zstd::decode(input),
         #[cfg(feature = "zstd")]
         Some(Codec::Libzstd) => libzstd::decode(input, grown),
+        _ => Err(no_codec(method)),
+    }
+}
+
+/// As [`decode`], into `out`, which is as long as the result has to be; returns the length of the stream.
+#[cfg_attr(not(feature = "zstd"), allow(unused_variables, reason = "only libzstd works in steps"))]
+pub(crate) fn decode_into(
+    method: Method,
+    input: &Input<'_>,
+    out: &mut [u8],
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<usize, Error> {
+    match method.codec() {
+        #[cfg(feature = "miniz_oxide")]
+        Some(Codec::MinizOxide) => zlib::decode_into(input, out),
+        #[cfg(feature = "ruzstd")]
+        Some(Codec::Ruzstd) => pure_zstd::decode_into(input, out),
+        #[cfg(feature = "zstd")]
+        Some(Codec::Libzstd) => libzstd::decode_into(input, out, grown),
         _ => Err(no_codec(method)),
     }
 }

@@ -1,47 +1,39 @@
 //! Zstandard by `ruzstd`.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use ruzstd::encoding::{CompressionLevel, compress};
+use ruzstd::io::{self, Read};
 
-use super::zstd_frame::{Frame, damaged};
+use super::zstd_frame::{Frames, MAX_BLOCK, Walk, damaged, plain_header};
 use super::{Input, reserve_total, xxh64};
 use crate::header::to_u64;
 use crate::{Error, Fault, Method, WriteOptions};
 
 /// How much to decode before looking at the result.
 const STEP: usize = 1 << 20;
-/// Blocks may expand to this, so no window handed to the decoder is smaller.
-const MIN_WINDOW: u64 = 128 << 10;
 /// The bit in a frame's descriptor, its fifth byte, that announces a checksum.
 const DESCRIPTOR_CHECKSUM: u8 = 0x04;
 
-pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
-    let frame = Frame::parse(input)?;
-    let output_len = input.output_len()?;
-    let mut blocks = input.stream.get(frame.blocks_start..frame.blocks_end).unwrap_or_default();
-
-    // The decoder gets a frame header of our making. It keeps a window's worth of output before it
-    // hands any out, so a window beyond the size of the result would only serve to hide, and keep
-    // in memory, output that is too long.
-    let window = frame.window.min(input.uncompressed_size).max(MIN_WINDOW);
-    let (descriptor, _) = window_descriptor(window);
-    let header = [0x28, 0xB5, 0x2F, 0xFD, 0x00, descriptor];
+/// A decoder for the blocks of one frame, with a header of our making, and its window. The decoder keeps a window's worth
+/// of output before it hands any out, so a window larger than the result would only serve to hide, and keep in memory,
+/// output that is too long.
+fn decoder(window: u64, uncompressed_size: u64) -> Result<(FrameDecoder, [u8; 6], u64), Fault> {
+    let (header, window) = plain_header(window.min(uncompressed_size).max(MAX_BLOCK));
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(u64::MAX);
-    // Twice, because only the second time does it make room for the whole window, which the blocks
-    // have vouched for; otherwise it would copy all of it at each doubling.
-    for _ in 0..2 {
-        decoder.init(header.as_slice()).map_err(|_| damaged(input))?;
-    }
+    decoder.init(header.as_slice()).map_err(|_| Fault::Damaged)?;
+    Ok((decoder, header, window))
+}
 
+pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
+    let frames = Frames::parse(input)?;
+    let output_len = input.output_len()?;
     let mut out = Vec::new();
-    while !decoder.is_finished() {
-        decoder
-            .decode_blocks(&mut blocks, BlockDecodingStrategy::UptoBytes(STEP))
-            .map_err(|_| damaged(input))?;
-        let total = out.len().saturating_add(decoder.can_collect());
+    decode_frames(input, &frames, |decoder, written| {
+        let total = written.saturating_add(decoder.can_collect());
         if total > output_len {
             return Err(Error::OutputTooLong { expected: to_u64(output_len) });
         }
@@ -51,29 +43,171 @@ pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
             reserve_total(&mut out, grown)?;
         }
         decoder.collect_to_writer(&mut out).map_err(|_| damaged(input))?;
-    }
-    input.check_output(out.len())?;
-    // The low half of the hash is what the format keeps.
-    if let Some(stored) = frame.checksum
-        && u64::from(stored) != xxh64::hash(&out) & u64::from(u32::MAX)
-    {
-        return Err(input.bad_stream(Method::ZSTD, frame.blocks_end, Fault::Checksum));
-    }
-    Ok((out, frame.len))
+        Ok(total)
+    })
+    .and_then(|checks| checks.check(input, &out))?;
+    Ok((out, frames.len))
 }
 
-/// The smallest window that a frame header can express and that is not smaller than `size`:
-/// the byte for it, and its size.
-fn window_descriptor(size: u64) -> (u8, u64) {
-    let mut byte = 0;
-    loop {
-        let log = 10 + (byte >> 3);
-        let window = (1_u64 << log) + (1_u64 << (log - 3)) * u64::from(byte & 7);
-        // 2^41 is the largest exponent there is; results are far smaller.
-        if window >= size || byte == u8::MAX {
-            return (byte, window);
+/// As [`decode`], into memory of the size that the container records.
+pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Error> {
+    let frames = Frames::parse(input)?;
+    decode_frames(input, &frames, |decoder, written| {
+        let room = out.get_mut(written..).unwrap_or_default();
+        if decoder.can_collect() > room.len() {
+            return Err(Error::OutputTooLong { expected: input.uncompressed_size });
         }
-        byte += 1;
+        let more = decoder.read(room).map_err(|_| damaged(input))?;
+        Ok(written.saturating_add(more))
+    })
+    .and_then(|checks| checks.check(input, out))?;
+    Ok(frames.len)
+}
+
+/// Decodes all frames. `collect` takes what there is, and returns how much was taken by then.
+fn decode_frames(
+    input: &Input<'_>,
+    frames: &Frames,
+    mut collect: impl FnMut(&mut FrameDecoder, usize) -> Result<usize, Error>,
+) -> Result<Checks, Error> {
+    let failed = |_| damaged(input);
+    let (mut decoder, header, _) =
+        decoder(frames.window, input.uncompressed_size).map_err(failed)?;
+    let (mut written, mut checks) = (0, Checks(Vec::new()));
+    let mut walk = Walk::new(input);
+    for _ in 0..frames.count {
+        let Some(frame) = walk.next()? else { break };
+        // Once more: only the second time it makes room for the whole window, which the blocks have vouched for.
+        // Otherwise it would copy all of it at each doubling.
+        decoder.init(header.as_slice()).map_err(|_| damaged(input))?;
+        let start = written;
+        let mut blocks = input.stream.get(frame.blocks_start..frame.blocks_end).unwrap_or_default();
+        while !decoder.is_finished() {
+            decoder
+                .decode_blocks(&mut blocks, BlockDecodingStrategy::UptoBytes(STEP))
+                .map_err(|_| damaged(input))?;
+            written = collect(&mut decoder, written)?;
+        }
+        let content = to_u64(written.saturating_sub(start));
+        if frames.count > 1 && frame.header.content_size.is_some_and(|size| size != content) {
+            return Err(damaged(input));
+        }
+        if let Some(checksum) = frame.checksum {
+            checks.0.push((start..written, checksum, frame.blocks_end));
+        }
+    }
+    input.check_output(written)?;
+    Ok(checks)
+}
+
+/// The checksums of frames: of what in the output, their values, and where they lie in the stream.
+struct Checks(Vec<(Range<usize>, u32, usize)>);
+
+impl Checks {
+    fn check(&self, input: &Input<'_>, out: &[u8]) -> Result<(), Error> {
+        for (range, stored, position) in &self.0 {
+            if *stored != xxh64::checksum(out.get(range.clone()).unwrap_or_default()) {
+                return Err(input.bad_stream(Method::ZSTD, *position, Fault::Checksum));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Decodes block by block.
+///
+/// The decoder hands out only what lies before its window, as long as there are further blocks, so each block is
+/// said to be the last. Then it hands out everything: what it holds is looked at, and taken only as far as no further
+/// block can refer to it. From then on nothing is looked at any more, because what it holds lies in two parts; what is
+/// handed out lags a window behind.
+pub(super) struct Blocks {
+    decoder: FrameDecoder,
+    window: usize,
+    /// Bytes of the frame that were taken out of the decoder.
+    taken: usize,
+    /// Bytes of the frame that were handed out.
+    given: usize,
+    /// Whether the last block was decoded.
+    ended: bool,
+    /// A block with a header that says it is the last.
+    block: Vec<u8>,
+}
+
+impl Blocks {
+    /// For the blocks of a frame with this window, whose output is not longer than this.
+    pub(super) fn new(window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
+        let (decoder, _, window) = decoder(window, uncompressed_size)?;
+        let window = usize::try_from(window).map_err(|_| Fault::WindowTooLarge)?;
+        Ok(Self { decoder, window, taken: 0, given: 0, ended: false, block: Vec::new() })
+    }
+
+    /// Decodes a block, header and body, and appends to `out` what it gave, if that can be seen.
+    pub(super) fn decode(
+        &mut self,
+        block: &[u8],
+        is_last: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.block.clear();
+        self.block.extend_from_slice(block);
+        if let Some(first) = self.block.first_mut() {
+            *first |= 1;
+        }
+        self.decoder
+            .decode_blocks(self.block.as_slice(), BlockDecodingStrategy::UptoBlocks(1))
+            .map_err(|_| Fault::Damaged)?;
+        self.ended = is_last;
+        let held = self.decoder.can_collect();
+        if self.taken > 0 {
+            return Ok(());
+        }
+        let before = out.len();
+        // Fails, as it is to, so that the decoder keeps everything.
+        let _ = self.decoder.collect_to_writer(Peek { skip: self.given, out });
+        if self.decoder.can_collect() != held || out.len() - before != held - self.given {
+            return Err(Fault::Damaged);
+        }
+        self.given = held;
+        Ok(())
+    }
+
+    /// Appends to `out` what can be had without another block, up to a block's worth.
+    pub(super) fn more(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let len = usize::try_from(MAX_BLOCK).unwrap_or(usize::MAX);
+        let kept = if self.ended { 0 } else { self.window };
+        let can_take = self.decoder.can_collect().saturating_sub(kept);
+        // What was handed out before is passed over.
+        let known = self.given.saturating_sub(self.taken);
+        let take = can_take.min(known.saturating_add(len));
+        if take == 0 {
+            return Ok(());
+        }
+        let mut taken = alloc::vec![0; take];
+        let read = self.decoder.read(&mut taken).map_err(|_| Fault::Damaged)?;
+        if read != take {
+            return Err(Fault::Damaged);
+        }
+        out.extend_from_slice(taken.get(known..).unwrap_or_default());
+        self.taken = self.taken.saturating_add(take);
+        self.given = self.given.max(self.taken);
+        Ok(())
+    }
+}
+
+/// Copies what is written but for the first bytes, and takes nothing.
+struct Peek<'o> {
+    skip: usize,
+    out: &'o mut Vec<u8>,
+}
+
+impl io::Write for Peek<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, io::Error> {
+        self.out.extend_from_slice(bytes.get(self.skip..).unwrap_or_default());
+        Err(io::Error::from(io::ErrorKind::Other))
+    }
+
+    fn flush(&mut self) -> Result<(), io::Error> {
+        Ok(())
     }
 }
 
@@ -99,18 +233,7 @@ fn drop_checksum(out: &mut Vec<u8>, start: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{drop_checksum, window_descriptor};
-
-    #[test]
-    fn windows_cover_what_is_asked() {
-        assert_eq!(window_descriptor(0), (0, 1 << 10));
-        assert_eq!(window_descriptor(1024), (0, 1 << 10));
-        assert_eq!(window_descriptor(1025), (1, 1024 + 128));
-        assert_eq!(window_descriptor(128 << 10), (7 << 3, 128 << 10));
-        let (_, window) = window_descriptor(149_000_000);
-        assert!((149_000_000..170_000_000).contains(&window));
-        assert!(window_descriptor(1 << 33).1 >= 1 << 33);
-    }
+    use super::drop_checksum;
 
     #[test]
     fn checksums_go() {

@@ -1,6 +1,7 @@
 //! The codecs at their edges. Both Zstandard codecs run through every case, and have to agree.
 
 use super::*;
+use crate::{Header, Version};
 use alloc::vec;
 
 type Decoder = fn(&Input<'_>) -> Result<(Vec<u8>, usize), Error>;
@@ -15,6 +16,59 @@ const ZLIB: &[Decoder] = &[
     #[cfg(feature = "miniz_oxide")]
     zlib::decode,
 ];
+
+type IntoDecoder = fn(&Input<'_>, &mut [u8]) -> Result<usize, Error>;
+
+const ZSTD_INTO: &[IntoDecoder] = &[
+    #[cfg(feature = "ruzstd")]
+    pure_zstd::decode_into,
+    #[cfg(feature = "zstd")]
+    |input, out| libzstd::decode_into(input, out, &mut |_| {}),
+];
+const ZLIB_INTO: &[IntoDecoder] = &[
+    #[cfg(feature = "miniz_oxide")]
+    zlib::decode_into,
+];
+
+/// The codecs that decode step by step.
+const ZSTD_STEPS: &[Codec] = &[
+    #[cfg(feature = "ruzstd")]
+    Codec::Ruzstd,
+    #[cfg(feature = "zstd")]
+    Codec::Libzstd,
+];
+const ZLIB_STEPS: &[Codec] = &[
+    #[cfg(feature = "miniz_oxide")]
+    Codec::MinizOxide,
+];
+
+/// Decodes step by step, with as little input as is needed and output of `room` bytes at a time.
+fn in_steps(codec: Codec, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, usize), Error> {
+    let method = if codec == Codec::MinizOxide { Method::ZLIB } else { Method::ZSTD };
+    let (version, total_size) = match input.exact {
+        true => (Version::V3, 32 + to_u64(input.stream.len())),
+        false => (Version::V1, 0),
+    };
+    let size = input.uncompressed_size;
+    let header = crate::header::header_bytes(version, method, total_size, size, 0).unwrap();
+    let header = Header::parse(&header, u64::MAX).unwrap();
+    let mut stream = Stream::with_codec(&header, codec)?;
+    let (mut out, mut buffer) = (Vec::new(), vec![0; room]);
+    let mut at = 0;
+    while !stream.is_ended() {
+        let rest = &input.stream[at..];
+        let Some(needed) = rest.get(..stream.needed()) else {
+            return Err(stream.ends_early(rest.len()));
+        };
+        let (read, written) = stream.step(needed, &mut buffer)?;
+        assert!(read <= needed.len());
+        at += read;
+        out.extend_from_slice(&buffer[..written]);
+        assert_eq!(stream.missing(), size - to_u64(out.len()));
+    }
+    assert_eq!(stream.position(), to_u64(header.header_len() + at));
+    Ok((out, at))
+}
 
 /// The streams start here in these tests, as in version 2.
 const OFFSET: u64 = 24;
@@ -71,6 +125,20 @@ fn good(decoders: &[Decoder], stream: &[u8], data: &[u8]) {
         let result = decode(&input(stream, size));
         assert_eq!(result, Ok((data.to_vec(), stream.len())));
     }
+    let is_zlib = decoders.len() == ZLIB.len() && stream.first() == Some(&0x78);
+    for decode in if is_zlib { ZLIB_INTO } else { ZSTD_INTO } {
+        let mut out = vec![0xEE; data.len()];
+        assert_eq!(decode(&input(stream, to_u64(data.len())), &mut out), Ok(stream.len()));
+        assert_eq!(out, data);
+    }
+    for &codec in if is_zlib { ZLIB_STEPS } else { ZSTD_STEPS } {
+        for room in [1, 1000, 1 << 20] {
+            if room > 1 || data.len() < 1000 {
+                let result = in_steps(codec, &input(stream, to_u64(data.len())), room);
+                assert!(result == Ok((data.to_vec(), stream.len())), "{codec} {room}");
+            }
+        }
+    }
 }
 
 #[track_caller]
@@ -78,6 +146,41 @@ fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Erro
     for decode in decoders {
         let result = decode(&input(stream, uncompressed_size));
         assert_eq!(result.as_ref(), Err(error));
+    }
+    let is_zlib = matches!(error, Error::BadStream { method: Method::ZLIB, .. })
+        || decoders.len() == ZLIB.len() && stream.first() == Some(&0x78);
+    if let Ok(len) = usize::try_from(uncompressed_size)
+        && len < 16 << 20
+    {
+        for decode in if is_zlib { ZLIB_INTO } else { ZSTD_INTO } {
+            let result = decode(&input(stream, uncompressed_size), &mut vec![0; len]);
+            assert_eq!(result.as_ref(), Err(error));
+        }
+    }
+    // Sizes are compared as they come; all else is found at the same place, 8 bytes later as version 3 has them.
+    for &codec in if is_zlib { ZLIB_STEPS } else { ZSTD_STEPS } {
+        for room in [100, 1 << 20] {
+            let found = in_steps(codec, &input(stream, uncompressed_size), room).unwrap_err();
+            match (error, &found) {
+                (Error::BadStream { fault: Fault::Damaged, .. }, found) => {
+                    assert!(matches!(found, Error::BadStream { fault: Fault::Damaged, .. }));
+                }
+                (
+                    Error::BadStream { offset, fault, .. },
+                    Error::BadStream { offset: at, fault: f, .. },
+                ) => {
+                    assert_eq!((offset + 8, fault), (*at, f), "{codec}");
+                }
+                (
+                    Error::FrameSizeMismatch { .. } | Error::ImplausibleSize { .. },
+                    Error::FrameSizeMismatch { .. } | Error::OutputTooShort { .. },
+                ) => {}
+                (Error::TrailingBytes { offset, .. }, Error::TrailingBytes { offset: at, .. }) => {
+                    assert_eq!(offset + 8, *at);
+                }
+                (error, found) => assert_eq!(error, found),
+            }
+        }
     }
 }
 
@@ -132,11 +235,110 @@ fn zstd_wrong_magic() {
     faulty(&patched(ABC, 0, &[0x27]), 3, 0, Fault::BadMagic);
 }
 
+/// As LLVM reads them: it hands the whole payload to `ZSTD_decompress`.
 #[test]
-fn zstd_skippable_frame() {
-    let mut stream = vec![0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0];
-    stream.extend(ABC);
-    faulty(&stream, 3, 0, Fault::SkippableFrame);
+fn zstd_several_frames() {
+    const SKIPPABLE: &[u8] = &[0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
+    const EMPTY_SKIPPABLE: &[u8] = &[0x5F, 0x2A, 0x4D, 0x18, 0, 0, 0, 0];
+    good(ZSTD, &[ABC, ABC_CHECKED].concat(), b"abcabc");
+    good(ZSTD, &[SKIPPABLE, ABC].concat(), b"abc");
+    good(ZSTD, &[EMPTY_SKIPPABLE, ABC, SKIPPABLE, TWENTY, SKIPPABLE].concat(), &b"abc".repeat(21));
+    good(ZSTD, &[ABC_CHECKED, EMPTY_SKIPPABLE].concat(), b"abc");
+
+    let error = Error::FrameSizeMismatch { uncompressed_size: 5, frame_size: 6 };
+    bad(ZSTD, &[ABC, ABC].concat(), 5, &error);
+    bad(ZSTD, &[TWENTY, ABC].concat(), 62, &Error::OutputTooLong { expected: 62 });
+    for len in ABC.len()..ABC.len() + SKIPPABLE.len() {
+        let cut = &[ABC, SKIPPABLE].concat()[..len];
+        match len - ABC.len() {
+            0 => good(ZSTD, cut, b"abc"),
+            // Too few for a magic.
+            1..4 => {
+                let (offset, end) = (OFFSET + 12, OFFSET + to_u64(len));
+                bad(ZSTD, cut, 3, &Error::TrailingBytes { method: Method::ZSTD, offset, end });
+            }
+            _ => faulty(cut, 3, to_u64(len), Fault::EndsEarly),
+        }
+    }
+    // The sizes of the frames are wrong, their sum is right.
+    let two = |a, b| [patched(ABC, 5, &[a]), patched(TWENTY, 4, &[0x20, b])].concat();
+    good(ZSTD, &two(3, 60), &b"abc".repeat(21));
+    for stream in [two(1, 62), two(5, 58)] {
+        for decode in ZSTD {
+            assert!(decode(&input(&stream, 63)).is_err());
+        }
+        for &codec in ZSTD_STEPS {
+            assert!(in_steps(codec, &input(&stream, 63), 100).is_err());
+        }
+    }
+    // Without data there is none.
+    for decode in ZSTD {
+        let fault = Fault::SkippableFrame;
+        let error = Error::BadStream { method: Method::ZSTD, offset: OFFSET, fault };
+        assert_eq!(decode(&input(SKIPPABLE, 3)), Err(error));
+    }
+    for &codec in ZSTD_STEPS {
+        let error = Error::OutputTooShort { expected: 3, found: 0 };
+        assert_eq!(in_steps(codec, &input(SKIPPABLE, 3), 9), Err(error));
+    }
+    // Version 1 has one frame, because nothing tells where it ends.
+    let stream = [SKIPPABLE, ABC, SKIPPABLE, ABC].concat();
+    for decode in ZSTD {
+        let input = Input { exact: false, ..input(&stream, 3) };
+        assert_eq!(decode(&input), Ok((b"abc".to_vec(), SKIPPABLE.len() + ABC.len())));
+    }
+    for &codec in ZSTD_STEPS {
+        let input = Input { exact: false, ..input(&stream, 3) };
+        let result = in_steps(codec, &input, 9);
+        assert_eq!(result, Ok((b"abc".to_vec(), SKIPPABLE.len() + ABC.len())));
+    }
+}
+
+/// Blocks refer to what is up to a window before, and decoders hold no more than that.
+#[test]
+#[cfg_attr(
+    miri,
+    ignore = "megabytes of data would take Miri hours; small data takes the same ways"
+)]
+fn zstd_content_larger_than_the_window() {
+    // Blocks of noise.
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x38]; // window 128 KiB
+    let mut data = Vec::new();
+    let mut state = 7_u32;
+    for block in 0..20 {
+        let len = if block % 3 == 0 { 131_072 } else { 50_000 + block };
+        let header = (len << 3) | u32::from(block == 19);
+        frame.extend(&header.to_le_bytes()[..3]);
+        let start = data.len();
+        for _ in 0..len {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            data.push(state.to_le_bytes()[3]);
+        }
+        frame.extend(&data[start..]);
+    }
+    good(ZSTD, &frame, &data);
+    #[cfg(any(feature = "ruzstd", feature = "zstd"))]
+    {
+        let mut hash = xxh64::Xxh64::default();
+        hash.update(&data);
+        frame[4] = 0x04;
+        frame.extend(hash.checksum().to_le_bytes());
+        good(ZSTD, &frame, &data);
+    }
+
+    #[cfg(feature = "zstd")]
+    {
+        use zstd::zstd_safe::{CCtx, CParameter};
+        // Repeated from almost a window before.
+        let data: Vec<u8> = data.iter().copied().take(120_000).cycle().take(1_500_000).collect();
+        let mut encoder = CCtx::create();
+        encoder.set_parameter(CParameter::WindowLog(17)).unwrap();
+        encoder.set_parameter(CParameter::ChecksumFlag(true)).unwrap();
+        let mut frame = Vec::with_capacity(2_000_000);
+        encoder.compress2(&mut frame, &data).unwrap();
+        assert!(frame.len() < 200_000, "{}", frame.len());
+        good(ZSTD, &frame, &data);
+    }
 }
 
 #[test]
@@ -183,7 +385,7 @@ fn zstd_damaged_block() {
 
 #[test]
 fn zstd_more_bytes_than_the_frame() {
-    for more in [&[0][..], ABC] {
+    for more in [&[0][..], b"CCOB"] {
         let stream = [ABC, more].concat();
         let error = Error::TrailingBytes {
             method: Method::ZSTD,

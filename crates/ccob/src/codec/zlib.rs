@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use miniz_oxide::DataFormat;
 use miniz_oxide::deflate::core::{CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output};
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::{
@@ -11,6 +10,8 @@ use miniz_oxide::inflate::core::inflate_flags::{
     TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use super::{Input, reserve_total};
 use crate::{Error, Fault, Method, WriteOptions};
@@ -22,47 +23,124 @@ const MAX_LEVEL: i32 = 10;
 /// The least to grow the result by.
 const MIN_GROWTH: usize = 64 << 10;
 
-pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
-    let flags = TINFL_FLAG_PARSE_ZLIB_HEADER
-        | TINFL_FLAG_COMPUTE_ADLER32
-        | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
-    let bad = |position, fault| input.bad_stream(Method::ZLIB, position, fault);
+const FLAGS: u32 = TINFL_FLAG_PARSE_ZLIB_HEADER
+    | TINFL_FLAG_COMPUTE_ADLER32
+    | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 
+/// A decoder, and how far it is.
+struct Inflater<'a> {
+    input: &'a Input<'a>,
+    inflater: Box<DecompressorOxide>,
+    read: usize,
+    written: usize,
+}
+
+impl<'a> Inflater<'a> {
+    fn new(input: &'a Input<'a>) -> Self {
+        Self { input, inflater: Box::default(), read: 0, written: 0 }
+    }
+
+    /// Decodes into the rest of `out`; whether the stream ends there.
+    fn fill(&mut self, out: &mut [u8]) -> Result<bool, Error> {
+        let rest = self.input.stream.get(self.read..).unwrap_or_default();
+        let (status, more_read, more_written) =
+            decompress(&mut self.inflater, rest, out, self.written, FLAGS);
+        self.read = self.read.saturating_add(more_read);
+        self.written = self.written.saturating_add(more_written);
+        match status {
+            TINFLStatus::Done => Ok(true),
+            TINFLStatus::HasMoreOutput => Ok(false),
+            TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
+                let end = self.input.stream.len();
+                Err(self.input.bad_stream(Method::ZLIB, end, Fault::EndsEarly))
+            }
+            status => Err(self.input.bad_stream(Method::ZLIB, self.read, fault(status))),
+        }
+    }
+
+    fn check_end(&self) -> Result<(), Error> {
+        self.input.check_end(Method::ZLIB, self.read)?;
+        self.input.check_output(self.written)
+    }
+
+    fn too_long(&self) -> Error {
+        Error::OutputTooLong { expected: self.input.uncompressed_size }
+    }
+}
+
+fn fault(status: TINFLStatus) -> Fault {
+    match status {
+        TINFLStatus::Adler32Mismatch => Fault::Checksum,
+        _ => Fault::Damaged,
+    }
+}
+
+pub(super) fn decode(input: &Input<'_>) -> Result<(Vec<u8>, usize), Error> {
     let output_len = input.output_len()?;
-    let mut inflater = Box::<DecompressorOxide>::default();
+    let mut inflater = Inflater::new(input);
     let mut out = Vec::new();
-    let mut written = 0_usize;
-    let mut read = 0_usize;
     // Code compresses to about a third, so this is often enough at once; the claim caps it.
     let mut room = input.stream.len().saturating_mul(4).max(MIN_GROWTH).min(output_len);
     loop {
         reserve_total(&mut out, room)?;
         out.resize(room, 0);
-        let rest = input.stream.get(read..).unwrap_or_default();
-        let (status, more_read, more_written) =
-            decompress(&mut inflater, rest, &mut out, written, flags);
-        read = read.saturating_add(more_read);
-        written = written.saturating_add(more_written);
-        match status {
-            TINFLStatus::Done => break,
-            TINFLStatus::HasMoreOutput if room < output_len => {
-                // As data arrives, never on the header's word alone.
-                room = room.saturating_mul(2).min(output_len);
-            }
-            TINFLStatus::HasMoreOutput => {
-                return Err(Error::OutputTooLong { expected: input.uncompressed_size });
-            }
-            TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                return Err(bad(input.stream.len(), Fault::EndsEarly));
-            }
-            TINFLStatus::Adler32Mismatch => return Err(bad(read, Fault::Checksum)),
-            _ => return Err(bad(read, Fault::Damaged)),
+        if inflater.fill(&mut out)? {
+            break;
         }
+        if room == output_len {
+            return Err(inflater.too_long());
+        }
+        // As data arrives, never on the header's word alone.
+        room = room.saturating_mul(2).min(output_len);
     }
-    input.check_end(Method::ZLIB, read)?;
-    input.check_output(written)?;
-    out.truncate(written);
-    Ok((out, read))
+    inflater.check_end()?;
+    out.truncate(inflater.written);
+    Ok((out, inflater.read))
+}
+
+/// As [`decode`], into memory of the size that the container records.
+pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Error> {
+    let mut inflater = Inflater::new(input);
+    if !inflater.fill(out)? {
+        return Err(inflater.too_long());
+    }
+    inflater.check_end()?;
+    Ok(inflater.read)
+}
+
+/// Decodes step by step.
+pub(super) struct Steps {
+    state: Box<InflateState>,
+    /// Whether the last step filled its output, so that there may be more without further input.
+    is_full: bool,
+}
+
+impl Steps {
+    pub(super) fn new() -> Self {
+        Self { state: InflateState::new_boxed(DataFormat::Zlib), is_full: false }
+    }
+
+    /// Bytes of input that the next step needs.
+    pub(super) fn needed(&self) -> usize {
+        usize::from(!self.is_full)
+    }
+
+    /// Decodes from `input` to `out`: how many bytes were read and written, and whether the stream ended.
+    pub(super) fn step(
+        &mut self,
+        input: &[u8],
+        out: &mut [u8],
+    ) -> Result<(usize, usize, bool), (usize, Fault)> {
+        let result = inflate(&mut self.state, input, out, MZFlush::None);
+        self.is_full = result.bytes_written == out.len();
+        let ended = match result.status {
+            Ok(status) => status == MZStatus::StreamEnd,
+            // Without input nothing is left.
+            Err(MZError::Buf) => false,
+            Err(_) => return Err((result.bytes_consumed, fault(self.state.last_status()))),
+        };
+        Ok((result.bytes_consumed, result.bytes_written, ended))
+    }
 }
 
 pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {

@@ -1,170 +1,368 @@
-//! The outside of a Zstandard frame: header and block headers, as RFC 8878 has them.
+//! The outside of Zstandard frames: headers of frames and of blocks, as RFC 8878 has them.
 //!
-//! Reading them first gives, without decoding anything, the exact end of the frame and the most it
-//! can expand to, and it rejects what the two decoders would judge differently.
+//! Reading them first gives, without decoding anything, the exact end of the stream and the most it can expand to, and
+//! it rejects what the two decoders would judge differently.
 
 use super::Input;
+use crate::header::to_u64;
 use crate::{Error, Fault, Method};
 
 const MAGIC: u32 = 0xFD2F_B528;
 const SKIPPABLE: core::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 
 /// RFC 8878, 3.1.1.2.4: blocks hold at most the window and at most this.
-const MAX_BLOCK: u64 = 128 << 10;
+pub(super) const MAX_BLOCK: u64 = 128 << 10;
 /// libzstd's `ZSTD_WINDOWLOG_MAX` on 64-bit machines.
-const MAX_WINDOW_LOG: u32 = 31;
+pub(super) const MAX_WINDOW_LOG: u32 = 31;
 
-/// A frame whose outside is in order.
+/// Bytes of the header of a block.
+pub(super) const BLOCK_HEADER_LEN: usize = 3;
+/// Bytes of a magic.
+pub(super) const MAGIC_LEN: usize = 4;
+/// Bytes of a checksum: the low half of the XXH64 of the content.
+pub(super) const CHECKSUM_LEN: usize = 4;
+
+/// A part of a stream, or how many bytes from its start are needed to read it.
 #[derive(Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "ruzstd"), allow(dead_code, reason = "libzstd reads these itself"))]
-pub(super) struct Frame {
-    /// The window size, in bytes.
-    pub(super) window: u64,
-    /// Where the blocks start, from the start of the frame.
-    pub(super) blocks_start: usize,
-    /// Where the blocks end; a checksum may follow.
-    pub(super) blocks_end: usize,
-    /// The checksum at the end: the low half of the XXH64 of the content.
-    pub(super) checksum: Option<u32>,
-    /// The length of the frame.
-    pub(super) len: usize,
+pub(super) enum Parsed<T> {
+    Whole(T),
+    Needs(usize),
 }
 
-/// A position in the frame.
+/// A fault, and its position from the start of what was parsed.
+pub(super) type Faulty = (usize, Fault);
+
+/// The start of a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Frame(FrameHeader),
+    /// A frame of so many bytes that holds no data.
+    Skippable(u64),
+}
+
+/// The header of a frame with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameHeader {
+    /// Bytes of the header.
+    pub(super) len: usize,
+    /// The window size, in bytes.
+    pub(super) window: u64,
+    pub(super) content_size: Option<u64>,
+    pub(super) has_checksum: bool,
+}
+
+impl Start {
+    /// Reads the start of a frame at the start of `bytes`.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<Self>, Faulty> {
+        let mut reader = Reader { bytes, position: 0 };
+        match reader.header() {
+            Ok(start) => Ok(Parsed::Whole(start)),
+            Err(Stop::Needs(len)) => Ok(Parsed::Needs(len)),
+            Err(Stop::Fault(fault)) => Err((reader.position, fault)),
+        }
+    }
+}
+
+/// Whether a frame can start with these bytes.
+pub(super) fn is_magic(bytes: &[u8]) -> bool {
+    bytes.first_chunk().is_some_and(|&magic| {
+        let magic = u32::from_le_bytes(magic);
+        magic == MAGIC || SKIPPABLE.contains(&magic)
+    })
+}
+
+impl FrameHeader {
+    /// The most bytes that a block of this frame can hold.
+    pub(super) fn max_block(&self) -> u64 {
+        self.window.min(MAX_BLOCK)
+    }
+}
+
+/// The header of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockHeader {
+    pub(super) is_last: bool,
+    /// Bytes that follow the header.
+    pub(super) len: usize,
+    /// The most bytes that the block expands to.
+    pub(super) at_most: u64,
+}
+
+impl BlockHeader {
+    pub(super) fn parse(bytes: [u8; BLOCK_HEADER_LEN], max_block: u64) -> Result<Self, Fault> {
+        let [a, b, c] = bytes;
+        let header = u32::from_le_bytes([a, b, c, 0]);
+        let size = header >> 3;
+        let content = u64::from(size);
+        if content > max_block {
+            return Err(Fault::BlockTooLarge);
+        }
+        // Raw bytes, one byte to repeat, or a compressed block of unknown content.
+        let (len, at_most) = match (header >> 1) & 3 {
+            0 => (size, content),
+            1 => (1, content),
+            2 => (size, max_block),
+            _ => return Err(Fault::ReservedBlock),
+        };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        Ok(Self { is_last: header & 1 != 0, len, at_most })
+    }
+}
+
+/// Why a header was not read.
+enum Stop {
+    Needs(usize),
+    Fault(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Stop::Fault(fault)
+    }
+}
+
+/// A position in a header.
 struct Reader<'a> {
-    input: &'a Input<'a>,
+    bytes: &'a [u8],
     position: usize,
 }
 
 impl Reader<'_> {
-    fn fail(&self, fault: Fault) -> Error {
-        self.input.bad_stream(Method::ZSTD, self.position, fault)
-    }
-
-    /// Passes over this many bytes.
-    fn skip(&mut self, len: usize) -> Result<&[u8], Error> {
-        let end = self.position.checked_add(len);
-        let bytes = end.and_then(|end| self.input.stream.get(self.position..end));
-        let bytes = bytes.ok_or_else(|| {
-            let end = self.input.stream.len();
-            self.input.bad_stream(Method::ZSTD, end, Fault::EndsEarly)
-        })?;
-        self.position = self.position.saturating_add(len);
-        Ok(bytes)
-    }
-
     /// Reads a little-endian number of up to 8 bytes.
-    fn number(&mut self, len: usize) -> Result<u64, Error> {
-        let bytes = self.skip(len)?;
+    fn number(&mut self, len: usize) -> Result<u64, Stop> {
+        let end = self.position.saturating_add(len);
+        let bytes = self.bytes.get(self.position..end).ok_or(Stop::Needs(end))?;
+        self.position = end;
         Ok(bytes.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte)))
     }
 
-    fn number32(&mut self) -> Result<u32, Error> {
-        Ok(u32::try_from(self.number(4)?).unwrap_or_default())
-    }
-}
-
-impl Frame {
-    /// Reads the frame that `input` starts with, and checks its size and its end against the
-    /// header of the container.
-    pub(super) fn parse(input: &Input<'_>) -> Result<Self, Error> {
-        let mut reader = Reader { input, position: 0 };
-        let magic = reader.number32()?;
-        if magic != MAGIC {
-            reader.position = 0;
-            return Err(reader.fail(if SKIPPABLE.contains(&magic) {
-                Fault::SkippableFrame
-            } else {
-                Fault::BadMagic
-            }));
+    fn header(&mut self) -> Result<Start, Stop> {
+        let magic = u32::try_from(self.number(MAGIC_LEN)?).unwrap_or_default();
+        if SKIPPABLE.contains(&magic) {
+            let len = self.number(4)?;
+            return Ok(Start::Skippable(to_u64(self.position).saturating_add(len)));
         }
-
-        let descriptor = reader.number(1)?;
+        if magic != MAGIC {
+            self.position = 0;
+            return Err(Fault::BadMagic.into());
+        }
+        let descriptor = self.number(1)?;
         let single_segment = descriptor & 0x20 != 0;
         let has_checksum = descriptor & 0x04 != 0;
         if descriptor & 0x08 != 0 {
-            return Err(reader.fail(Fault::ReservedBit));
+            return Err(Fault::ReservedBit.into());
         }
         let mut window = 0;
         if !single_segment {
-            let byte = reader.number(1)?;
+            let byte = self.number(1)?;
             let log = 10 + u32::try_from(byte >> 3).unwrap_or_default();
             if log > MAX_WINDOW_LOG {
-                return Err(reader.fail(Fault::WindowTooLarge));
+                return Err(Fault::WindowTooLarge.into());
             }
             window = (1_u64 << log) + (1_u64 << (log - 3)) * (byte & 7);
         }
-        let dictionary = reader.number(match descriptor & 3 {
+        let dictionary = self.number(match descriptor & 3 {
             3 => 4,
             1 => 1,
             2 => 2,
             _ => 0,
         })?;
         if dictionary != 0 {
-            return Err(reader.fail(Fault::Dictionary));
+            return Err(Fault::Dictionary.into());
         }
         let content_size = match (descriptor >> 6, single_segment) {
             (0, false) => None,
-            (0, true) => Some(reader.number(1)?),
-            (1, _) => Some(reader.number(2)? + 256),
-            (2, _) => Some(reader.number(4)?),
-            _ => Some(reader.number(8)?),
+            (0, true) => Some(self.number(1)?),
+            (1, _) => Some(self.number(2)? + 256),
+            (2, _) => Some(self.number(4)?),
+            _ => Some(self.number(8)?),
         };
-        if let Some(frame_size) = content_size
-            && frame_size != input.uncompressed_size
-        {
-            return Err(Error::FrameSizeMismatch {
-                uncompressed_size: input.uncompressed_size,
-                frame_size,
-            });
-        }
         if single_segment {
             window = content_size.unwrap_or_default();
         }
+        Ok(Start::Frame(FrameHeader { len: self.position, window, content_size, has_checksum }))
+    }
+}
 
-        let blocks_start = reader.position;
-        let at_most = Self::walk_blocks(&mut reader, window.min(MAX_BLOCK))?;
-        let blocks_end = reader.position;
-        let checksum = if has_checksum { Some(reader.number32()?) } else { None };
+/// A frame with data, whose outside is in order.
+#[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "ruzstd"), allow(dead_code, reason = "libzstd reads these itself"))]
+pub(super) struct Frame {
+    pub(super) header: FrameHeader,
+    /// Where the blocks start, from the start of the stream.
+    pub(super) blocks_start: usize,
+    /// Where the blocks end; a checksum may follow.
+    pub(super) blocks_end: usize,
+    pub(super) checksum: Option<u32>,
+    /// The most bytes that the blocks expand to.
+    at_most: u64,
+}
 
-        input.check_end(Method::ZSTD, reader.position)?;
-        if input.uncompressed_size > at_most {
-            return Err(Error::ImplausibleSize {
-                uncompressed_size: input.uncompressed_size,
-                at_most,
-            });
+/// The frames of a stream, whose outsides are in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frames {
+    /// The first frame with data.
+    pub(super) first: Frame,
+    /// Frames with data.
+    pub(super) count: usize,
+    /// The largest window.
+    pub(super) window: u64,
+    /// Bytes of all frames.
+    pub(super) len: usize,
+}
+
+impl Frames {
+    /// Reads the frames that `input` starts with, and checks their sizes and their end against the header of the
+    /// container. Where that does not record its end, one frame with data is all.
+    pub(super) fn parse(input: &Input<'_>) -> Result<Self, Error> {
+        let mut walk = Walk::new(input);
+        let first = walk.next()?.ok_or_else(|| {
+            // Nothing but skippable frames.
+            input.bad_stream(Method::ZSTD, 0, Fault::SkippableFrame)
+        })?;
+        let (mut count, mut window) = (1_usize, first.header.window);
+        let (mut content, mut at_most) = (first.header.content_size, first.at_most);
+        if input.exact {
+            while let Some(frame) = walk.next()? {
+                count = count.saturating_add(1);
+                window = window.max(frame.header.window);
+                content = content.zip(frame.header.content_size).map(|(a, b)| a.saturating_add(b));
+                at_most = at_most.saturating_add(frame.at_most);
+            }
         }
-        Ok(Self { window, blocks_start, blocks_end, checksum, len: reader.position })
+        let uncompressed_size = input.uncompressed_size;
+        match content {
+            Some(frame_size) if frame_size != uncompressed_size => {
+                return Err(Error::FrameSizeMismatch { uncompressed_size, frame_size });
+            }
+            _ => {}
+        }
+        input.check_end(Method::ZSTD, walk.position)?;
+        if uncompressed_size > at_most {
+            return Err(Error::ImplausibleSize { uncompressed_size, at_most });
+        }
+        Ok(Self { first, count, window, len: walk.position })
+    }
+}
+
+/// Goes from frame to frame.
+pub(super) struct Walk<'a> {
+    input: &'a Input<'a>,
+    /// Where the next frame starts, from the start of the stream.
+    position: usize,
+    /// Whether there was a frame.
+    begun: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(input: &'a Input<'a>) -> Self {
+        Self { input, position: 0, begun: false }
     }
 
-    /// Passes over all blocks; returns the most they can expand to.
-    fn walk_blocks(reader: &mut Reader<'_>, max_block: u64) -> Result<u64, Error> {
+    fn rest(&self) -> &'a [u8] {
+        self.input.stream.get(self.position..).unwrap_or_default()
+    }
+
+    fn ends_early(&self) -> Error {
+        self.input.bad_stream(Method::ZSTD, self.input.stream.len(), Fault::EndsEarly)
+    }
+
+    /// Passes over this many bytes.
+    fn skip(&mut self, len: usize) -> Result<&'a [u8], Error> {
+        let bytes = self.rest().get(..len).ok_or_else(|| self.ends_early())?;
+        self.position = self.position.saturating_add(len);
+        Ok(bytes)
+    }
+
+    /// The next frame with data; `None` where none follows.
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, Error> {
+        loop {
+            if self.begun && !is_magic(self.rest()) {
+                return Ok(None);
+            }
+            self.begun = true;
+            let fail = |(position, fault)| {
+                let position = self.position.saturating_add(position);
+                self.input.bad_stream(Method::ZSTD, position, fault)
+            };
+            let header = match Start::parse(self.rest()).map_err(fail)? {
+                Parsed::Whole(Start::Frame(header)) => header,
+                Parsed::Whole(Start::Skippable(len)) => {
+                    self.skip(usize::try_from(len).unwrap_or(usize::MAX))?;
+                    continue;
+                }
+                Parsed::Needs(_) => return Err(self.ends_early()),
+            };
+            self.skip(header.len)?;
+            return self.blocks(header).map(Some);
+        }
+    }
+
+    /// Passes over all blocks of a frame.
+    fn blocks(&mut self, header: FrameHeader) -> Result<Frame, Error> {
+        let blocks_start = self.position;
         let mut at_most = 0_u64;
         loop {
-            let start = reader.position;
-            let block = reader.number(3)?;
-            let size = block >> 3;
-            let fail = |fault| Err(reader.input.bad_stream(Method::ZSTD, start, fault));
-            if size > max_block {
-                return fail(Fault::BlockTooLarge);
-            }
-            // Raw bytes, one byte to repeat, or a compressed block of unknown content.
-            let (len, content) = match (block >> 1) & 3 {
-                0 => (size, size),
-                1 => (1, size),
-                2 => (size, max_block),
-                _ => return fail(Fault::ReservedBlock),
+            let start = self.position;
+            let Some(&bytes) = self.skip(BLOCK_HEADER_LEN)?.first_chunk() else {
+                return Err(self.ends_early());
             };
-            at_most = at_most.saturating_add(content);
-            reader.skip(usize::try_from(len).unwrap_or(usize::MAX))?;
-            if block & 1 != 0 {
-                return Ok(at_most);
+            let block = BlockHeader::parse(bytes, header.max_block())
+                .map_err(|fault| self.input.bad_stream(Method::ZSTD, start, fault))?;
+            at_most = at_most.saturating_add(block.at_most);
+            self.skip(block.len)?;
+            if block.is_last {
+                break;
             }
         }
+        let blocks_end = self.position;
+        let checksum = match header.has_checksum {
+            true => self.skip(CHECKSUM_LEN)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)),
+            false => None,
+        };
+        Ok(Frame { header, blocks_start, blocks_end, checksum, at_most })
+    }
+}
+
+/// A header for the blocks of a frame, with nothing in it but a window that is not smaller than `window`, and that
+/// window.
+pub(super) fn plain_header(window: u64) -> ([u8; 6], u64) {
+    let (descriptor, window) = window_descriptor(window);
+    ([0x28, 0xB5, 0x2F, 0xFD, 0x00, descriptor], window)
+}
+
+/// The smallest window that a frame header can express and that is not smaller than `size`: the byte for it, and its
+/// size.
+fn window_descriptor(size: u64) -> (u8, u64) {
+    let mut byte = 0;
+    loop {
+        let log = 10 + (byte >> 3);
+        let window = (1_u64 << log) + (1_u64 << (log - 3)) * u64::from(byte & 7);
+        // 2^41 is the largest exponent there is; results are far smaller.
+        if window >= size || byte == u8::MAX {
+            return (byte, window);
+        }
+        byte += 1;
     }
 }
 
 /// Where in the container the stream of `input` starts; for faults without a better place.
 pub(super) fn damaged(input: &Input<'_>) -> Error {
     input.bad_stream(Method::ZSTD, 0, Fault::Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::window_descriptor;
+
+    #[test]
+    fn windows_cover_what_is_asked() {
+        assert_eq!(window_descriptor(0), (0, 1 << 10));
+        assert_eq!(window_descriptor(1024), (0, 1 << 10));
+        assert_eq!(window_descriptor(1025), (1, 1024 + 128));
+        assert_eq!(window_descriptor(128 << 10), (7 << 3, 128 << 10));
+        let (_, window) = window_descriptor(149_000_000);
+        assert!((149_000_000..170_000_000).contains(&window));
+        assert!(window_descriptor(1 << 33).1 >= 1 << 33);
+    }
 }

@@ -1,0 +1,300 @@
+//! Zstandard step by step: the outside of frames is read here, and each block given to a codec as a whole.
+
+#[cfg(feature = "ruzstd")]
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+#[cfg(feature = "zstd")]
+use super::libzstd;
+#[cfg(feature = "ruzstd")]
+use super::pure_zstd;
+use super::xxh64::Xxh64;
+use super::zstd_frame::{
+    BLOCK_HEADER_LEN, BlockHeader, CHECKSUM_LEN, Faulty, FrameHeader, MAGIC_LEN, Parsed, Start,
+    is_magic,
+};
+use crate::header::to_u64;
+use crate::{Codec, Fault};
+
+/// A stream of frames, and how far it is decoded.
+pub(super) struct Steps {
+    codec: Codec,
+    state: State,
+    /// Bytes of input that the state needs.
+    needed: usize,
+    blocks: Option<Blocks>,
+    /// Output that was not handed out.
+    out: Vec<u8>,
+    /// How much of it was.
+    given: usize,
+    /// Of a frame that has a checksum.
+    hash: Option<Xxh64>,
+    /// Whether there was a frame with data.
+    has_data: bool,
+    /// The content sizes of the frames so far.
+    content: u64,
+    /// Bytes that are to come from the frame, if it records that.
+    left_in_frame: Option<u64>,
+}
+
+enum State {
+    /// A frame starts, or the stream ended.
+    Between,
+    /// So many bytes of a skippable frame are left.
+    Skipping(u64),
+    Block(FrameHeader),
+    Checksum,
+    /// All of the stream was read.
+    Ended,
+    /// And all output handed out.
+    Done,
+}
+
+enum Blocks {
+    #[cfg(feature = "ruzstd")]
+    Ruzstd(Box<pure_zstd::Blocks>),
+    #[cfg(feature = "zstd")]
+    Libzstd(libzstd::Blocks),
+}
+
+#[cfg_attr(
+    not(feature = "ruzstd"),
+    allow(
+        unused_variables,
+        clippy::unnecessary_wraps,
+        clippy::ptr_arg,
+        reason = "libzstd hands everything out at once"
+    )
+)]
+impl Blocks {
+    fn new(codec: Codec, window: u64, uncompressed_size: u64) -> Result<Self, Fault> {
+        match codec {
+            #[cfg(feature = "ruzstd")]
+            Codec::Ruzstd => pure_zstd::Blocks::new(window, uncompressed_size)
+                .map(|blocks| Blocks::Ruzstd(Box::new(blocks))),
+            #[cfg(feature = "zstd")]
+            Codec::Libzstd => libzstd::Blocks::new(window, uncompressed_size).map(Blocks::Libzstd),
+            _ => Err(Fault::Damaged),
+        }
+    }
+
+    /// Decodes a block, and appends what it gave to `out`, if that can be seen.
+    fn decode(&mut self, block: &[u8], is_last: bool, out: &mut Vec<u8>) -> Result<(), Fault> {
+        match self {
+            #[cfg(feature = "ruzstd")]
+            Blocks::Ruzstd(blocks) => blocks.decode(block, is_last, out),
+            #[cfg(feature = "zstd")]
+            Blocks::Libzstd(blocks) => blocks.decode(block, out),
+        }
+    }
+
+    /// Appends to `out` what can be had without another block, up to a block's worth.
+    fn more(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        match self {
+            #[cfg(feature = "ruzstd")]
+            Blocks::Ruzstd(blocks) => blocks.more(out),
+            #[cfg(feature = "zstd")]
+            Blocks::Libzstd(_) => Ok(()),
+        }
+    }
+}
+
+/// What the stream is expected to be.
+pub(super) struct Expected {
+    /// How long the result has to be.
+    pub(super) uncompressed_size: u64,
+    /// Bytes of the stream that are left, where the container records them.
+    pub(super) left: Option<u64>,
+}
+
+/// A fault, and its position from the start of the input of the step; or the content size of a frame that differs from
+/// that of the container.
+pub(super) enum StepError {
+    Faulty(Faulty),
+    ContentSize(u64),
+}
+
+impl From<Faulty> for StepError {
+    fn from(faulty: Faulty) -> Self {
+        Self::Faulty(faulty)
+    }
+}
+
+impl Steps {
+    pub(super) fn new(codec: Codec) -> Self {
+        Self {
+            codec,
+            state: State::Between,
+            needed: MAGIC_LEN,
+            blocks: None,
+            out: Vec::new(),
+            given: 0,
+            hash: None,
+            has_data: false,
+            content: 0,
+            left_in_frame: None,
+        }
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// Bytes of input that the next step needs.
+    pub(super) fn needed(&self) -> usize {
+        if self.given < self.out.len() { 0 } else { self.needed }
+    }
+
+    /// Takes one step: hands out output, or reads a part of the stream. How many bytes were read and written.
+    pub(super) fn step(
+        &mut self,
+        input: &[u8],
+        to: &mut [u8],
+        expected: &Expected,
+    ) -> Result<(usize, usize), StepError> {
+        if self.given == self.out.len() {
+            self.out.clear();
+            self.given = 0;
+            if let Some(blocks) = &mut self.blocks {
+                blocks.more(&mut self.out).map_err(|fault| (0, fault))?;
+            }
+        }
+        let rest = self.out.get(self.given..).unwrap_or_default();
+        if rest.is_empty() {
+            return self.read(input, expected).map(|read| (read, 0));
+        }
+        let len = rest.len().min(to.len());
+        if let (Some(to), Some(from)) = (to.get_mut(..len), rest.get(..len)) {
+            to.copy_from_slice(from);
+            if let Some(hash) = &mut self.hash {
+                hash.update(from);
+            }
+        }
+        if let Some(left) = &mut self.left_in_frame {
+            *left = left.checked_sub(to_u64(len)).ok_or((0, Fault::Damaged))?;
+        }
+        self.given = self.given.saturating_add(len);
+        Ok((0, len))
+    }
+
+    /// Reads a part of the stream, if enough of it is there.
+    fn read(&mut self, input: &[u8], expected: &Expected) -> Result<usize, StepError> {
+        if !matches!(self.state, State::Block(_))
+            && self.left_in_frame.take().is_some_and(|n| n > 0)
+        {
+            return Err((0, Fault::Damaged).into());
+        }
+        match self.state {
+            State::Between => self.between(input, expected),
+            State::Skipping(left) => {
+                let len = input.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                let left = left.saturating_sub(to_u64(len));
+                if left == 0 {
+                    self.between_frames(expected, to_u64(len));
+                } else {
+                    self.state = State::Skipping(left);
+                }
+                Ok(len)
+            }
+            State::Block(header) => self.block(input, header, expected),
+            State::Checksum => {
+                let Some(&stored) = input.first_chunk::<CHECKSUM_LEN>() else { return Ok(0) };
+                if self
+                    .hash
+                    .take()
+                    .is_some_and(|hash| hash.checksum() != u32::from_le_bytes(stored))
+                {
+                    return Err((0, Fault::Checksum).into());
+                }
+                self.between_frames(expected, to_u64(CHECKSUM_LEN));
+                Ok(CHECKSUM_LEN)
+            }
+            State::Ended | State::Done => {
+                self.state = State::Done;
+                Ok(0)
+            }
+        }
+    }
+
+    /// After a frame, when so many bytes more were read.
+    fn between_frames(&mut self, expected: &Expected, read: u64) {
+        match expected.left.map(|left| left.saturating_sub(read)) {
+            // Where the container does not record its end, one frame with data is all.
+            None if self.has_data => self.end(),
+            Some(0) => self.end(),
+            left => {
+                self.state = State::Between;
+                let left = left.and_then(|left| usize::try_from(left).ok());
+                self.needed = left.unwrap_or(usize::MAX).min(MAGIC_LEN);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.state = State::Ended;
+        self.needed = 0;
+    }
+
+    fn between(&mut self, input: &[u8], expected: &Expected) -> Result<usize, StepError> {
+        if self.has_data && !is_magic(input) {
+            self.end();
+            return Ok(0);
+        }
+        let header = match Start::parse(input)? {
+            Parsed::Needs(needed) => {
+                self.needed = needed;
+                return Ok(0);
+            }
+            Parsed::Whole(Start::Skippable(len)) => {
+                self.state = State::Skipping(len);
+                self.needed = 1;
+                return Ok(0);
+            }
+            Parsed::Whole(Start::Frame(header)) => header,
+        };
+        if let Some(content) = header.content_size {
+            self.content = self.content.saturating_add(content);
+            let is_only = expected.left.is_none();
+            if self.content > expected.uncompressed_size
+                || is_only && self.content < expected.uncompressed_size
+            {
+                return Err(StepError::ContentSize(self.content));
+            }
+        }
+        let blocks = Blocks::new(self.codec, header.window, expected.uncompressed_size);
+        self.blocks = Some(blocks.map_err(|fault| (0, fault))?);
+        self.hash = header.has_checksum.then(Xxh64::default);
+        self.left_in_frame = header.content_size;
+        self.has_data = true;
+        self.state = State::Block(header);
+        self.needed = BLOCK_HEADER_LEN;
+        Ok(header.len)
+    }
+
+    fn block(
+        &mut self,
+        input: &[u8],
+        header: FrameHeader,
+        expected: &Expected,
+    ) -> Result<usize, StepError> {
+        let Some(&bytes) = input.first_chunk() else { return Ok(0) };
+        let block = BlockHeader::parse(bytes, header.max_block()).map_err(|fault| (0, fault))?;
+        let len = BLOCK_HEADER_LEN.saturating_add(block.len);
+        let Some(whole) = input.get(..len) else {
+            self.needed = len;
+            return Ok(0);
+        };
+        if let Some(blocks) = &mut self.blocks {
+            blocks.decode(whole, block.is_last, &mut self.out).map_err(|fault| (0, fault))?;
+        }
+        match (block.is_last, header.has_checksum) {
+            (false, _) => self.needed = BLOCK_HEADER_LEN,
+            (true, true) => {
+                self.state = State::Checksum;
+                self.needed = CHECKSUM_LEN;
+            }
+            (true, false) => self.between_frames(expected, to_u64(len)),
+        }
+        Ok(len)
+    }
+}

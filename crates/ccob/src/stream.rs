@@ -1,0 +1,227 @@
+//! Decoding as far as is wanted.
+
+use alloc::vec::Vec;
+
+use crate::decompress::check_limit;
+use crate::header::to_u64;
+use crate::{Error, Header, Limits, codec};
+
+/// Decompresses the first `len` bytes of what the container that `data` starts with holds: from its first blocks, at
+/// their cost.
+///
+/// `data` need not be the whole container. Fewer bytes are returned if it holds fewer, or if `data` ends before: then
+/// more of the container gives more of them. With Zstandard a block of up to 128 KiB is read at a time.
+///
+/// The hash is of everything and is not checked, nor what follows the blocks that are read; [`decompress`](crate::decompress)
+/// does that.
+///
+/// ```
+/// use ccob::{Limits, WriteOptions, compress, decompress_prefix};
+///
+/// # if ccob::Method::default().codec().is_none() { return Ok(()); }
+/// let bundle = [&b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0"[..], &[7; 1 << 20]].concat();
+/// let container = compress(&bundle, &WriteOptions::default())?;
+/// let header = decompress_prefix(&container, 32, &Limits::default())?;
+/// assert_eq!(header, bundle[..32]);
+/// # Ok::<(), ccob::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`Header::parse`], but not [`Error::Truncated`]; [`Error::TooLarge`], [`Error::CodecNotCompiled`]; and for
+/// faults in what is read those of [`decompress`](crate::decompress).
+pub fn decompress_prefix(data: &[u8], len: usize, limits: &Limits) -> Result<Vec<u8>, Error> {
+    let header = Header::parse(data, u64::MAX)?;
+    check_limit(&header, limits)?;
+    let mut stream = codec::Stream::new(&header)?;
+    let end = header.total_size().and_then(|end| usize::try_from(end).ok());
+    let is_whole = end.is_some_and(|end| end <= data.len());
+    let end = end.unwrap_or(usize::MAX).min(data.len());
+    let input = data.get(header.header_len()..end).unwrap_or_default();
+    let mut out = Vec::new();
+    stream.append(input, len, &mut out)?;
+    if is_whole && out.len() < len && to_u64(out.len()) < header.uncompressed_size() {
+        let position = usize::try_from(stream.left().unwrap_or(0)).unwrap_or(usize::MAX);
+        return Err(stream.ends_early(position));
+    }
+    Ok(out)
+}
+
+#[cfg(feature = "std")]
+pub use reader::Decoder;
+
+#[cfg(feature = "std")]
+mod reader {
+    use std::fmt;
+    use std::io::{self, Read};
+
+    use super::{Error, Header, Limits, Vec, check_limit, codec, to_u64};
+    use crate::hash::head;
+    use crate::md5::Md5;
+
+    /// Bytes that are asked for where any number of them would do.
+    const CHUNK: usize = 8 << 10;
+
+    /// [`Read`] for what a compressed bundle holds, of which as much is decompressed as is read.
+    ///
+    /// The compressed bundle is read from any reader, from its magic to its end, and no further unless it is of version 1
+    /// with zlib. Parts are read as they are needed, of Zstandard block by block: a slow reader is better buffered.
+    ///
+    /// Nothing that is read is verified before the end: the read that hands out the last byte fails if the hash is not
+    /// right, or the stream does not end as it has to.
+    ///
+    /// Memory is that of the window of a Zstandard frame, at most the uncompressed size in the header, and so bounded by
+    /// [`Limits`]; and a block of compressed and uncompressed data.
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use ccob::{Decoder, Limits, WriteOptions, compress};
+    ///
+    /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
+    /// let bundle = [&b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0"[..], &[7; 1 << 20]].concat();
+    /// let container = compress(&bundle, &WriteOptions::default())?;
+    ///
+    /// let mut decoder = Decoder::new(&container[..], &Limits::default())?;
+    /// let mut header = [0; 32];
+    /// decoder.read_exact(&mut header)?; // from the first block
+    /// assert_eq!(header, bundle[..32]);
+    /// let mut rest = Vec::new();
+    /// decoder.read_to_end(&mut rest)?; // with the hash verified
+    /// assert_eq!(rest, bundle[32..]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub struct Decoder<R> {
+        reader: R,
+        header: Header,
+        stream: codec::Stream,
+        /// Bytes of the container, and how many of them were used.
+        input: Vec<u8>,
+        used: usize,
+        hash: Md5,
+        failed: Option<Error>,
+    }
+
+    impl<R> fmt::Debug for Decoder<R> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Decoder")
+                .field("header", &self.header)
+                .field("consumed", &self.consumed())
+                .finish_non_exhaustive()
+        }
+    }
+
+    impl<R> Decoder<R> {
+        /// Header of the compressed bundle.
+        #[must_use]
+        pub fn header(&self) -> &Header {
+            &self.header
+        }
+
+        /// Bytes of the compressed bundle that were used, its header included: all of them, once everything was read.
+        #[must_use]
+        pub fn consumed(&self) -> u64 {
+            self.stream.position()
+        }
+    }
+
+    impl<R: Read> Decoder<R> {
+        /// Reads the header.
+        ///
+        /// # Errors
+        ///
+        /// An error of the reader; with an [`Error`] inside those of [`Header::parse`], [`Error::TooLarge`] and
+        /// [`Error::CodecNotCompiled`].
+        pub fn new(mut reader: R, limits: &Limits) -> io::Result<Self> {
+            let mut head = Vec::new();
+            loop {
+                let missing = Header::needed(&head)?.saturating_sub(head.len());
+                if missing == 0 || read_up_to(&mut reader, missing, &mut head)? < missing {
+                    break;
+                }
+            }
+            let header = Header::parse(&head, u64::MAX)?;
+            check_limit(&header, limits)?;
+            let stream = codec::Stream::new(&header)?;
+            let hash = Md5::default();
+            Ok(Self { reader, header, stream, input: Vec::new(), used: 0, hash, failed: None })
+        }
+
+        /// Takes a step, and reads what it needs before.
+        fn step(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let have = self.input.len().saturating_sub(self.used);
+            let needed = self.stream.needed();
+            if have < needed {
+                self.input.drain(..self.used);
+                self.used = 0;
+                let left = self.stream.left().map(|left| left.saturating_sub(to_u64(have)));
+                let left =
+                    left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+                let wanted = if needed == 1 { CHUNK } else { needed.saturating_sub(have) };
+                read_up_to(&mut self.reader, wanted.min(left), &mut self.input)?;
+                if self.input.len() < needed {
+                    return Err(self.ends_early(left).into());
+                }
+            }
+            let input = self.input.get(self.used..).unwrap_or_default();
+            let (read, written) = self.stream.step(input, to)?;
+            self.used = self.used.saturating_add(read);
+            Ok(written)
+        }
+
+        fn ends_early(&self, left: usize) -> Error {
+            let available = self.stream.position().saturating_add(to_u64(self.input.len()));
+            match self.header.total_size() {
+                Some(total_size) if left > 0 => Error::Truncated { total_size, available },
+                _ => self.stream.ends_early(self.input.len()),
+            }
+        }
+
+        /// Reads the end of the stream, after its last byte was written.
+        fn finish(&mut self) -> io::Result<()> {
+            while !self.stream.is_ended() {
+                self.step(&mut [])?;
+            }
+            let (stored, computed) = (self.header.hash(), head(self.hash.clone()));
+            match stored == computed {
+                true => Ok(()),
+                false => Err(Error::HashMismatch { stored, computed }.into()),
+            }
+        }
+
+        fn read_some(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            while !self.stream.is_ended() {
+                let written = match self.stream.missing() {
+                    0 => 0,
+                    _ => self.step(to)?,
+                };
+                self.hash.update(to.get(..written).unwrap_or_default());
+                if self.stream.missing() == 0 {
+                    self.finish()?;
+                }
+                if written > 0 {
+                    return Ok(written);
+                }
+            }
+            Ok(0)
+        }
+    }
+
+    impl<R: Read> Read for Decoder<R> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            if let Some(error) = &self.failed {
+                return Err(error.clone().into());
+            }
+            if to.is_empty() {
+                return Ok(0);
+            }
+            self.read_some(to).inspect_err(|error| {
+                self.failed = error.get_ref().and_then(|error| error.downcast_ref()).cloned();
+            })
+        }
+    }
+
+    /// Appends so many bytes, fewer at the end.
+    fn read_up_to(reader: &mut impl Read, len: usize, to: &mut Vec<u8>) -> io::Result<usize> {
+        reader.take(to_u64(len)).read_to_end(to)
+    }
+}
