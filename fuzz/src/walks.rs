@@ -4,8 +4,8 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ListedImage, Location, Options, ReadSeek, Severity,
-    Visitor, list_with_thin_members, walk,
+    Container, ContainerKind, Finding, Image, ImageFormat, ListedImage, Listing, Location, Options,
+    ReadSeek, Severity, Visitor, list_with_thin_members, walk,
 };
 
 /// The most that a run may have decompressed at one time.
@@ -111,6 +111,47 @@ impl<'d> Walk<'d> {
         // An image takes a descriptor of at least 25 bytes on each level.
         assert!(self.images.len() as u64 <= self.bytes * (depth + 1) / 25);
         self.compare_with_list(&options);
+        self.compare_with_tables(&options);
+    }
+
+    /// What the tables of compressed bundles say is what a walk of all of a file without fault sees.
+    fn compare_with_tables(&self, options: &Options) {
+        let options = options.clone().with_enter_images(false);
+        let listing = |options: &Options| {
+            let mut opened = 0;
+            list_with_thin_members(Cursor::new(self.data), options, |name| {
+                if opened == THIN_LIMIT || name.is_empty() {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                opened += 1;
+                Ok(Box::new(Cursor::new(self.data.to_vec())))
+            })
+            .expect("memory can always be read")
+        };
+        let whole = listing(&options);
+        let by_table = listing(&options.with_tables_only(true));
+        if !whole.is_complete() {
+            return;
+        }
+        let findings = |listing: &Listing| -> Vec<_> {
+            listing.findings().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(findings(&by_table), findings(&whole));
+        assert_eq!(by_table.images().len(), whole.images().len());
+        for (image, read) in by_table.iter().zip(&whole) {
+            assert_eq!(
+                (image.index(), image.path(), image.target(), image.id(), image.location()),
+                (read.index(), read.path(), read.target(), read.id(), read.location())
+            );
+            assert_eq!(
+                (image.offset_in_container(), image.size(), image.compressed_bundle()),
+                (read.offset_in_container(), read.size(), read.compressed_bundle())
+            );
+            if image.format() != read.format() {
+                assert_eq!(image.format(), ImageFormat::NotRead);
+                assert!(image.compressed_bundle().is_some() && image.size() > 0);
+            }
+        }
     }
 
     /// A listing is what a walk sees.

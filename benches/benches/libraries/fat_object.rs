@@ -18,9 +18,22 @@ impl Visitor for Counter {
 }
 
 fn images(file: &[u8]) -> u64 {
+    images_of(file, &Options::default())
+}
+
+fn images_of(file: &[u8], options: &Options) -> u64 {
     let mut counter = Counter(0);
-    walk(&mut Cursor::new(file), &Options::default(), &mut counter).unwrap();
+    walk(&mut Cursor::new(file), options, &mut counter).unwrap();
     counter.0
+}
+
+/// A compressed bundle of code for ten GPUs.
+fn compressed(size: usize) -> Vec<u8> {
+    let code = super::machine_code(size / 10);
+    let entries = (0..10).map(|n| (super::entry_id(900 + n), code.len() as u64));
+    let layout = bundle_format::Layout::new(entries, 4096).unwrap();
+    let bundle = layout.to_vec(&[&code[..]; 10]).unwrap();
+    ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap()
 }
 
 /// The new file's size, with the last image removed.
@@ -54,6 +67,14 @@ pub(crate) fn benches(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(file.len() as u64));
         group.bench_function(format!("remove an image from {what}"), |b| {
             b.iter(|| thinned(black_box(&file)));
+        });
+    }
+    let file = compressed(16 << 20);
+    let tables_only = Options::default().with_tables_only(true);
+    for (how, options) in [("whole", Options::default()), ("by its table", tables_only)] {
+        group.throughput(Throughput::Elements(images_of(&file, &options)));
+        group.bench_function(format!("walk a compressed bundle of 16 MiB {how}, per image"), |b| {
+            b.iter(|| images_of(black_box(&file), &options));
         });
     }
     group.finish();

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         passed: Passed::default(),
         errors: 0,
     };
-    let walked = input::walk_open(&input, &args.limits, args.threads, &mut extractor);
+    let walked = input::walk_open(&input, &args.limits.options(), args.threads, &mut extractor);
     let Extractor { sink, parts, written, seen, passed, errors, .. } = extractor;
     if let Err(error) = walked {
         report::error(&format_args!("{file}: {}", report::reason(&error)));

@@ -13,23 +13,22 @@ use crate::positioned::Positioned;
 /// Walks the file at a path, or standard input for `-`; an error if it is another file at the end.
 pub(crate) fn walk(
     path: &Path,
-    limits: &Limits,
+    options: &fat_object::Options,
     threads: Threads,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    walk_open(&open_sized(path)?, limits, threads, visitor)
+    walk_open(&open_sized(path)?, options, threads, visitor)
 }
 
 /// Walks a file that the visitor may read as well, wherever that leaves it.
 pub(crate) fn walk_open(
     file: &File,
-    limits: &Limits,
+    options: &fat_object::Options,
     threads: Threads,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    let stamp = Stamp::of(file)?;
-    let (file_at, options) = (Positioned::new(file), limits.options());
-    let summary = fat_object::walk_with_threads(&file_at, threads.for_walks(), &options, visitor)?;
+    let (stamp, file_at) = (Stamp::of(file)?, Positioned::new(file));
+    let summary = fat_object::walk_with_threads(&file_at, threads.for_walks(), options, visitor)?;
     stamp.check(file)?;
     Ok(summary)
 }

@@ -21,7 +21,8 @@ use view::{Item, Totals};
 /// List every device image in any file: kind, triple, target, size
 ///
 /// Looks into ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and
-/// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target.
+/// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are read as
+/// far as that takes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload ls libfoo.so
@@ -30,6 +31,8 @@ use view::{Item, Totals};
       show the nesting of containers
   offload ls --target gfx1100 *.so
       only what this GPU can load
+  offload ls --formats libfoo.so
+      decompress everything, and say what each image is
   offload ls --json libfoo.so | jq -r '.[].target' | sort -u
       the targets, for scripts
 
@@ -46,6 +49,14 @@ pub(crate) struct Args {
     /// Show images below the containers they lie in
     #[arg(long, conflicts_with = "json")]
     tree: bool,
+    /// Read all of compressed bundles: show formats of images, check hashes
+    ///
+    /// Without it compressed bundles are read to the end of their tables of entries, which have everything but the
+    /// formats of images: damage after the table is not found, and the format is -, or null. Bundles with more than code
+    /// for AMD GPUs are read to their end nevertheless, to look for images in their images. `offload verify` checks
+    /// everything.
+    #[arg(long)]
+    formats: bool,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -184,7 +195,8 @@ fn list<'a>(
         passed: Passed::default(),
         findings: Vec::new(),
     };
-    let summary = input::walk(path, &args.limits, threads, &mut listing);
+    let options = args.limits.options().with_tables_only(!args.formats);
+    let summary = input::walk(path, &options, threads, &mut listing);
     (listing, summary)
 }
 

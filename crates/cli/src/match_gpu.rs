@@ -163,7 +163,9 @@ impl File {
     fn read(args: &Args, path: &Path, threads: Threads) -> (Option<File>, Vec<report::Complaint>) {
         let name = input::display(path);
         let mut collector = Collector::new(path, &name, &args.kinds);
-        let walked = input::walk(path, &args.limits, threads, &mut collector);
+        // IDs decide, and they stand in the tables.
+        let options = args.limits.options().with_tables_only(true);
+        let walked = input::walk(path, &options, threads, &mut collector);
         let mut complaints = std::mem::take(&mut collector.complaints);
         let error = |message| report::Complaint { severity: Severity::Error, message };
         let summary = match walked {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bundle_format::EntryId;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use fat_object::Image;
+use fat_object::{Image, ImageFormat};
 use target_id::{OffloadKind, Target, compatible, is_known_processor};
 
 use crate::devices::{Device, NotADevice, may_be_processor};
@@ -229,6 +229,14 @@ impl Passed {
 pub(crate) fn triple_text(target: &Target) -> Option<&str> {
     let text = target.triple()?.package_form();
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// The name of a format; a dash for an image that was not read.
+pub(crate) fn format_text(format: ImageFormat) -> String {
+    match format {
+        ImageFormat::NotRead => "-".to_owned(),
+        format => format.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         errors: Vec::new(),
     };
     let stamp = Stamp::of(&file).map_err(|error| in_file(&error))?;
-    input::walk_open(&file, &args.limits, args.threads, &mut taker)
+    input::walk_open(&file, &args.limits.options(), args.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
     let Taker { wanted, mut keeper, images, seen, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let check = |path: &PathBuf| {
         let mut findings = Findings::default();
         let mut visitor = Checker { path, findings: &mut findings };
-        let result = input::walk(path, &args.limits, threads, &mut visitor);
+        let result = input::walk(path, &args.limits.options(), threads, &mut visitor);
         (result, findings)
     };
     parallel::in_order(files, &args.files, check, |path, (result, visitor)| {

@@ -423,10 +423,57 @@ fn extract_of_a_damaged_file_writes_nothing() {
     assert!(stderr(&output).contains("section:.hip_fatbin at byte 0x"), "{}", stderr(&output));
     assert!(stderr(&output).contains("hash"), "{}", stderr(&output));
     assert!(!out.exists());
-    // ls shows the other bundle all the same.
-    let output = offload([OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()]);
+    // ls shows the other bundle all the same, if it reads more than tables.
+    let output = offload([
+        OsStr::new("ls"),
+        OsStr::new("--json"),
+        OsStr::new("--formats"),
+        file.as_os_str(),
+    ]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(serde_json::from_slice::<Vec<Row>>(&output.stdout).unwrap().len(), 3);
+}
+
+/// Without `--formats` the tables of compressed bundles are enough; what needs more says what is wrong.
+#[test]
+fn ls_and_match_read_as_much_as_they_show() {
+    let place = tempfile::tempdir().unwrap();
+    let good = data("hip-two-units-ccob.so");
+    let mut bytes = fs::read(&good).unwrap();
+    let ccob = bytes.windows(4).position(|bytes| bytes == b"CCOB").unwrap();
+    bytes[ccob + 24] ^= 1; // the hash
+    let file = write(&place, "hip-two-units-ccob.so", &bytes);
+    let rows = |file: &Path, more: &[&str]| {
+        let mut args = vec![OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()];
+        args.extend(more.iter().map(OsStr::new));
+        let output = offload(args);
+        let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), rows)
+    };
+    let (status, by_table) = rows(&file, &[]);
+    assert_eq!((status, by_table.len()), (0, 6));
+    let (status, whole) = rows(&good, &["--formats"]);
+    assert_eq!(status, 0);
+    for (image, read) in by_table.iter().zip(&whole) {
+        let is_empty = read.image_format.as_deref() == Some("empty");
+        assert_eq!(image.image_format.is_some(), is_empty);
+        let image_format = image.image_format.clone();
+        let file = image.file.clone();
+        assert_eq!(image, &Row { file, image_format, ..read.clone() });
+    }
+    let (status, whole) = rows(&file, &["--formats"]);
+    assert_eq!((status, whole.len()), (1, 3));
+    for (args, expected) in [
+        (&["ls"][..], 0),
+        (&["ls", "--tree"], 0),
+        (&["ls", "--formats"], 1),
+        (&["match", "--gpu", "gfx906"], 0),
+        (&["verify"], 1),
+        (&["extract", "--index", "4", "--stdout"], 1),
+    ] {
+        let output = offload(args.iter().map(OsStr::new).chain([file.as_os_str()]));
+        assert_eq!(output.status.code(), Some(expected), "{args:?}: {}", stderr(&output));
+    }
 }
 
 #[test]

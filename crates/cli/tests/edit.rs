@@ -571,7 +571,7 @@ fn other_vendors_code_goes_and_portable_code_stays() {
         let args = ["thin", file.to_str().unwrap(), "-o", out.to_str().unwrap()];
         offload(args.iter().chain(more))
     };
-    let formats = || ls(&out).into_iter().map(|row| row.image_format).collect::<Vec<_>>();
+    let formats = || ls(&out).into_iter().filter_map(|row| row.image_format).collect::<Vec<_>>();
     let kept = |more: &[&str]| {
         let output = thin(more);
         assert!(output.status.success(), "{}", stderr(&output));

@@ -74,6 +74,11 @@ fn every_example_file() {
             golden(&golden_name, &run(args));
             names.insert(golden_name);
         }
+        if name.contains("ccob") {
+            let golden_name = format!("{name}.formats");
+            golden(&golden_name, &run(&["ls", "--formats"]));
+            names.insert(golden_name);
+        }
     }
     // No golden file without its example.
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");

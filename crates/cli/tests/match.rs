@@ -40,7 +40,7 @@ struct Image {
     triple: Option<String>,
     target: Option<String>,
     id: Option<String>,
-    image_format: String,
+    image_format: Option<String>,
     size: u64,
     given: String,
     condition: Option<String>,
@@ -235,7 +235,11 @@ fn json_has_every_image_of_every_container() {
                 let row = &rows[image.index];
                 assert_eq!((&image.target, &image.id), (&row.target, &row.id));
                 assert_eq!((&image.kind, &image.triple), (&row.kind, &row.triple));
-                assert_eq!((&image.image_format, image.size), (&row.image_format, row.size));
+                assert_eq!(image.size, row.size);
+                // Images of compressed bundles are not read.
+                let is_read = row.container != "ccob" || row.size == 0;
+                let expected = row.image_format.as_ref().filter(|_| is_read);
+                assert_eq!(image.image_format.as_ref(), expected, "{image:?}");
                 assert!(!image.reason.is_empty(), "{image:?}");
                 assert_eq!(image.condition.is_some(), image.given == "if", "{image:?}");
             }
@@ -330,10 +334,10 @@ fn files_without_device_code_fail() {
 fn damage_is_reported_and_fails() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("bad.so");
-    // The second compressed bundle is damaged.
+    // The method of the second compressed bundle. Damage after its table is not looked for.
     let mut bytes = fs::read(data("hip-two-units-ccob.so")).unwrap();
     let starts: Vec<_> = (0..bytes.len() - 4).filter(|at| &bytes[*at..at + 4] == b"CCOB").collect();
-    bytes[starts[1] + 600] ^= 0xff;
+    bytes[starts[1] + 6] = 9;
     fs::write(&file, bytes).unwrap();
     let output = run(&["--gpu", "gfx1100"], &[&file]);
     assert_eq!(code(&output), Some(1));

@@ -23,7 +23,8 @@ const WORTHWHILE: u64 = 1 << 20;
 /// same in the same order.
 ///
 /// `input` is cloned for each thread; a clone has a position of its own. As many bundles as there are threads are
-/// held beside those that are walked, but never more than [`Options::max_decompressed`] bytes in all of them.
+/// held beside those that are walked, but never more than [`Options::max_decompressed`] bytes in all of them. For
+/// [tables only](Options::tables_only) no threads are started.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -48,7 +49,7 @@ pub fn walk_with_threads<R: ReadSeek + Clone + Send>(
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    if threads == Some(NonZeroUsize::MIN) || !options.decompress {
+    if threads == Some(NonZeroUsize::MIN) || !options.decompress || options.tables_only {
         return walk(&mut input.clone(), options, visitor);
     }
     let ahead = Ahead { options, state: Mutex::default(), changed: Condvar::new() };

@@ -39,15 +39,35 @@ impl Walker<'_> {
             Err(error) => return self.finding(source, start, error.into()).map(|()| None),
         };
         let end = start + bundle.end();
+        self.entries_of(source, start, ordinal, &bundle, object)?;
+        Ok(Some(end))
+    }
+
+    /// Walks the entries of a bundle that starts here.
+    pub(crate) fn entries_of(
+        &mut self,
+        source: &mut Source<'_>,
+        start: u64,
+        ordinal: usize,
+        bundle: &Bundle<'_>,
+        object: Option<&Range<u64>>,
+    ) -> io::Result<()> {
         let container = self.bundle_container();
         let segment = Segment::new(ContainerKind::Bundle, ordinal.to_string());
-        self.within(source, segment, &(start..end), None, |walker, source| {
+        let window = start..start + bundle.end();
+        self.within(source, segment, &window, None, |walker, source| {
             let ids: Vec<_> = bundle.entries().map(|entry| lossy(entry.id())).collect();
             walker.composition(source, start, &ids)?;
             for (entry, id) in bundle.entries().zip(ids) {
                 let offset = start + entry.offset();
                 let form = object.map_or(BundleForm::Binary, |_| BundleForm::Section);
                 let mut description = walker.described_by_id(container, form, id, entry.offset());
+                if source.is_start() {
+                    description.format = Some(match entry.size() {
+                        0 => ImageFormat::Empty,
+                        _ => ImageFormat::NotRead,
+                    });
+                }
                 let window = offset..offset + entry.size();
                 if let Some(object) = object {
                     walker.object_form_entry(source, object, &window, &mut description)?;
@@ -55,8 +75,7 @@ impl Walker<'_> {
                 walker.image(source, &window, &description)?;
             }
             Ok(())
-        })?;
-        Ok(Some(end))
+        })
     }
 
     /// A text bundle takes the whole window: its end is nowhere recorded.
@@ -228,6 +247,14 @@ impl Walker<'_> {
             let limit = self.decompressed.limit();
             let error = Error::DecompressedInAll { uncompressed_size, limit };
             return self.finding(source, start, error).map(|()| recorded_end);
+        }
+        if let Some(end) = recorded_end
+            && opens
+            && self.options.tables_only
+            && uncompressed_size <= room
+            && self.by_table(source, segment.clone(), &(start..end), compression(end - start))?
+        {
+            return Ok(Some(end));
         }
         let limits = ccob::Limits::default().with_max_uncompressed(room);
         let is_file = source.origin() == Origin::File && room == self.options.max_decompressed;

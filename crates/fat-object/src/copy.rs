@@ -37,7 +37,8 @@ pub fn copy_image<R: Read + Seek, W: Write>(
     out: W,
 ) -> io::Result<u64> {
     let mut copier = Copier { index, out, result: None };
-    let walked = walk(input, &options.clone().with_early_images(false), &mut copier);
+    let options = options.clone().with_early_images(false).with_tables_only(false);
+    let walked = walk(input, &options, &mut copier);
     match (copier.result, walked) {
         (Some(result), _) => result,
         (None, Err(error)) => Err(error),

@@ -63,6 +63,9 @@ pub enum ImageFormat {
     LinkerScript,
     /// The one-byte section that stands for the host object itself in an object made by the bundler.
     HostPlaceholder,
+    /// Nobody looked: the image of a compressed bundle in a walk of
+    /// [tables only](crate::Options::tables_only).
+    NotRead,
     /// Anything else.
     Unknown,
 }
@@ -132,6 +135,7 @@ impl ImageFormat {
             ImageFormat::Xz => "xz",
             ImageFormat::LinkerScript => "linker-script",
             ImageFormat::HostPlaceholder => "host-placeholder",
+            ImageFormat::NotRead => "not-read",
             ImageFormat::Unknown => "unknown",
         }
     }
@@ -160,7 +164,10 @@ impl ImageFormat {
             ImageFormat::Bzip2 => "bz2",
             ImageFormat::Xz => "xz",
             ImageFormat::LinkerScript => "ld",
-            ImageFormat::Empty | ImageFormat::HostPlaceholder | ImageFormat::Unknown => "bin",
+            ImageFormat::Empty
+            | ImageFormat::HostPlaceholder
+            | ImageFormat::NotRead
+            | ImageFormat::Unknown => "bin",
         }
     }
 
@@ -237,6 +244,7 @@ impl fmt::Display for ImageFormat {
             ImageFormat::Xz => "xz data",
             ImageFormat::LinkerScript => "linker script",
             ImageFormat::HostPlaceholder => "host object",
+            ImageFormat::NotRead => "not read",
             ImageFormat::Unknown => "unknown",
         })
     }

@@ -59,7 +59,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | list images | [`list`], [`Listing`], [`ListedImage`] |
+//! | list images | [`list`], [`Listing`], [`ListedImage`]; of large compressed libraries by [their tables](Options::tables_only) |
 //! | get the bytes of one image | [`copy_image`] |
 //! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
 //! | tell what bytes are | [`ImageFormat::sniff`] |
@@ -278,6 +278,7 @@ mod nv_fatbin;
 #[cfg(feature = "serde")]
 mod serialize;
 mod source;
+mod table;
 mod walker;
 mod wasm;
 mod wire;

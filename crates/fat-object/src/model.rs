@@ -346,7 +346,7 @@ pub trait Visitor {
     }
 
     /// Whether what the container entered last holds is of interest. If not, it is not read, and nothing in it is
-    /// visited or found wrong. A compressed bundle is decompressed before. Default: yes.
+    /// visited or found wrong. A compressed bundle is decompressed before, as far as the walk reads it. Default: yes.
     #[allow(unused_variables, reason = "the names document the parameters")]
     fn looks_into(&mut self, container: &Container<'_>) -> bool {
         true

@@ -14,10 +14,13 @@ impl Serialize for ContainerKind {
     }
 }
 
-/// The name used in machine-readable output.
+/// The name used in machine-readable output; nothing for what was not read.
 impl Serialize for ImageFormat {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        match self {
+            ImageFormat::NotRead => serializer.serialize_none(),
+            format => serializer.serialize_str(format.as_str()),
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Source<'r> {
     origin: Origin,
     /// All bytes, where they are in memory anyway.
     bytes: Option<&'r [u8]>,
+    /// Whether only the start can be read.
+    is_start: bool,
     block_start: u64,
     block: Vec<u8>,
     /// The size that the block was to have.
@@ -52,16 +54,29 @@ impl<'r> Source<'r> {
             len,
             origin,
             bytes: None,
+            is_start: false,
             block_start: 0,
             block: Vec::new(),
             block_size: 0,
         })
     }
 
+    /// The start of something of which no more can be read.
+    pub(crate) fn of_start(reader: &'r mut dyn ReadSeek, len: u64, origin: Origin) -> Self {
+        let (bytes, block) = (None, Vec::new());
+        Source { reader, len, origin, bytes, is_start: true, block_start: 0, block, block_size: 0 }
+    }
+
+    /// Whether only the start can be read.
+    pub(crate) fn is_start(&self) -> bool {
+        self.is_start
+    }
+
     /// What is in memory, and a reader of the same.
     pub(crate) fn of_bytes(reader: &'r mut dyn ReadSeek, bytes: &'r [u8], origin: Origin) -> Self {
         let (len, bytes) = (bytes.len() as u64, Some(bytes));
-        Source { reader, len, origin, bytes, block_start: 0, block: Vec::new(), block_size: 0 }
+        let block = Vec::new();
+        Source { reader, len, origin, bytes, is_start: false, block_start: 0, block, block_size: 0 }
     }
 
     /// The bytes of `range`, if the source is in memory and has them.
@@ -258,6 +273,10 @@ impl Read for SourceReader<'_, '_> {
         let left = usize::try_from(self.window.end.saturating_sub(self.window.start))
             .unwrap_or(usize::MAX);
         let want = left.min(buf.len());
+        if want > 0 && self.source.is_start {
+            let error = "images of compressed bundles are not read by a walk of tables only";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, error));
+        }
         let n = self.source.read_at(self.window.start, buf.get_mut(..want).unwrap_or_default())?;
         if n == 0 && want > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -49,6 +49,15 @@ pub struct Options {
     pub early_images: bool,
     /// Whether images that can hold further images are looked into: host objects, bundles in bundles. Default: yes.
     pub enter_images: bool,
+    /// Whether compressed bundles are read only up to the end of their tables of entries, which have the IDs, offsets and
+    /// sizes of images: their first kilobytes instead of hundreds of megabytes. Default: no.
+    ///
+    /// Images in them then have the format [`NotRead`](ImageFormat::NotRead) and no bytes to [read](crate::Image::reader),
+    /// hashes are not compared, and damage after the table is not found. A bundle is read to its end nevertheless where
+    /// its table does not tell everything: if something is wrong with it, if it is a text bundle, of version 1, or followed
+    /// by something; and, to [look into images](Self::enter_images), if it holds more than code for AMD GPUs. An entry for
+    /// an AMD GPU that is a container all the same is not looked into, unless it is the first.
+    pub tables_only: bool,
     /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
     /// these are decompressed nevertheless.
     pub(crate) tell_unopened: bool,
@@ -67,6 +76,7 @@ impl Default for Options {
             verify_hash: true,
             early_images: false,
             enter_images: true,
+            tables_only: false,
             tell_unopened: false,
             tell_sized: false,
         }
@@ -127,6 +137,13 @@ impl Options {
     #[must_use]
     pub fn with_enter_images(mut self, enter_images: bool) -> Self {
         self.enter_images = enter_images;
+        self
+    }
+
+    /// These options, with compressed bundles read by their [tables](Self::tables_only) only, or to their end.
+    #[must_use]
+    pub fn with_tables_only(mut self, tables_only: bool) -> Self {
+        self.tables_only = tables_only;
         self
     }
 }
@@ -427,7 +444,12 @@ impl Walker<'_> {
 
     /// Allows for the names in new bytes.
     pub(crate) fn add_source(&mut self, source: &Source<'_>) {
-        self.names.grow(source.len().saturating_mul(NAMES_FOR_EACH_BYTE));
+        self.add_bytes(source.len());
+    }
+
+    /// Allows for the names in so many new bytes.
+    pub(crate) fn add_bytes(&mut self, len: u64) {
+        self.names.grow(len.saturating_mul(NAMES_FOR_EACH_BYTE));
     }
 
     /// How many bytes may be held on top of what is held already.

@@ -7,7 +7,7 @@ use fat_object::{Container, ImageFormat, ListedImage, Summary};
 use target_id::{OffloadKind, Target};
 
 use super::row::{group, path, stored, stored_text};
-use crate::select::triple_text;
+use crate::select::{format_text, triple_text};
 use crate::style::{self, BAR, COLUMN, HEADING, PLAIN, TARGET};
 use crate::table::{Align, Table};
 
@@ -90,7 +90,7 @@ pub(super) fn flat(out: &mut dyn Write, items: &[Item], file_size: u64) -> io::R
             or_dash(target.kind().map(OffloadKind::as_str)),
             or_dash(triple_text(target)),
             or_dash(target_id(target)),
-            image.format().to_string(),
+            format_text(image.format()),
             style::size(image.size()),
             stored_text(image),
             style::bar(stored(image), file_size),
@@ -114,12 +114,12 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
                 let what = style::printable(&what);
                 let target = or_dash(target_id(target));
                 let target = style::printable(&target);
-                let (format, size) = (image.format(), style::size(image.size()));
-                let index = image.index();
-                writeln!(
-                    out,
-                    "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  {format}, {size}"
-                )?;
+                let (index, size) = (image.index(), style::size(image.size()));
+                write!(out, "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  ")?;
+                match image.format() {
+                    ImageFormat::NotRead => writeln!(out, "{size}")?,
+                    format => writeln!(out, "{format}, {size}")?,
+                }
             }
         }
     }

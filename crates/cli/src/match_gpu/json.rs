@@ -1,5 +1,6 @@
 //! What `match` prints for programs.
 
+use fat_object::ImageFormat;
 use serde::Serialize;
 use target_id::OffloadKind;
 
@@ -30,7 +31,7 @@ struct Row<'a> {
     triple: Option<&'a str>,
     target: Option<&'a str>,
     id: Option<&'a str>,
-    image_format: &'static str,
+    image_format: Option<&'static str>,
     size: u64,
     given: &'static str,
     condition: Option<&'a str>,
@@ -47,7 +48,9 @@ impl<'a> Record<'a> {
                 triple: triple_text(target),
                 target: Some(&candidate.stored_id[..]).filter(|id| !id.is_empty()),
                 id: candidate.id.as_deref(),
-                image_format: candidate.format.as_str(),
+                image_format: Some(candidate.format)
+                    .filter(|format| *format != ImageFormat::NotRead)
+                    .map(ImageFormat::as_str),
                 size: candidate.size,
                 given: word(&judged.given),
                 condition: condition(&judged.given),

@@ -8,6 +8,7 @@ use anstyle::Style;
 use super::judge::{Answer, Given};
 use super::units::{Candidate, Unit};
 use crate::devices::Device;
+use crate::select::format_text;
 use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
 use crate::table::{Align, Table};
 
@@ -53,7 +54,7 @@ pub(super) fn one_gpu(
                 };
                 let label = candidate.label().to_owned();
                 let fate = format!("{word}: {}", judged.reason);
-                [mark.to_owned(), label, candidate.format.to_string(), fate]
+                [mark.to_owned(), label, format_text(candidate.format), fate]
             })
             .collect()
     };

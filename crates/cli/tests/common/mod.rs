@@ -30,7 +30,8 @@ pub struct Row {
     pub size: u64,
     pub stored_size: Option<u64>,
     pub compression: Option<Compression>,
-    pub image_format: String,
+    /// Null where it was not read.
+    pub image_format: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -99,7 +100,8 @@ pub fn stderr(output: &Output) -> String {
 
 /// The rows of a file that has nothing wrong in it.
 pub fn ls(file: &Path) -> Vec<Row> {
-    let output = offload(["ls".as_ref(), "--json".as_ref(), file.as_os_str()]);
+    let output =
+        offload(["ls".as_ref(), "--json".as_ref(), "--formats".as_ref(), file.as_os_str()]);
     assert!(output.status.success(), "{}: {}", file.display(), stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -153,7 +153,8 @@ impl Node {
 /// Walks a file and keeps what it finds, as far as it can be edited.
 ///
 /// It costs a [walk](crate::walk()), and memory as a [listing](crate::list()) does, and for each container. Whether images
-/// are [entered](Options::enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in them.
+/// are [entered](Options::enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in them;
+/// nor whether [tables only](Options::tables_only) are to be read.
 ///
 /// To compress or decompress bundles nobody needs to know their images: without [`Options::decompress`] compressed ones
 /// are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then. Others are checked
@@ -167,7 +168,8 @@ impl Node {
 /// [`EditError::Read`].
 pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
-    let walked = Options { enter_images: true, tell_unopened: true, ..options.clone() };
+    let walked =
+        Options { enter_images: true, tables_only: false, tell_unopened: true, ..options.clone() };
     let summary = walk(&mut input, &walked, &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);

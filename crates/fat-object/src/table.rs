@@ -1,0 +1,141 @@
+//! Compressed bundles by their tables of entries, without decompressing what the entries hold.
+
+use std::io::{self, Cursor, Read};
+use std::ops::Range;
+
+use bundle_format::EntryId;
+use bundle_format::binary::{Bundle, Entry};
+use target_id::Target;
+
+use crate::image_format::{ImageFormat, SNIFF_LEN};
+use crate::model::{Compression, Segment};
+use crate::source::{Origin, Source, SourceReader};
+use crate::walker::Walker;
+
+/// Larger tables are read with the whole bundle. That of a bundle for 30 GPUs has 2 KiB.
+const LARGEST: u64 = 1 << 20;
+
+/// How far behind its table the first image of a bundle may start to be looked at.
+const NEAR: u64 = 64 << 10;
+
+impl Walker<'_> {
+    /// Walks a compressed bundle by its table of entries; false if that does not tell everything: then nothing was
+    /// visited, and the whole has to be read.
+    pub(crate) fn by_table(
+        &mut self,
+        source: &mut Source<'_>,
+        segment: Segment,
+        window: &Range<u64>,
+        compression: Compression,
+    ) -> io::Result<bool> {
+        let size = compression.uncompressed_size;
+        let most = LARGEST.min(self.decompressed.left()).min(size);
+        let limits = ccob::Limits::default().with_max_uncompressed(size);
+        let Some(start) = read_start(source, window, &limits, most)? else { return Ok(false) };
+        self.decompressed.spend(start.len() as u64);
+        let Ok(bundle) = Bundle::parse_prefix(&start, size) else { return Ok(false) };
+        // Something may follow the bundle.
+        if bundle.end() != size || self.options.enter_images && holds_images(&bundle, &start) {
+            return Ok(false);
+        }
+        self.within(source, segment, window, Some(compression), |walker, _| {
+            let mut reader = Cursor::new(&start[..]);
+            let mut inner = Source::of_start(&mut reader, size, Origin::Decompressed);
+            walker.add_bytes(start.len() as u64);
+            walker.entries_of(&mut inner, 0, 0, &bundle, None)
+        })?;
+        Ok(true)
+    }
+}
+
+/// What a compressed bundle holds up to the end of the table of entries, and some of the first image if that is near, but
+/// not more than so much. `None` if that cannot be decompressed, or is not the start of a binary bundle.
+fn read_start(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    limits: &ccob::Limits,
+    most: u64,
+) -> io::Result<Option<Vec<u8>>> {
+    let reader = SourceReader::new(source, window.clone());
+    let start = ccob::Decoder::new(reader, limits).and_then(|decoder| {
+        let mut start = Start { decoder, bytes: Vec::new(), most };
+        start.read_table()?.then(|| start.read_first_image()).transpose()?;
+        Ok(start.bytes)
+    });
+    match start {
+        Ok(start) => Ok(Some(start)),
+        // What is wrong is found when the whole is read.
+        Err(error) if error.get_ref().is_some_and(|error| error.is::<ccob::Error>()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was read of a compressed bundle.
+struct Start<R> {
+    decoder: ccob::Decoder<R>,
+    bytes: Vec<u8>,
+    most: u64,
+}
+
+impl<R: Read> Start<R> {
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Reads up to this many bytes in all; false if there are no more.
+    fn read(&mut self, len: u64) -> io::Result<bool> {
+        let more = len.min(self.most).saturating_sub(self.len());
+        let read = (&mut self.decoder).take(more).read_to_end(&mut self.bytes)?;
+        Ok(read > 0)
+    }
+
+    /// Reads the table of entries; false if there is none, or it is too large.
+    fn read_table(&mut self) -> io::Result<bool> {
+        loop {
+            match Bundle::header_needed(&self.bytes) {
+                Ok(needed) if needed <= self.len() => return Ok(true),
+                Ok(needed) if needed <= self.most && self.read(needed)? => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+
+    /// Reads on to the first bytes of the first image, if that is near.
+    fn read_first_image(&mut self) -> io::Result<()> {
+        let near = self.len().saturating_add(NEAR);
+        if let Some(first) = first_image(&self.bytes).filter(|first| first.start < near) {
+            self.read(first.end.min(first.start.saturating_add(SNIFF_LEN as u64)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the first image lies that has any bytes.
+fn first_image(table: &[u8]) -> Option<Range<u64>> {
+    let bundle = Bundle::parse_prefix(table, u64::MAX).ok()?;
+    let entries = bundle.entries().filter(|entry| entry.size() > 0);
+    let first = entries.min_by_key(Entry::offset)?;
+    Some(first.offset()..first.offset().saturating_add(first.size()))
+}
+
+/// Whether an image of the bundle, of which this is the start, may be one that holds further images: a host object, or
+/// code for something else than a GPU of AMD's; or a container, as far as can be seen.
+fn holds_images(bundle: &Bundle<'_>, start: &[u8]) -> bool {
+    let is_device_code = |entry: &Entry<'_>| {
+        let id = entry.id_str().ok().and_then(|id| EntryId::parse(id).ok());
+        id.is_some_and(|id| is_for_amd(&id.target()))
+    };
+    let is_container = |entry: &Entry<'_>| {
+        let at = usize::try_from(entry.offset()).unwrap_or(usize::MAX);
+        start.get(at..).is_some_and(|bytes| ImageFormat::sniff(bytes).may_hold_images())
+    };
+    let mut images = bundle.entries().filter(|entry| entry.size() > 0);
+    images.any(|entry| !is_device_code(&entry) || is_container(&entry))
+}
+
+fn is_for_amd(target: &Target) -> bool {
+    let is_amd = |triple: &target_id::Triple| {
+        triple.is_amdgpu() || triple.is_spirv() && triple.vendor() == "amd"
+    };
+    !target.is_host() && target.triple().is_some_and(is_amd)
+}
