@@ -11,11 +11,16 @@ fn member(name: &str, content: &[u8]) -> Vec<u8> {
     member
 }
 
-/// A thin archive of members with a name of one letter.
+/// A thin archive that names itself, by a name of one letter.
 pub(crate) fn thin_archive(n: usize) -> Vec<u8> {
+    thin_archive_of(n, 8 + n / 60 * 60)
+}
+
+/// A thin archive of files of `size` bytes, with a name of one letter.
+pub(crate) fn thin_archive_of(n: usize, size: usize) -> Vec<u8> {
     let mut bytes = b"!<thin>\n".to_vec();
     for _ in 0..n / 60 {
-        bytes.extend(format!("{:<16}{:<32}{:<10}`\n", "a/", "", 100).bytes());
+        bytes.extend(format!("{:<16}{:<32}{size:<10}`\n", "a/", "").bytes());
     }
     bytes
 }
