@@ -4,6 +4,7 @@ mod body;
 mod entries;
 mod fatbin;
 mod openmp;
+pub(crate) mod own_entries;
 mod register_entries;
 mod sycl;
 
@@ -18,36 +19,43 @@ use crate::description::{
 use crate::error::Error;
 use crate::image::Image;
 use crate::kinds::{Abi, Kind};
-use crate::target::ObjectFormat;
+use crate::target::{ObjectFormat, Target};
 use crate::wrapper::Wrapper;
 use body::Body;
 
 /// The description of what `wrapper` says, which is checked but for packages.
 pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Error> {
-    let mut module = Module {
-        source_name: match wrapper.abi {
-            Abi::Aomp => "offload.wrapper.object",
-            _ => "offload.wrapper.module",
-        },
-        kind: wrapper.kind,
-        abi: wrapper.abi,
-        target: wrapper.target.clone(),
-        structs: Vec::new(),
-        globals: Vec::new(),
-        functions: Vec::new(),
-        blobs: Vec::new(),
-        inputs: wrapper.images.iter().map(|image| image.size).collect(),
-        constructors: Vec::new(),
-        destructors: Vec::new(),
-        kept: Vec::new(),
-        retain: false,
+    let source_name = match wrapper.abi {
+        Abi::Aomp => "offload.wrapper.object",
+        _ => "offload.wrapper.module",
     };
+    let mut module = empty(source_name, wrapper.kind, wrapper.abi, wrapper.target.clone());
+    module.inputs = wrapper.images.iter().map(|image| image.size).collect();
     match wrapper.kind {
         Kind::OpenMp => openmp::build(&mut module, wrapper)?,
         Kind::Cuda | Kind::Hip => fatbin::build(&mut module, wrapper)?,
         Kind::Sycl => sycl::build(&mut module, wrapper)?,
     }
     Ok(module)
+}
+
+/// A module with nothing in it.
+fn empty(source_name: &'static str, kind: Kind, abi: Abi, target: Target) -> Module {
+    Module {
+        source_name,
+        kind,
+        abi,
+        target,
+        structs: Vec::new(),
+        globals: Vec::new(),
+        functions: Vec::new(),
+        blobs: Vec::new(),
+        inputs: Vec::new(),
+        constructors: Vec::new(),
+        destructors: Vec::new(),
+        kept: Vec::new(),
+        retain: false,
+    }
 }
 
 /// What is registered of image `index`.
@@ -145,16 +153,16 @@ impl Module {
         self.globals.push(startup_array("llvm.global_dtors", priority, function));
     }
 
-    /// Keeps a variable that nothing refers to.
-    fn keep(&mut self, name: &Name) {
+    /// Keeps variables that nothing refers to.
+    fn keep(&mut self, names: Vec<Name>) {
         let list = if self.retain { "llvm.used" } else { "llvm.compiler.used" };
         self.globals.push(Global {
             linkage: Linkage::Appending,
             constant: false,
             section: Some("llvm.metadata".into()),
-            ..constant(list, Constant::Array(vec![Constant::symbol(name)]))
+            ..constant(list, Constant::Array(names.iter().map(Constant::symbol).collect()))
         });
-        self.kept.push(name.clone());
+        self.kept.extend(names);
     }
 
     /// The type of `size_t`.

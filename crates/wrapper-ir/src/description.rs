@@ -1,4 +1,4 @@
-//! The description of a module of registration code: what every emitter walks over.
+//! The description of a module of registration code or entries: what every emitter walks over.
 //!
 //! It is LLVM IR as data, as much of it as registration code needs. Symbols are referred to by
 //! name, the values of a function by number: first its parameters, then the results of its
@@ -18,7 +18,7 @@ use crate::target::Target;
 /// The name of a symbol or type.
 pub type Name = Cow<'static, str>;
 
-/// A module of registration code.
+/// A module of registration code, or of the entries of a host object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Module {
@@ -38,7 +38,7 @@ pub struct Module {
     pub functions: Vec<Function>,
     /// What [`Constant::Image`] stands for.
     pub blobs: Vec<Blob>,
-    /// The size of each input in bytes: what [`Blob::input`] counts.
+    /// The size of each input in bytes: what [`Blob::input`] counts. None for entries.
     pub inputs: Vec<u64>,
     /// Functions that run when the program or library is loaded. [`globals`](Self::globals) has
     /// them a second time, as the [`Appending`](Linkage::Appending) `llvm.global_ctors`.
@@ -114,6 +114,8 @@ pub enum Linkage {
     External,
     /// Every object; null if none defines it.
     ExternWeak,
+    /// Every object; several may define it, and one of them is taken. In COFF objects, this object only.
+    Weak,
     /// Every object; several may define it, all alike.
     WeakOdr,
     /// This object only.

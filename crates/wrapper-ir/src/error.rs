@@ -7,7 +7,7 @@ use crate::target::ObjectFormat;
 
 /// What is wrong with what is to be wrapped, and where.
 ///
-/// Images and inputs are numbered from 0 in the order they were given; sizes are in bytes.
+/// Images, entries and inputs are numbered from 0 in the order they were given; sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -217,6 +217,89 @@ pub enum Error {
     PrivateEntriesUnsupported {
         /// The object format of the target.
         format: ObjectFormat,
+    },
+
+    /// The kind registers no entries.
+    #[error("{kind} registers no offload entries, expected openmp, cuda or hip")]
+    EntriesUnsupported {
+        /// The kind.
+        kind: Kind,
+    },
+
+    /// There is no entry.
+    #[error("no offload entry to emit for {kind}")]
+    NoEntry {
+        /// The kind.
+        kind: Kind,
+    },
+
+    /// The name of an entry is empty or has a NUL, which would end it.
+    #[error("offload entry {entry} has the name \"{}\", expected text without NUL", name.escape_debug())]
+    BadEntryName {
+        /// Which entry.
+        entry: usize,
+        /// The name.
+        name: Box<str>,
+    },
+
+    /// Two entries have the same name.
+    #[error("offload entries {first} and {entry} both have the name \"{}\"", name.escape_debug())]
+    DuplicateEntry {
+        /// Which entry.
+        entry: usize,
+        /// The entry before it with that name.
+        first: usize,
+        /// The name.
+        name: Box<str>,
+    },
+
+    /// The symbol of an entry is empty, has a NUL, or is one that the module defines itself.
+    #[error(
+        "offload entry {entry} is at the symbol \"{}\", expected one that the program defines",
+        symbol.escape_debug()
+    )]
+    BadEntrySymbol {
+        /// Which entry.
+        entry: usize,
+        /// The symbol.
+        symbol: Box<str>,
+    },
+
+    /// A variable has the size of kernels.
+    #[error("offload entry {entry} is a variable of 0 bytes, which is registered as a kernel")]
+    EmptyVariable {
+        /// Which entry.
+        entry: usize,
+    },
+
+    /// Registration code ignores variables with such flags.
+    #[error(
+        "offload entry {entry} has the flags {flags:#x}, but abi {abi} registers no such variables of kind {kind}"
+    )]
+    UnregisteredEntry {
+        /// Which entry.
+        entry: usize,
+        /// The kind.
+        kind: Kind,
+        /// The generation.
+        abi: Abi,
+        /// The flags.
+        flags: u32,
+    },
+
+    /// A number of an entry has no room in its record.
+    #[error(
+        "offload entry {entry} has the {field} {value:#x}, but there is room for {limit:#x} only"
+    )]
+    EntryTooLarge {
+        /// Which entry.
+        entry: usize,
+        /// The field of the record: `size` or `data`.
+        field: &'static str,
+        /// The number.
+        value: u64,
+        /// The largest number there can be.
+        limit: u64,
     },
 
     /// There are not as many inputs as images.

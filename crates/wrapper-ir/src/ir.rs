@@ -123,6 +123,7 @@ fn linkage_word(linkage: Linkage) -> &'static str {
     match linkage {
         Linkage::External => "external ",
         Linkage::ExternWeak => "extern_weak ",
+        Linkage::Weak => "weak ",
         Linkage::WeakOdr => "weak_odr ",
         Linkage::Internal => "internal ",
         Linkage::Appending => "appending ",

@@ -10,9 +10,9 @@
 //!
 //! ```text
 //!  Image (size, first bytes) ──► Wrapper ──► Module ──► write_ir   LLVM IR text
-//!  Kind, Abi, Target                                ├─► bitcode    Layout ──► LLVM bitcode
+//!  OffloadEntry ───────────────► Entries ──►        ├─► bitcode    Layout ──► LLVM bitcode
 //!                                                   ├─► object     Layout ──► ELF, COFF
-//!                                                   └─► description, for code generators of your own
+//!  for both: Kind, Abi, Target                      └─► description, for code generators of your own
 //! ```
 //!
 //! ```
@@ -44,7 +44,8 @@
 //! # Entries
 //!
 //! Compilers put one record for each kernel and variable of a host object into a section, whose
-//! bounds the linker defines. The runtime connects them with the images. Offsets in bytes, with
+//! bounds the linker defines. The runtime connects them with the images. [`Entries`] makes a module of these records; a compiler
+//! does so for each object, where a [`Wrapper`] is made once for each link. Offsets in bytes, with
 //! pointers of 64 bits, with pointers of 32 bits; the structure of LLVM 21 has 56 bytes with the
 //! former, with the latter 48, or 44 where 64-bit integers are aligned to 4:
 //!
@@ -62,6 +63,10 @@
 //!  40  32  data       u64
 //!  48  40  auxiliary  ptr
 //! ```
+//!
+//! The record is in the weak variable `.offloading.entry.NAME`, the name in `.llvm.rodata.offloading`. In COFF the section of the
+//! records is `llvm_offload_entries$OE`, in Mach-O `__LLVM,offload_entries`. By default linkers must keep them
+//! (`SHF_GNU_RETAIN`), see [`Entries::retain`].
 //!
 //! # OpenMP
 //!
@@ -177,6 +182,7 @@ mod bitcode;
 mod build;
 mod data_layouts;
 pub mod description;
+mod entries;
 mod error;
 mod escape;
 mod image;
@@ -189,6 +195,7 @@ mod target;
 mod wrapper;
 
 pub use description::Module;
+pub use entries::{Entries, EntryFlags, OffloadEntry};
 pub use error::Error;
 pub use image::Image;
 pub use kinds::{Abi, Kind};

@@ -23,8 +23,8 @@ impl Module {
     /// symbol: __start_llvm_offload_entries`. GNU `ld` takes the argument from release 2.37 on and
     /// needs none, like `mold`, which warns about it, and `gold`, which refuses it.
     ///
-    /// No arguments are needed for COFF and Mach-O, for SYCL, and for modules that
-    /// [retain](crate::Wrapper::retain) entries.
+    /// No arguments are needed for COFF and Mach-O, for SYCL, for modules that [retain](crate::Wrapper::retain) entries, and
+    /// for retained [`Entries`](crate::Entries) themselves.
     ///
     /// ```no_run
     /// # let module: wrapper_ir::Module = todo!();
@@ -39,7 +39,7 @@ impl Module {
         let declared = self.globals.iter().filter(|global| global.init.is_none());
         let needed = self.target.format() == ObjectFormat::Elf
             && !self.retain
-            && declared.into_iter().any(|global| bounds(&global.name));
+            && (!self.kept.is_empty() || declared.into_iter().any(|global| bounds(&global.name)));
         match tool {
             _ if !needed => &[],
             LinkTool::Compiler => &["-Wl,-z,nostart-stop-gc"],

@@ -187,20 +187,26 @@ impl<'a> Wrapper<'a> {
             return Err(Error::BadAlign { align, limit });
         }
         if let Some(suffix) = &self.options.private_entries {
-            let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-            if suffix.is_empty() || !suffix.bytes().all(valid) {
-                return Err(Error::BadEntriesSuffix { suffix: suffix.as_ref().into() });
-            }
-            if format != ObjectFormat::Elf {
-                return Err(Error::PrivateEntriesUnsupported { format });
-            }
+            check_suffix(suffix, format)?;
         }
         Ok(())
     }
 }
 
+/// Whether a private entries section can have this suffix.
+pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Error> {
+    let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if suffix.is_empty() || !suffix.bytes().all(valid) {
+        return Err(Error::BadEntriesSuffix { suffix: suffix.into() });
+    }
+    if format != ObjectFormat::Elf {
+        return Err(Error::PrivateEntriesUnsupported { format });
+    }
+    Ok(())
+}
+
 /// Whether a release of LLVM has such code that works.
-fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
+pub(crate) fn is_supported(kind: Kind, abi: Abi, format: ObjectFormat) -> bool {
     let entries_on = match abi {
         Abi::Aomp | Abi::Legacy => format == ObjectFormat::Elf,
         Abi::Llvm18 | Abi::Llvm19 => format != ObjectFormat::MachO,

@@ -12,8 +12,8 @@ use wrapper_ir::description::{
     Struct, StructLayout, Type, Value,
 };
 use wrapper_ir::{
-    Abi, Endian, Error, Image, ImageInfo, Kind, Layout, LinkTool, ManagedCall, Module,
-    ObjectFormat, Piece, Target, Wrapper,
+    Abi, Endian, Entries, EntryFlags, Error, Image, ImageInfo, Kind, Layout, LinkTool, ManagedCall,
+    Module, ObjectFormat, OffloadEntry, Piece, Target, Wrapper,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -30,6 +30,7 @@ fn error<T: StdError + Send + Sync + 'static>() {}
 fn public_types_keep_their_promises() {
     value::<Abi>();
     value::<Endian>();
+    value::<EntryFlags>();
     value::<Image<'static>>();
     value::<ImageInfo>();
     value::<Kind>();
@@ -37,6 +38,7 @@ fn public_types_keep_their_promises() {
     value::<Linkage>();
     value::<ManagedCall>();
     value::<ObjectFormat>();
+    value::<OffloadEntry<'static>>();
     value::<Piece<'static>>();
     value::<Role>();
     value::<Target>();
@@ -55,6 +57,7 @@ fn public_types_keep_their_promises() {
     compared::<StructLayout>();
     compared::<Type>();
     compared::<Value>();
+    shared::<Entries<'static>>();
     shared::<Layout>();
     shared::<Wrapper<'static>>();
     copied::<(Abi, Endian, ImageInfo, Kind, LinkTool, Linkage, ManagedCall, ObjectFormat)>();

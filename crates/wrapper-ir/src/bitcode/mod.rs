@@ -276,6 +276,7 @@ fn linkage(linkage: Linkage) -> u64 {
         Linkage::Appending => 2,
         Linkage::Internal => 3,
         Linkage::ExternWeak => 7,
+        Linkage::Weak => 16,
         Linkage::WeakOdr => 17,
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Entries {
 pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
     let format = module.target.format();
     let ty = entry_struct(module);
-    let section = section(wrapper);
+    let section = section(wrapper.abi, wrapper.kind, wrapper.options.private_entries.as_deref());
     let (start, stop) = bounds(format, &section);
     module.retain = format != ObjectFormat::Coff
         && match wrapper.abi {
@@ -68,7 +68,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
                         align: 8,
                         ..dummy
                     });
-                    module.keep(&name);
+                    module.keep(vec![name]);
                 }
             }
             Entries { ty, start: first, stop: end }
@@ -121,14 +121,14 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
                 init: Some(Constant::Zero(contents)),
                 ..dummy
             });
-            module.keep(&name);
+            module.keep(vec![name]);
             Entries { ty, start: first, stop: end }
         }
     }
 }
 
 /// Adds the structure of an entry.
-fn entry_struct(module: &mut Module) -> Type {
+pub(super) fn entry_struct(module: &mut Module) -> Type {
     use Type::{Int, Pointer};
     let name = match module.abi {
         Abi::Aomp | Abi::Legacy => Name::Borrowed("__tgt_offload_entry"),
@@ -153,15 +153,15 @@ fn entry_struct(module: &mut Module) -> Type {
     Type::Struct(name)
 }
 
-/// The section that the compiler puts entries into.
-fn section(wrapper: &Wrapper<'_>) -> Name {
-    let name = match (wrapper.abi, wrapper.kind) {
+/// The section that the compiler puts entries into, but for what the object format adds.
+pub(super) fn section(abi: Abi, kind: Kind, suffix: Option<&str>) -> Name {
+    let name = match (abi, kind) {
         (Abi::Current | Abi::Llvm24, _) => "llvm_offload_entries",
         (_, Kind::Cuda) => "cuda_offloading_entries",
         (_, Kind::Hip) => "hip_offloading_entries",
         _ => "omp_offloading_entries",
     };
-    match &wrapper.options.private_entries {
+    match suffix {
         None => Name::Borrowed(name),
         Some(suffix) => Name::Owned(format!("{name}_{suffix}")),
     }

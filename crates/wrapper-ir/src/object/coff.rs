@@ -277,7 +277,8 @@ impl Symbols {
             self.add_section(definition, section, strings)?;
         }
         let class = match symbol.linkage {
-            Linkage::Internal => CLASS_STATIC,
+            // Nothing outside of the object refers to entries.
+            Linkage::Internal | Linkage::Weak => CLASS_STATIC,
             Linkage::ExternWeak => {
                 let symbol = symbol.name.as_ref().into();
                 return Err(Error::NotNative { symbol, what: "weak references in coff" });

@@ -1,5 +1,7 @@
 //! From the description to sections and symbols.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::code::{Assembler, Code, Lowered, ReferenceTarget, lower};
 use super::model::{Content, Object, Relocation, Section, Symbol, SymbolKind};
 use crate::description::{Constant, Global, Linkage, Module, Name};
@@ -22,7 +24,13 @@ pub(super) fn build(
     mut assembler: impl Assembler,
     pointer: u32,
 ) -> Result<(Object, Vec<PlacedFunction>), Error> {
-    let mut builder = Builder { module, pointer, object: Object::default() };
+    let kept = if module.retain {
+        module.kept.iter().map(AsRef::as_ref).collect()
+    } else {
+        BTreeSet::new()
+    };
+    let globals = module.globals.iter().map(|global| (global.name.as_ref(), global)).collect();
+    let mut builder = Builder { module, pointer, kept, globals, object: Object::default() };
     let functions = builder.functions(&mut assembler)?;
     for global in module.globals.iter().filter(|global| global.linkage != Linkage::Appending) {
         if let Some(init) = &global.init {
@@ -49,6 +57,10 @@ pub(super) fn build(
 struct Builder<'a> {
     module: &'a Module,
     pointer: u32,
+    /// Variables that the linker must keep.
+    kept: BTreeSet<&'a str>,
+    /// Variables by name.
+    globals: BTreeMap<&'a str, &'a Global>,
     object: Object,
 }
 
@@ -124,7 +136,7 @@ impl Builder<'_> {
         let (name, content) = self.place(global, init);
         let index = self.object.section(&name, content);
         let align = global.align.max(self.module.align_of(&global.ty));
-        let retain = self.module.retain && self.module.kept.contains(&global.name);
+        let retain = self.kept.contains(global.name.as_ref());
         let section = self.in_section(index)?;
         section.writable |= !global.constant;
         section.retain |= retain;
@@ -239,7 +251,8 @@ impl Builder<'_> {
         if let Some(symbol) = self.object.find(name) {
             return Ok(symbol);
         }
-        let (linkage, hidden) = match (self.module.global(name), self.module.function(name)) {
+        let (linkage, hidden) = match (self.globals.get(name.as_ref()), self.module.function(name))
+        {
             (Some(global), _) => (global.linkage, global.hidden),
             (None, Some(function)) => (function.linkage, false),
             (None, None) => return Err(not_native(name, "neither defined nor declared")),

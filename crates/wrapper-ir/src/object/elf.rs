@@ -419,7 +419,7 @@ fn elf_symbol(symbol: &Symbol, name: u32) -> Result<ElfSymbol, Error> {
     let binding = match symbol.linkage {
         Linkage::Internal | Linkage::Appending => 0,
         Linkage::External => 1,
-        Linkage::ExternWeak | Linkage::WeakOdr => 2,
+        Linkage::ExternWeak | Linkage::Weak | Linkage::WeakOdr => 2,
     };
     let kind = match symbol.kind {
         SymbolKind::Label => 0,

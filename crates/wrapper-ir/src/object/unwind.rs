@@ -85,6 +85,9 @@ pub(super) fn add_eh_frame(
     /// Pointers are distances of 32 bits, `DW_EH_PE_pcrel | DW_EH_PE_sdata4`.
     const POINTERS: u8 = 0x1b;
 
+    if functions.is_empty() {
+        return Ok(());
+    }
     let mut frames = Vec::new();
     // Common part: version, augmentation, code and data factors (1, -8), augmentation data.
     let mut common = vec![0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, rules.return_address, 1, POINTERS];
@@ -132,6 +135,9 @@ pub(super) fn add_pdata(object: &mut Object, functions: &[PlacedFunction]) -> Re
     /// `IMAGE_REL_AMD64_ADDR32NB`: distance from the start of the program in memory.
     const RELATIVE: u32 = 3;
 
+    if functions.is_empty() {
+        return Ok(());
+    }
     let unwind = object.section(&Name::Borrowed(".xdata"), Content::Data);
     let table = object.section(&Name::Borrowed(".pdata"), Content::Data);
     let start = object.define(Symbol {

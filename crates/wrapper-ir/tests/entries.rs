@@ -1,0 +1,290 @@
+//! Modules of entries: their text, whole, their objects, and what is refused.
+//!
+//! `BLESS=1 cargo test -p wrapper-ir --test entries` writes `golden/entries*.ll` anew. They are compared with what clang emits
+//! in `crates/cli/tests/llvm_entries.rs`.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+use std::path::Path;
+
+use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, elf};
+use wrapper_ir::{
+    Abi, Entries, EntryFlags, Error, Kind, LinkTool, ObjectFormat, OffloadEntry, Target,
+};
+
+const LINUX: &str = "x86_64-unknown-linux-gnu";
+const WINDOWS: &str = "x86_64-pc-windows-msvc";
+const MAC: &str = "aarch64-apple-darwin";
+
+fn entries(kind: Kind, abi: Abi, triple: &str) -> Entries<'static> {
+    Entries::new(kind, abi, Target::new(triple).unwrap())
+}
+
+/// Each sort of entries that HIP has.
+fn hip() -> Vec<OffloadEntry<'static>> {
+    vec![
+        OffloadEntry::kernel("_Z5scalePff", "scale_handle"),
+        OffloadEntry::variable("table", "table", 0x1_2345_6789).flags(EntryFlags::CONSTANT),
+        OffloadEntry::managed("pool", "pool.managed", "pool", 8, 16),
+        OffloadEntry::variable("surf", "surf", 4).flags(EntryFlags::SURFACE).data(2),
+        OffloadEntry::variable("tex", "tex", 4)
+            .flags(EntryFlags::TEXTURE | EntryFlags::NORMALIZED)
+            .data(2),
+    ]
+}
+
+/// Each sort of entries that OpenMP has, and a name that has to be quoted.
+fn openmp() -> Vec<OffloadEntry<'static>> {
+    vec![
+        OffloadEntry::kernel("__omp_offloading_1_main_l8", ".__omp_offloading_1_main_l8.region_id"),
+        OffloadEntry::variable("sum\"\n", "sum", 4),
+        OffloadEntry::variable("far_decl_tgt_ref_ptr", "far_decl_tgt_ref_ptr", 8)
+            .flags(EntryFlags::OPENMP_LINK),
+        OffloadEntry::variable("__omp_offloading_1_call_l5", "call", 8)
+            .flags(EntryFlags::OPENMP_INDIRECT),
+        OffloadEntry::requires(8),
+    ]
+}
+
+/// Those that fit into the records of every generation.
+fn plain() -> Vec<OffloadEntry<'static>> {
+    vec![
+        OffloadEntry::kernel("scale", "scale_handle"),
+        OffloadEntry::variable("table", "table", 1024),
+    ]
+}
+
+fn check(name: &str, entries: &Entries<'_>) {
+    let text = entries.module().unwrap().ir_to_string(&[]).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
+}
+
+#[test]
+fn text() {
+    let hip_of = |abi, triple| entries(Kind::Hip, abi, triple).entries(hip());
+    let openmp_of = |abi, triple| entries(Kind::OpenMp, abi, triple);
+    check("entries-hip.ll", &hip_of(Abi::Current, LINUX));
+    check("entries-hip-24-mach-o.ll", &hip_of(Abi::Llvm24, MAC));
+    check("entries-openmp-coff.ll", &openmp_of(Abi::Current, WINDOWS).entries(openmp()));
+    check("entries-openmp-i386.ll", &openmp_of(Abi::Current, "i386-linux-gnu").entries(plain()));
+    check("entries-openmp-19.ll", &openmp_of(Abi::Llvm19, LINUX).entries(plain()));
+    check("entries-openmp-18-coff.ll", &openmp_of(Abi::Llvm18, WINDOWS).entries(plain()));
+    check("entries-cuda-legacy.ll", &entries(Kind::Cuda, Abi::Legacy, LINUX).entries(plain()));
+    let private = entries(Kind::Cuda, Abi::Current, LINUX).private_entries("a1").retain(false);
+    check("entries-cuda-private.ll", &private.entry(OffloadEntry::kernel("scale", "scale")));
+}
+
+/// Host objects of a generation have their entries where its registration code looks for them.
+#[test]
+fn sections_are_those_of_wrappers() {
+    for kind in [Kind::OpenMp, Kind::Cuda, Kind::Hip] {
+        for abi in Abi::ALL {
+            for triple in [LINUX, WINDOWS, MAC, "i386-linux-gnu"] {
+                let image = wrapper_ir::Image::from_bytes(b"an image");
+                let wrapper = wrapper_ir::Wrapper::new(kind, abi, Target::new(triple).unwrap());
+                let wrapper = wrapper.image(image).module();
+                let module = entries(kind, abi, triple).entries(plain()).module();
+                let (wrapper, module) = match (wrapper, module) {
+                    (Ok(wrapper), Ok(module)) => (wrapper, module),
+                    (wrapper, module) => {
+                        assert_eq!(wrapper.unwrap_err(), module.unwrap_err());
+                        continue;
+                    }
+                };
+                assert_eq!(wrapper.structs[0], module.structs[0]);
+                let of = |module: &wrapper_ir::Module, start: &str| {
+                    let found = module
+                        .globals
+                        .iter()
+                        .find(|global| global.section.is_some() && global.name.starts_with(start));
+                    found.map(|global| global.section.clone().unwrap().into_owned())
+                };
+                let entry = of(&module, ".offloading.entry.")
+                    .or_else(|| of(&module, ".omp_offloading.entry."))
+                    .unwrap();
+                let expected = match module.target.format() {
+                    ObjectFormat::Elf => of(&wrapper, "__dummy").unwrap(),
+                    ObjectFormat::Coff => of(&wrapper, "__start_").unwrap().replace("$OA", "$OE"),
+                    _ => "__LLVM,offload_entries".to_owned(),
+                };
+                assert_eq!(entry, expected, "{kind} {abi} {triple}");
+            }
+        }
+    }
+}
+
+fn elf_section(file: &object::File<'_>, name: &str) -> (u32, u64, u64, u64) {
+    let section = file.section_by_name(name).unwrap();
+    let SectionFlags::Elf { sh_type, sh_flags } = section.flags() else { panic!() };
+    (sh_type.0, sh_flags.0, section.size(), section.align())
+}
+
+#[test]
+fn elf_objects() {
+    const WA: u64 = 3;
+    const RETAIN: u64 = 0x5_0000;
+    for triple in [LINUX, "aarch64-unknown-linux-gnu", "riscv64gc-unknown-linux-gnu"] {
+        let module = entries(Kind::Hip, Abi::Current, triple).entries(hip()).module().unwrap();
+        let bytes = module.object().unwrap().to_vec(&[]).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let expected = (elf::SHT_PROGBITS.0, WA | RETAIN, 5 * 56, 8);
+        assert_eq!(elf_section(&file, "llvm_offload_entries"), expected);
+        let names = "_Z5scalePff\0table\0pool\0surf\0tex\0";
+        let section = file.section_by_name(".llvm.rodata.offloading").unwrap();
+        assert_eq!(section.data().unwrap(), names.as_bytes());
+        assert!(file.section_by_name(".eh_frame").is_none());
+
+        let entries = file.section_by_name("llvm_offload_entries").unwrap();
+        let data = entries.data().unwrap();
+        // Version, kind, flags; size, data.
+        assert_eq!(data[2 * 56 + 8..][..8], [1, 0, 4, 0, 1, 0, 0, 0]);
+        assert_eq!(data[56 + 32..][..8], 0x1_2345_6789_u64.to_le_bytes());
+        assert_eq!(data[2 * 56 + 40..][..8], 16_u64.to_le_bytes());
+        let mut places = entries.relocations().map(|(at, relocation)| {
+            let RelocationTarget::Symbol(symbol) = relocation.target() else { panic!() };
+            (at, file.symbol_by_index(symbol).unwrap().name().unwrap())
+        });
+        assert_eq!(places.next(), Some((16, "scale_handle")));
+        assert_eq!(places.next(), Some((24, ".offloading.entry_name")));
+        assert_eq!(places.nth(2), Some((2 * 56 + 16, "pool.managed")));
+        assert_eq!(places.nth(1), Some((2 * 56 + 48, "pool")));
+
+        let entry = file.symbols().find(|symbol| symbol.name() == Ok(".offloading.entry.pool"));
+        let entry = entry.unwrap();
+        assert!(entry.is_weak() && entry.address() == 2 * 56 && entry.size() == 56);
+        assert!(file.symbol_by_name("pool.managed").unwrap().is_undefined());
+    }
+    let module = entries(Kind::OpenMp, Abi::Current, LINUX).entries(openmp()).retain(false);
+    let bytes = module.module().unwrap().object().unwrap().to_vec(&[]).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    assert_eq!(elf_section(&file, "llvm_offload_entries").1, WA);
+}
+
+#[test]
+fn coff_objects() {
+    for triple in [WINDOWS, "x86_64-pc-windows-gnu"] {
+        let module = entries(Kind::OpenMp, Abi::Current, triple).entries(openmp()).module();
+        let bytes = module.unwrap().object().unwrap().to_vec(&[]).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let section = file.section_by_name("llvm_offload_entries$OE").unwrap();
+        assert_eq!((section.size(), section.align()), (5 * 56, 8));
+        // Four addresses, five names.
+        assert_eq!(section.relocations().count(), 9);
+        assert!(file.section_by_name(".pdata").is_none());
+    }
+}
+
+#[test]
+fn arguments_of_links() {
+    let count = |kind, triple, retain| {
+        let entries = entries(kind, Abi::Current, triple).entries(plain()).retain(retain);
+        entries.module().unwrap().link_args(LinkTool::Compiler).len()
+    };
+    assert_eq!(count(Kind::Hip, LINUX, true), 0);
+    assert_eq!(count(Kind::Hip, LINUX, false), 1);
+    assert_eq!(count(Kind::Hip, WINDOWS, false), 0);
+    assert_eq!(count(Kind::Hip, MAC, false), 0);
+}
+
+fn error(entries: &Entries<'_>) -> Error {
+    entries.module().unwrap_err()
+}
+
+#[test]
+fn what_is_wrong_with_all() {
+    let (kind, abi) = (Kind::Sycl, Abi::Current);
+    assert_eq!(error(&entries(kind, abi, LINUX)), Error::EntriesUnsupported { kind });
+    let (kind, format) = (Kind::OpenMp, ObjectFormat::MachO);
+    assert_eq!(error(&entries(kind, abi, MAC)), Error::Unsupported { abi, kind, format });
+    assert_eq!(error(&entries(kind, abi, LINUX)), Error::NoEntry { kind });
+    let some = entries(kind, abi, WINDOWS).entries(plain()).private_entries("a");
+    let format = ObjectFormat::Coff;
+    assert_eq!(error(&some), Error::PrivateEntriesUnsupported { format });
+    let some = entries(kind, abi, LINUX).entries(plain()).private_entries(".");
+    assert_eq!(error(&some), Error::BadEntriesSuffix { suffix: ".".into() });
+}
+
+#[test]
+fn what_is_wrong_with_names() {
+    let some = || entries(Kind::Hip, Abi::Current, LINUX).entries(plain());
+    for name in ["", "a\0b"] {
+        let found = error(&some().entry(OffloadEntry::kernel(name, "a")));
+        assert_eq!(found, Error::BadEntryName { entry: 2, name: name.into() });
+    }
+    for symbol in ["", "a\0b", "llvm.used", ".offloading.entry_name", ".offloading.entry.table"] {
+        let found = error(&some().entry(OffloadEntry::kernel("a", symbol)));
+        assert_eq!(found, Error::BadEntrySymbol { entry: 2, symbol: symbol.into() });
+        let found = error(&some().entry(OffloadEntry::managed("a", "a", symbol, 4, 4)));
+        assert_eq!(found, Error::BadEntrySymbol { entry: 2, symbol: symbol.into() });
+    }
+    let found = error(&some().entry(OffloadEntry::kernel("scale", "a")));
+    let name = "scale".into();
+    assert_eq!(found, Error::DuplicateEntry { entry: 2, first: 0, name });
+    assert_eq!(found.to_string(), "offload entries 0 and 2 both have the name \"scale\"");
+    // Symbols may be shared, and one may have the name of the kernel.
+    let shared = some().entry(OffloadEntry::variable("b", "table", 4));
+    let text = shared.module().unwrap().ir_to_string(&[]).unwrap();
+    assert_eq!(text.matches("@table = external global i8\n").count(), 1);
+}
+
+#[test]
+fn what_would_not_be_registered() {
+    let found = |kind, abi, entry| entries(kind, abi, LINUX).entry(entry).module().err();
+    let variable = |flags| OffloadEntry::variable("a", "a", 4).flags(EntryFlags(flags));
+    let managed = || OffloadEntry::managed("a", "a", "b", 4, 4);
+    for (kind, abi, entry, flags) in [
+        (Kind::Hip, Abi::Current, variable(4), 4),
+        (Kind::Hip, Abi::Current, variable(1), 1),
+        (Kind::Cuda, Abi::Current, variable(2), 2),
+        (Kind::Hip, Abi::Legacy, variable(16), 16),
+        (Kind::Hip, Abi::Llvm19, managed().data(0), 1),
+        (Kind::OpenMp, Abi::Current, managed(), 1),
+    ] {
+        let expected = Error::UnregisteredEntry { entry: 0, kind, abi, flags };
+        assert_eq!(found(kind, abi, entry), Some(expected));
+    }
+    for entry in [OffloadEntry::variable("a", "a", 0), OffloadEntry::managed("a", "a", "b", 0, 4)] {
+        let empty = Some(Error::EmptyVariable { entry: 0 });
+        assert_eq!(found(Kind::Cuda, Abi::Current, entry), empty);
+    }
+    assert_eq!(found(Kind::Cuda, Abi::Current, managed()), None);
+    assert_eq!(found(Kind::Hip, Abi::Llvm18, variable(2 | 8).data(1)), None);
+}
+
+#[test]
+fn numbers_without_room() {
+    let too_large = |field, value, limit| Error::EntryTooLarge { entry: 0, field, value, limit };
+    let variable = |size| OffloadEntry::variable("a", "a", size);
+    let narrow = |size| entries(Kind::Hip, Abi::Current, "i686-linux-gnu").entry(variable(size));
+    assert!(narrow(0xFFFF_FFFF).module().is_ok());
+    let found = error(&narrow(0x1_0000_0000));
+    assert_eq!(found, too_large("size", 0x1_0000_0000, 0xFFFF_FFFF));
+    let data = |abi, data| entries(Kind::OpenMp, abi, LINUX).entry(variable(4).data(data)).module();
+    assert!(data(Abi::Current, u64::MAX).is_ok() && data(Abi::Llvm19, 0xFFFF_FFFF).is_ok());
+    let found = data(Abi::Llvm19, u64::MAX).unwrap_err();
+    assert_eq!(found, too_large("data", u64::MAX, 0xFFFF_FFFF));
+    assert_eq!(data(Abi::Legacy, 1).unwrap_err(), too_large("data", 1, 0));
+}
+
+/// As many as in a large library.
+#[test]
+fn many_entries() {
+    let names: Vec<_> = (0..5_000).map(|number| format!("kernel{number}")).collect();
+    let module = entries(Kind::Hip, Abi::Current, LINUX)
+        .entries(names.iter().map(|name| OffloadEntry::kernel(name.as_str(), name.as_str())))
+        .module()
+        .unwrap();
+    let bytes = module.object().unwrap().to_vec(&[]).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    assert_eq!(file.section_by_name("llvm_offload_entries").unwrap().size(), 5_000 * 56);
+    assert!(module.bitcode().unwrap().total_size() > 5_000 * 20);
+}
