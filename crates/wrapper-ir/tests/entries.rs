@@ -131,7 +131,7 @@ fn elf_section(file: &object::File<'_>, name: &str) -> (u32, u64, u64, u64) {
 #[test]
 fn elf_objects() {
     const WA: u64 = 3;
-    const RETAIN: u64 = 0x5_0000;
+    const RETAIN: u64 = 0x20_0000;
     for triple in [LINUX, "aarch64-unknown-linux-gnu", "riscv64gc-unknown-linux-gnu"] {
         let module = entries(Kind::Hip, Abi::Current, triple).entries(hip()).module().unwrap();
         let bytes = module.object().unwrap().to_vec(&[]).unwrap();
