@@ -14,78 +14,14 @@
 
 mod common;
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use common::llvm;
+use common::place::Place;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
-use tempfile::TempDir;
 use wrapper_ir::{Abi, Image, ImageInfo, Kind, ManagedCall, Target, Wrapper};
 
 const X86_64: &str = "x86_64-unknown-linux-gnu";
-const WINDOWS: &str = "x86_64-pc-windows-msvc";
-
-/// Where one test works.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn put(&self, name: &str, bytes: &[u8]) -> String {
-        fs::write(self.path(name), bytes).unwrap();
-        name.into()
-    }
-
-    fn try_run(&self, tool: impl AsRef<Path>, arguments: &[&str]) -> Output {
-        let tool = tool.as_ref();
-        Command::new(tool)
-            .args(arguments)
-            .current_dir(self.0.path())
-            .output()
-            .unwrap_or_else(|error| panic!("{}: {error}", tool.display()))
-    }
-
-    /// Runs a tool that must succeed and have nothing to say against it.
-    fn run(&self, tool: impl AsRef<Path>, arguments: &[&str]) -> String {
-        let tool = tool.as_ref();
-        let output = self.try_run(tool, arguments);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success() && error.is_empty(),
-            "{} {arguments:?}: {}\n{}{error}",
-            tool.display(),
-            output.status,
-            String::from_utf8_lossy(&output.stdout)
-        );
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Compiles a file of `wrapper/`.
-    fn compile(&self, compiler: impl AsRef<Path>, source: &str, out: &str, options: &[&str]) {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrapper");
-        let source = directory.join(source);
-        // Without optimization, variables stay in their order.
-        let mut arguments = vec!["-c", "-O0", "-fPIC", source.to_str().unwrap(), "-o", out];
-        arguments.extend(options);
-        self.run(compiler, &arguments);
-    }
-
-    /// What LLVM makes of images.
-    fn llvm_object(&self, kind: Kind, triple: &str, images: &[String], out: &str) {
-        let (kind, triple) = (format!("--kind={kind}"), format!("--triple={triple}"));
-        let mut arguments = vec![&kind[..], &triple, "-o", "llvm.bc"];
-        arguments.extend(images.iter().map(String::as_str));
-        self.run(llvm("llvm-offload-wrapper"), &arguments);
-        self.run(llvm("llc"), &["-filetype=obj", "-relocation-model=pic", "llvm.bc", "-o", out]);
-    }
-}
 
 /// The wrapper of images that are in memory.
 fn wrapper<'a>(kind: Kind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
@@ -538,7 +474,7 @@ fn cross(machine: &str, sysroot: &str) {
             // gcc finds its linker by name, in a directory.
             let directory = linker.map(|lld| {
                 std::os::unix::fs::symlink(lld, place.path("ld")).unwrap();
-                format!("-B{}", place.0.path().display())
+                format!("-B{}", place.path("").display())
             });
             let own: Vec<&str> = directory.iter().map(String::as_str).collect();
             let objects = ["entries.o", "ours.o", "runtime.o"];
@@ -642,123 +578,5 @@ fn private_entries() {
         let seen = log(&place, &linker, Link::Pie, &["public.o", "own.o", "private.o"], &[]);
         assert_eq!(seen.matches("register_lib 1 images, 0 entries").count(), 1, "{seen}");
         assert_eq!(seen.matches("register_lib 1 images, 11 entries").count(), 1, "{seen}");
-    }
-}
-
-/// An entry of a host object for Windows, with a program around it.
-const WINDOWS_PROGRAM: &[u8] = b"
-typedef unsigned long long u64;
-struct entry { u64 r; unsigned short version, kind; unsigned flags; void *a; const char *n; u64 s, d; void *x; };
-#ifdef ENTRIES
-__attribute__((section(\"llvm_offload_entries$OE\"), used, aligned(8)))
-const struct entry one = {0, 1, 2, 0, (void *)1, \"one\", 0, 0, 0};
-__attribute__((section(\"llvm_offload_entries$OE\"), used, aligned(8)))
-const struct entry two = {0, 1, 2, 0, (void *)2, \"two\", 0, 0, 0};
-#endif
-int atexit(void (*f)(void)) { return 0; }
-void __tgt_register_lib(void *d) {}
-void __tgt_unregister_lib(void *d) {}
-void *__cudaRegisterFatBinary(void *d) { return d; }
-void __cudaRegisterFatBinaryEnd(void *d) {}
-void __cudaUnregisterFatBinary(void *d) {}
-int __cudaRegisterFunction(void *h) { return 0; }
-void __cudaRegisterVar(void *h) {}
-void __cudaRegisterManagedVar(void *h) {}
-int mainCRTStartup(void) { return 0; }
-";
-
-#[test]
-fn windows() {
-    let place = Place::new();
-    place.put("program.c", WINDOWS_PROGRAM);
-    let images: [&[u8]; 1] = [FATBIN];
-    for triple in [WINDOWS, "x86_64-w64-windows-gnu"] {
-        for (kind, abi) in [
-            (Kind::OpenMp, Abi::Current),
-            (Kind::OpenMp, Abi::Llvm24),
-            (Kind::Cuda, Abi::Current),
-            (Kind::Cuda, Abi::Llvm24),
-        ] {
-            let image = vec![place.put("image", FATBIN)];
-            place.llvm_object(kind, triple, &image, "theirs.obj");
-            place.put("ours.obj", &object(&wrapper(kind, abi, triple, &images), &images));
-            place.put("again.obj", &object(&wrapper(kind, abi, triple, &images), &images));
-            place.run(llvm("llvm-readobj"), &["--all", "ours.obj"]);
-            let code = place.run(llvm("llvm-objdump"), &["-dr", "ours.obj"]);
-            assert!(!code.contains("<unknown>"), "{code}");
-            for entries in [0, 2] {
-                let target = format!("--target={triple}");
-                let mut arguments = vec![&target[..], "-c", "program.c", "-o", "program.obj"];
-                arguments.extend(["-ffreestanding", "-fno-builtin", "-Wno-everything"]);
-                if entries != 0 {
-                    arguments.push("-DENTRIES");
-                }
-                place.run(llvm("clang"), &arguments);
-                let mut programs = vec![&["ours.obj"][..], &["ours.obj", "again.obj"]];
-                // LLVM 24 counts from another place than LLVM 22.
-                if abi == Abi::Current {
-                    programs.push(&["ours.obj", "theirs.obj"]);
-                    programs.push(&["theirs.obj", "ours.obj"]);
-                }
-                for objects in programs {
-                    link_windows(&place, triple, objects, kind, abi, entries);
-                }
-            }
-        }
-    }
-}
-
-/// Links, and compares the bounds of the entries with what they should be.
-fn link_windows(place: &Place, triple: &str, objects: &[&str], kind: Kind, abi: Abi, entries: u64) {
-    let map = if triple == WINDOWS {
-        let mut arguments = vec!["/nodefaultlib", "/subsystem:console", "/entry:mainCRTStartup"];
-        arguments.extend(["/map:map", "/out:program.exe", "program.obj"]);
-        arguments.extend(objects);
-        place.run(llvm("lld-link"), &arguments);
-        fs::read_to_string(place.path("map")).unwrap()
-    } else {
-        let mut arguments = vec!["-m", "i386pep", "--subsystem", "console"];
-        arguments.extend(["-e", "mainCRTStartup", "-o", "program.exe", "program.obj"]);
-        arguments.extend(objects);
-        place.run(llvm("ld.lld"), &arguments);
-        String::new()
-    };
-    let what = format!("{kind} {abi} {triple} {objects:?} {entries}\n{map}");
-    // The descriptor and the loop hold what the map does not say: look at the program itself.
-    let program = fs::read(place.path("program.exe")).unwrap();
-    let tables = if kind == Kind::OpenMp { Some(descriptor(&program)) } else { None };
-    if let Some((count, start, stop)) = tables {
-        assert_eq!(count, 1, "{what}");
-        assert_eq!(stop - start, entries * 56, "{what}");
-    }
-}
-
-/// The descriptor in a linked program: how many images, start and end of the entries.
-fn descriptor(program: &[u8]) -> (u32, u64, u64) {
-    let long = |at: usize| u64::from_le_bytes(program[at..at + 8].try_into().unwrap());
-    let base = 0x1_4000_0000..0x1_4100_0000_u64;
-    // {1, images, start, stop} with pointers into the program, where start ≤ stop.
-    let at = (0..program.len() - 32)
-        .step_by(8)
-        .find(|at| {
-            long(*at) == 1
-                && (1..4).all(|field| base.contains(&long(at + 8 * field)))
-                && long(at + 16) <= long(at + 24)
-        })
-        .unwrap();
-    (1, long(at + 16), long(at + 24))
-}
-
-#[test]
-fn no_writer() {
-    for triple in [
-        "i386-unknown-linux-gnu",
-        "aarch64_be-unknown-linux-gnu",
-        "aarch64-apple-darwin",
-        "aarch64-pc-windows-msvc",
-    ] {
-        let module = wrapper(Kind::Cuda, Abi::Current, triple, &[FATBIN]).module().unwrap();
-        let error = module.object().unwrap_err();
-        assert_eq!(error, wrapper_ir::Error::NoObjectWriter { triple: triple.into() });
     }
 }

@@ -20,12 +20,13 @@ use proptest::prelude::*;
 use wrapper_ir::{Abi, Kind, Target, Wrapper};
 
 /// Every machine and format that objects are written for.
-const TRIPLES: [&str; 5] = [
+const TRIPLES: [&str; 6] = [
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
     "riscv64-unknown-linux-gnu",
     "x86_64-pc-windows-msvc",
     "x86_64-w64-windows-gnu",
+    "aarch64-pc-windows-msvc",
 ];
 
 fn kind_of(kind: Kind) -> OffloadKind {

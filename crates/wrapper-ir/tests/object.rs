@@ -20,7 +20,9 @@ const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const RISCV64: &str = "riscv64-unknown-linux-gnu";
 const MSVC: &str = "x86_64-pc-windows-msvc";
 const MINGW: &str = "x86_64-w64-windows-gnu";
-const TRIPLES: [&str; 5] = [X86_64, AARCH64, RISCV64, MSVC, MINGW];
+const MSVC_ARM64: &str = "aarch64-pc-windows-msvc";
+const MINGW_ARM64: &str = "aarch64-w64-windows-gnu";
+const TRIPLES: [&str; 7] = [X86_64, AARCH64, RISCV64, MSVC, MINGW, MSVC_ARM64, MINGW_ARM64];
 
 fn wrapper<'a>(kind: Kind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let target = Target::new(triple).unwrap();
@@ -82,7 +84,7 @@ fn everything_that_is_supported_can_be_written_and_read() {
             }
         }
     }
-    assert_eq!(written, 3 * (6 + 5 + 5 + 2) + 2 * (4 + 4 + 4 + 2));
+    assert_eq!(written, 3 * (6 + 5 + 5 + 2) + 4 * (4 + 4 + 4 + 2));
 }
 
 /// What holds for every object.
@@ -398,6 +400,49 @@ fn addends_of_coff_lie_in_the_sections() {
 }
 
 #[test]
+fn unwinding_on_arm64_windows() {
+    let bytes = current(Kind::OpenMp, MSVC_ARM64);
+    let file = object::File::parse(&*bytes).unwrap();
+    assert_eq!(file.architecture(), Architecture::Aarch64);
+    // The start of each function, and what its prologue does.
+    let expected = [
+        (0, ".omp_offloading.descriptor_reg", 0),
+        (4, ".xdata", 0),
+        (8, ".omp_offloading.descriptor_unreg", 0),
+        (12, ".xdata", 0),
+    ];
+    let expected = expected.map(|(at, symbol, addend)| (at, symbol.to_owned(), addend));
+    assert_eq!(references(&file, ".pdata"), expected);
+    let functions = file.section_by_name(".pdata").unwrap();
+    assert_eq!(functions.data().unwrap(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0]);
+    // 44 bytes of code, one epilogue, two words of codes; the epilogue after 36 bytes, its codes from the fourth on;
+    // frame pointer, saved pair, landing pad.
+    let unwind = file.section_by_name(".xdata").unwrap();
+    let unwind = unwind.data().unwrap();
+    assert_eq!(unwind[..4], (11_u32 | 1 << 22 | 2 << 27).to_le_bytes());
+    assert_eq!(unwind[4..8], (9_u32 | 4 << 22).to_le_bytes());
+    assert_eq!(unwind[8..16], [0xe1, 0x81, 0xe3, 0xe4, 0x81, 0xe4, 0xe3, 0xe3]);
+}
+
+#[test]
+fn many_returns_on_arm64_windows() {
+    let mut module = wrapper(Kind::Sycl, Abi::Current, MSVC_ARM64, &[b"i"]).module().unwrap();
+    for (more, fits) in [(30, true), (1, false)] {
+        let function = module.functions.first_mut().unwrap();
+        let block = wrapper_ir::description::Block::clone(&function.blocks[0]);
+        function.blocks.extend(vec![block; more]);
+        let name = function.name.clone();
+        match module.object() {
+            Ok(_) => assert!(fits),
+            Err(error) => {
+                let (symbol, what) = (name.as_ref().into(), "more than 31 returns");
+                assert_eq!((error, fits), (Error::NotNative { symbol, what }, false));
+            }
+        }
+    }
+}
+
+#[test]
 fn many_relocations_in_coff() {
     let image: &[u8] = b"i";
     let images = vec![image; 20_000];
@@ -432,4 +477,15 @@ fn changed_modules() {
         function.blocks.truncate(1);
     }
     assert_eq!(not_native(&changed), (".cuda.globals_reg".into(), "a jump to no block"));
+}
+
+#[test]
+fn no_writer() {
+    for triple in
+        ["i386-unknown-linux-gnu", "aarch64_be-unknown-linux-gnu", "arm64ec-pc-windows-msvc"]
+    {
+        let module = wrapper(Kind::Cuda, Abi::Current, triple, &[b"i"]).module().unwrap();
+        let error = module.object().unwrap_err();
+        assert_eq!(error, Error::NoObjectWriter { triple: triple.into() });
+    }
 }

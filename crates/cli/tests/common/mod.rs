@@ -7,6 +7,8 @@
     reason = "included by tests; a panic is how a test says no"
 )]
 
+pub mod place;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -3,22 +3,55 @@
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
 use crate::description::Name;
 
-const R_AARCH64_ADR_PREL_PG_HI21: u32 = 275;
-const R_AARCH64_ADD_ABS_LO12_NC: u32 = 277;
-const R_AARCH64_CALL26: u32 = 283;
-const R_AARCH64_ADR_GOT_PAGE: u32 = 311;
-const R_AARCH64_LD64_GOT_LO12_NC: u32 = 312;
+/// Types of the relocations of one format.
+#[derive(Debug)]
+pub(super) struct Relocations {
+    /// The page of an address, in `adrp`.
+    page: u32,
+    /// The place in the page, in `add`.
+    offset: u32,
+    /// A call.
+    call: u32,
+    /// The page of the entry of the global offset table.
+    table_page: u32,
+    /// The place of the entry in its page, in `ldr`.
+    table_offset: u32,
+    /// Whether they have room for an addend of any size.
+    addends: bool,
+}
+
+pub(super) const ELF: Relocations = Relocations {
+    page: 275,         // R_AARCH64_ADR_PREL_PG_HI21
+    offset: 277,       // R_AARCH64_ADD_ABS_LO12_NC
+    call: 283,         // R_AARCH64_CALL26
+    table_page: 311,   // R_AARCH64_ADR_GOT_PAGE
+    table_offset: 312, // R_AARCH64_LD64_GOT_LO12_NC
+    addends: true,
+};
+
+/// COFF has no global offset table. Its weak references are refused.
+pub(super) const COFF: Relocations = Relocations {
+    page: 4,         // IMAGE_REL_ARM64_PAGEBASE_REL21
+    offset: 6,       // IMAGE_REL_ARM64_PAGEOFFSET_12A
+    call: 3,         // IMAGE_REL_ARM64_BRANCH26
+    table_page: 4,   // IMAGE_REL_ARM64_PAGEBASE_REL21
+    table_offset: 7, // IMAGE_REL_ARM64_PAGEOFFSET_12L
+    addends: false,
+};
 
 /// First operand; 9 to 15 belong to nobody.
 const X9: u32 = 9;
 /// Second operand.
 const X10: u32 = 10;
+/// Neither an operand nor an argument.
+const X16: u32 = 16;
 /// The stack pointer.
 const SP: u32 = 31;
 
 /// Writes machine code.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Aarch64 {
+    relocations: &'static Relocations,
     code: Code,
 }
 
@@ -37,9 +70,28 @@ fn frame_bytes(least: u32) -> u32 {
 }
 
 impl Aarch64 {
+    pub(super) fn new(relocations: &'static Relocations) -> Self {
+        Self { relocations, code: Code::default() }
+    }
+
     fn refer(&mut self, kind: u32, symbol: &Name, addend: i64, word: u32) {
         self.code.refer(kind, symbol, addend);
         self.code.word(word);
+    }
+
+    /// Sets a register to a value.
+    fn set(&mut self, register: u32, value: u64) {
+        let mut opcode = 0xd280_0000; // movz, clears everything else
+        for (quarter, bytes) in (0_u32..).zip(value.to_le_bytes().chunks_exact(2)) {
+            let part = bytes.iter().rev().fold(0, |part, byte| part << 8 | u32::from(*byte));
+            if part != 0 {
+                self.code.word(opcode | quarter << 21 | part << 5 | register);
+                opcode = 0xf280_0000; // movk
+            }
+        }
+        if value == 0 {
+            self.code.word(opcode | register);
+        }
     }
 }
 
@@ -70,11 +122,12 @@ impl Assembler for Aarch64 {
         }
         // Unwinding goes by x29.
         let dwarf = super::unwind::frame_of_aarch64();
-        self.code.prologue = Prologue { length: 0, frame, dwarf };
+        self.code.prologue = Prologue { frame, dwarf, ..Prologue::default() };
     }
 
     fn leave(&mut self, frame: u32) {
         let frame = frame_bytes(frame);
+        self.code.prologue.epilogues.push(self.code.bytes.len());
         if frame != 0 {
             self.code.word(0x9100_0000 | frame << 10 | SP << 5 | SP); // add sp, sp, #frame
         }
@@ -91,30 +144,24 @@ impl Assembler for Aarch64 {
     }
 
     fn immediate(&mut self, to: Register, value: u64, _: u16) {
-        let register = number(to);
-        let mut opcode = 0xd280_0000; // movz, clears everything else
-        for (quarter, bytes) in (0_u32..).zip(value.to_le_bytes().chunks_exact(2)) {
-            let part = bytes.iter().rev().fold(0, |part, byte| part << 8 | u32::from(*byte));
-            if part != 0 {
-                self.code.word(opcode | quarter << 21 | part << 5 | register);
-                opcode = 0xf280_0000; // movk
-            }
-        }
-        if value == 0 {
-            self.code.word(opcode | register);
-        }
+        self.set(number(to), value);
     }
 
     fn address(&mut self, to: Register, symbol: &Name, addend: i64) {
-        let to = number(to);
-        self.refer(R_AARCH64_ADR_PREL_PG_HI21, symbol, addend, 0x9000_0000 | to); // adrp
-        self.refer(R_AARCH64_ADD_ABS_LO12_NC, symbol, addend, 0x9100_0000 | to << 5 | to); // add
+        let (to, kinds) = (number(to), self.relocations);
+        let inside = if kinds.addends { addend } else { 0 };
+        self.refer(kinds.page, symbol, inside, 0x9000_0000 | to); // adrp
+        self.refer(kinds.offset, symbol, inside, 0x9100_0000 | to << 5 | to); // add
+        if addend != inside {
+            self.set(X16, addend.cast_unsigned());
+            self.code.word(0x8b00_0000 | X16 << 16 | to << 5 | to); // add to, to, x16
+        }
     }
 
     fn far_address(&mut self, to: Register, symbol: &Name) {
-        let to = number(to);
-        self.refer(R_AARCH64_ADR_GOT_PAGE, symbol, 0, 0x9000_0000 | to); // adrp
-        self.refer(R_AARCH64_LD64_GOT_LO12_NC, symbol, 0, 0xf940_0000 | to << 5 | to); // ldr
+        let (to, kinds) = (number(to), self.relocations);
+        self.refer(kinds.table_page, symbol, 0, 0x9000_0000 | to); // adrp
+        self.refer(kinds.table_offset, symbol, 0, 0xf940_0000 | to << 5 | to); // ldr
     }
 
     fn load(&mut self, bits: u16) {
@@ -155,7 +202,7 @@ impl Assembler for Aarch64 {
     }
 
     fn call(&mut self, symbol: &Name) {
-        self.refer(R_AARCH64_CALL26, symbol, 0, 0x9400_0000); // bl
+        self.refer(self.relocations.call, symbol, 0, 0x9400_0000); // bl
     }
 
     fn jump(&mut self, block: usize) {
@@ -193,7 +240,7 @@ mod tests {
             (0x1234_0000_0000_5678, &[0xd28a_cf09, 0xf2e2_4689]), // mov, movk lsl 48
         ];
         for (value, expected) in cases {
-            let mut assembler = Aarch64::default();
+            let mut assembler = Aarch64::new(&ELF);
             assembler.immediate(Register::First, value, 64);
             let expected: Vec<u8> = expected.iter().flat_map(|word| word.to_le_bytes()).collect();
             assert_eq!(assembler.code.bytes, expected, "{value:#x}");
@@ -203,11 +250,11 @@ mod tests {
     #[test]
     fn jumps() {
         for (distance, expected) in [(8, 0x1400_0002_u32), (-8, 0x17ff_fffe)] {
-            let mut assembler = Aarch64::default();
+            let mut assembler = Aarch64::new(&ELF);
             assembler.jump(0);
             assembler.resolve(0, distance).unwrap();
             assert_eq!(assembler.code.bytes, expected.to_le_bytes());
         }
-        assert_eq!(Aarch64::default().resolve(0, 1 << 27), None);
+        assert_eq!(Aarch64::new(&ELF).resolve(0, 1 << 27), None);
     }
 }

@@ -104,6 +104,8 @@ pub(super) struct Prologue {
     pub(super) frame: u32,
     /// The same as DWARF call frame instructions.
     pub(super) dwarf: Vec<u8>,
+    /// Where in the code it is undone: offsets of the epilogues.
+    pub(super) epilogues: Vec<usize>,
 }
 
 /// A place in the code that the linker fills in.

@@ -1,11 +1,11 @@
-//! Objects in COFF for x86-64.
+//! Objects in COFF.
 
 use zerocopy::IntoBytes;
 
 use super::code::Assembler;
 use super::data;
-use super::model::{Content, Object, Part, Relocation, Section, Symbol, SymbolKind, pad};
-use super::unwind;
+use super::model::{Content, Object, Part, Section, Symbol, SymbolKind, pad};
+use super::pdata;
 use super::wire::{CoffHeader, CoffRelocation, CoffSection, CoffSectionDefinition, CoffSymbol};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
@@ -13,8 +13,27 @@ use crate::layout::Layout;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 
-const IMAGE_FILE_MACHINE_AMD64: u16 = 0x8664;
-const IMAGE_REL_AMD64_ADDR64: u32 = 1;
+/// What machines differ in.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// `IMAGE_FILE_HEADER::Machine`
+    number: u16,
+    /// Relocation of an address of 64 bits.
+    pointer: u32,
+    unwind: pdata::Rules,
+}
+
+pub(super) const X86_64: Machine = Machine {
+    number: 0x8664, // IMAGE_FILE_MACHINE_AMD64
+    pointer: 1,     // IMAGE_REL_AMD64_ADDR64
+    unwind: pdata::Rules::X86_64,
+};
+
+pub(super) const ARM64: Machine = Machine {
+    number: 0xaa64, // IMAGE_FILE_MACHINE_ARM64
+    pointer: 14,    // IMAGE_REL_ARM64_ADDR64
+    unwind: pdata::Rules::Arm64,
+};
 
 const CONTAINS_CODE: u32 = 0x20;
 const CONTAINS_DATA: u32 = 0x40;
@@ -33,20 +52,21 @@ const CLASS_STATIC: u8 = 3;
 const FUNCTION: u16 = 0x20;
 
 /// Lays out an object.
-pub(super) fn lay_out(module: &Module, assembler: impl Assembler) -> Result<Layout, Error> {
-    let (mut object, functions) = data::build(module, assembler, IMAGE_REL_AMD64_ADDR64)?;
-    unwind::add_pdata(&mut object, &functions)?;
+pub(super) fn lay_out(
+    module: &Module,
+    machine: &Machine,
+    assembler: impl Assembler,
+) -> Result<Layout, Error> {
+    let (mut object, functions) = data::build(module, assembler, machine.pointer)?;
+    pdata::add(&mut object, &machine.unwind, &functions)?;
     if module.target.is_mingw() {
         add_directives(&mut object)?;
     }
     for section in &mut object.sections {
         // The bytes hold what is added to the address.
-        for relocation in std::mem::take(&mut section.relocations) {
-            add_addend(section, &relocation);
-            section.relocations.push(relocation);
-        }
+        section.set_addends(|kind| if kind == machine.pointer { 8 } else { 4 });
     }
-    write(module, &object)
+    write(module, machine, &object)
 }
 
 /// Tells GNU's linker not to export what is not seen outside, when it exports everything.
@@ -60,29 +80,6 @@ fn add_directives(object: &mut Object) -> Result<(), Error> {
     match object.sections.get_mut(index) {
         Some(section) => section.push(text.as_bytes()),
         None => Ok(()),
-    }
-}
-
-fn add_addend(section: &mut Section, relocation: &Relocation) {
-    let mut at = relocation.offset;
-    for part in &mut section.parts {
-        let size = match part {
-            Part::Bytes(bytes) => {
-                let start = usize::try_from(at).ok();
-                if let Some(field) = start.and_then(|start| bytes.get_mut(start..)) {
-                    let width = if relocation.kind == IMAGE_REL_AMD64_ADDR64 { 8 } else { 4 };
-                    let addend = relocation.addend.to_le_bytes();
-                    for (to, from) in field.iter_mut().zip(addend).take(width) {
-                        *to = from;
-                    }
-                    return;
-                }
-                to_u64(bytes.len())
-            }
-            Part::Image(blob) => blob.size,
-            Part::Zeros(count) => *count,
-        };
-        at = at.saturating_sub(size);
     }
 }
 
@@ -114,7 +111,7 @@ fn short_name(name: &str) -> Option<[u8; 8]> {
     Some(short)
 }
 
-fn write(module: &Module, object: &Object) -> Result<Layout, Error> {
+fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, Error> {
     let mut strings = Strings(Vec::new());
     let mut symbols = Symbols { bytes: Vec::new(), count: 0 };
     let mut numbers = Vec::new();
@@ -137,7 +134,7 @@ fn write(module: &Module, object: &Object) -> Result<Layout, Error> {
     }
     let mut layout = Layout::new(&module.inputs);
     let header = CoffHeader {
-        machine: IMAGE_FILE_MACHINE_AMD64.into(),
+        machine: machine.number.into(),
         sections: u16::try_from(count).map_err(|_| too_large(to_u64(count)))?.into(),
         timestamp: 0.into(),
         symbols_at: narrow(end)?.into(),

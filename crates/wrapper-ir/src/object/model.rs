@@ -147,6 +147,34 @@ impl Section {
         if self.parts.iter().any(is_large) { UNIT } else { self.align.min(PAGE) }
     }
 
+    /// Writes the addends of relocations, which are 0 if they are in the record of the format or in an instruction, to the
+    /// bytes that they apply to. `width` is the size of the field of a type of relocation in bytes.
+    pub(super) fn set_addends(&mut self, width: impl Fn(u32) -> usize) {
+        for relocation in self.relocations.iter().filter(|relocation| relocation.addend != 0) {
+            let mut at = relocation.offset;
+            for part in &mut self.parts {
+                let size = match part {
+                    Part::Bytes(bytes) => {
+                        let start = usize::try_from(at).ok();
+                        if let Some(field) = start.and_then(|start| bytes.get_mut(start..)) {
+                            let addend = relocation.addend.to_le_bytes();
+                            for (to, from) in
+                                field.iter_mut().zip(addend).take(width(relocation.kind))
+                            {
+                                *to = from;
+                            }
+                            break;
+                        }
+                        to_u64(bytes.len())
+                    }
+                    Part::Image(blob) => blob.size,
+                    Part::Zeros(count) => *count,
+                };
+                at = at.saturating_sub(size);
+            }
+        }
+    }
+
     /// Adds bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.grow(to_u64(bytes.len()))?;

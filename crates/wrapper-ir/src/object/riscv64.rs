@@ -132,7 +132,7 @@ impl Assembler for Riscv64 {
         self.code.word(immediate_type(ADD_IMMEDIATE, 0, SP, SP, frame.wrapping_neg()));
         self.code.word(store_type(DOUBLE, RA, SP, frame.saturating_sub(8)));
         let dwarf = super::unwind::frame_of_riscv64(frame);
-        self.code.prologue = Prologue { length: 8, frame, dwarf };
+        self.code.prologue = Prologue { length: 8, frame, dwarf, ..Prologue::default() };
     }
 
     fn leave(&mut self, frame: u32) {

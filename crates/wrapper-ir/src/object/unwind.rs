@@ -2,8 +2,8 @@
 //! was called from.
 
 use super::data::PlacedFunction;
-use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
-use crate::description::{Linkage, Name};
+use super::model::{Content, Object, Relocation};
+use crate::description::Name;
 use crate::error::Error;
 use crate::to_u64;
 
@@ -128,62 +128,6 @@ fn push_record(frames: &mut Vec<u8>, record: &[u8]) {
     let end = frames.len().saturating_add(body);
     frames.extend(record);
     frames.resize(end, 0);
-}
-
-/// Adds `.pdata` and `.xdata` ("x64 exception handling" of Microsoft's documentation).
-pub(super) fn add_pdata(object: &mut Object, functions: &[PlacedFunction]) -> Result<(), Error> {
-    /// `IMAGE_REL_AMD64_ADDR32NB`: distance from the start of the program in memory.
-    const RELATIVE: u32 = 3;
-
-    if functions.is_empty() {
-        return Ok(());
-    }
-    let unwind = object.section(&Name::Borrowed(".xdata"), Content::Data);
-    let table = object.section(&Name::Borrowed(".pdata"), Content::Data);
-    let start = object.define(Symbol {
-        name: Name::Borrowed(".xdata"),
-        section: Some(unwind),
-        offset: 0,
-        size: 0,
-        linkage: Linkage::Internal,
-        hidden: false,
-        kind: SymbolKind::Label,
-    });
-    for function in functions {
-        let Some(section) = object.sections.get_mut(unwind) else { continue };
-        let at = i64::try_from(section.align_to(4)?).unwrap_or_default();
-        section.push(&unwind_info(function))?;
-        let size = function.lowered.end.saturating_sub(function.lowered.start);
-        let size = i64::try_from(size).unwrap_or_default();
-        let Some(section) = object.sections.get_mut(table) else { continue };
-        for (symbol, addend) in [(function.symbol, 0), (function.symbol, size), (start, at)] {
-            let offset = section.align_to(4)?;
-            section.relocations.push(Relocation { offset, kind: RELATIVE, symbol, addend });
-            section.push(&[0; 4])?;
-        }
-    }
-    Ok(())
-}
-
-/// `UNWIND_INFO`: the only thing a prologue does is to take bytes from the stack.
-fn unwind_info(function: &PlacedFunction) -> Vec<u8> {
-    const ALLOCATE_LARGE: u8 = 1;
-    const ALLOCATE_SMALL: u8 = 2;
-
-    let prologue = &function.lowered.prologue;
-    let length = u8::try_from(prologue.length).unwrap_or_default();
-    // Units of 8 bytes; frames are far smaller than what 16 bits hold of them.
-    let units = u16::try_from(prologue.frame / 8).unwrap_or_default();
-    match u8::try_from(units) {
-        Ok(units @ 1..=16) => {
-            let code = units.saturating_sub(1) << 4 | ALLOCATE_SMALL;
-            vec![1, length, 1, 0, length, code, 0, 0]
-        }
-        _ => {
-            let [low, high] = units.to_le_bytes();
-            vec![1, length, 2, 0, length, ALLOCATE_LARGE, low, high]
-        }
-    }
 }
 
 /// Registration code is nowhere near 4 GiB.

@@ -138,7 +138,7 @@ impl Assembler for X86 {
         self.stack_pointer(0xec, frame);
         let length = self.code.bytes.len().saturating_sub(start);
         let dwarf = super::unwind::frame_of(length, frame.saturating_add(8));
-        self.code.prologue = Prologue { length, frame, dwarf };
+        self.code.prologue = Prologue { length, frame, dwarf, ..Prologue::default() };
     }
 
     fn leave(&mut self, frame: u32) {

@@ -1,0 +1,129 @@
+//! How to unwind the stack on Windows: `.pdata` and `.xdata`.
+
+use std::iter;
+
+use super::data::PlacedFunction;
+use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
+use crate::description::{Linkage, Name};
+use crate::error::Error;
+
+/// The rules of one machine.
+#[derive(Debug)]
+pub(super) enum Rules {
+    /// "x64 exception handling" of Microsoft's documentation.
+    X86_64,
+    /// "ARM64 exception handling" of Microsoft's documentation.
+    Arm64,
+}
+
+/// Adds `.pdata` and `.xdata`.
+pub(super) fn add(
+    object: &mut Object,
+    rules: &Rules,
+    functions: &[PlacedFunction],
+) -> Result<(), Error> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    let unwind = object.section(&Name::Borrowed(".xdata"), Content::Data);
+    let table = object.section(&Name::Borrowed(".pdata"), Content::Data);
+    let start = object.define(Symbol {
+        name: Name::Borrowed(".xdata"),
+        section: Some(unwind),
+        offset: 0,
+        size: 0,
+        linkage: Linkage::Internal,
+        hidden: false,
+        kind: SymbolKind::Label,
+    });
+    // IMAGE_REL_AMD64_ADDR32NB, IMAGE_REL_ARM64_ADDR32NB: a distance from the start of the program in memory.
+    let relative = match rules {
+        Rules::X86_64 => 3,
+        Rules::Arm64 => 2,
+    };
+    for function in functions {
+        let size = i64::try_from(size_of_function(function)).unwrap_or_default();
+        // The end of a function is in the table or in the record.
+        let (record, end) = match rules {
+            Rules::X86_64 => (Some(unwind_info(function)), Some((function.symbol, size))),
+            Rules::Arm64 => (exception_record(function), None),
+        };
+        let record = record.ok_or_else(|| {
+            let symbol = object.symbols.get(function.symbol);
+            let symbol = symbol.map_or_else(Box::default, |symbol| symbol.name.as_ref().into());
+            Error::NotNative { symbol, what: "more than 31 returns" }
+        })?;
+        let Some(section) = object.sections.get_mut(unwind) else { continue };
+        let at = i64::try_from(section.align_to(4)?).unwrap_or_default();
+        section.push(&record)?;
+        let fields = iter::once((function.symbol, 0)).chain(end).chain([(start, at)]);
+        let Some(section) = object.sections.get_mut(table) else { continue };
+        for (symbol, addend) in fields {
+            let offset = section.align_to(4)?;
+            section.relocations.push(Relocation { offset, kind: relative, symbol, addend });
+            section.push(&[0; 4])?;
+        }
+    }
+    Ok(())
+}
+
+fn size_of_function(function: &PlacedFunction) -> usize {
+    function.lowered.end.saturating_sub(function.lowered.start)
+}
+
+/// `UNWIND_INFO`: the only thing a prologue does is to take bytes from the stack.
+fn unwind_info(function: &PlacedFunction) -> Vec<u8> {
+    const ALLOCATE_LARGE: u8 = 1;
+    const ALLOCATE_SMALL: u8 = 2;
+
+    let prologue = &function.lowered.prologue;
+    let length = u8::try_from(prologue.length).unwrap_or_default();
+    // Units of 8 bytes; frames are far smaller than what 16 bits hold of them.
+    let units = u16::try_from(prologue.frame / 8).unwrap_or_default();
+    match u8::try_from(units) {
+        Ok(units @ 1..=16) => {
+            let code = units.saturating_sub(1) << 4 | ALLOCATE_SMALL;
+            vec![1, length, 1, 0, length, code, 0, 0]
+        }
+        _ => {
+            let [low, high] = units.to_le_bytes();
+            vec![1, length, 2, 0, length, ALLOCATE_LARGE, low, high]
+        }
+    }
+}
+
+/// `IMAGE_ARM64_RUNTIME_FUNCTION_ENTRY_XDATA`: a header, where the epilogues are, and what the instructions of prologue and
+/// epilogues do, a code for each; the prologue backwards. `None` if the function has more epilogues than the header can count.
+fn exception_record(function: &PlacedFunction) -> Option<Vec<u8>> {
+    const SET_FRAME_POINTER: u8 = 0xe1;
+    const NOTHING: u8 = 0xe3;
+    const END: u8 = 0xe4;
+    /// Saves `x29` and `x30` 16 bytes below the stack pointer, which is moved there.
+    const SAVE_PAIR: u8 = 0x81;
+
+    let frame = &function.lowered.prologue;
+    // Units of 16 bytes; frames are smaller than 32 KiB.
+    let units = u16::try_from(frame.frame / 16).unwrap_or_default();
+    let allocate = match u8::try_from(units) {
+        Ok(0) => vec![],
+        Ok(units @ 1..32) => vec![units],
+        _ => (0xc000 | units).to_be_bytes().to_vec(),
+    };
+    // The first instruction is a landing pad.
+    let prologue = [&allocate[..], &[SET_FRAME_POINTER, SAVE_PAIR, NOTHING, END]].concat();
+    let mut codes = [&prologue[..], &allocate, &[SAVE_PAIR, END]].concat();
+    codes.resize(codes.len().next_multiple_of(4), NOTHING);
+
+    // Places and sizes of code in units of 4 bytes, with 18 bits.
+    let words = |bytes: usize| u32::try_from(bytes / 4).ok().filter(|words| *words < 1 << 18);
+    let count = u32::try_from(frame.epilogues.len()).ok().filter(|count| *count < 32)?;
+    let header = words(size_of_function(function))? | count << 22 | words(codes.len())? << 27;
+    let mut record = header.to_le_bytes().to_vec();
+    for at in &frame.epilogues {
+        let first_code = u32::try_from(prologue.len()).ok()?;
+        let epilogue = words(at.saturating_sub(function.lowered.start))? | first_code << 22;
+        record.extend(epilogue.to_le_bytes());
+    }
+    record.extend(codes);
+    Some(record)
+}
