@@ -165,6 +165,30 @@ pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompresse
     decode(data, limits, &mut |_| {})
 }
 
+/// Decompresses a stream without the header of a compressed bundle: other formats compress their parts in the same ways.
+///
+/// `size` is the length of the result, all of which is allocated: check it before. Offsets in errors count from the start
+/// of the stream.
+///
+/// ```
+/// use ccob::{Header, Method, WriteOptions, compress, decompress_stream};
+///
+/// # if Method::default().codec().is_none() { return Ok(()); }
+/// let container = compress(b"data", &WriteOptions::default())?;
+/// let header = Header::parse(&container, container.len() as u64)?;
+/// let stream = &container[header.header_len()..];
+/// assert_eq!(decompress_stream(Method::default(), stream, 4)?, b"data");
+/// # Ok::<(), ccob::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`decompress`] for payloads, and [`Error::CodecNotCompiled`].
+pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec<u8>, Error> {
+    let input = codec::Input { stream, offset: 0, exact: true, uncompressed_size: size };
+    codec::decode(method, &input, &mut |_| {}).map(|(data, _)| data)
+}
+
 /// Decompresses. `grown` sees what there is of the result, again and again, if the codec works in
 /// steps; whatever it was shown last need not be all.
 fn decode(

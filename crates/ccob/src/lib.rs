@@ -125,7 +125,8 @@ mod wire;
 
 pub use compress::{WriteOptions, compress};
 pub use decompress::{
-    Decompressed, Limits, decompress, decompress_growing, decompress_into, decompress_unverified,
+    Decompressed, Limits, decompress, decompress_growing, decompress_into, decompress_stream,
+    decompress_unverified,
 };
 pub use error::{Error, Fault};
 pub use hash::hash;

@@ -14,14 +14,14 @@ use crate::devices::Device;
 use crate::parallel::{self, Threads};
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
-use judge::{Answer, Given};
+use judge::Answer;
 use units::{Collector, Runtime, Unit};
 
 /// Say which image a GPU gets, and why it does not get the others
 ///
 /// A container is what a runtime chooses from: a bundle, a fatbinary, or all packages of a section. Libraries have one for
-/// each source file, and need code in all of them. Exits with 1 when a container has nothing for the GPU, or a file
-/// has no device code at all.
+/// each source file, and need code in all of them that hold kernels. Exits with 1 when such a container has nothing for
+/// the GPU, or a file has no device code at all.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload match --gpu gfx1031 libfoo.so
@@ -39,7 +39,12 @@ A GPU given without features (gfx90a) may run with xnack and sramecc on or off; 
 matters, the answer says so. rocminfo prints AMD GPUs with features; nvidia-smi \
 --query-gpu=compute_cap prints 8.6 for sm_86.
 
-Containers for GPUs of other vendors are shown, and count only if the file has no others.")]
+Containers for GPUs of other vendors are shown, and count only if the file has no others. \
+Containers without kernels never count: an image without machine code serves no GPU and fails none. \
+Containers that hold only code for the features of other NVIDIA GPUs (sm_90a, sm_100f) are told of, \
+and are no fault if another container has code for this GPU. Images that are not looked into are \
+taken to hold kernels: those of compressed bundles, and of fatbinaries compressed ones of more than \
+64 KiB.")]
 pub(crate) struct Args {
     /// The GPU: a target ID (gfx90a:xnack+, sm_86), what rocminfo prints, or a bundle entry ID. Repeatable, or with
     /// commas between several
@@ -193,10 +198,11 @@ impl File {
         self.errors == 0 && !self.units.is_empty()
     }
 
-    /// Whether a container has nothing for one of the GPUs.
+    /// Whether a container has nothing for one of the GPUs, or none has kernels for it.
     fn lacks_code(&self) -> bool {
-        let lacks = |answer: &Answer| answer.counts && answer.given == Given::No;
-        self.answers.iter().flatten().any(lacks)
+        self.answers.iter().any(|answers| {
+            answers.iter().any(Answer::lacks_code) || !answers.iter().any(Answer::counts)
+        })
     }
 }
 
@@ -204,5 +210,6 @@ fn answers(units: &[Unit], gpu: &Device) -> Vec<Answer> {
     let mut answers: Vec<_> = units.iter().map(|unit| judge::judge(unit, gpu)).collect();
     judge::link(units, &mut answers);
     judge::leave_out_foreign(units, gpu, &mut answers);
+    judge::leave_out_specific(units, &mut answers);
     answers
 }

@@ -42,6 +42,7 @@ struct Image {
     id: Option<String>,
     image_format: Option<String>,
     size: u64,
+    holds_code: Option<bool>,
     given: String,
     condition: Option<String>,
     reason: String,
@@ -115,6 +116,168 @@ fn bundle(targets: &[&str]) -> Vec<u8> {
     }
     bytes.extend(vec![b'x'; 8 * ids.len()]);
     bytes
+}
+
+/// An ELF file for a GPU with one section, of code if it has any bytes.
+fn elf(machine: u8, code: u8) -> Vec<u8> {
+    let mut file = vec![0; 64 + 64];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    for (at, byte) in [(18, machine), (40, 64), (58, 64), (60, 1)] {
+        file[at] = byte;
+    }
+    for (at, byte) in [(4, 1), (8, if code > 0 { 6 } else { 2 }), (32, code)] {
+        file[64 + at] = byte;
+    }
+    file
+}
+
+/// A fatbinary of cubins: architecture, suffix, bytes of code, and whether it is compressed.
+fn fatbinary(cubins: &[(u32, &str, u8, bool)]) -> Vec<u8> {
+    let mut entries = Vec::new();
+    for (sm, suffix, code, compressed) in cubins {
+        let cubin = elf(190, *code);
+        // LZ4: one sequence of literals.
+        let stored = match compressed {
+            true => [&[0xf0, 128 - 15][..], &cubin].concat(),
+            false => cubin.clone(),
+        };
+        let padded = stored.len().next_multiple_of(8);
+        let mut header = vec![0; 64];
+        let flags = u64::from(*suffix == "a") << 20 | u64::from(*compressed) << 13;
+        let (stored_size, size) = match compressed {
+            true => (stored.len(), cubin.len()),
+            false => (0, 0),
+        };
+        for (at, number) in [
+            (0, 2 | 0x0101 << 16 | 64 << 32),
+            (8, padded as u64),
+            (16, stored_size as u64),
+            (24, 7 | 1 << 16 | u64::from(*sm) << 32),
+            (40, flags),
+            (56, size as u64),
+        ] {
+            header[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        entries.extend(header);
+        entries.extend(&stored);
+        entries.resize(entries.len() + padded - stored.len(), 0);
+    }
+    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    bytes.extend(entries);
+    bytes
+}
+
+#[test]
+fn images_without_kernels_neither_serve_nor_fail_a_gpu() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("library.fatbin");
+    let full = |sm| (sm, "", 8, false);
+    let only = |sm| (sm, "a", 8, false);
+    let empty = |sm| (sm, "", 0, true);
+    let concluded = |all: &[Vec<u8>], gpu: &str| {
+        fs::write(&file, all.concat()).unwrap();
+        let output = run(&["--gpu", gpu], &[&file]);
+        let line = conclusion(&output);
+        (code(&output).unwrap(), line.split_once(": ").unwrap().1.to_owned())
+    };
+    let said = |code, words: &str| (code, words.to_owned());
+    let both = fatbinary(&[full(80), full(90)]);
+    let none = fatbinary(&[empty(80), empty(90)]);
+    let new = fatbinary(&[empty(80), full(90)]);
+    assert_eq!(
+        concluded(&[both.clone(), none.clone(), both.clone()], "sm_80"),
+        said(0, "both containers with kernels have code for sm_80")
+    );
+    let text = stdout(&run(&["--gpu", "sm_80"], &[&file]));
+    assert!(text.contains("  nv-fatbin:1 (no kernels)\n"), "{text}");
+    assert!(text.contains("yes: is for this very target; it holds no kernels"), "{text}");
+    // The runtime takes the image without kernels: the program wants none on this GPU.
+    assert_eq!(concluded(&[both.clone(), new.clone()], "sm_80"), said(0, "has code for sm_80"));
+    assert_eq!(
+        concluded(&[both.clone(), new, none.clone()], "sm_90"),
+        said(0, "both containers with kernels have code for sm_90")
+    );
+    assert_eq!(
+        concluded(&[both.clone(), none.clone()], "sm_75"),
+        said(1, "has no code for sm_75: built for sm_80, sm_90")
+    );
+    assert_eq!(
+        concluded(std::slice::from_ref(&none), "sm_80"),
+        said(1, "has no kernels for sm_80")
+    );
+    // What is compressed may hold code.
+    assert_eq!(
+        concluded(&[both.clone(), fatbinary(&[(90, "", 8, true)]), none.clone()], "sm_80"),
+        said(
+            1,
+            "1 of 2 containers with kernels has code for sm_80; nv-fatbin:1 has none: built for sm_90"
+        )
+    );
+
+    // Features of other GPUs are for programs that ask for them.
+    let hopper = fatbinary(&[only(90)]);
+    let blackwell = fatbinary(&[only(120), empty(80)]);
+    let all = [both, hopper.clone(), none, hopper.clone(), blackwell];
+    assert_eq!(
+        concluded(&all, "sm_90"),
+        said(0, "3 of 4 containers with kernels have code for sm_90; 1 is for sm_120a only")
+    );
+    let found = records(&["--gpu", "sm_86"], &[&file]);
+    let facts: Vec<_> = (found.iter())
+        .map(|r| (&r.result[..], r.counted, r.note.as_deref().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            ("yes", true, ""),
+            ("no", false, "for the features of other GPUs"),
+            ("yes", false, "no kernels"),
+            ("no", false, "for the features of other GPUs"),
+            ("yes", false, "no kernels"),
+        ]
+    );
+    let held: Vec<_> = found[4].images.iter().map(|image| image.holds_code).collect();
+    assert_eq!(held, [Some(true), Some(false)]);
+    assert_eq!(
+        concluded(&[hopper.clone(), hopper], "sm_80"),
+        said(1, "has no code for sm_80: built for sm_90a")
+    );
+}
+
+#[test]
+fn code_objects_without_kernels_do_not_count() {
+    let place = tempfile::tempdir().unwrap();
+    let [full, empty] = [elf(224, 8), elf(224, 0)].map(|elf| {
+        let path = place.path().join("image");
+        fs::write(&path, elf).unwrap();
+        let out = place.path().join("out.hipfb");
+        let entry = format!("hipv4-amdgcn-amd-amdhsa--gfx906={}", path.display());
+        let made = offload([OsStr::new("bundle"), "-o".as_ref(), out.as_ref(), entry.as_ref()]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        fs::read(out).unwrap()
+    });
+    let file = place.path().join("library");
+    fs::write(&file, [&full[..], &empty].concat()).unwrap();
+    let found = records(&["--gpu", "gfx906", "--gpu", "gfx1100"], &[&file]);
+    let facts: Vec<_> = (found.iter())
+        .map(|r| (&r.gpu[..], &r.result[..], r.counted, r.images[0].holds_code))
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            ("gfx906", "yes", true, Some(true)),
+            ("gfx1100", "no", true, Some(true)),
+            ("gfx906", "yes", false, Some(false)),
+            ("gfx1100", "no", false, Some(false)),
+        ]
+    );
+    // The image stays where a runtime would load it.
+    let out = place.path().join("thin");
+    let args = ["thin", "--keep", "gfx906", "-o"].map(OsStr::new);
+    let thin = offload(args.into_iter().chain([out.as_os_str(), file.as_os_str()]));
+    assert!(thin.status.success(), "{}", stderr(&thin));
+    assert_eq!(ls(&out).len(), 2);
 }
 
 /// Bundles one behind another, as in a section.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use target_id::{NvidiaArch, Target};
 
+use crate::budget::Budget;
+use crate::code;
 use crate::edit::EditError;
 use crate::embed::HostObject;
 use crate::image_format::ImageFormat;
@@ -110,6 +112,8 @@ pub struct Image<'e, 's> {
     pub(crate) around: Option<Compression>,
     pub(crate) window: Range<u64>,
     pub(crate) source: &'e mut Source<'s>,
+    /// Bytes that may still be decompressed in this walk.
+    pub(crate) decompressed: &'e mut Budget,
 }
 
 impl<'e> Image<'e, '_> {
@@ -223,6 +227,33 @@ impl<'e> Image<'e, '_> {
     #[must_use]
     pub fn format(&self) -> ImageFormat {
         self.format
+    }
+
+    /// Whether the image holds machine code; `None` where that is not known.
+    ///
+    /// An image without code has no kernel. Compilers make such images of source files without kernels, for each GPU they
+    /// compile for: no GPU needs them, and a GPU gets nothing by them.
+    ///
+    /// It is known of images of no bytes, and of ELF files for AMD and NVIDIA GPUs by the last 256 headers of their section
+    /// table: the kernels of a cubin have executable sections, those of code for AMD GPUs bytes in one. Images [compressed](Image::compression) by themselves are decompressed
+    /// for that, if they are no larger than 64 KiB and within [`Options::max_decompressed`](crate::Options::max_decompressed).
+    /// It is not known of other formats, of larger compressed images, of malformed ones, and of those that are
+    /// [not read](ImageFormat::NotRead).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`reader`](Image::reader).
+    pub fn holds_code(&mut self) -> io::Result<Option<bool>> {
+        if self.size() == 0 {
+            return Ok(Some(false));
+        }
+        if !code::is_told(self.format) {
+            return Ok(None);
+        }
+        match self.description.compression {
+            None => code::in_elf(self.source, &self.window),
+            Some(own) => code::in_compressed(self.source, &self.window, own, self.decompressed),
+        }
     }
 
     /// Reads the image's bytes as stored. A file that shrinks meanwhile gives

@@ -6,7 +6,7 @@ use std::fmt;
 pub(crate) const SNIFF_LEN: usize = 2048;
 
 const EM_CUDA: u16 = 190;
-const EM_AMDGPU: u16 = 224;
+pub(crate) const EM_AMDGPU: u16 = 224;
 
 /// The format of an image, by its own magic, whatever the container says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -263,6 +263,7 @@ mod ahead;
 mod archive;
 mod bitcode;
 mod budget;
+mod code;
 mod containers;
 mod copy;
 mod edit;

@@ -405,6 +405,7 @@ impl Walker<'_> {
             around: self.compressions.last().copied(),
             window: window.clone(),
             source,
+            decompressed: &mut self.decompressed,
         })?;
         // Bitcode for a device embeds nothing, and there can be much of it.
         let is_host = description.target.is_host();

@@ -33,6 +33,7 @@ struct Row<'a> {
     id: Option<&'a str>,
     image_format: Option<&'static str>,
     size: u64,
+    holds_code: Option<bool>,
     given: &'static str,
     condition: Option<&'a str>,
     reason: &'a str,
@@ -52,6 +53,7 @@ impl<'a> Record<'a> {
                     .filter(|format| *format != ImageFormat::NotRead)
                     .map(ImageFormat::as_str),
                 size: candidate.size,
+                holds_code: candidate.holds_code,
                 given: word(&judged.given),
                 condition: condition(&judged.given),
                 reason: &judged.reason,
@@ -64,7 +66,7 @@ impl<'a> Record<'a> {
             gpu: gpu.name(),
             result: word(&answer.given),
             condition: condition(&answer.given),
-            counted: answer.counts,
+            counted: answer.counts(),
             note: answer.note,
             images: images.collect(),
         }

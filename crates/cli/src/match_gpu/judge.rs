@@ -42,10 +42,39 @@ pub(super) struct Answer {
     pub(super) given: Given,
     /// One for each candidate.
     pub(super) images: Vec<Judged>,
-    /// Whether the GPU needs code of this unit.
-    pub(super) counts: bool,
-    /// What is to be said besides.
+    pub(super) standing: Standing,
+    /// What else is to be said.
     pub(super) note: Option<&'static str>,
+}
+
+impl Answer {
+    /// Whether the GPU needs code of this unit.
+    pub(super) fn counts(&self) -> bool {
+        self.standing == Standing::Counts
+    }
+
+    /// Whether the GPU lacks code that it needs.
+    pub(super) fn lacks_code(&self) -> bool {
+        self.counts() && self.given == Given::No
+    }
+
+    fn leave_out(&mut self, standing: Standing, note: Option<&'static str>) {
+        (self.standing, self.note) = (standing, note);
+    }
+}
+
+/// Whether a GPU needs code of a unit, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Counts,
+    /// It holds no kernel for this GPU to miss.
+    NoKernels,
+    /// It is for the features of other GPUs only.
+    OtherGpus,
+    /// It is relocatable code, linked elsewhere in the file.
+    Linked,
+    /// It is for GPUs of other vendors.
+    Foreign,
 }
 
 /// What a GPU gets of a unit.
@@ -86,7 +115,19 @@ pub(super) fn judge(unit: &Unit, gpu: &Device) -> Answer {
         };
         Judged { given, reason }
     });
-    Answer { given, images: judged.collect(), counts: true, note: None }
+    let images = judged.collect();
+    let mut answer = Answer { given, images, standing: Standing::Counts, note: None };
+    let holds_nothing = match answer.given {
+        Given::Yes => {
+            picked.keys().all(|n| unit.candidates.get(*n).is_some_and(Candidate::is_empty))
+        }
+        Given::If(_) => false,
+        Given::No => unit.is_empty(),
+    };
+    if holds_nothing {
+        answer.leave_out(Standing::NoKernels, Some("no kernels"));
+    }
+    answer
 }
 
 /// The candidate that a GPU in this state gets.
@@ -147,8 +188,7 @@ pub(super) fn link(units: &[Unit], answers: &mut [Answer]) {
     for (unit, answer) in units.iter().zip(&mut *answers) {
         if let Some(object) = unit.relocatable_in().filter(|object| linked.contains(object)) {
             *parts.entry(object).or_insert(true) &= answer.given == Given::Yes;
-            answer.counts = false;
-            answer.note = Some("relocatable, linked into section:.nv_fatbin");
+            answer.leave_out(Standing::Linked, Some("relocatable, linked into section:.nv_fatbin"));
         }
     }
     for (unit, answer) in units.iter().zip(answers) {
@@ -168,7 +208,20 @@ pub(super) fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Ans
     }
     for (unit, answer) in units.iter().zip(answers) {
         if is_foreign(unit) {
-            answer.counts = false;
+            answer.standing = Standing::Foreign;
+        }
+    }
+}
+
+/// Units that use features of other GPUs do not count, if another unit has code for this one: what needs them is chosen
+/// by the program, by the GPU that it finds.
+pub(super) fn leave_out_specific(units: &[Unit], answers: &mut [Answer]) {
+    if !answers.iter().any(|answer| answer.counts() && answer.given != Given::No) {
+        return;
+    }
+    for (unit, answer) in units.iter().zip(answers) {
+        if answer.lacks_code() && unit.is_specific() {
+            answer.leave_out(Standing::OtherGpus, Some("for the features of other GPUs"));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use fat_object::{Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Visitor};
-use target_id::{OffloadKind, Target};
+use target_id::{NvidiaArch, NvidiaScope, OffloadKind, Target};
 
 use crate::devices::{Code, Vendor};
 use crate::select::triple_text;
@@ -72,11 +72,14 @@ pub(super) struct Candidate {
     pub(super) format: ImageFormat,
     pub(super) size: u64,
     pub(super) container: ContainerKind,
+    /// Whether it holds machine code, if that is known.
+    pub(super) holds_code: Option<bool>,
 }
 
 impl Candidate {
-    fn new(image: &Image<'_, '_>) -> Self {
-        Candidate {
+    fn new(image: &mut Image<'_, '_>) -> io::Result<Self> {
+        Ok(Candidate {
+            holds_code: image.holds_code()?,
             index: image.index(),
             target: image.loaded_as().into_owned(),
             stored_id: image.target().id().to_owned(),
@@ -84,7 +87,12 @@ impl Candidate {
             format: image.format(),
             size: image.size(),
             container: image.container(),
-        }
+        })
+    }
+
+    /// Whether it is known to hold no kernel.
+    pub(super) fn is_empty(&self) -> bool {
+        self.holds_code == Some(false)
     }
 
     pub(super) fn is_host(&self) -> bool {
@@ -171,8 +179,24 @@ impl Unit {
     /// What there is code for, each once, in file order.
     pub(super) fn built_for(&self) -> Vec<&str> {
         let mut seen = HashSet::new();
-        let devices = self.candidates.iter().filter(|candidate| !candidate.is_host());
-        devices.map(Candidate::label).filter(|label| seen.insert(*label)).collect()
+        self.with_code().map(Candidate::label).filter(|label| seen.insert(*label)).collect()
+    }
+
+    /// The images for devices that may hold kernels.
+    fn with_code(&self) -> impl Iterator<Item = &Candidate> {
+        self.candidates.iter().filter(|candidate| !candidate.is_host() && !candidate.is_empty())
+    }
+
+    /// Whether all its images for devices are known to hold no kernel, and there are any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.with_code().next().is_none() && !self.candidates.iter().all(Candidate::is_host)
+    }
+
+    /// Whether all its code uses features that only some NVIDIA GPUs have (`sm_90a`, `sm_100f`).
+    pub(super) fn is_specific(&self) -> bool {
+        let mut images = self.with_code().map(|image| NvidiaArch::parse(image.target.id()));
+        !self.is_empty()
+            && images.all(|arch| arch.is_ok_and(|arch| arch.scope() != NvidiaScope::Portable))
     }
 }
 
@@ -266,7 +290,7 @@ impl Visitor for Collector<'_> {
         let around = self.around.get(..depth).unwrap_or_default();
         let container = around.last().map_or(0, |(number, _)| *number);
         let runtime = Runtime::of(image.target().kind());
-        let candidate = Candidate::new(image);
+        let candidate = Candidate::new(image)?;
         let known = *self.by_container.entry((container, runtime)).or_insert(self.units.len());
         if let Some(unit) = self.units.get_mut(known) {
             unit.candidates.push(candidate);
@@ -326,6 +350,7 @@ impl Unit {
                     format: *format,
                     size: 1,
                     container,
+                    holds_code: None,
                 }
             })
             .collect();

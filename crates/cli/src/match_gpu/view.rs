@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-use super::judge::{Answer, Given};
+use super::judge::{Answer, Given, Standing};
 use super::units::{Candidate, Unit};
 use crate::devices::Device;
 use crate::select::format_text;
@@ -53,7 +53,12 @@ pub(super) fn one_gpu(
                     Given::No => ("", "no".to_owned()),
                 };
                 let label = candidate.label().to_owned();
-                let fate = format!("{word}: {}", judged.reason);
+                let empty = if candidate.holds_code == Some(false) && candidate.size > 0 {
+                    "; it holds no kernels"
+                } else {
+                    ""
+                };
+                let fate = format!("{word}: {}{empty}", judged.reason);
                 [mark.to_owned(), label, format_text(candidate.format), fate]
             })
             .collect()
@@ -122,10 +127,11 @@ fn cell(unit: &Unit, answer: &Answer) -> String {
         })
         .collect();
     match &answer.given {
+        _ if answer.standing == Standing::NoKernels => "no kernels".to_owned(),
         _ if !given.is_empty() => given.join(", "),
         Given::Yes => "linked when loaded".to_owned(),
         Given::If(condition) => format!("if {condition}"),
-        Given::No if answer.counts => "none".to_owned(),
+        Given::No if answer.counts() => "none".to_owned(),
         Given::No => "-".to_owned(),
     }
 }
@@ -145,31 +151,38 @@ pub(super) fn conclusion(
 
 fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String) {
     let name = gpu.name();
-    let counted: Vec<_> = units.iter().zip(answers).filter(|(_, answer)| answer.counts).collect();
-    let missing: Vec<&Unit> = (counted.iter())
-        .filter(|(_, answer)| answer.given == Given::No)
-        .map(|(unit, _)| *unit)
-        .collect();
+    let all = || units.iter().zip(answers);
+    let those = |standing| all().filter(move |(_, answer)| answer.standing == standing);
+    let counted: Vec<_> = those(Standing::Counts).collect();
+    let lacks = counted.iter().filter(|(_, answer)| answer.lacks_code());
+    let missing: Vec<&Unit> = lacks.map(|(unit, _)| *unit).collect();
+    let elsewhere: Vec<&Unit> = those(Standing::OtherGpus).map(|(unit, _)| unit).collect();
+    let containers = match those(Standing::NoKernels).next() {
+        Some(_) if counted.is_empty() => return (ERROR, format!("has no kernels for {name}")),
+        Some(_) => "containers with kernels",
+        None => "containers",
+    };
     let conditions: Vec<&str> = (counted.iter())
         .filter_map(|(_, answer)| match &answer.given {
             Given::If(condition) => Some(&condition[..]),
             _ => None,
         })
         .collect();
-    let (all, without) = (counted.len(), missing.len());
-    let style = match (without, &conditions[..]) {
-        (0, []) => TARGET,
+    let all = counted.len() + elsewhere.len();
+    let without = missing.len() + elsewhere.len();
+    let style = match (missing.len(), &conditions[..]) {
+        (0, []) if elsewhere.is_empty() => TARGET,
         (0, _) => WARNING,
         _ => ERROR,
     };
     let mut words = match (all, without) {
         (1, 0) => format!("has code for {name}{}", instead(&counted, &name)),
-        (2, 0) => format!("both containers have code for {name}"),
-        (all, 0) => format!("all {all} containers have code for {name}"),
+        (2, 0) => format!("both {containers} have code for {name}"),
+        (all, 0) => format!("all {all} {containers} have code for {name}"),
         (all, without) if all == without => format!("has no code for {name}"),
         (all, without) => {
             let have = if all - without == 1 { "has" } else { "have" };
-            format!("{} of {all} containers {have} code for {name}", all - without)
+            format!("{} of {all} {containers} {have} code for {name}", all - without)
         }
     };
     if let Some(condition) = conditions.first() {
@@ -183,8 +196,9 @@ fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String)
     }
     if all == without {
         words.push_str(&built_for(&missing, gpu));
-    } else if without > 0 {
+    } else {
         words.push_str(&lacking(&missing));
+        words.push_str(&only(&elsewhere));
     }
     (style, words)
 }
@@ -204,9 +218,10 @@ fn instead(counted: &[(&Unit, &Answer)], name: &str) -> String {
 /// Most lists of containers without code that a conclusion names.
 const MOST_NAMED: usize = 3;
 
-fn lacking(missing: &[&Unit]) -> String {
+/// Units by what they are built for: the first of each list, and how many more there are. No more lists than are named.
+fn by_labels<'u>(units: &[&'u Unit]) -> Vec<(Vec<&'u str>, &'u Unit, usize)> {
     let mut groups: Vec<(Vec<&str>, &Unit, usize)> = Vec::new();
-    for unit in missing {
+    for unit in units {
         let labels = unit.built_for();
         let is_full = groups.len() >= MOST_NAMED;
         match groups.iter_mut().find(|(other, ..)| *other == labels) {
@@ -215,6 +230,26 @@ fn lacking(missing: &[&Unit]) -> String {
             None => groups.push((labels, unit, 0)),
         }
     }
+    groups
+}
+
+/// `; 9 are for sm_120a only`
+fn only(elsewhere: &[&Unit]) -> String {
+    let mut words = String::new();
+    let mut named = 0;
+    for (labels, _, more) in by_labels(elsewhere) {
+        let are = if more == 0 { "is" } else { "are" };
+        words.push_str(&format!("; {} {are} for {} only", more + 1, labels.join(", ")));
+        named += more + 1;
+    }
+    if named < elsewhere.len() {
+        words.push_str(&format!("; {} more are for other GPUs only", elsewhere.len() - named));
+    }
+    words
+}
+
+fn lacking(missing: &[&Unit]) -> String {
+    let groups = by_labels(missing);
     let mut words = String::new();
     let mut named = 0;
     for (labels, first, more) in &groups {

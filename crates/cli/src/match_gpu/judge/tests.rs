@@ -244,7 +244,7 @@ fn counted(units: &[Unit], gpu: &str) -> Vec<(bool, Given)> {
     let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, &gpu)).collect();
     link(units, &mut answers);
     leave_out_foreign(units, &gpu, &mut answers);
-    answers.into_iter().map(|answer| (answer.counts, answer.given)).collect()
+    answers.into_iter().map(|answer| (answer.counts(), answer.given)).collect()
 }
 
 #[test]

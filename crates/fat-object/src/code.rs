@@ -1,0 +1,184 @@
+//! Whether an ELF file for a GPU holds code.
+
+use std::io::{self, Cursor};
+use std::ops::Range;
+
+use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
+use zerocopy::{FromBytes, LittleEndian};
+
+use crate::budget::Budget;
+use crate::image_format::{EM_AMDGPU, ImageFormat};
+use crate::model::Compression;
+use crate::nv_fatbin::lz4;
+use crate::source::{Origin, Source};
+use crate::wire::{ElfHeader, ElfHeader64, ElfSectionHeader};
+
+type Header = ElfHeader64<LittleEndian>;
+type Section = <Header as ElfHeader>::Section;
+
+/// The size of compressed images that are decompressed. Those without code have a few kilobytes.
+const MOST_DECOMPRESSED: u64 = 64 << 10;
+
+/// Section headers that are looked at. Images without code have two dozen, others code in one of the last.
+const LAST_SECTIONS: u64 = 256;
+
+/// Whether the sections of such an image tell.
+pub(crate) fn is_told(format: ImageFormat) -> bool {
+    matches!(format, ImageFormat::Cubin | ImageFormat::Elf { machine: EM_AMDGPU })
+}
+
+/// Whether the ELF file in `window` has code in an executable section; `None` if its last section headers do not tell.
+pub(crate) fn in_elf(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<bool>> {
+    let head = source.peek(window, size_of::<Header>())?;
+    let Some(header) = Header::read_from_bytes(&head).ok().filter(is_elf64) else {
+        return Ok(None);
+    };
+    let fields = header.fields();
+    // Each kernel of a cubin has a section; linkers of code for AMD GPUs leave an empty one where there is no kernel.
+    let is_cubin = ImageFormat::sniff(&head) == ImageFormat::Cubin;
+    let (count, entry) = (u64::from(fields.shnum), size_of::<Section>() as u64);
+    let start = window.start.saturating_add(fields.shoff);
+    let end = start.saturating_add(count * entry);
+    if count == 0 || u64::from(fields.shentsize) != entry || end > window.end {
+        return Ok(None);
+    }
+    let looked_at = count.min(LAST_SECTIONS);
+    let table = source.read_range(&(end - looked_at * entry..end))?;
+    let mut sections = table.chunks_exact(size_of::<Section>()).rev();
+    let has_code = sections.any(|section| {
+        let section = Section::read_from_bytes(section).ok().map(|section| section.fields());
+        section.is_some_and(|section| {
+            section.flags & SHF_EXECINSTR.0 != 0
+                && section.kind != SHT_NOBITS.0
+                && (is_cubin || section.size > 0)
+        })
+    });
+    Ok(match has_code {
+        true => Some(true),
+        false => (looked_at == count).then_some(false),
+    })
+}
+
+/// The same for an image that is compressed by itself, whose stored bytes lie in `window`.
+pub(crate) fn in_compressed(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    compression: Compression,
+    budget: &mut Budget,
+) -> io::Result<Option<bool>> {
+    let size = compression.uncompressed_size;
+    let stored = window.end - window.start;
+    if size > MOST_DECOMPRESSED || stored > 2 * MOST_DECOMPRESSED || !budget.take(size) {
+        return Ok(None);
+    }
+    let stored = source.read_range(window)?;
+    let image = match compression.method {
+        "lz4" => lz4::decompress(&stored, usize::try_from(size).unwrap_or(usize::MAX)),
+        "zstd" => ccob::decompress_stream(ccob::Method::ZSTD, &stored, size).ok(),
+        _ => None,
+    };
+    let Some(image) = image else { return Ok(None) };
+    let mut reader = Cursor::new(&image[..]);
+    in_elf(
+        &mut Source::of_bytes(&mut reader, &image, Origin::Decompressed),
+        &(0..image.len() as u64),
+    )
+}
+
+/// Whether it is a header of this class and byte order.
+fn is_elf64(header: &Header) -> bool {
+    header.ident.starts_with(b"\x7fELF\x02\x01")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ELF file with sections of these flags and sizes.
+    fn elf(sections: &[(u64, u64)]) -> Vec<u8> {
+        let mut file = b"\x7fELF\x02\x01".to_vec();
+        file.resize(64, 0);
+        file[18] = 224;
+        file[40] = 64;
+        file[58] = 64;
+        file[60..62].copy_from_slice(&u16::try_from(sections.len()).unwrap().to_le_bytes());
+        for (flags, size) in sections {
+            let at = file.len();
+            file.resize(at + 64, 0);
+            file[at + 4] = 1;
+            file[at + 8..at + 16].copy_from_slice(&flags.to_le_bytes());
+            file[at + 32..at + 40].copy_from_slice(&size.to_le_bytes());
+        }
+        file
+    }
+
+    const EMPTY: [(u64, u64); 4] = [(0, 0), (2, 32), (6, 0), (3, 64)];
+
+    fn holds_code(file: &[u8]) -> Option<bool> {
+        let mut reader = Cursor::new(file);
+        let mut source = Source::of_bytes(&mut reader, file, Origin::File);
+        in_elf(&mut source, &(0..file.len() as u64)).unwrap()
+    }
+
+    #[test]
+    fn code_is_in_executable_sections() {
+        assert_eq!(holds_code(&elf(&EMPTY)), Some(false));
+        assert_eq!(holds_code(&elf(&[EMPTY[0], (6, 1), EMPTY[1]])), Some(true));
+        let mut no_bits = elf(&[EMPTY[0], (6, 1)]);
+        no_bits[64 + 64 + 4] = 8;
+        assert_eq!(holds_code(&no_bits), Some(false));
+        let mut cubin = elf(&EMPTY);
+        cubin[18] = 190;
+        assert_eq!(holds_code(&cubin), Some(true));
+        assert_eq!(holds_code(&[&cubin[..60], &[2], &cubin[61..]].concat()), Some(false));
+    }
+
+    #[test]
+    fn what_the_table_does_not_tell_is_unknown() {
+        let sound = elf(&EMPTY);
+        for cut in 0..sound.len() {
+            assert_eq!(holds_code(&sound[..cut]), None, "{cut}");
+        }
+        for (at, byte) in [(4, 1), (5, 2), (58, 40), (60, 0), (60, 5), (40, 65), (47, 255)] {
+            let mut file = sound.clone();
+            file[at] = byte;
+            assert_eq!(holds_code(&file), None, "{at}");
+        }
+        let mut many = vec![(6, 1)];
+        many.resize(256, (0, 0));
+        assert_eq!(holds_code(&elf(&many)), Some(true));
+        many.push((0, 0));
+        assert_eq!(holds_code(&elf(&many)), None);
+    }
+
+    #[test]
+    fn compressed_images_of_some_kilobytes_are_looked_into() {
+        let told = |method, stored: &[u8], size, budget: &mut Budget| {
+            let own = Compression { method, stored_size: 0, uncompressed_size: size };
+            let mut reader = Cursor::new(stored);
+            let mut source = Source::of_bytes(&mut reader, stored, Origin::File);
+            let window = 0..stored.len() as u64;
+            in_compressed(&mut source, &window, own, budget).unwrap()
+        };
+        let image = elf(&EMPTY);
+        let size = image.len() as u64;
+        let mut budget = Budget::new(3 * size);
+        // One sequence of literals.
+        let lz4 = [&[0xf0, 255, u8::try_from(size - 15 - 255).unwrap()][..], &image].concat();
+        assert_eq!(told("lz4", &lz4, size, &mut budget), Some(false));
+        assert_eq!(told("lz4", &lz4[1..], size, &mut budget), None);
+        assert_eq!(told("lz5", &lz4, size, &mut budget), None);
+        assert_eq!(told("lz4", &lz4, size, &mut budget), None, "the budget is spent");
+
+        if ccob::Method::ZSTD.codec().is_some() {
+            let options = ccob::WriteOptions::default();
+            for (image, expected) in [(elf(&EMPTY), Some(false)), (vec![0; 65 << 10], None)] {
+                let container = ccob::compress(&image, &options).unwrap();
+                let stored = &container[ccob::Version::V3.header_len()..];
+                let size = image.len() as u64;
+                let mut budget = Budget::new(1 << 20);
+                assert_eq!(told("zstd", stored, size, &mut budget), expected);
+            }
+        }
+    }
+}
