@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::bundler::{self, BundleJob, FileType, Mode, Notes};
 use crate::compress::How;
 use crate::failure::Failure;
+use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::progress::Progress;
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     how: How,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    max_input: MaxInput,
     /// Print what was written as JSON: one object with the entries, their offsets and sizes
     #[arg(long)]
     json: bool,
@@ -93,7 +96,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 /// Ends the process: the command line makes no sense.
 pub(crate) fn usage(fault: &str) -> ! {
-    clap::Error::raw(ErrorKind::ArgumentConflict, format!("{fault}\n")).exit()
+    clap::Error::raw(ErrorKind::ArgumentConflict, format!("{}\n", style::printable(fault))).exit()
 }
 
 fn bundle(args: &Args) -> Result<Report, Failure> {
@@ -126,6 +129,7 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
         file_type,
         entries: ids.iter().map(EntryId::canonical).zip(files).collect(),
         align: args.align.unwrap_or(align),
+        max_input: args.max_input,
         compression: args.compress.then(|| args.how.options(args.threads)),
         output: args.output.clone(),
         dry_run: false,

@@ -19,7 +19,7 @@ pub(crate) fn start(tool: &'static Tool, name: &str) -> Result<(Invocation, Matc
         }
         Err(stop) => {
             // If nobody hears it, the exit status tells.
-            let _ = anstream::stderr().write_all(stop.stderr.as_bytes());
+            let _ = anstream::stderr().write_all(style::printable_lines(&stop.stderr).as_bytes());
             let printed = report::print(&invocation.typed, &stop.stdout);
             Err(if stop.success { printed } else { ExitCode::FAILURE })
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fat_object::{Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor};
 
+use crate::opened::Opened;
 use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
@@ -56,10 +57,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let file = input::display(&args.file);
-    let opened = input::open_sized(&args.file).and_then(|input| {
+    let opened = Opened::new(&args.file, args.limits.max_input).and_then(|opened| {
         let (stamp, new_permissions) =
-            (input::Stamp::of(&input)?, NewPermissions::of_part(&input.metadata()?));
-        Ok((input, stamp, new_permissions))
+            (input::Stamp::of(&opened.file)?, NewPermissions::of_part(&opened));
+        Ok((opened.file, stamp, new_permissions))
     });
     let (input, stamp, new_permissions) = match opened {
         Ok(opened) => opened,

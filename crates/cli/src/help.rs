@@ -55,7 +55,7 @@ Start here:
       the same library, for one GPU
 
 `offload COMMAND --help` has examples of each command, and `offload man COMMAND | man -l -` the \
-same as a page. Files appear whole, and those of one call together, or not at all.
+same as a page. Output files appear whole. If a command fails or is interrupted, none of them appears.
 
 Exit status:
   0    all is well

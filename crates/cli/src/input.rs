@@ -2,22 +2,24 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fat_object::{ReadSeek, Summary, Visitor};
 
+use crate::opened::{MaxInput, Opened};
 use crate::parallel::Threads;
 use crate::positioned::Positioned;
 
 /// Walks the file at a path, or standard input for `-`; an error if it is another file at the end.
 pub(crate) fn walk(
     path: &Path,
+    max: MaxInput,
     options: &fat_object::Options,
     threads: Threads,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    walk_open(&open_sized(path)?, options, threads, visitor)
+    walk_open(&open_sized(path, max)?, options, threads, visitor)
 }
 
 /// Walks a file that the visitor may read as well, wherever that leaves it.
@@ -112,38 +114,14 @@ impl Stamp {
 
 /// Opens a file that can be read from any place and has a size: as it is, or, when it is a pipe or `-`, standard
 /// input, copied to a temporary file.
-pub(crate) fn open_sized(path: &Path) -> io::Result<File> {
-    open_or_spool(path).map(|(file, _)| file)
-}
-
-/// As [`open_sized`], and whether it is a copy.
-pub(crate) fn open_or_spool(path: &Path) -> io::Result<(File, bool)> {
-    if path.as_os_str() == "-" {
-        return Ok((spool(&mut io::stdin().lock())?, true));
-    }
-    if cfg!(windows) && is_null(path) {
-        return Ok((tempfile::tempfile()?, true));
-    }
-    // Opening a directory can succeed.
-    let kind = fs::metadata(path)?.file_type();
-    if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    let mut file = File::open(path)?;
-    if kind.is_file() { Ok((file, false)) } else { Ok((spool(&mut file)?, true)) }
+pub(crate) fn open_sized(path: &Path, max: MaxInput) -> io::Result<File> {
+    Opened::new(path, max).map(|opened| opened.file)
 }
 
 /// Whether it names what is empty and takes everything: `/dev/null`, and `NUL` on Windows, where files are asked what
 /// devices do not know.
 pub(crate) fn is_null(path: &Path) -> bool {
     path == Path::new("/dev/null") || cfg!(windows) && path.as_os_str().eq_ignore_ascii_case("nul")
-}
-
-fn spool(from: &mut impl Read) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    io::copy(from, &mut file)?;
-    file.rewind()?;
-    Ok(file)
 }
 
 /// The name used in messages.
@@ -217,12 +195,14 @@ pub(crate) fn bytes(argument: OsString) -> Vec<u8> {
     argument.to_string_lossy().into_owned().into_bytes()
 }
 
-/// The options that bound what is decompressed, shared by the commands.
+/// The options that bound what is decompressed and copied, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Limits {
     /// Most bytes of decompressed data held at one time (suffixes K, M, G)
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
     max_decompressed: u64,
+    #[command(flatten)]
+    pub(crate) max_input: MaxInput,
 }
 
 impl Limits {
@@ -236,7 +216,8 @@ impl Limits {
     }
 }
 
-fn parse_size(text: &str) -> Result<u64, String> {
+/// A number of bytes, with a binary suffix.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (text.get(..text.len() - 1), 10),
         Some(b'M' | b'm') => (text.get(..text.len() - 1), 20),

@@ -24,6 +24,7 @@ mod ls;
 mod manual;
 mod match_gpu;
 pub mod offload;
+mod opened;
 mod output;
 mod pack;
 pub mod packager;

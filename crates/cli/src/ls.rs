@@ -196,7 +196,7 @@ fn list<'a>(
         findings: Vec::new(),
     };
     let options = args.limits.options().with_tables_only(!args.formats);
-    let summary = input::walk(path, &options, threads, &mut listing);
+    let summary = input::walk(path, args.limits.max_input, &options, threads, &mut listing);
     (listing, summary)
 }
 

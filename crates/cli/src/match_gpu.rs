@@ -170,7 +170,7 @@ impl File {
         let mut collector = Collector::new(path, &name, &args.kinds);
         // IDs decide, and they stand in the tables.
         let options = args.limits.options().with_tables_only(true);
-        let walked = input::walk(path, &options, threads, &mut collector);
+        let walked = input::walk(path, args.limits.max_input, &options, threads, &mut collector);
         let mut complaints = std::mem::take(&mut collector.complaints);
         let error = |message| report::Complaint { severity: Severity::Error, message };
         let summary = match walked {

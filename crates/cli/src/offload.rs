@@ -1,5 +1,6 @@
 //! `offload`: see, extract and verify the GPU code in any file.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -7,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
     Outcome, add, bundle, completions, compress, decompress, extract, help, ls, manual, match_gpu,
-    pack, remove, replace, report, thin, unbundle, verify, wrap,
+    pack, remove, replace, report, style, thin, unbundle, verify, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -79,7 +80,7 @@ pub fn main() -> ExitCode {
                 Err(error) => report::end(report::OFFLOAD, &error),
             };
         }
-        Err(error) => error.exit(),
+        Err(error) => return usage(&error),
     };
     let result = match cli.command {
         Command::Ls(args) => ls::run(&args),
@@ -104,6 +105,16 @@ pub fn main() -> ExitCode {
         Ok(Outcome::Faults) => ExitCode::FAILURE,
         Err(error) => report::end(report::OFFLOAD, &error),
     }
+}
+
+/// Says what is wrong with the command line, which may come from names of files.
+fn usage(error: &clap::Error) -> ExitCode {
+    match style::printable_lines(&error.render().to_string()) {
+        // With its colours.
+        Cow::Borrowed(_) => error.exit(),
+        Cow::Owned(text) => report::say(&text.trim_end()),
+    }
+    ExitCode::from(2)
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! Directories are opened once and held, and everything is done in them: a directory or a symbolic link that somebody
 //! puts in the way meanwhile leads nowhere else.
 //!
-//! Until they are complete, files have no name where the system can do that (Linux, on most file systems): then nothing
-//! that ends the process leaves anything behind. A file that replaces another has a temporary name for a moment even
-//! there, before it gets its own.
+//! Until they are complete, files have no name where the system can do that (Linux, on most file systems). Elsewhere they
+//! have a temporary one, and on Linux as well for a moment before they replace another file, or when there are more of
+//! them than can stay open. SIGINT, SIGTERM and SIGHUP remove these names and the directories that were made, and come
+//! before all files of a call appear or after. SIGKILL can leave a temporary name or an empty directory behind, and can
+//! come between two files of a call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -21,7 +23,7 @@ use crate::parallel::{self, Threads};
 use crate::permissions::{NewPermissions, Permissions};
 use crate::positioned::reopen;
 use crate::report::reason;
-use crate::temporary::Temporary;
+use crate::temporary::{self, Temporary};
 
 /// How many complete files stay open, if as many may be open as is usual: there can be more outputs than that.
 const MOST_OPEN: usize = 256;
@@ -380,7 +382,8 @@ impl Outputs {
         print(|file| fill(file).map_err(|error| of_output(path, error)))
     }
 
-    /// Gives all files their names, one after the other, replacing older files.
+    /// Gives all files their names, one after the other, replacing older files. Signals that end the process wait, but
+    /// for SIGKILL.
     ///
     /// What can go wrong did before, but for files that may not be replaced, such as those of others in `/tmp`, and
     /// those that were changed meanwhile. Then nothing new appears, but other files may be replaced by then.
@@ -388,6 +391,7 @@ impl Outputs {
         // What is only made does not fail.
         let mut files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
         files.sort_by_key(|(_, output)| output.is_new);
+        let _signals = (files.len() > 1).then(temporary::hold_signals);
         for ((_, name), output) in files {
             let path = output.path.clone();
             output.appear(&name).map_err(|error| at(&path, &error))?;

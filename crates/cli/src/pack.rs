@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use offload_binary::{FormatVersion, LlvmRelease};
 
 use crate::devices::may_be_processor;
+use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::packager::{ImageSpec, Package};
 use crate::suggest::{did_you_mean, nearest};
@@ -34,6 +35,8 @@ pub(crate) struct Args {
     /// Version of the format: 1, which every release of LLVM reads, or 2, which LLVM 23 reads
     #[arg(long, value_name = "N", default_value = "1", value_parser = ["1", "2"])]
     format_version: String,
+    #[command(flatten)]
+    max_input: MaxInput,
     /// What an image is, as KEY=VALUE,...: one of kind (openmp, cuda, hip, sycl), triple, arch, file
     #[arg(required = true, value_name = "IMAGE")]
     images: Vec<std::ffi::OsString>,
@@ -76,7 +79,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         "2" => FormatVersion::V2,
         _ => FormatVersion::V1,
     };
-    let mut package = Package::new(&specs, version, LlvmRelease::Llvm23)?;
+    let mut package = Package::new(&specs, version, LlvmRelease::Llvm23, args.max_input)?;
     if args.output == Path::new("-") {
         package.write_to(&mut io::stdout().lock())?;
         return Ok(Outcome::Clean);

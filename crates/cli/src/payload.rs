@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, Take, Write};
 use std::path::{Path, PathBuf};
 
-use crate::input::{self, Stamp};
+use crate::input::Stamp;
+use crate::opened::{MaxInput, Opened};
 use crate::report::reason;
 
 /// A file whose size was looked at, and whose bytes are needed later. Errors name it.
@@ -12,8 +13,8 @@ use crate::report::reason;
 pub(crate) struct Payload {
     path: PathBuf,
     stamp: Stamp,
-    /// The contents of what can be read only once: standard input, pipes.
-    spooled: Option<File>,
+    /// Standard input, or the copy of a pipe: no path leads there again.
+    held: Option<File>,
     /// The contents of a small file: opening it again takes longer than looking whether it is the same.
     small: Option<Vec<u8>>,
 }
@@ -24,19 +25,21 @@ const SMALL: u64 = 4096;
 impl Payload {
     /// The file and its first bytes, at most `head`. It is closed again: there can be more than may be open at one
     /// time.
-    pub(crate) fn open(path: &Path, head: u64) -> io::Result<(Self, Vec<u8>)> {
+    pub(crate) fn open(path: &Path, max: MaxInput, head: u64) -> io::Result<(Self, Vec<u8>)> {
         let open = || {
-            let (mut file, is_copy) = input::open_or_spool(path)?;
+            let opened = Opened::new(path, max)?;
+            let has_path = opened.has_path();
+            let mut file = opened.file;
             let stamp = Stamp::of(&file)?;
-            let is_small = !is_copy && stamp.size() <= SMALL;
+            let is_small = has_path && stamp.size() <= SMALL;
             let mut first = Vec::new();
             let wanted = if is_small { stamp.size() } else { head };
             Read::take(&mut file, wanted).read_to_end(&mut first)?;
             // What became shorter is told of when it is copied.
             let small = (is_small && first.len() as u64 == stamp.size()).then(|| first.clone());
             first.truncate(usize::try_from(head).unwrap_or(usize::MAX));
-            let spooled = is_copy.then_some(file);
-            Ok((Payload { path: path.to_owned(), stamp, spooled, small }, first))
+            let held = (!has_path).then_some(file);
+            Ok((Payload { path: path.to_owned(), stamp, held, small }, first))
         };
         open().map_err(|error| at(path, &error))
     }
@@ -57,10 +60,12 @@ impl Payload {
             self.stamp.check_at(&self.path).map_err(|error| at(&self.path, &error))?;
             return out.write_all(bytes);
         }
-        let copied = match &mut self.spooled {
+        let copied = match &mut self.held {
             Some(file) => {
                 file.rewind()?;
-                io::copy(&mut Read::take(&mut *file, size), out)?
+                let copied = io::copy(&mut Read::take(&mut *file, size), out)?;
+                self.stamp.check(file).map_err(|error| at(&self.path, &error))?;
+                copied
             }
             None => {
                 let mut file = self.reopen()?;
@@ -86,7 +91,7 @@ impl Payload {
     /// A reader of the file from its start.
     pub(crate) fn reader(&mut self) -> io::Result<Take<File>> {
         let size = self.size();
-        let file = match &mut self.spooled {
+        let file = match &mut self.held {
             Some(file) => {
                 file.rewind()?;
                 file.try_clone()?

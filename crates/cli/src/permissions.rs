@@ -3,6 +3,8 @@
 use std::fs::{self, File, Metadata};
 use std::io;
 
+use crate::opened::Opened;
+
 /// Permissions that a file gets that is not there yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewPermissions {
@@ -16,25 +18,26 @@ impl NewPermissions {
     /// The usual permissions of a new file.
     pub(crate) const PLAIN: NewPermissions = NewPermissions { mode: 0o666, group: None };
 
-    /// Those of an input, without set-user-ID, set-group-ID and sticky bit. A pipe or a device has none to go by.
+    /// Those of an input, without set-user-ID, set-group-ID and sticky bit. A pipe has none to go by.
     #[cfg(unix)]
-    pub(crate) fn of_input(input: &Metadata) -> Self {
+    pub(crate) fn of_input(input: &Opened) -> Self {
         use std::os::unix::fs::MetadataExt;
-        if !input.is_file() {
-            return NewPermissions::PLAIN;
-        }
-        NewPermissions { mode: input.mode() & 0o777, group: Some(input.gid()) }
+        let of_file = |input: &Metadata| NewPermissions {
+            mode: input.mode() & 0o777,
+            group: Some(input.gid()),
+        };
+        input.metadata().map_or(NewPermissions::PLAIN, of_file)
     }
 
     /// The usual permissions: there are no others here.
     #[cfg(not(unix))]
-    pub(crate) fn of_input(_input: &Metadata) -> Self {
+    pub(crate) fn of_input(_input: &Opened) -> Self {
         NewPermissions::PLAIN
     }
 
     /// Those of a part of an input: readable by those who may read the input. It is no program, and the owner can
     /// always write.
-    pub(crate) fn of_part(input: &Metadata) -> Self {
+    pub(crate) fn of_part(input: &Opened) -> Self {
         let NewPermissions { mode, group } = NewPermissions::of_input(input);
         NewPermissions { mode: mode & 0o066 | 0o600, group }
     }

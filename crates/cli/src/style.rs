@@ -103,6 +103,19 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.collect())
 }
 
+/// As [`printable`], for text of several lines, which stay.
+pub(crate) fn printable_lines(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| c != '\n' && deceives(c)) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split_inclusive('\n').fold(String::new(), |mut lines, line| {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        lines.push_str(&printable(line));
+        lines.push_str(end);
+        lines
+    }))
+}
+
 /// Whether a character is a control character, has no width, or changes the direction of text.
 pub(crate) fn deceives(c: char) -> bool {
     c.is_control()
@@ -138,6 +151,12 @@ mod tests {
         assert_eq!(printable("gfx90a:xnack+ ä"), "gfx90a:xnack+ ä");
         assert_eq!(printable("a\n\x1b[31mb"), "a\\n\\u{1b}[31mb");
         assert_eq!(printable("\u{9b}\u{7f}\u{202e}\u{200b}"), "\\u{9b}\\u{7f}\\u{202e}\\u{200b}");
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(printable_lines("a\nb\n"), "a\nb\n");
+        assert_eq!(printable_lines("a\u{9b}\n\nb\u{202e}"), "a\\u{9b}\n\nb\\u{202e}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Names that are removed again unless all goes well: of files that are not complete, and of directories made for them.
 //!
-//! They also go when SIGINT, SIGTERM or SIGHUP ends the process, which still ends by that signal. Nothing can be done
-//! about SIGKILL.
+//! They also go when SIGINT, SIGTERM or SIGHUP ends the process, which still ends by that signal. While complete files get
+//! their names, these signals wait: all files of a call appear, or none. Nothing can be done about SIGKILL.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -22,6 +22,9 @@ pub(crate) struct Temporary {
 
 /// All names that are to be removed. Who holds the lock is the only one who makes or removes them.
 static NAMES: Mutex<Names> = Mutex::new(Names { next: 0, names: BTreeMap::new() });
+
+/// Held while complete files get their names. It is taken before [`NAMES`].
+static APPEARING: Mutex<()> = Mutex::new(());
 
 #[derive(Debug)]
 struct Names {
@@ -126,6 +129,13 @@ impl Drop for Temporary {
     }
 }
 
+/// Has signals wait until the result is dropped.
+pub(crate) fn hold_signals() -> MutexGuard<'static, ()> {
+    #[cfg(unix)]
+    signals::watch();
+    APPEARING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn lock() -> MutexGuard<'static, Names> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -149,6 +159,7 @@ mod signals {
                 let Ok(mut signals) = signals.recv() else { return };
                 for signal in signals.forever() {
                     // Held to the end: no name is made any more.
+                    let _appearing = super::APPEARING.lock();
                     let names = super::lock();
                     names.names.values().rev().for_each(super::Name::remove);
                     let _ = emulate_default_handler(signal);

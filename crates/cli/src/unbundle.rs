@@ -14,6 +14,7 @@ use crate::bundle::{split, usage};
 use crate::failure::Failure;
 use crate::input::Stamp;
 use crate::keep::{Keeper, Kept};
+use crate::opened::Opened;
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
@@ -98,10 +99,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Failure> {
     let in_file = |error: &io::Error| format!("{name}: {}", report::reason(error));
-    let mut file = input::open_sized(&args.file).map_err(|error| in_file(&error))?;
-    let metadata = file.metadata().map_err(|error| in_file(&error))?;
+    let opened = Opened::new(&args.file, args.limits.max_input);
+    let opened = opened.map_err(|error| in_file(&error))?;
     let mut outputs = Outputs::default();
-    let keeper = Keeper::new(&mut outputs, NewPermissions::of_part(&metadata));
+    let keeper = Keeper::new(&mut outputs, NewPermissions::of_part(&opened));
+    let mut file = opened.file;
     let mut taker = Taker {
         path: &args.file,
         name,

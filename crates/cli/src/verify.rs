@@ -1,10 +1,11 @@
 //! `offload verify`: structure, bounds, hashes and composition rules.
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Visitor,
+    Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Summary, Visitor,
 };
 
 use crate::parallel::{self, Threads};
@@ -14,20 +15,25 @@ use crate::{Outcome, input, report, style};
 ///
 /// Compressed bundles are decompressed and compared with their hashes. Prints one line for each finding, or one line
 /// for a sound file. Exits with 1 when there is a finding, or when a file cannot be checked: packages (wheels, deb, RPM,
-/// tar), compressed files and unknown formats are errors. Objects, libraries and linker scripts without device code
-/// are sound.
+/// tar), compressed files and unknown formats are errors, and so is standard input that is empty. Objects, libraries,
+/// linker scripts and empty files without device code are sound, unless --require-images is given.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload verify libfoo.so
       one line for each thing that is wrong, or \"ok\"
   offload verify *.so *.a && echo all well
       for build scripts
+  offload verify --require-images libfoo.so
+      fail, too, if there is no device code in it
   cat kernels.ccob | offload verify -
       decompress, and compare with the hash")]
 pub(crate) struct Args {
     /// Files to check; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Fail for files without device images
+    #[arg(long)]
+    require_images: bool,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -41,7 +47,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let check = |path: &PathBuf| {
         let mut findings = Findings::default();
         let mut visitor = Checker { path, findings: &mut findings };
-        let result = input::walk(path, &args.limits.options(), threads, &mut visitor);
+        let result =
+            input::walk(path, args.limits.max_input, &args.limits.options(), threads, &mut visitor);
         (result, findings)
     };
     parallel::in_order(files, &args.files, check, |path, (result, visitor)| {
@@ -50,27 +57,19 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         for finding in &visitor.findings {
             writeln!(out, "{shown}: {}", style::printable(finding))?;
         }
-        let containers = visitor.containers;
-        match result {
-            Ok(summary) if summary.findings > 0 => outcome = Outcome::Faults,
-            Ok(summary) if summary.images == 0 => match report::no_images(&summary) {
-                Ok(_) => writeln!(out, "{shown}: ok, {}", nothing(summary.format))?,
-                Err(why) => {
-                    out.flush()?;
-                    report::error(&format_args!("{file}: {why}"));
-                    outcome = Outcome::Faults;
-                }
-            },
-            Ok(summary) => {
-                let images = count(summary.images, "image");
-                match containers {
-                    0 => writeln!(out, "{shown}: ok, {images}")?,
-                    n => writeln!(out, "{shown}: ok, {images} in {}", count(n, "container"))?,
-                }
+        let verdict = match result {
+            Ok(summary) if summary.findings > 0 => {
+                outcome = Outcome::Faults;
+                return Ok(());
             }
-            Err(error) => {
+            Ok(summary) => judge(args, path, &summary, &visitor),
+            Err(error) => Err(report::reason(&error)),
+        };
+        match verdict {
+            Ok(what) => writeln!(out, "{shown}: ok, {what}")?,
+            Err(why) => {
                 out.flush()?;
-                report::error(&format_args!("{file}: {}", report::reason(&error)));
+                report::error(&format_args!("{file}: {why}"));
                 outcome = Outcome::Faults;
             }
         }
@@ -80,6 +79,31 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
+/// What there is in a file without findings, or why it does not pass.
+fn judge(
+    args: &Args,
+    path: &Path,
+    summary: &Summary,
+    findings: &Findings,
+) -> Result<String, String> {
+    if summary.images > 0 {
+        if args.require_images && findings.device_images == 0 {
+            return Err("no device images".to_owned());
+        }
+        let images = count(summary.images, "image");
+        return Ok(match findings.containers {
+            0 => images,
+            n => format!("{images} in {}", count(n, "container")),
+        });
+    }
+    let why = report::no_images(summary)?;
+    let is_empty_pipe = summary.format == ImageFormat::Empty && !is_file(path);
+    match args.require_images || is_empty_pipe {
+        true => Err(why),
+        false => Ok(nothing(summary.format)),
+    }
+}
+
 /// What there is in a file that holds no images.
 fn nothing(format: ImageFormat) -> String {
     match format {
@@ -87,8 +111,14 @@ fn nothing(format: ImageFormat) -> String {
             format!("a bare image ({format}), in no container")
         }
         ImageFormat::LinkerScript => "no device code (linker script)".to_owned(),
+        ImageFormat::Empty => "empty file".to_owned(),
         _ => "no device code".to_owned(),
     }
+}
+
+/// Whether it is a file that may well be empty. An empty pipe is one whose writer failed.
+fn is_file(path: &Path) -> bool {
+    path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 fn count(n: usize, what: &str) -> String {
@@ -100,6 +130,8 @@ fn count(n: usize, what: &str) -> String {
 struct Findings {
     findings: Vec<String>,
     containers: usize,
+    /// Images that are for a device and not empty.
+    device_images: usize,
 }
 
 struct Checker<'a> {
@@ -119,7 +151,9 @@ impl Visitor for Checker<'_> {
         Ok(())
     }
 
-    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let is_device = !image.target().is_host() && image.size() > 0;
+        self.findings.device_images += usize::from(is_device);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use target_id::is_known_processor;
 use wrapper_ir::{Abi, Kind};
 
+use crate::opened::MaxInput;
 use crate::suggest::{did_you_mean, nearest};
 use crate::wrapper::{Emit, Request, host_triple};
 use crate::{Outcome, report, suggest};
@@ -56,6 +57,8 @@ pub(crate) struct Args {
     /// gets -z nostart-stop-gc.
     #[arg(long)]
     print_link_args: bool,
+    #[command(flatten)]
+    max_input: MaxInput,
     /// The module to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -82,6 +85,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         relocatable: args.relocatable,
         images: args.images.clone(),
         target_ids: args.offload_arch.clone(),
+        max_input: args.max_input,
     };
     if args.print_link_args && args.output.as_os_str() == "-" {
         return Err(io::Error::other(

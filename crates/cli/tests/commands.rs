@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Row, all_data, data, extract, ls, offload, stderr, stdout};
+use common::{Row, all_data, data, extract, ls, offload, run_with, stderr, stdout};
 
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory)
@@ -125,11 +125,42 @@ fn verify_says_what_there_was_to_check() {
         ("a.ptx", b"//\n.version 7.0\n", "a bare image (PTX), in no container"),
         ("a.a", b"!<arch>\n", "no device code"),
         ("host.o", &fs::read(data("host.o")).unwrap(), "no device code"),
+        ("empty.o", b"", "empty file"),
     ] {
         let path = write(&place, name, bytes);
         let output = offload([OsStr::new("verify"), path.as_os_str()]);
         assert_eq!(stdout(&output), format!("{}: ok, {words}\n", path.display()));
         assert!(output.status.success() && stderr(&output).is_empty());
+        let args = ["verify", "--require-images"].map(OsStr::new);
+        let output = offload(args.into_iter().chain([path.as_os_str()]));
+        assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""), "{name}");
+        assert!(stderr(&output).starts_with("offload: error: "), "{}", stderr(&output));
+    }
+}
+
+/// A guard at the end of a pipe whose start failed.
+#[test]
+fn verify_wants_something_on_standard_input() {
+    let program = env!("CARGO_BIN_EXE_offload");
+    let output = run_with(program, Path::new("."), &["verify", "-"], b"");
+    assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""));
+    assert_eq!(stderr(&output), "offload: error: <stdin>: the file is empty\n");
+}
+
+#[test]
+fn verify_can_require_images() {
+    let place = tempfile::tempdir().unwrap();
+    let hip = data("hip.hipfb");
+    let host = place.path().join("host.hipfb");
+    let args = ["thin", "--drop", "gfx1100", "--allow-empty", "-o"];
+    let args = args.map(OsStr::new).into_iter().chain([host.as_os_str(), hip.as_os_str()]);
+    let output = offload(args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for (file, code) in [(&hip, 0), (&host, 1)] {
+        let args = ["verify", "--require-images"].map(OsStr::new);
+        let output = offload(args.into_iter().chain([file.as_os_str()]));
+        assert_eq!(output.status.code(), Some(code), "{}: {}", file.display(), stderr(&output));
+        assert!(offload([OsStr::new("verify"), file.as_os_str()]).status.success());
     }
 }
 

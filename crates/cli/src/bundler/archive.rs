@@ -13,8 +13,10 @@ use super::members;
 use super::unbundle::check_outputs;
 use crate::failure::Failure;
 use crate::input::{self, Stamp};
+use crate::opened::{MaxInput, Opened};
 use crate::output::{self, Outputs};
 use crate::parallel::{self, Threads};
+use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report::reason;
 
@@ -60,13 +62,17 @@ struct Archive<'j> {
     job: &'j UnbundleJob,
     file: File,
     stamp: Stamp,
+    /// Of the archives that are made from it.
+    new_permissions: NewPermissions,
 }
 
 impl<'j> Archive<'j> {
     fn open(job: &'j UnbundleJob) -> Result<Self, Failure> {
-        let file = input::open_sized(&job.input).map_err(|error| at(&job.input, &error))?;
-        let stamp = Stamp::of(&file)?;
-        Ok(Archive { job, file, stamp })
+        let opened = Opened::new(&job.input, MaxInput::default());
+        let opened = opened.map_err(|error| at(&job.input, &error))?;
+        let new_permissions = NewPermissions::of_part(&opened);
+        let stamp = Stamp::of(&opened.file)?;
+        Ok(Archive { job, file: opened.file, stamp, new_permissions })
     }
 
     /// Finds entries that must not be in one bundle.
@@ -127,10 +133,10 @@ impl<'j> Archive<'j> {
 
     fn write(&self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
         let Archive { job, file, .. } = self;
-        let mut files = Vec::new();
+        let (how, mut files) = (self.new_permissions.into(), Vec::new());
         for (_, path) in &job.targets {
-            // All of them are written at once, and appear together.
-            files.push(outputs.write_or_print(path, |file| file.try_clone())?);
+            // All of them are written at once.
+            files.push(outputs.write_new_or_print(path, how, |file| file.try_clone())?);
         }
         let done = match plan.copies() {
             Some(copies) => copy(file, &copies, files),

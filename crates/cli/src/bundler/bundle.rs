@@ -53,7 +53,7 @@ fn open(job: &BundleJob) -> Result<Vec<Entry<'_>>, Failure> {
         if path.as_os_str() == "-" && entries.iter().any(|e| e.payload.path() == path) {
             return Err("standard input can be one input only".to_owned().into());
         }
-        let (payload, head) = Payload::open(path, HEAD)?;
+        let (payload, head) = Payload::open(path, job.max_input, HEAD)?;
         entries.push(Entry { id, payload, format: ImageFormat::sniff(&head) });
     }
     Ok(entries)

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use bundle_format::Request;
 use bundle_format::text::Leader;
 
+use crate::opened::MaxInput;
+
 /// The form of a bundle, as the type of the files that it holds decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileType {
@@ -41,6 +43,8 @@ pub(crate) struct BundleJob {
     pub(crate) align: u64,
     /// Whether and how the bundle is compressed; no object is.
     pub(crate) compression: Option<ccob::WriteOptions>,
+    /// For entries that are not files.
+    pub(crate) max_input: MaxInput,
     /// `-` is standard output.
     pub(crate) output: PathBuf,
     /// Nothing is written, [`Notes::commands`] says what would be.

@@ -6,6 +6,7 @@ use super::entries;
 use super::job::{FileType, Notes};
 use crate::failure::Failure;
 use crate::input;
+use crate::opened::MaxInput;
 
 /// The IDs of all entries in the order of the file, as stored; those of an archive with the member before each.
 /// In a damaged file those that can be read are listed.
@@ -15,7 +16,8 @@ pub(super) fn list(
     lines: &mut Vec<String>,
     notes: &mut Notes,
 ) -> Result<(), Failure> {
-    let mut file = input::open_sized(path).map_err(|error| crate::payload::at(path, &error))?;
+    let mut file = input::open_sized(path, MaxInput::default())
+        .map_err(|error| crate::payload::at(path, &error))?;
     let limits = fat_object::Options::default();
     let summary = entries::for_each(path, &mut file, file_type, &limits, notes, &mut |entry| {
         lines.push(match entry.member {

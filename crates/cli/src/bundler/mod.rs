@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use crate::failure::Failure;
 use crate::llvm_cl;
+use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::parallel::Threads;
 use crate::{drop_in, report, style};
@@ -94,7 +95,7 @@ impl Tool<'_> {
             return Ok(file_type);
         }
         for path in &self.options.inputs.files {
-            crate::payload::Payload::open(path, 0)?;
+            crate::payload::Payload::open(path, MaxInput::default(), 0)?;
         }
         Err(format!("'{name}': invalid file type specified").into())
     }
@@ -133,6 +134,7 @@ impl Tool<'_> {
                 .collect(),
             align: options.bundle_align,
             compression: compress.then_some(how),
+            max_input: MaxInput::default(),
             output: options.outputs.files.first().cloned().unwrap_or_default(),
             dry_run: options.dry_run,
         };

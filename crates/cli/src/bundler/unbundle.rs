@@ -13,6 +13,7 @@ use super::{archive, commands};
 use crate::failure::Failure;
 use crate::input::{self, Stamp};
 use crate::keep::{Keeper, Kept};
+use crate::opened::{MaxInput, Opened};
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
@@ -31,9 +32,11 @@ pub(crate) fn unbundle(
     check_outputs(job)?;
     let name = input::display(&job.input);
     let named = |error: io::Error| crate::payload::at(Path::new(&name), &error);
-    let mut file = input::open_sized(&job.input).map_err(named)?;
+    let opened = Opened::new(&job.input, MaxInput::default()).map_err(named)?;
+    let keeper = Keeper::new(outputs, NewPermissions::of_part(&opened));
+    let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
-    let mut selection = Selection::new(job, Keeper::new(outputs, NewPermissions::PLAIN));
+    let mut selection = Selection::new(job, keeper);
     let mut limits = job.limits.clone();
     // What is damaged is taken back.
     limits.early_images = true;

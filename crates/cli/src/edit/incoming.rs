@@ -28,7 +28,7 @@ impl Incoming {
         images: &[OsString],
         decide: impl Fn(&Numbered<'_>, &NewImages, &mut Wishes) -> Result<(), Failure>,
     ) -> io::Result<Outcome> {
-        let images = match NewImages::open(images) {
+        let images = match NewImages::open(images, self.options.limits.max_input) {
             Ok(images) => images,
             Err(fault) => {
                 report::error(&fault);

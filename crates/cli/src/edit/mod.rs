@@ -18,6 +18,7 @@ use fat_object::{
 
 use crate::failure::Failure;
 use crate::input::Stamp;
+use crate::opened::Opened;
 use crate::output::{How, Outputs, is_same};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
@@ -214,10 +215,12 @@ impl Editor<'_> {
         decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
     ) -> Result<FileRow, Failure> {
         let opened = match self.options.output.in_place {
-            true => input::open_regular(path),
-            false => input::open_sized(path),
+            true => Opened::regular(path),
+            false => Opened::new(path, self.options.limits.max_input),
         };
-        let mut input = opened?;
+        let opened = opened?;
+        let new = NewPermissions::of_input(&opened);
+        let mut input = opened.file;
         let metadata = input.metadata()?;
         let stamp = Stamp::of(&input)?;
         let target = self.options.output.output.as_deref().unwrap_or(path);
@@ -248,8 +251,9 @@ impl Editor<'_> {
         }
         wishes.notes.extend(plan.notes().iter().map(describe));
         if !self.options.output.dry_run && (changes || !replaces) {
-            let (outputs, lost) =
-                self.write(&plan, (&mut input, stamp), &metadata, target, replaces)?;
+            // What was edited is what is replaced, whatever has its name by then.
+            let how = How { new, replaces: replaces.then_some(stamp) };
+            let (outputs, lost) = self.write(&plan, (&mut input, stamp), &metadata, target, how)?;
             // Not every system replaces a file that is open.
             drop(input);
             outputs.commit()?;
@@ -321,12 +325,9 @@ impl Editor<'_> {
         (input, stamp): (&mut File, Stamp),
         metadata: &Metadata,
         target: &Path,
-        replaces: bool,
+        how: How,
     ) -> Result<(Outputs, Vec<String>), Failure> {
         let mut outputs = Outputs::default();
-        // What was edited is what is replaced, whatever has its name by then.
-        let how =
-            How { new: NewPermissions::of_input(metadata), replaces: replaces.then_some(stamp) };
         let filled = outputs.write_new_or_print(target, how, |out| {
             match plan.write_with_images(&mut *input, &mut self.images.files, &mut *out) {
                 Ok(()) if stamp.check(input).is_err() => return Ok(Err(EditError::InputChanged)),
@@ -334,7 +335,7 @@ impl Editor<'_> {
                 Err(EditError::Write(error)) => return Err(error),
                 Err(error) => return Ok(Err(error)),
             }
-            if !replaces {
+            if how.replaces.is_none() {
                 return Ok(Ok(Vec::new()));
             }
             Ok(Ok(attributes::hand_over(input, metadata, out)?))

@@ -5,6 +5,7 @@ use std::fs::File;
 
 use crate::bundle::split;
 use crate::input;
+use crate::opened::MaxInput;
 use crate::payload::at;
 use crate::report::reason;
 
@@ -18,11 +19,11 @@ pub(crate) struct NewImages {
 
 impl NewImages {
     /// Opens all images.
-    pub(crate) fn open(arguments: &[OsString]) -> Result<Self, String> {
+    pub(crate) fn open(arguments: &[OsString], max: MaxInput) -> Result<Self, String> {
         let mut images = NewImages::default();
         for argument in arguments {
             let (id, path) = split(argument)?;
-            let file = input::open_sized(&path).map_err(|error| reason(&at(&path, &error)))?;
+            let file = input::open_sized(&path, max).map_err(|error| reason(&at(&path, &error)))?;
             images.ids.push(String::from_utf8_lossy(&id).into_owned());
             images.names.push(input::display(&path));
             images.files.push(file);

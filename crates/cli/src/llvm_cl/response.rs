@@ -1,8 +1,13 @@
 //! Response files: `@file` stands for the words in the file.
+//!
+//! A pipe or a device is refused: it may never end, and opening it may wait for ever. A pipe that the caller has opened,
+//! as shells do for `@<(command)`, is read.
 
 use std::fs::{self, File};
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::input;
 
 /// Files in files; LLVM's tools have no limit.
 const MAX_DEPTH: usize = 32;
@@ -31,7 +36,7 @@ struct Expansion {
 impl Expansion {
     fn words(&mut self, words: Vec<Vec<u8>>) -> Result<(), String> {
         for word in words {
-            let path = word.strip_prefix(b"@").map(crate::input::path);
+            let path = word.strip_prefix(b"@").map(input::path);
             let Some((path, bytes)) =
                 path.and_then(|path| self.read(path).transpose()).transpose()?
             else {
@@ -74,13 +79,28 @@ impl Expansion {
         let mut bytes = Vec::new();
         // Whatever the size is that the file claims.
         let limit = u64::try_from(self.bytes_left).unwrap_or(u64::MAX).saturating_add(1);
-        let read = File::open(&path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
-        if read.is_err() {
-            return Ok(None);
+        match open(&path).map(|file| file.take(limit).read_to_end(&mut bytes)) {
+            Ok(Ok(_)) => {}
+            Err(error) if error.kind() == io::ErrorKind::Other => {
+                return Err(format!("'{}': {error}", path.display()));
+            }
+            _ => return Ok(None),
         }
         let left = self.bytes_left.checked_sub(bytes.len().max(OPENING));
         self.bytes_left = left.ok_or_else(too_large)?;
         Ok(Some((path, bytes)))
+    }
+}
+
+/// Opens a regular file, or what the caller has opened. [`Other`](io::ErrorKind::Other) is about other files.
+fn open(path: &Path) -> io::Result<File> {
+    let is_in = |place| path.parent() == Some(Path::new(place));
+    let is_opened = is_in("/dev/fd")
+        || is_in("/proc/self/fd")
+        || [Path::new("/dev/stdin"), Path::new("/dev/null")].contains(&path);
+    match is_opened {
+        true => File::open(path),
+        false => input::open_regular(path),
     }
 }
 
@@ -230,11 +250,27 @@ mod tests {
         fs::write(place.path().join("70"), "").unwrap();
         let error = expand(vec![name(50).into_bytes()]).unwrap_err();
         assert!(error.contains("more than 67108864 bytes"), "{error}");
-        // A device has no end.
-        #[cfg(unix)]
-        {
-            let error = expand(vec![b"@/dev/zero".to_vec()]).unwrap_err();
-            assert!(error.contains("more than 67108864 bytes"), "{error}");
+    }
+
+    /// None of them is waited for.
+    #[test]
+    #[cfg(unix)]
+    fn pipes_and_devices_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let fifo = place.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for path in [Path::new("/dev/zero"), &fifo] {
+            let argument = format!("@{}", path.display()).into_bytes();
+            let error = expand(vec![argument]).unwrap_err();
+            assert_eq!(error, format!("'{}': not a regular file", path.display()));
         }
+        assert!(expand(vec![b"@/dev/null".to_vec()]).unwrap().is_empty());
+        // What somebody has opened.
+        let (reader, mut writer) = io::pipe().unwrap();
+        io::Write::write_all(&mut writer, b"a b").unwrap();
+        drop(writer);
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&reader);
+        let words = expand(vec![format!("@/dev/fd/{descriptor}").into_bytes()]).unwrap();
+        assert_eq!(strings(words), ["a", "b"]);
     }
 }

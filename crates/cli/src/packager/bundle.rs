@@ -10,6 +10,7 @@ use offload_binary::{
 
 use super::options::ImageSpec;
 use crate::input;
+use crate::opened::MaxInput;
 use crate::payload::{Payload, at};
 
 /// A package whose inputs were all found, and that only needs to be written.
@@ -27,6 +28,7 @@ impl Package {
         specs: &[ImageSpec],
         version: FormatVersion,
         release: LlvmRelease,
+        max: MaxInput,
     ) -> io::Result<Self> {
         let order_of = match version {
             FormatVersion::V2 => LlvmRelease::Llvm23,
@@ -54,7 +56,7 @@ impl Package {
                     let error = io::Error::other("standard input can be one image only");
                     return Err(at(&path, &error));
                 }
-                let (input, head) = Payload::open(&path, 4)?;
+                let (input, head) = Payload::open(&path, max, 4)?;
                 let name = String::from_utf8_lossy(file);
                 let mut entry = ImageEntry::new(input.size())
                     .image_kind(ImageKind::detect_as(release, &head, &name))

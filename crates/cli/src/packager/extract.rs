@@ -13,6 +13,7 @@ use super::candidates::{Candidate, Collector};
 use super::names;
 use super::options::{ImageSpec, Options};
 use crate::input::Stamp;
+use crate::opened::{MaxInput, Opened};
 use crate::output::{Name, Outputs};
 use crate::permissions::NewPermissions;
 use crate::report::reason;
@@ -25,13 +26,15 @@ pub(super) struct Report {
     pub(super) errors: Vec<String>,
 }
 
-/// Extracts what the options ask for. All files appear together, or none.
+/// Extracts what the options ask for. Without an error all files appear, else none.
 pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> {
     let path = input::path(&options.input);
     let name = input::display(&path);
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("'{name}': {}", reason(&error)));
-    let mut file = input::open_sized(&path).map_err(named)?;
+    let opened = Opened::new(&path, MaxInput::default()).map_err(named)?;
+    let new_permissions = NewPermissions::of_part(&opened);
+    let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
     let mut found = Collector::new(&path);
     let mut limits = fat_object::Options::default();
@@ -55,10 +58,11 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     if found.candidates.is_empty() {
         report.warnings.push(format!("'{name}': no packaged images"));
     }
-    let outputs = plan.write(&found, &mut file).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => named(error),
-        _ => error,
-    })?;
+    let outputs =
+        plan.write(&found, &mut file, new_permissions).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => named(error),
+            _ => error,
+        })?;
     stamp.check(&file).map_err(named)?;
     outputs.commit()?;
     plan.tell(options.release)
@@ -235,7 +239,12 @@ impl Plan {
         Ok(())
     }
 
-    fn write(&self, found: &Collector<'_>, input: &mut File) -> io::Result<Outputs> {
+    fn write(
+        &self,
+        found: &Collector<'_>,
+        input: &mut File,
+        new_permissions: NewPermissions,
+    ) -> io::Result<Outputs> {
         let mut outputs = Outputs::default();
         let here = outputs.make_directory(Path::new(""))?;
         for (path, output) in &self.files {
@@ -244,7 +253,7 @@ impl Plan {
                 false => Name::Typed(path.clone()),
             };
             let write = |file: &mut File| write_content(&output.content, found, input, file);
-            outputs.write(&name, NewPermissions::PLAIN.into(), write)?;
+            outputs.write(&name, new_permissions.into(), write)?;
         }
         let mut out = io::stdout().lock();
         for content in &self.stdout {

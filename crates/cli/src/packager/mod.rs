@@ -10,6 +10,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::llvm_cl;
+use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::{drop_in, input, report};
 pub(crate) use bundle::Package;
@@ -72,7 +73,8 @@ fn run(tool: &str, options: &Options) -> ExitCode {
 }
 
 fn bundle(options: &Options) -> io::Result<()> {
-    let mut package = Package::new(&options.images, options.version, options.release)?;
+    let mut package =
+        Package::new(&options.images, options.version, options.release, MaxInput::default())?;
     if options.output == b"-" {
         return package.write_to(&mut io::stdout().lock());
     }

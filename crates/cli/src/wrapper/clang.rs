@@ -7,6 +7,7 @@ use wrapper_ir::Abi;
 
 use super::{Request, images, run, text};
 use crate::llvm_cl::{Kind, Opt, Tool};
+use crate::opened::MaxInput;
 
 pub(crate) static TOOL: Tool = Tool {
     overview: "A tool to create a wrapper bitcode for offload target binaries. Takes offload\n\
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
             relocatable: false,
             images: images(matches),
             target_ids: matches.values("offload-arch").map(text).collect(),
+            max_input: MaxInput::default(),
         })
     })
 }

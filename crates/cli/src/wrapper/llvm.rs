@@ -6,6 +6,7 @@ use wrapper_ir::Abi;
 
 use super::{Request, host_triple, images, run, text};
 use crate::llvm_cl::{Kind, Opt, Tool};
+use crate::opened::MaxInput;
 
 pub(crate) static TOOL: Tool = Tool {
     overview: "Generate runtime registration code for a device binary image",
@@ -59,6 +60,7 @@ pub fn main() -> ExitCode {
             relocatable: matches.is_on("relocatable"),
             images: images(matches),
             target_ids: Vec::new(),
+            max_input: MaxInput::default(),
         })
     })
 }

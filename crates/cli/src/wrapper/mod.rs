@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use wrapper_ir::{Abi, Error, Image, Kind, LinkTool, Module, Target, Wrapper};
 
 use crate::llvm_cl::{Matches, Tool};
+use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::payload::Payload;
 use crate::{drop_in, input, report};
@@ -34,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) images: Vec<PathBuf>,
     /// Either none or one for each image.
     pub(crate) target_ids: Vec<String>,
+    /// For images that are not files.
+    pub(crate) max_input: MaxInput,
 }
 
 /// What to write.
@@ -66,7 +69,7 @@ impl Request {
             if again {
                 return Err(io::Error::other("standard input can be one image only"));
             }
-            let (input, head) = Payload::open(path, HEAD)?;
+            let (input, head) = Payload::open(path, self.max_input, HEAD)?;
             inputs.push(input);
             heads.push(head);
         }

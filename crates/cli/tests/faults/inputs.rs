@@ -12,8 +12,8 @@ use crate::common::stderr;
 use crate::table::{Inputs, WRITERS, large_bundle, words};
 use crate::{as_nobody, is_unchanged, refuses, snapshot};
 
-/// What reads a file `IN`: all commands.
-const READERS: [(&str, &str); 19] = [
+/// What reads a file `OUT`: all commands.
+pub(crate) const READERS: [(&str, &str); 19] = [
     ("offload", "ls OUT"),
     ("offload", "verify OUT"),
     ("offload", "match --gpu gfx1100 OUT"),

@@ -1,15 +1,77 @@
 //! Tools that are ended from outside.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::Random;
 use crate::snapshot;
-use crate::table::{Inputs, WRITERS};
+use crate::table::{Inputs, WRITERS, words};
+
+/// Signals that end a tool, and can be waited for.
+const SIGNALS: [(&str, i32); 3] = [("TERM", 15), ("INT", 2), ("HUP", 1)];
 
 const OLD: &[u8] = b"what was there before";
+
+fn spawn(inputs: &Inputs, words: &[String]) -> Child {
+    inputs.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Sends a signal after so many microseconds, and waits for the end.
+fn end(mut child: Child, signal: &str, moment: u64) -> ExitStatus {
+    thread::sleep(Duration::from_micros(moment));
+    let id = child.id().to_string();
+    Command::new("sh").args(["-c", &format!("kill -{signal} {id}")]).status().unwrap();
+    child.wait().unwrap()
+}
+
+/// A bundle of so many images.
+fn write_bundle(path: &Path, images: u64) {
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bundle.extend(images.to_le_bytes());
+    let size = 32 + images * 80;
+    for image in 0..images {
+        let id = format!("hip-amdgcn-amd-amdhsa-n{image}-gfx906");
+        for number in [size + image, 1, id.len() as u64] {
+            bundle.extend(number.to_le_bytes());
+        }
+        bundle.extend(id.as_bytes());
+    }
+    bundle.resize(usize::try_from(size + images).unwrap(), b'x');
+    fs::write(path, bundle).unwrap();
+}
+
+/// Neither outputs, nor files that are not complete, nor directories.
+#[test]
+fn signals_leave_all_outputs_or_none() {
+    const IMAGES: u64 = 1500;
+    const TRIES: u64 = 12;
+    let inputs = Inputs::new();
+    write_bundle(&inputs.path("many"), IMAGES);
+    let line = words("offload", "extract many -o deep/images", ["", ""]);
+    let start = Instant::now();
+    assert!(inputs.run(&line).status.success());
+    let takes = u64::try_from(start.elapsed().as_micros()).unwrap();
+    fs::remove_dir_all(inputs.path("deep")).unwrap();
+    let before = snapshot(inputs.root());
+    let mut ended = 0;
+    for (signal, number) in SIGNALS {
+        for moment in 0..TRIES {
+            let status = end(spawn(&inputs, &line), signal, takes * moment / TRIES);
+            assert!(status.success() || status.signal() == Some(number), "{signal}: {status}");
+            ended += usize::from(!status.success());
+            let made = fs::read_dir(inputs.path("deep/images")).map_or(0, Iterator::count);
+            assert!(made == 0 || made as u64 == IMAGES, "{signal}: {made} of {IMAGES}");
+            assert_eq!(inputs.path("deep").exists(), made > 0, "{signal}");
+            let _ = fs::remove_dir_all(inputs.path("deep"));
+            assert_eq!(snapshot(inputs.root()), before, "{signal}");
+        }
+    }
+    assert!(ended > 10, "{ended}");
+}
 
 /// At any moment each output is the old one or the new one, whole.
 #[test]
@@ -23,32 +85,30 @@ fn outputs_are_old_or_new_whenever_a_tool_is_ended() {
         let start = Instant::now();
         inputs.right(writer);
         let takes = u32::try_from(start.elapsed().as_micros()).unwrap();
-        for signal in ["KILL", "TERM", "INT"] {
+        for signal in ["KILL", "TERM", "INT", "HUP"] {
             for _ in 0..TRIES {
                 let names = ["first", "second"];
                 names.iter().for_each(|name| fs::write(inputs.path(name), OLD).unwrap());
                 let before = snapshot(inputs.root());
-                let mut child = inputs
-                    .command(&writer.words(names))
-                    .stdout(Stdio::null())
-                    .stderr(Stdio::null())
-                    .spawn()
-                    .unwrap();
+                let child = spawn(&inputs, &writer.words(names));
                 let moment = random.below(usize::try_from(takes).unwrap());
-                thread::sleep(Duration::from_micros(moment as u64));
-                let id = child.id().to_string();
-                Command::new("sh").args(["-c", &format!("kill -{signal} {id}")]).status().unwrap();
-                ended += usize::from(!child.wait().unwrap().success());
+                ended += usize::from(!end(child, signal, moment as u64).success());
                 let mut after = snapshot(inputs.root());
+                let mut are_new = Vec::new();
                 for (name, new) in names.iter().zip(&right) {
                     let bytes = after.remove(&inputs.path(name)).unwrap().unwrap();
                     assert!(bytes == OLD || bytes == *new, "{writer:?}: half a file");
+                    are_new.push(bytes == *new);
+                }
+                if signal != "KILL" {
+                    assert!(are_new.windows(2).all(|two| two[0] == two[1]), "{writer:?}: {signal}");
                 }
                 for (path, bytes) in after {
                     if before.get(&path) == Some(&bytes) {
                         continue;
                     }
                     // Between its completion and its name, a file can be left behind under another one.
+                    assert_eq!(signal, "KILL", "{writer:?}: {}", path.display());
                     let name = path.file_name().unwrap().to_str().unwrap();
                     assert!(name.starts_with(".offload-"), "{writer:?}: {name}");
                     fs::remove_file(&path).unwrap();

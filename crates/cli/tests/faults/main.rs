@@ -12,6 +12,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod endless;
 mod inputs;
 mod killed;
 mod names;

@@ -315,11 +315,41 @@ fn texts_from_files_cannot_deceive() {
         }
     }
     assert!(shown[0] > 3 && shown[1] > 1, "{shown:?}");
-    // The drop-in tools print IDs, too.
-    let output = inputs.run(&words(
-        "clang-offload-bundler",
-        &format!("-list -type=bc -input={name}"),
-        ["", ""],
-    ));
-    assert!(!stdout(&output).is_empty() && !stdout(&output).contains(deceives));
+    // The drop-in tools print IDs, too, and all of them what is typed.
+    for (tool, args, code) in [
+        ("clang-offload-bundler", "-list -type=bc -input=ODD", 0),
+        ("clang-offload-bundler", "-list -type=bc -input=none/ODD", 1),
+        ("clang-offload-bundler", "-type=bc -unbundle -targets=hip-ODD -input=ODD -output=out", 1),
+        ("clang-offload-bundler", "--ODD", 1),
+        ("clang-offload-bundler", "-type=bc -bundle-align=ODD", 1),
+        ("clang-offload-bundler", "@/dev/zero ODD", 1),
+        ("llvm-offload-binary", "none/ODD", 1),
+        ("llvm-offload-binary", "--ODD", 1),
+        ("llvm-offload-binary", "-o out --image=file=ODD,kind=ODD", 0),
+        ("llvm-offload-wrapper", "--kind=ODD", 1),
+        ("llvm-offload-wrapper", "--kind=hip --triple=ODD -o out ODD", 1),
+        ("clang-offload-wrapper", "-target x86_64-unknown-linux-gnu -o out none/ODD", 1),
+        ("offload", "--ODD", 2),
+        ("offload", "ODD", 2),
+        ("offload", "ls --ODD", 2),
+        ("offload", "ls none/ODD", 1),
+        ("offload", "ls --json ODD none/ODD", 1),
+        ("offload", "match ODD --gpu ODD", 2),
+        ("offload", "unbundle ODD HIP-gfx906=ODD HIP-gfx90a=ODD", 2),
+        ("offload", "unbundle ODD ODD=out", 1),
+        ("offload", "thin ODD --keep ODD -o out", 2),
+        ("offload", "bundle -o out ODD=ODD", 1),
+        ("offload", "pack -o ODD kind=ODD,file=ODD", 1),
+        ("offload", "wrap --kind ODD -o out ODD", 1),
+        ("offload", "replace ODD ODD=ODD -o out", 1),
+        ("offload", "extract ODD --id ODD", 1),
+    ] {
+        let line: Vec<_> =
+            words(tool, args, ["", ""]).iter().map(|w| w.replace("ODD", &name)).collect();
+        let output = inputs.run(&line);
+        let text = [stdout(&output), stderr(&output)].concat();
+        assert_eq!(output.status.code(), Some(code), "{tool} {args}: {text:?}");
+        assert!(!text.contains(deceives), "{tool} {args}: {text:?}");
+        assert!(text.contains("\\u{202e}") || !text.contains("31m"), "{tool} {args}: {text:?}");
+    }
 }

@@ -10,6 +10,10 @@ use crate::common::stderr;
 use crate::table::{Inputs, WRITERS, large_bundle, words};
 use crate::{is_root, is_unchanged, refuses, snapshot};
 
+const OFFLOAD: &str = "offload";
+const BUNDLER: &str = "clang-offload-bundler";
+const BINARY: &str = "llvm-offload-binary";
+
 const OLD: &[u8] = b"what was there before";
 
 /// Everything that makes names up.
@@ -266,20 +270,54 @@ fn images_are_as_private_as_their_file() {
     // The umask of the tests, whatever it is.
     File::create(inputs.path("plain")).unwrap();
     let plain = mode("plain");
+    let is_made_with = |tool: &str, args: &str, private: u32, expected: u32| {
+        let made = made(&inputs, tool, args);
+        assert_eq!(made.len(), 1, "{args}");
+        let now = mode(made[0].0.strip_prefix(inputs.root()).unwrap().to_str().unwrap());
+        assert_eq!(now, expected & plain, "{args}: {private:o}");
+        fs::remove_file(&made[0].0).unwrap();
+    };
     for (private, expected) in [(0o600, 0o600), (0o644, 0o644), (0o400, 0o600), (0o755, 0o644)] {
         for file in ["four", "four.ccob"] {
             fs::set_permissions(inputs.path(file), Permissions::from_mode(private)).unwrap();
-            for args in [
-                format!("unbundle {file} HIP-gfx1100=out"),
-                format!("extract {file} -o images --target gfx1100"),
+            for (tool, args) in [
+                (OFFLOAD, "unbundle FILE HIP-gfx1100=out"),
+                (OFFLOAD, "extract FILE -o images --target gfx1100"),
+                (BUNDLER, "-type=bc -unbundle -targets=HIP-gfx1100 -input=FILE -output=out"),
             ] {
-                let made = made(&inputs, "offload", &args);
-                assert_eq!(made.len(), 1, "{args}");
-                let now = mode(made[0].0.strip_prefix(inputs.root()).unwrap().to_str().unwrap());
-                assert_eq!(now, expected & plain, "{args}: {private:o}");
-                fs::remove_file(&made[0].0).unwrap();
+                is_made_with(tool, &args.replace("FILE", file), private, expected);
             }
         }
+        for (file, tool, args) in [
+            (
+                "libbundles.a",
+                BUNDLER,
+                "-type=a -unbundle -targets=openmp-amdgcn-amd-amdhsa--gfx906 -input=FILE -output=out",
+            ),
+            ("packages.offload", BINARY, "FILE --image=file=out,arch=gfx90a"),
+            ("packages.offload", BINARY, "FILE --image=arch=gfx90a"),
+            ("packages.offload", BINARY, "FILE --archive --image=file=out,arch=gfx90a"),
+        ] {
+            fs::set_permissions(inputs.path(file), Permissions::from_mode(private)).unwrap();
+            is_made_with(tool, &args.replace("FILE", file), private, expected);
+        }
+        // Standard input may be such a file.
+        let four = File::open(inputs.path("four")).unwrap();
+        let line = words(OFFLOAD, "unbundle - HIP-gfx1100=out", ["", ""]);
+        assert!(inputs.command(&line).stdin(four).status().unwrap().success());
+        assert_eq!(mode("out"), expected & plain, "{private:o}");
+        fs::remove_file(inputs.path("out")).unwrap();
+    }
+    // A pipe tells nothing.
+    let pipe = "\"$0\" \"$@\" && cat four | \"$0\" thin - --keep gfx1100 -o out2";
+    let mut script: Vec<String> =
+        ["sh", "-c", &format!("cat four | {pipe}")].map(String::from).into();
+    script.extend(words(OFFLOAD, "unbundle - HIP-gfx1100=out", ["", ""]));
+    let output = inputs.run(&script);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!([mode("out"), mode("out2")], [plain; 2]);
+    for name in ["out", "out2"] {
+        fs::remove_file(inputs.path(name)).unwrap();
     }
     // The group of the new file may be another one.
     if !is_root() {

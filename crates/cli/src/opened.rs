@@ -1,0 +1,161 @@
+//! Inputs as they are opened: files, and bounded copies of what can be read only once.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use crate::{input, style};
+
+/// An input that has a size and can be read from any place.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: File,
+    /// Of the input itself; none for a copy.
+    metadata: Option<Metadata>,
+    /// Whether its path leads to the file again.
+    has_path: bool,
+}
+
+/// Bound on what is copied of inputs that are not files.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct MaxInput {
+    /// Read at most SIZE bytes of standard input or a pipe (suffixes K, M, G)
+    ///
+    /// They are copied to a temporary file. Files are not copied and have no limit.
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = input::parse_size, hide_short_help = true)]
+    max_input: u64,
+}
+
+impl Default for MaxInput {
+    /// As without the option: the limit of tools that do not have it.
+    fn default() -> Self {
+        MaxInput { max_input: 4 << 30 }
+    }
+}
+
+impl Opened {
+    /// Opens a file as it is, and copies a pipe. `-` is standard input. Devices are refused: they may have no end.
+    pub(crate) fn new(path: &Path, max: MaxInput) -> io::Result<Self> {
+        if path.as_os_str() == "-" {
+            return stdin(max);
+        }
+        if cfg!(windows) && input::is_null(path) {
+            return Ok(Opened::copy(tempfile::tempfile()?));
+        }
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            // Opening a directory can succeed.
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if is_device(&metadata) && !is_null_device(&metadata) {
+            return Err(device());
+        }
+        let mut file = File::open(path)?;
+        match file.metadata()? {
+            metadata if metadata.is_file() => {
+                Ok(Opened { file, metadata: Some(metadata), has_path: true })
+            }
+            _ => Ok(Opened::copy(spool(&mut file, max)?)),
+        }
+    }
+
+    /// Opens a regular file only, without waiting.
+    pub(crate) fn regular(path: &Path) -> io::Result<Self> {
+        let file = input::open_regular(path)?;
+        let metadata = file.metadata()?;
+        Ok(Opened { file, metadata: Some(metadata), has_path: true })
+    }
+
+    fn copy(file: File) -> Self {
+        Opened { file, metadata: None, has_path: false }
+    }
+
+    /// Metadata of the input; none for a pipe.
+    pub(crate) fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+
+    /// Whether the path leads to the file again, so that it need not stay open.
+    pub(crate) fn has_path(&self) -> bool {
+        self.has_path
+    }
+}
+
+/// Standard input: itself if it is a file at its start, else a copy of what is left.
+#[cfg(unix)]
+fn stdin(max: MaxInput) -> io::Result<Opened> {
+    use std::io::IsTerminal;
+    use std::os::fd::AsFd;
+    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if metadata.is_file() && file.stream_position()? == 0 {
+        return Ok(Opened { file, metadata: Some(metadata), has_path: false });
+    }
+    if is_device(&metadata) {
+        let is_null = is_null_device(&metadata);
+        if is_null && is_open_for_both(&file)? {
+            // Rust's runtime opens this where standard input is closed.
+            return Err(io::Error::other("closed, or /dev/null opened for reading and writing"));
+        }
+        if !is_null && !file.is_terminal() {
+            return Err(device());
+        }
+    }
+    Ok(Opened::copy(spool(&mut file, max)?))
+}
+
+#[cfg(not(unix))]
+fn stdin(max: MaxInput) -> io::Result<Opened> {
+    Ok(Opened::copy(spool(&mut io::stdin().lock(), max)?))
+}
+
+#[cfg(unix)]
+fn is_open_for_both(file: &File) -> io::Result<bool> {
+    use rustix::fs::OFlags;
+    Ok(rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE == OFlags::RDWR)
+}
+
+#[cfg(unix)]
+pub(crate) fn is_device(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_device(_metadata: &Metadata) -> bool {
+    false
+}
+
+/// Whether it is `/dev/null`, by whatever name.
+#[cfg(unix)]
+pub(crate) fn is_null_device(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let is_same = |null: Metadata| null.rdev() == metadata.rdev();
+    metadata.file_type().is_char_device() && fs::metadata("/dev/null").is_ok_and(is_same)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_null_device(_metadata: &Metadata) -> bool {
+    false
+}
+
+fn device() -> io::Error {
+    io::Error::other("is a device: expected a file or a pipe")
+}
+
+fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    let copied = io::copy(&mut from.take(max_input.saturating_add(1)), &mut file)?;
+    if copied > max_input {
+        let limit = style::size(max_input);
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("exceeds the limit of {limit} for standard input and pipes: use a file"),
+        ));
+    }
+    file.rewind()?;
+    Ok(file)
+}
