@@ -4,8 +4,9 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ImageFormat, ListedImage, Listing, Location, Options,
-    ReadSeek, Severity, Visitor, list_with_thin_members, walk,
+    Container, ContainerKind, Error, Finding, Image, ImageFormat, ListedImage, Listing, Location,
+    Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice,
+    list_with_thin_members, walk,
 };
 
 /// The most that a run may have decompressed at one time.
@@ -65,6 +66,8 @@ pub struct Walk<'d> {
     pub images: Vec<Vec<u8>>,
     /// The same as values.
     listed: Vec<ListedImage>,
+    /// Whether a container of device code was entered.
+    has_code: bool,
     /// The texts of all findings.
     findings: Vec<String>,
     /// What was found to be damaged.
@@ -91,6 +94,7 @@ impl<'d> Walk<'d> {
             members: Vec::new(),
             images: Vec::new(),
             listed: Vec::new(),
+            has_code: false,
             findings: Vec::new(),
             errors: Vec::new(),
         }
@@ -112,6 +116,43 @@ impl<'d> Walk<'d> {
         assert!(self.images.len() as u64 <= self.bytes * (depth + 1) / 25);
         self.compare_with_list(&options);
         self.compare_with_tables(&options);
+        self.compare_with_answer(summary.format);
+    }
+
+    /// Whether there is device code is told as a walk tells it, and a walk of bytes in memory is like any other.
+    fn compare_with_answer(&self, format: ImageFormat) {
+        let answer = has_device_code(self.data);
+        // Without files that thin archives name.
+        let options = Options::default().with_max_decompressed(LIMIT).with_max_expansion(EXPANSION);
+        let read = list(Cursor::new(self.data), &options).expect("memory can always be read");
+        let lent = list_slice(self.data, &options).expect("memory can always be read");
+        // A reader limits how often headers are read, which costs nothing in memory.
+        let limited = |listing: &Listing| {
+            let mut errors = listing.findings().iter().map(|finding| finding.error());
+            errors.any(|error| matches!(error, Error::Object { .. } | Error::Archive { .. }))
+        };
+        if !limited(&read) {
+            assert_eq!(lent.images(), read.images());
+            let texts = |listing: &Listing| -> Vec<_> {
+                listing.findings().iter().map(ToString::to_string).collect()
+            };
+            assert_eq!(texts(&lent), texts(&read));
+        }
+        for image in &lent {
+            let lies_here = image.location().file_offset().is_some();
+            assert_eq!(image.bytes_in(self.data).is_some(), lies_here);
+        }
+        match answer {
+            Ok(true) => assert!(self.has_code || !read.findings().is_empty()),
+            Ok(false) => {
+                assert!(lent.images().is_empty() && lent.findings().is_empty());
+                assert!(!self.has_code && format.is_read());
+            }
+            Err(_) => {
+                assert!(lent.images().is_empty());
+                assert!(!lent.findings().is_empty() || !format.is_read());
+            }
+        }
     }
 
     /// What the tables of compressed bundles say is what a walk of all of a file without fault sees.
@@ -219,6 +260,7 @@ impl Visitor for Walk<'_> {
         assert_eq!(container.path().len(), self.frames.len());
         assert_eq!(container.path().last().map(|segment| segment.kind()), Some(container.kind()));
         let (kind, size) = (container.kind(), container.size());
+        self.has_code |= !matches!(kind, ContainerKind::Member | ContainerKind::Slice);
         let location = place(container.location());
         let is_thin = kind == ContainerKind::Member && location == (Place::ThinMember, 0);
         let (mut place, mut range) = if is_thin && self.top().place != Place::ThinMember {

@@ -2,7 +2,11 @@ use std::hint::black_box;
 use std::io::Cursor;
 
 use criterion::{Criterion, Throughput};
-use fat_object::{Edit, EditOptions, Finding, Image, Options, Visitor, survey, walk};
+use fat_object::{
+    Edit, EditOptions, Finding, Image, Options, Visitor, has_device_code, list, list_slice, survey,
+    walk,
+};
+use object::{Object, ObjectSection};
 
 struct Counter(u64);
 
@@ -77,5 +81,36 @@ pub(crate) fn benches(c: &mut Criterion) {
             b.iter(|| images_of(black_box(&file), &options));
         });
     }
+    group.finish();
+    objects(c);
+}
+
+/// What a linker asks 10,000 objects, of which one in a hundred has device code.
+fn objects(c: &mut Criterion) {
+    let (host, hip) = (super::data("host.o"), super::data("hip.o"));
+    let object = |n: u64| if n.is_multiple_of(100) { hip.clone() } else { host.clone() };
+    let objects: Vec<Vec<u8>> = (0..10_000).map(object).collect();
+    let parsed = |object: &[u8]| -> usize {
+        let file = object::File::parse(object).unwrap();
+        file.sections().filter(|section| !section.name_bytes().unwrap().is_empty()).count()
+    };
+    let mut group = super::group(c, "10,000 objects");
+    group.throughput(Throughput::Elements(objects.len() as u64));
+    group.bench_function("section headers, by object::File", |b| {
+        b.iter(|| objects.iter().map(|object| parsed(black_box(object))).sum::<usize>());
+    });
+    group.bench_function("has_device_code", |b| {
+        let asks = |object: &&Vec<u8>| has_device_code(black_box(object)).unwrap();
+        b.iter(|| objects.iter().filter(asks).count());
+    });
+    let options = Options::default();
+    group.bench_function("list_slice", |b| {
+        let images = |object: &Vec<u8>| list_slice(black_box(object), &options).unwrap();
+        b.iter(|| objects.iter().map(|object| images(object).images().len()).sum::<usize>());
+    });
+    group.bench_function("list", |b| {
+        let images = |object: &Vec<u8>| list(Cursor::new(black_box(object)), &options).unwrap();
+        b.iter(|| objects.iter().map(|object| images(object).images().len()).sum::<usize>());
+    });
     group.finish();
 }

@@ -64,7 +64,12 @@ pub fn walk_with_threads<R: ReadSeek + Clone + Send>(
             }
             ahead.take(offset)
         };
-        Walker::walk(&mut input.clone(), options, visitor, Some(&mut take))
+        Walker::walk(
+            Source::new(&mut input.clone(), Origin::File)?,
+            options,
+            visitor,
+            Some(&mut take),
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
@@ -37,15 +37,34 @@ pub(crate) struct Section {
     pub(crate) holds_bundle: bool,
 }
 
-struct Slice {
+pub(crate) struct Slice {
     name: String,
     start: u64,
     size: u64,
 }
 
+/// A section as its header names it.
+pub(crate) struct NamedSection<'a> {
+    pub(crate) name: &'a [u8],
+    /// Offset and end in the host file.
+    pub(crate) range: Range<u64>,
+    /// Whether type or name say that it holds device code.
+    pub(crate) device: bool,
+    /// Whether it holds a bundle in the object form, where names are too short for IDs.
+    holds_bundle: bool,
+}
+
+impl NamedSection<'_> {
+    /// Whether it is a bundle entry itself; such count when empty, too.
+    pub(crate) fn is_bundle_entry(&self) -> bool {
+        self.name.starts_with(bundle_format::MAGIC_TEXT.as_bytes())
+    }
+}
+
 /// What the headers of a host file list.
-enum Parts {
-    Sections(Vec<Section>),
+pub(crate) enum Parts {
+    /// Sections, each of which was handed out.
+    Sections,
     Slices(Vec<Slice>),
     /// An ELF executable or library without section headers.
     Nothing,
@@ -60,8 +79,14 @@ impl Walker<'_> {
         window: &Range<u64>,
     ) -> io::Result<()> {
         let names = &mut self.names;
-        match with_object_reader(source, window, |data| parts(data, names))? {
-            Ok(Parts::Sections(sections)) => self.sections(source, window, sections),
+        let mut sections = Vec::new();
+        let mut keep = |section: NamedSection<'_>| {
+            let NamedSection { name, range, device, holds_bundle } = section;
+            sections.push(Section { name: lossy(name), range, device, holds_bundle });
+            ControlFlow::Continue(())
+        };
+        match with_object_reader(source, window, |data| parts(data, names, &mut keep))? {
+            Ok(Parts::Sections) => self.sections(source, window, sections),
             Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
             Ok(Parts::Nothing) => self.finding(source, window.start, Error::NoSectionHeaders),
             Ok(Parts::TooManyNames) => {
@@ -212,32 +237,42 @@ pub(crate) fn with_object_reader<'s, T>(
     f: impl for<'a, 'b> FnOnce(Headers<'a, 'b, 's>) -> T,
 ) -> io::Result<T> {
     let len = window.end - window.start;
+    if let Some(bytes) = source.bytes(window) {
+        return Ok(f(Headers::Memory(bytes)));
+    }
     let cache = ReadCache::new(HeaderReader::new(source, len));
-    let out = f(Headers(cache.range(window.start, len)));
+    let out = f(Headers::Cache(cache.range(window.start, len)));
     match cache.into_inner().failed {
         Some(error) => Err(error),
         None => Ok(out),
     }
 }
 
-fn parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> Result<Parts, Error> {
+/// Reads the headers of a host file, and hands out one section after the other, until it is told to stop.
+pub(crate) fn parts<'d>(
+    data: impl ReadRef<'d>,
+    names: &mut Budget,
+    each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
+) -> Result<Parts, Error> {
     let malformed = |format| {
         move |error: object::read::Error| Error::Object { format, detail: error.to_string() }
     };
     match FileKind::parse(data).map_err(malformed("host"))? {
         FileKind::Elf32 => {
-            elf_parts::<elf::FileHeader32<Endianness>>(data, names).map_err(malformed("ELF"))
+            elf_parts::<elf::FileHeader32<Endianness>>(data, names, each).map_err(malformed("ELF"))
         }
         FileKind::Elf64 => {
-            elf_parts::<elf::FileHeader64<Endianness>>(data, names).map_err(malformed("ELF"))
+            elf_parts::<elf::FileHeader64<Endianness>>(data, names, each).map_err(malformed("ELF"))
         }
-        FileKind::Coff | FileKind::CoffBig => other_parts(data, names).map_err(malformed("COFF")),
-        FileKind::Pe32 | FileKind::Pe64 => other_parts(data, names).map_err(malformed("PE")),
+        FileKind::Coff | FileKind::CoffBig => {
+            other_parts(data, names, each).map_err(malformed("COFF"))
+        }
+        FileKind::Pe32 | FileKind::Pe64 => other_parts(data, names, each).map_err(malformed("PE")),
         FileKind::MachO32 => check_commands::<macho::MachHeader32<Endianness>>(data)
-            .and_then(|()| other_parts(data, names))
+            .and_then(|()| other_parts(data, names, each))
             .map_err(malformed("Mach-O")),
         FileKind::MachO64 => check_commands::<macho::MachHeader64<Endianness>>(data)
-            .and_then(|()| other_parts(data, names))
+            .and_then(|()| other_parts(data, names, each))
             .map_err(malformed("Mach-O")),
         FileKind::MachOFat32 => {
             let file = MachOFatFile32::parse(data).map_err(malformed("Mach-O"))?;
@@ -247,7 +282,7 @@ fn parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> Result<Parts, Error>
             let file = MachOFatFile64::parse(data).map_err(malformed("Mach-O"))?;
             Ok(Parts::Slices(file.arches().iter().map(slice).collect()))
         }
-        _ => Ok(Parts::Sections(Vec::new())),
+        _ => Ok(Parts::Sections),
     }
 }
 
@@ -263,6 +298,7 @@ fn slice(arch: &impl FatArch) -> Slice {
 fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     data: impl ReadRef<'d>,
     names: &mut Budget,
+    each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
 ) -> object::read::Result<Parts> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
@@ -270,7 +306,6 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
     if table.is_empty() && [elf::ET_EXEC, elf::ET_DYN].contains(&header.e_type(endian)) {
         return Ok(Parts::Nothing);
     }
-    let mut sections = Vec::new();
     for header in table.iter() {
         let Some((start, size)) = header.file_range(endian) else {
             continue;
@@ -279,16 +314,18 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);
         }
-        let name = lossy(name);
-        if size == 0 && !is_bundle_entry(&name) {
+        let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
+        let device = typed || is_device_section(name);
+        let range = start..start.saturating_add(size);
+        let section = NamedSection { name, range, device, holds_bundle: false };
+        if size == 0 && !section.is_bundle_entry() {
             continue;
         }
-        let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
-        let device = typed || is_device_section(&name);
-        let range = start..start.saturating_add(size);
-        sections.push(Section { name, range, device, holds_bundle: false });
+        if each(section).is_break() {
+            break;
+        }
     }
-    Ok(Parts::Sections(sections))
+    Ok(Parts::Sections)
 }
 
 /// Load commands up to the first malformed one are all that [`object::File`] knows of.
@@ -299,9 +336,12 @@ fn check_commands<'d, Mach: MachHeader>(data: impl ReadRef<'d>) -> object::read:
     Ok(())
 }
 
-fn other_parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> object::read::Result<Parts> {
+fn other_parts<'d>(
+    data: impl ReadRef<'d>,
+    names: &mut Budget,
+    each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
+) -> object::read::Result<Parts> {
     let file = object::File::parse(data)?;
-    let mut sections = Vec::new();
     for section in file.sections() {
         let Some((start, size)) = section.file_range() else {
             continue;
@@ -310,27 +350,25 @@ fn other_parts<'d>(data: impl ReadRef<'d>, names: &mut Budget) -> object::read::
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);
         }
-        let name = lossy(name);
-        if size == 0 && !is_bundle_entry(&name) {
+        let holds_bundle = name == MACH_O_BUNDLE_SECTION.as_bytes()
+            && section.segment_name_bytes()? == Some(MACH_O_SEGMENT.as_bytes());
+        let device = holds_bundle || is_device_section(name);
+        let range = start..start.saturating_add(size);
+        let section = NamedSection { name, range, device, holds_bundle };
+        if size == 0 && !section.is_bundle_entry() {
             continue;
         }
-        let holds_bundle = name == MACH_O_BUNDLE_SECTION
-            && section.segment_name_bytes()? == Some(MACH_O_SEGMENT.as_bytes());
-        let device = holds_bundle || is_device_section(&name);
-        let range = start..start.saturating_add(size);
-        sections.push(Section { name, range, device, holds_bundle });
+        if each(section).is_break() {
+            break;
+        }
     }
-    Ok(Parts::Sections(sections))
+    Ok(Parts::Sections)
 }
 
-/// Sections that are bundle entries themselves; they count when empty, too.
-fn is_bundle_entry(name: &str) -> bool {
-    name.starts_with(bundle_format::MAGIC_TEXT)
-}
-
-pub(crate) fn is_device_section(name: &str) -> bool {
+pub(crate) fn is_device_section(name: &[u8]) -> bool {
     // Part of a name: COFF objects may carry several `.llvm.offloading` sections with a suffix.
-    name.starts_with(".llvm.offloading") || DEVICE_SECTIONS.contains(&name)
+    name.starts_with(b".llvm.offloading")
+        || DEVICE_SECTIONS.iter().any(|device| device.as_bytes() == name)
 }
 
 #[cfg(test)]

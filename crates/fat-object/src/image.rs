@@ -256,6 +256,15 @@ impl<'e> Image<'e, '_> {
         }
     }
 
+    /// The image's bytes as stored, where they lie in `data`, the walked file: nothing is copied. `None` for images of
+    /// compressed bundles, of bitcode and of the files that thin archives name, which [`reader`](Self::reader) reads.
+    ///
+    /// See [`walk_slice`](crate::walk_slice) for an example.
+    #[must_use]
+    pub fn bytes_in<'data>(&self, data: &'data [u8]) -> Option<&'data [u8]> {
+        self.location().slice_of(data, self.window.end - self.window.start)
+    }
+
     /// Reads the image's bytes as stored. A file that shrinks meanwhile gives
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof), never a short image.
     pub fn reader(&mut self) -> impl Read + '_ {

@@ -60,6 +60,8 @@
 //! | to | use |
 //! |---|---|
 //! | list images | [`list`], [`Listing`], [`ListedImage`]; of large compressed libraries by [their tables](Options::tables_only) |
+//! | know whether an input of a linker has device code | [`has_device_code`] |
+//! | list or walk what is in memory, without copying images | [`list_slice`], [`walk_slice`], [`Image::bytes_in`] |
 //! | get the bytes of one image | [`copy_image`] |
 //! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
 //! | tell what bytes are | [`ImageFormat::sniff`] |
@@ -213,6 +215,7 @@
 //!
 //! | function | error |
 //! |---|---|
+//! | [`has_device_code`] | [`io::Error`](std::io::Error) with an [`Error`] or a [`ListedFinding`] in it |
 //! | [`walk`], [`list`] | [`io::Error`](std::io::Error) of reading, or of the visitor; findings are [`Error`]s |
 //! | [`survey`], [`Contents::plan`], [`EditPlan::write`], [`Image::host_object`] | [`EditError`]; damage is an [`Error`] in it |
 //! | [`embed`], [`Embedding`], [`ObjectBundle`], [`remove_bundle_sections`] | [`EmbedError`] |
@@ -276,6 +279,7 @@ mod kinds;
 mod listing;
 mod model;
 mod nv_fatbin;
+mod question;
 #[cfg(feature = "serde")]
 mod serialize;
 mod source;
@@ -302,12 +306,13 @@ pub use error::Error;
 pub use image::{BundleForm, Image, PackageEntry};
 pub use image_format::ImageFormat;
 pub use kinds::{bundle_kind, package_kind};
-pub use listing::{ListedFinding, ListedImage, Listing, list, list_with_thin_members};
+pub use listing::{ListedFinding, ListedImage, Listing, list, list_slice, list_with_thin_members};
 pub use model::{
     Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use offload_binary;
+pub use question::has_device_code;
 pub use source::ReadSeek;
 pub use target_id;
-pub use walker::{Options, Summary, walk};
+pub use walker::{Options, Summary, walk, walk_slice};

@@ -18,7 +18,7 @@ use crate::model::{
     printable, write_finding, write_path,
 };
 use crate::source::ReadSeek;
-use crate::walker::{Options, walk};
+use crate::walker::{Options, Summary, walk, walk_slice};
 
 /// Lists every image in a file: those of sections, archives, bundles, packages and fatbinaries, at any depth, in file
 /// order, and what is wrong with the file.
@@ -72,14 +72,21 @@ pub fn list_with_thin_members<R: Read + Seek>(
     options: &Options,
     open: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
 ) -> io::Result<Listing> {
-    let mut lister = Lister { images: Vec::new(), findings: Vec::new(), path: None, open };
+    let mut lister = Lister::new(open);
     let summary = walk(&mut input, options, &mut lister)?;
-    Ok(Listing {
-        format: summary.format,
-        size: summary.size,
-        images: lister.images,
-        findings: lister.findings,
-    })
+    Ok(lister.listing(&summary))
+}
+
+/// As [`list`], of bytes in memory, as [`walk_slice`] reads them. [`ListedImage::bytes_in`] gives the images that lie in
+/// `data`.
+///
+/// # Errors
+///
+/// That a compressed bundle does not fit into memory is the only error.
+pub fn list_slice(data: &[u8], options: &Options) -> io::Result<Listing> {
+    let mut lister = Lister::new(|_| Err(io::ErrorKind::Unsupported.into()));
+    let summary = walk_slice(data, options, &mut lister)?;
+    Ok(lister.listing(&summary))
 }
 
 /// What [`list`] found in a file.
@@ -262,6 +269,23 @@ impl ListedImage {
         }
     }
 
+    /// The image's bytes as stored, where they lie in `data`, the listed file: nothing is copied. `None` for images of
+    /// compressed bundles, of bitcode and of the files that thin archives name; [`copy_image`](crate::copy_image) copies
+    /// those.
+    ///
+    /// ```
+    /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+    /// let data = layout.to_vec(&[b"code"])?;
+    /// for image in &fat_object::list_slice(&data, &fat_object::Options::default())? {
+    ///     assert_eq!(image.bytes_in(&data), Some(&b"code"[..]));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn bytes_in<'data>(&self, data: &'data [u8]) -> Option<&'data [u8]> {
+        self.location.slice_of(data, self.stored_size()?)
+    }
+
     /// The compression of this very image (NVIDIA fatbinaries compress entry by entry).
     #[must_use]
     pub fn compression(&self) -> Option<Compression> {
@@ -391,7 +415,16 @@ struct Lister<F> {
     open: F,
 }
 
-impl<F> Lister<F> {
+impl<F: FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>> Lister<F> {
+    fn new(open: F) -> Self {
+        Lister { images: Vec::new(), findings: Vec::new(), path: None, open }
+    }
+
+    fn listing(self, summary: &Summary) -> Listing {
+        let Lister { images, findings, .. } = self;
+        Listing { format: summary.format, size: summary.size, images, findings }
+    }
+
     fn path(&mut self, path: &[Segment]) -> Arc<[Segment]> {
         Arc::clone(self.path.get_or_insert_with(|| path.into()))
     }

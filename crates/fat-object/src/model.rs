@@ -164,6 +164,12 @@ impl Location {
             Location::Decompressed(_) | Location::ThinMember(_) | Location::Bitcode(_) => None,
         }
     }
+
+    /// So many bytes from here, if they lie in the walked file.
+    pub(crate) fn slice_of(self, file: &[u8], len: u64) -> Option<&[u8]> {
+        let start = usize::try_from(self.file_offset()?).ok()?;
+        file.get(start..)?.get(..usize::try_from(len).ok()?)
+    }
 }
 
 /// `byte 0x2000`, and of what if not of the file.

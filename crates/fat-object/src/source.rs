@@ -343,38 +343,45 @@ impl Seek for HeaderReader<'_, '_> {
     }
 }
 
-/// What the `object` crate reads through, with strings of any length: its own cache ends them at 4096 bytes.
-pub(crate) struct Headers<'a, 'b, 'r>(pub(crate) ReadCacheRange<'a, HeaderReader<'b, 'r>>);
-
-impl Clone for Headers<'_, '_, '_> {
-    fn clone(&self) -> Self {
-        *self
-    }
+/// What the `object` crate reads through: bytes in memory, or a cache, whose own strings end at 4096 bytes; here they
+/// have any length.
+#[derive(Clone, Copy)]
+pub(crate) enum Headers<'a, 'b, 'r> {
+    Memory(&'a [u8]),
+    Cache(ReadCacheRange<'a, HeaderReader<'b, 'r>>),
 }
-
-impl Copy for Headers<'_, '_, '_> {}
 
 impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
     fn len(self) -> Result<u64, ()> {
-        self.0.len()
+        match self {
+            Headers::Memory(bytes) => ReadRef::len(bytes),
+            Headers::Cache(cache) => cache.len(),
+        }
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        self.0.read_bytes_at(offset, size)
+        match self {
+            Headers::Memory(bytes) => bytes.read_bytes_at(offset, size),
+            Headers::Cache(cache) => cache.read_bytes_at(offset, size),
+        }
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        if let Ok(bytes) = self.0.read_bytes_at_until(range.clone(), delimiter) {
+        let cache = match self {
+            Headers::Memory(bytes) => return bytes.read_bytes_at_until(range, delimiter),
+            Headers::Cache(cache) => cache,
+        };
+        if let Ok(bytes) = cache.read_bytes_at_until(range.clone(), delimiter) {
             return Ok(bytes);
         }
-        if range.end > self.0.len()? {
+        if range.end > cache.len()? {
             return Err(());
         }
         let all = range.end.saturating_sub(range.start);
         let mut len = 4096;
         while len < all {
             len = all.min(len.saturating_mul(2));
-            let bytes = self.0.read_bytes_at(range.start, len)?;
+            let bytes = cache.read_bytes_at(range.start, len)?;
             if let Some(end) = bytes.iter().position(|&byte| byte == delimiter) {
                 return bytes.get(..end).ok_or(());
             }

@@ -1,7 +1,7 @@
 //! The walk: from a file to its images, through any nesting of containers.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Seek};
+use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::image::{Description, Image};
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{Compression, Container, ContainerKind, Finding, Location, Segment, Visitor};
-use crate::source::{Origin, ReadSeek, Source};
+use crate::source::{Origin, Source};
 
 /// What a [`walk`] looks at, and how much it may cost.
 ///
@@ -154,6 +154,11 @@ impl Options {
 const NAMES_FOR_EACH_BYTE: u64 = 4;
 const NAMES_AT_LEAST: u64 = 1 << 26;
 
+/// What the names in so many bytes may come to.
+pub(crate) fn names_of(len: u64) -> Budget {
+    Budget::new(NAMES_AT_LEAST.saturating_add(len.saturating_mul(NAMES_FOR_EACH_BYTE)))
+}
+
 /// What a finished [`walk`] saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -182,7 +187,47 @@ pub fn walk<R: Read + Seek>(
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    Walker::walk(&mut input, options, visitor, None)
+    Walker::walk(Source::new(&mut input, Origin::File)?, options, visitor, None)
+}
+
+/// Walks through `data` as [`walk`] does, without copying the bytes that it looks at: faster for what is in memory, read
+/// or mapped. [`Image::bytes_in`] gives the images that lie in `data`.
+///
+/// ```
+/// use std::io;
+/// use fat_object::{Image, Options, Visitor, walk_slice};
+///
+/// /// The images of an input of a linker, which stay where they are.
+/// struct Images<'data> {
+///     data: &'data [u8],
+///     found: Vec<&'data [u8]>,
+/// }
+///
+/// impl Visitor for Images<'_> {
+///     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+///         self.found.extend(image.bytes_in(self.data)); // none for images of compressed bundles
+///         Ok(())
+///     }
+/// }
+///
+/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+/// let data = layout.to_vec(&[b"code"])?;
+/// let mut images = Images { data: &data, found: Vec::new() };
+/// walk_slice(&data, &Options::default(), &mut images)?;
+/// assert_eq!(images.found, [b"code"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// The error that a method of `visitor` returned.
+pub fn walk_slice(
+    data: &[u8],
+    options: &Options,
+    visitor: &mut dyn Visitor,
+) -> io::Result<Summary> {
+    let mut reader = Cursor::new(data);
+    Walker::walk(Source::of_bytes(&mut reader, data, Origin::File), options, visitor, None)
 }
 
 pub(crate) struct Walker<'v> {
@@ -215,12 +260,11 @@ pub(crate) struct Walker<'v> {
 impl<'v> Walker<'v> {
     /// As [`walk`].
     pub(crate) fn walk(
-        input: &mut dyn ReadSeek,
+        mut source: Source<'_>,
         options: &'v Options,
         visitor: &'v mut dyn Visitor,
         ahead: Option<&'v mut dyn FnMut(u64) -> Option<Outcome>>,
     ) -> io::Result<Summary> {
-        let mut source = Source::new(input, Origin::File)?;
         let size = source.len();
         let mut walker = Walker {
             options,
@@ -230,7 +274,7 @@ impl<'v> Walker<'v> {
             compressions: Vec::new(),
             held: 0,
             decompressed: Budget::new(options.max_decompressed),
-            names: Budget::new(NAMES_AT_LEAST),
+            names: names_of(0),
             thin_members: Budget::new(options.max_thin_bytes),
             in_thin_member: false,
             has_placeholder: false,

@@ -90,7 +90,7 @@ impl Walker<'_> {
                 break;
             }
             let name = lossy(&source.read_range(&name)?);
-            let device = is_device_section(&name)
+            let device = is_device_section(name.as_bytes())
                 || name.starts_with(bundle_format::MAGIC_TEXT)
                 || starts_with(source, &section.contents, &mut headers)? != Start::Nothing;
             // Of the others there may be many.

@@ -24,3 +24,13 @@ fn why_not() {
     assert_eq!(lines.first().unwrap().strip_prefix(ids[0]), Some(no));
     assert!(lines.last().unwrap().starts_with(ids[1]));
 }
+
+#[test]
+fn inputs() {
+    let files = [&"host.o" as Arg<'_>, &"openmp-packager.o", &"hip-ccob-v3.o"];
+    let printed = run(&data(""), env!("CARGO_BIN_EXE_inputs"), &files);
+    assert!(!printed.contains("host.o"));
+    assert!(printed.starts_with("openmp-packager.o:\n  openmp"), "{printed}");
+    assert_eq!(printed.matches("bytes, lent").count(), 2);
+    assert!(printed.contains("bytes to be decompressed"));
+}

@@ -1,0 +1,171 @@
+//! Whether there is device code in a file, told by its headers.
+
+use std::io::{self, Cursor};
+use std::ops::{ControlFlow, Range};
+
+use crate::budget::Budget;
+use crate::containers::{Start, lossy, starts_with};
+use crate::error::Error;
+use crate::host::{NamedSection, Parts, parts};
+use crate::image::Image;
+use crate::image_format::{ImageFormat, SNIFF_LEN};
+use crate::model::{Container, ContainerKind, Finding, Visitor};
+use crate::source::{Origin, Source};
+use crate::walker::{Options, names_of, walk_slice};
+
+/// Tells whether a file has device code in it, by its headers: the question of a linker to each of its inputs.
+///
+/// Of an ELF, COFF, PE or Mach-O file it reads section headers, section names, and the first bytes of sections, at about
+/// the cost of reading the headers with the `object` crate. Of bitcode it reads modules but not their functions, of
+/// archives all members, up to the first with device code.
+///
+/// | answer | meaning |
+/// |---|---|
+/// | `Ok(true)` | A section by its type or name is for device code, or a container starts where a [`walk`](crate::walk) would find it. What it holds is not looked at: it may be damaged, or for the host only. |
+/// | `Ok(false)` | There is none: a walk enters no container of device code, finds no image and no error. |
+/// | `Err` | Nothing was found, but damage may hide something, or the file is one of which a walk knows nothing. |
+///
+/// A device image itself (a code object, a cubin, PTX, SPIR-V, bitcode for a device) has no device code *in* it: `false`.
+///
+/// ```
+/// let object = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.o"))?;
+/// if fat_object::has_device_code(&object)? {
+///     for image in &fat_object::list_slice(&object, &fat_object::Options::default())? {
+///         let _code: Option<&[u8]> = image.bytes_in(&object); // not copied
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// [`InvalidData`](io::ErrorKind::InvalidData) with what is wrong, an [`Error`] or, in an archive, a
+/// [`ListedFinding`](crate::ListedFinding): [`Error::NoSectionHeaders`] for ELF programs and libraries without, and
+/// [`Error::ThinMember`] for thin archives, whose members lie in other files, are among these.
+/// [`Unsupported`](io::ErrorKind::Unsupported) for formats that are not [read](ImageFormat::is_read): packages, compressed
+/// data, junk.
+pub fn has_device_code(data: &[u8]) -> io::Result<bool> {
+    let answer = match ImageFormat::sniff(data.get(..SNIFF_LEN).unwrap_or(data)) {
+        ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO => of_sections(data)?,
+        ImageFormat::Bundle
+        | ImageFormat::CompressedBundle
+        | ImageFormat::OffloadBinary
+        | ImageFormat::Fatbinary => {
+            let all = 0..data.len() as u64;
+            let start = start_of(data, &all, &mut Budget::new(all.end))?;
+            (start == Start::Container).then_some(true)
+        }
+        _ => None,
+    };
+    answer.map_or_else(|| of_walk(data), Ok)
+}
+
+/// The answer of the sections of a host file; `None` if it has none itself, as universal files.
+fn of_sections(data: &[u8]) -> io::Result<Option<bool>> {
+    let available = data.len() as u64;
+    let (mut names, mut headers) = (names_of(available), Budget::new(available));
+    let (mut found, mut fault) = (false, None);
+    let listed = parts(data, &mut names, &mut |section: NamedSection<'_>| {
+        match start_of_section(data, &section, &mut headers) {
+            Ok(Start::Nothing) => {}
+            Ok(Start::Container) => found = true,
+            Ok(Start::Unknown) => {
+                let (name, Range { start, end }) = (lossy(section.name), section.range);
+                let error = Error::OverlappingSections { name, start, end };
+                fault.get_or_insert(error.into());
+            }
+            Err(error) => {
+                fault.get_or_insert(error);
+            }
+        }
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    match (listed, fault) {
+        _ if found => Ok(Some(true)),
+        (Err(error), _) => Err(error.into()),
+        (Ok(Parts::Nothing), _) => Err(Error::NoSectionHeaders.into()),
+        (Ok(Parts::TooManyNames), _) => Err(Error::TooManyNames { limit: names.limit() }.into()),
+        (Ok(Parts::Slices(_)), _) => Ok(None),
+        (Ok(Parts::Sections), Some(error)) => Err(error),
+        (Ok(Parts::Sections), None) => Ok(Some(false)),
+    }
+}
+
+fn start_of_section(
+    data: &[u8],
+    section: &NamedSection<'_>,
+    headers: &mut Budget,
+) -> io::Result<Start> {
+    let (Range { start, end }, available) = (section.range.clone(), data.len() as u64);
+    if end > available {
+        let name = lossy(section.name);
+        return Err(Error::SectionBeyondEnd { name, start, end, available }.into());
+    }
+    if section.device || section.is_bundle_entry() {
+        return Ok(Start::Container);
+    }
+    start_of(data, &section.range, headers)
+}
+
+/// What the bytes in `window` start with.
+fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Result<Start> {
+    // Few sections start as a container does.
+    let first = usize::try_from(window.start).ok().and_then(|start| data.get(start));
+    if !first.is_some_and(|first| FIRST.contains(first)) {
+        return Ok(Start::Nothing);
+    }
+    let mut reader = Cursor::new(data);
+    starts_with(&mut Source::of_bytes(&mut reader, data, Origin::File), window, headers)
+}
+
+/// The first bytes of containers.
+const FIRST: [u8; 4] = [
+    bundle_format::binary::MAGIC[0],
+    ccob::MAGIC[0],
+    offload_binary::MAGIC[0],
+    crate::nv_fatbin::MAGIC[0],
+];
+
+/// The answer of a walk that ends at the first container of device code.
+fn of_walk(data: &[u8]) -> io::Result<bool> {
+    // A container is found by its header.
+    let mut options = Options::default().with_decompress(false).with_enter_images(false);
+    options.tell_unopened = true;
+    let mut look = Look { found: false, fault: None };
+    let walked = walk_slice(data, &options, &mut look);
+    if look.found {
+        return Ok(true);
+    }
+    let format = walked?.format;
+    match look.fault {
+        Some(fault) => Err(fault),
+        None if format.is_read() => Ok(false),
+        None => {
+            let text = format!("files of this format are not looked into: {format}");
+            Err(io::Error::new(io::ErrorKind::Unsupported, text))
+        }
+    }
+}
+
+struct Look {
+    found: bool,
+    fault: Option<io::Error>,
+}
+
+impl Visitor for Look {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        self.found |= !matches!(container.kind(), ContainerKind::Member | ContainerKind::Slice);
+        if self.found { Err(io::Error::other("the walk was ended")) } else { Ok(()) }
+    }
+
+    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+        self.found = true;
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        let fault = || io::Error::new(io::ErrorKind::InvalidData, finding.to_listed());
+        self.fault.get_or_insert_with(fault);
+        Ok(())
+    }
+}
