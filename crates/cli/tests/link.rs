@@ -13,6 +13,7 @@ use std::process::{Command, Output};
 
 use common::{stderr, stdout};
 use tempfile::{TempDir, tempdir};
+use wrapper_ir::{Abi, Entries, LinkTool, OffloadEntry, Target};
 
 /// As many bytes as the stub looks at.
 const IMAGE: &[u8] = b"a fatbinary that nobody runs";
@@ -104,6 +105,43 @@ fn retained_entries() {
         assert!(output.status.success(), "{kind}: {}", stderr(&output));
         let seen = good(place, "./main", &[]);
         assert!(seen.contains(expected) && seen.contains("\nmain\n"), "{kind}: {seen}");
+    }
+}
+
+/// A program of which nothing but the stub of the runtime is compiled by something other than Rust: entries, wrapper, and
+/// what stands for the kernel.
+#[test]
+fn entries_of_wrapper_ir() {
+    const MAIN: &str = "#[no_mangle]\npub static kernel_host: [u8; 12] = *b\"kernel_host\\0\";\nfn main() { println!(\"main\") }\n";
+
+    for abi in [Abi::Current, Abi::Llvm24] {
+        for (kind, _, expected) in MODELS {
+            let expected = expected.replace("11 entries", "1 entries");
+            let place = place(&[]);
+            let place = place.path();
+            fs::write(place.join("main.rs"), MAIN).unwrap();
+            wrap(place, kind, &["--abi", abi.name()]);
+            let entries = |retain| {
+                let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
+                let module = Entries::new(kind.parse().unwrap(), abi, target)
+                    .entry(OffloadEntry::kernel("kernel", "kernel_host"))
+                    .retain(retain)
+                    .module()
+                    .unwrap();
+                let object = module.object().unwrap().to_vec(&[]).unwrap();
+                fs::write(place.join("entries.o"), object).unwrap();
+                module.link_args(LinkTool::Compiler)
+            };
+            for retain in [true, false] {
+                let arguments = entries(retain);
+                assert_eq!(arguments.is_empty(), retain);
+                let objects = ["entries.o", "wrapper.o", "runtime.o"];
+                let output = link(place, &objects, arguments);
+                assert!(output.status.success(), "{kind}: {}", stderr(&output));
+                let seen = good(place, "./main", &[]);
+                assert!(seen.contains(&expected) && seen.contains("\nmain\n"), "{kind}: {seen}");
+            }
+        }
     }
 }
 
