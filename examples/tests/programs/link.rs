@@ -5,9 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Arg, data, fails, images, names, run};
+use crate::common::{Arg, data, fails, images, names, run, start};
 
 const COMPILER: &str = env!("CARGO_BIN_EXE_compiler");
+const ENTRIES: &str = env!("CARGO_BIN_EXE_entries");
 const LINKER: &str = env!("CARGO_BIN_EXE_linker");
 const GFX90A: &str = "hip-amdgcn-amd-amdhsa--gfx90a";
 
@@ -99,6 +100,42 @@ fn a_program_finds_its_device_code() {
         )
     );
     assert!(!place.join("two").exists());
+}
+
+/// The compiler of the host leaves entries to us.
+#[test]
+fn a_program_finds_its_kernel_by_our_entries() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    run(place, "cc", &[&"-c", &"-fPIE", &source("runtime.c"), &"-o", &"runtime.o"]);
+    run(place, "cc", &[&"-shared", &"-fPIC", &source("device.c"), &"-o", &"device.img"]);
+    let (host, triple) = (source("plain.c"), format!("{ARCH}-unknown-linux-gnu"));
+    run(place, COMPILER, &[&"fat.o", &host, &format!("openmp-{triple}-"), &"device.img"]);
+    run(place, LINKER, &[&"-o", &"without", &"fat.o", &"runtime.o", &"--", &"-ldl"]);
+    let output = start(place, "./without", &[]);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("no such kernel"));
+    let entry = "scale=scale_kernel";
+    assert_eq!(run(place, ENTRIES, &[&"entries.o", &"openmp", &triple, &entry]), "");
+    let args: [Arg<'_>; 7] =
+        [&"-o", &"program", &"fat.o", &"entries.o", &"runtime.o", &"--", &"-ldl"];
+    run(place, LINKER, &args);
+    let said = run(place, "./program", &[]);
+    assert!(said.ends_with("launching scale\n2 4 6\nunregistered\n"), "{said}");
+}
+
+#[test]
+fn entries_that_cannot_be() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let entries = |args: &[Arg<'_>]| fails(place, ENTRIES, &[&[&"o" as Arg<'_>], args].concat());
+    assert!(fails(place, ENTRIES, &[]).starts_with("entries: usage: "));
+    let said = entries(&[&"hip", &"x86_64-unknown-linux-gnu", &"a=b", &"a=c:4"]);
+    assert_eq!(said, "entries: offload entries 0 and 1 both have the name \"a\"\n");
+    let said = entries(&[&"hip", &"x86_64-unknown-linux-gnu", &"a=b:0"]);
+    assert!(said.starts_with("entries: offload entry 0 is a variable of 0 bytes"), "{said}");
+    let said = entries(&[&"hip", &"x86_64-unknown-linux-gnu", &"a"]);
+    assert_eq!(said, "entries: a: expected NAME=SYMBOL\n");
+    assert!(names(place).is_empty());
 }
 
 /// Links a library with a device linker that joins files.
