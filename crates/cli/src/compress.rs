@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ccob::{Codec, Method, Version, WriteOptions};
 use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
 
-use crate::edit::{Editor, NewImages, Options, Wishes, Work};
+use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 use crate::parallel::Threads;
 use crate::{Outcome, report};
 
@@ -15,7 +15,7 @@ use crate::{Outcome, report};
 /// Files are bundles, objects, archives, libraries and programs. Every plain bundle becomes a compressed one (CCOB); compressed ones stay as they are, as do bundles that would not
 /// get smaller. Bundles that start at multiples of 4096, as the HIP runtime wants them, do so again. Linked files get
 /// smaller, load as before, and come back byte for byte with `offload decompress`. Files in which there is nothing to
-/// do are left alone.
+/// do are left alone; one without any bundle is an error (--allow-uneditable).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload compress kernels.hipfb -o kernels.ccob
@@ -39,6 +39,8 @@ pub(crate) struct Args {
     /// Compress compressed bundles anew
     #[arg(long)]
     recompress: bool,
+    #[command(flatten)]
+    uneditable: Uneditable,
     #[command(flatten)]
     options: Options,
 }
@@ -109,7 +111,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .with_write(write)
             .with_recompress(args.recompress)
             .with_limits(args.options.limits.ccob());
-        let mut wishes = Wishes::new(args.options.edit());
+        let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
+        let mut wishes = Wishes::new(edit);
         wishes.edit().compress(options);
         Ok(wishes)
     })

@@ -4,14 +4,15 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::Outcome;
-use crate::edit::{Editor, NewImages, Options, Wishes, Work};
+use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 
 /// Decompress the bundles in any file, and check them
 ///
 /// The opposite of `offload compress`, for everything that compresses bundles: every compressed bundle (CCOB, versions
 /// 1 to 3, zstd and zlib) is checked against its hash and becomes a plain one; plain ones stay as they are. Bundles
 /// that start at multiples of 4096 do so again. Linked files that `offload compress` made smaller become what they
-/// were, byte for byte; those that were linked with compressed bundles have no room, and need --grow.
+/// were, byte for byte; those that were linked with compressed bundles have no room, and need --grow. A file without any
+/// bundle is an error (--allow-uneditable).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload decompress kernels.ccob -o kernels.hipfb
@@ -27,6 +28,8 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
+    uneditable: Uneditable,
+    #[command(flatten)]
     options: Options,
 }
 
@@ -38,7 +41,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         work: Work::Decompress,
     };
     editor.run(|_, _| {
-        let mut wishes = Wishes::new(args.options.edit());
+        let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
+        let mut wishes = Wishes::new(edit);
         wishes.edit().decompress();
         Ok(wishes)
     })

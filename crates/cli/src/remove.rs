@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::Outcome;
-use crate::edit::{Editor, NewImages, Numbered, Options, Subject, Wishes, Within, Work};
+use crate::edit::{
+    Editor, NewImages, Numbered, Options, Subject, Uneditable, Wishes, Within, Work,
+};
 use crate::failure::Failure;
 
 /// Remove entries of bundles and packages, in any file
@@ -47,6 +49,8 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]
+    uneditable: Uneditable,
+    #[command(flatten)]
     options: Options,
 }
 
@@ -62,7 +66,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     let numbered = Numbered::new(subject, &args.within)?;
-    let mut wishes = Wishes::new(args.options.edit().with_remove_host(true));
+    let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
+    let mut wishes = Wishes::new(options.with_remove_host(true));
     let mut faults = Vec::new();
     for id in &args.ids {
         let found = numbered.with_id(id);

@@ -7,8 +7,8 @@ use fat_object::{ImageFormat, ListedImage};
 
 use crate::Outcome;
 use crate::edit::{
-    Editor, Fate, NewImages, Options, Rule, Subject, Wishes, Work, closest, is_editable,
-    is_exactly, is_host, names,
+    Editor, Fate, NewImages, Options, Rule, Subject, Uneditable, Wishes, Work, closest, is_exactly,
+    is_host, names,
 };
 use crate::failure::Failure;
 use crate::select::Request;
@@ -42,8 +42,9 @@ processor can have is refused, as by match --gpu. --drop gfx90a means all settin
 code only when it is named.
 
 Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no \
-bundle loses all its images (--allow-empty), and the new file, read again, holds what it should. \
-Signed files are refused (--drop-signature). NVIDIA's fatbinaries stay as they are.
+bundle loses all its images (--allow-empty), nothing would have to leave a container that cannot be \
+edited, such as an NVIDIA fatbinary (--allow-uneditable), and the new file, read again, holds what it \
+should. Signed files are refused (--drop-signature).
 
 What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python \
 packages, signatures. Objects and archives are better thinned before they are linked.")]
@@ -73,6 +74,8 @@ pub(crate) struct Args {
     /// Let containers lose all their device images
     #[arg(long)]
     allow_empty: bool,
+    #[command(flatten)]
+    uneditable: Uneditable,
     #[command(flatten)]
     options: Options,
 }
@@ -123,7 +126,8 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         return Err(missing.into());
     }
 
-    let mut wishes = Wishes::new(args.options.edit());
+    let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
+    let mut wishes = Wishes::new(options);
     for request in rule.requests() {
         // A name that the file has is none to doubt.
         if let Some(doubt) = request
@@ -135,15 +139,11 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     }
     let mut also = Also::default();
     for image in images() {
-        let container = contents.container_of(image.index());
         match rule.fate(image) {
             Fate::Stays => {}
             Fate::StaysToo => also.compatible.push(image),
             Fate::StaysUnknown => also.unlabelled.push(image),
-            Fate::Goes if container.is_some_and(|container| is_editable(container.kind())) => {
-                wishes.remove(image);
-            }
-            Fate::Goes => also.fixed.push(image),
+            Fate::Goes => wishes.remove(image),
         }
     }
     let typed: Vec<_> = rule.requests().iter().map(Request::text).collect();
@@ -171,7 +171,6 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
 struct Also<'c> {
     compatible: Vec<&'c ListedImage>,
     unlabelled: Vec<&'c ListedImage>,
-    fixed: Vec<&'c ListedImage>,
 }
 
 impl Also<'_> {
@@ -195,10 +194,6 @@ impl Also<'_> {
             wishes.warn(format!(
                 "{typed} also keeps {n} {images} target is not known (--exact does not)"
             ));
-        }
-        if !self.fixed.is_empty() {
-            let fixed = names(&self.fixed);
-            wishes.note(format!("NVIDIA fatbinaries cannot be edited: code for {fixed} stays"));
         }
     }
 }

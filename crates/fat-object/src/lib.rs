@@ -187,7 +187,9 @@
 //!   computed anew where there was one. The time stamp stays, by which symbol servers know the file.
 //!
 //! NVIDIA fatbinaries, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
-//! not edited: [`EditError::Unsupported`], if something in them were to change.
+//! not edited: [`EditError::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells
+//! before; with [`EditOptions::allow_uneditable`] they stay as they are, [`EditNote::Uneditable`] lists them, and the rest
+//! is edited.
 //!
 //! # Bounds
 //!

@@ -11,7 +11,9 @@ mod editing;
 
 use bundle_format::text::{Leader, to_vec};
 use editing::*;
-use fat_object::{Contents, Edit, EditError, EditOptions, ImageChange};
+use fat_object::{
+    Change, CompressOptions, Contents, Edit, EditError, EditNote, EditOptions, ImageChange,
+};
 use offload_binary::{
     Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind,
 };
@@ -151,8 +153,13 @@ fn texts_with_markers_behind_entries_only_are_left_alone() {
     let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\ntwo\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx2\n";
     let error = refused(text, &[], |_, edit| edit.remove(0));
     assert!(matches!(error, EditError::Unsupported { .. }), "{error}");
-    let compressed = edited(text, &[], |_, edit| edit.compress(Default::default()));
-    assert_eq!(compressed, text);
+    let compress = |_: &Contents, edit: &mut Edit| edit.compress(Default::default());
+    let error = refused(text, &[], compress);
+    assert!(matches!(error, EditError::Unsupported { .. }), "{error}");
+    let options = EditOptions::default().with_allow_uneditable(true);
+    assert_eq!(plan_with(text, options, &[], compress).unwrap().1, text);
+    // They are not compressed.
+    assert_eq!(edited(text, &[], |_, edit| edit.decompress()), text);
 }
 
 #[test]
@@ -216,9 +223,8 @@ fn what_is_not_there_is_named() {
     assert_eq!(error.to_string(), "no device code found");
 }
 
-#[test]
-fn fatbinaries_are_left_alone() {
-    // Header of 16 bytes, one entry of 64 with 8 bytes of PTX.
+/// Header of 16 bytes, one entry of 64 with 8 bytes of PTX for sm_70.
+fn fatbin() -> Vec<u8> {
     let mut fatbin = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
     fatbin.extend(72_u64.to_le_bytes());
     let mut entry = vec![1, 0, 1, 1, 64, 0, 0, 0];
@@ -227,6 +233,12 @@ fn fatbinaries_are_left_alone() {
     entry[28..32].copy_from_slice(&70_u32.to_le_bytes());
     fatbin.extend(entry);
     fatbin.extend(b".versio\n");
+    fatbin
+}
+
+#[test]
+fn fatbinaries_are_left_alone() {
+    let fatbin = fatbin();
     let device = bundle(&[(HOST, b""), (GFX906, b"x"), (GFX90A, b"y")], 8);
     let file = [device, vec![0; 40], fatbin.clone()].concat();
     assert_eq!(images(&file).len(), 4);
@@ -234,6 +246,40 @@ fn fatbinaries_are_left_alone() {
     assert!(out.ends_with(&fatbin));
     let error = refused(&file, &[], |_, edit| edit.remove(3));
     assert_eq!(error.to_string(), "nv-fatbin:1: NVIDIA fatbinaries cannot be edited");
+
+    // All or nothing, unless it may stay.
+    let both = |_: &Contents, edit: &mut Edit| [1, 3].into_iter().for_each(|n| edit.remove(n));
+    let error = refused(&file, &[], both);
+    assert_eq!(error.to_string(), "nv-fatbin:1: NVIDIA fatbinaries cannot be edited");
+    let options = EditOptions::default().with_allow_uneditable(true);
+    let (plan, left) = plan_with(&file, options, &[], both).unwrap();
+    assert!(left == out);
+    let kind = "NVIDIA fatbinaries";
+    assert_eq!(surveyed(&file).containers()[1].uneditable(), Some(kind));
+    assert_eq!(plan.notes(), [EditNote::Uneditable { kind, containers: vec![1] }]);
+    assert_eq!(plan.containers()[1].change, Change::Kept);
+    assert_eq!(plan.images()[3].size_after, Some(8));
+}
+
+/// What is done to bundles says nothing of fatbinaries, unless there are no others.
+#[test]
+fn files_without_bundles_are_neither_compressed_nor_decompressed() {
+    let compress = |_: &Contents, edit: &mut Edit| edit.compress(CompressOptions::default());
+    let decompress = |_: &Contents, edit: &mut Edit| edit.decompress();
+    let package = package(FormatVersion::V1, &[("gfx906", &bitcode(1, 10))]);
+    let allowed = EditOptions::default().with_allow_uneditable(true);
+    for file in [fatbin(), package] {
+        for edit in [compress, decompress] {
+            assert!(matches!(refused(&file, &[], edit), EditError::NoBundle));
+            let (plan, out) = plan_with(&file, allowed.clone(), &[], edit).unwrap();
+            assert!(plan.is_unchanged() && plan.notes().is_empty() && out == file);
+        }
+    }
+    let device = bundle(&[(HOST, b""), (GFX906, &[7; 5000])], 8);
+    let file = [device, fatbin()].concat();
+    let (plan, out) = plan_with(&file, EditOptions::default(), &[], compress).unwrap();
+    assert!(out.len() < file.len() && out.ends_with(&fatbin()) && plan.notes().is_empty());
+    assert!(plan_with(&file, EditOptions::default(), &[], decompress).unwrap().1 == file);
 }
 
 #[test]

@@ -13,7 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    ContainerKind, Contents, EditError, EditNote, EditOptions, EditPlan, Error, survey,
+    ContainerKind, Contents, EditError, EditNote, EditOptions, EditPlan, EditableContainer, Error,
+    survey,
 };
 
 use crate::failure::Failure;
@@ -29,7 +30,7 @@ use report::FileRow;
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use place::{Numbered, Within};
-pub(crate) use rules::{Fate, Rule, closest, group, is_editable, is_exactly, is_host};
+pub(crate) use rules::{Fate, Rule, closest, group, is_exactly, is_host};
 pub(crate) use wishes::{Wishes, names};
 
 /// The options that all commands have that edit files.
@@ -118,6 +119,17 @@ struct Host {
     /// Damage that hides where something lies is always refused.
     #[arg(long)]
     allow_findings: bool,
+}
+
+/// The option of commands that can leave a part of a file as it is.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct Uneditable {
+    /// Leave device code that cannot be edited as it is
+    ///
+    /// An edit that would change NVIDIA fatbinaries, or device code in Mach-O files, WebAssembly modules or LLVM bitcode,
+    /// is refused otherwise. With this option everything else is edited, and a note tells what stays.
+    #[arg(long)]
+    pub(crate) allow_uneditable: bool,
 }
 
 /// A file to be edited, for who decides how.
@@ -235,7 +247,7 @@ impl Editor<'_> {
         wishes.warnings.extend(warnings);
         let plan = contents
             .plan_with_images(&mut input, &wishes.edit, &mut self.images.files)
-            .map_err(|error| explain(&error, &self.images))?;
+            .map_err(|error| self.refused(&error, &contents, &wishes))?;
         let changes = !plan.is_unchanged();
         if changes
             && replaces
@@ -249,7 +261,9 @@ impl Editor<'_> {
             }
             wishes.note(format!("its signature ({seal}) is dropped"));
         }
-        wishes.notes.extend(plan.notes().iter().map(describe));
+        for note in plan.notes() {
+            wishes.note(describe(note, &contents, &wishes));
+        }
         if !self.options.output.dry_run && (changes || !replaces) {
             // What was edited is what is replaced, whatever has its name by then.
             let how = How { new, replaces: replaces.then_some(stamp) };
@@ -262,6 +276,28 @@ impl Editor<'_> {
         }
         let row = FileRow::new(name, target, &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// The error of a plan, with the option that leaves what cannot be edited.
+    fn refused(&self, error: &EditError, contents: &Contents, wishes: &Wishes) -> Failure {
+        let can_leave = self.images.files.is_empty();
+        let uneditable = || contents.containers().iter().filter(|c| c.uneditable().is_some());
+        match error {
+            EditError::NoBundle => {
+                format!("{error} (--allow-uneditable leaves the file as it is)").into()
+            }
+            EditError::Unsupported { path, .. }
+                if can_leave && uneditable().any(|container| container.path() == path) =>
+            {
+                let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
+                let stays = match wishes.removed_from(contents, &all) {
+                    names if names.is_empty() => "leaves it as it is".to_owned(),
+                    names => format!("leaves code for {names}"),
+                };
+                format!("{error} (--allow-uneditable {stays})").into()
+            }
+            _ => explain(error, &self.images),
+        }
     }
 
     /// What the file holds, and what is wrong with it as far as that is allowed.
@@ -380,12 +416,20 @@ fn explain(error: &EditError, images: &NewImages) -> Failure {
     format!("{text}{option}").into()
 }
 
-fn describe(note: &EditNote) -> String {
+fn describe(note: &EditNote, contents: &Contents, wishes: &Wishes) -> String {
     match note {
         EditNote::Zeroed { bytes } => {
             format!("{} could not leave the file and are zeros now", style::size(*bytes))
         }
         EditNote::SignatureDropped => "its signature was removed".to_owned(),
+        EditNote::Uneditable { kind, containers } => {
+            match wishes.removed_from(contents, containers) {
+                names if names.is_empty() => {
+                    format!("{kind} cannot be edited and stay as they are")
+                }
+                names => format!("{kind} cannot be edited: code for {names} stays"),
+            }
+        }
         // More to come.
         note => format!("{note:?}"),
     }

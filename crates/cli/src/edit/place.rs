@@ -7,7 +7,7 @@ use fat_object::{
 };
 
 use super::wishes::{path_text, place};
-use super::{Subject, group, is_editable, is_exactly, is_host};
+use super::{Subject, group, is_exactly, is_host};
 use crate::report;
 use crate::select::Request;
 use crate::suggest::stored;
@@ -129,7 +129,7 @@ impl<'c> Numbered<'c> {
     pub(crate) fn only_container(&self) -> Result<usize, String> {
         let mut found: Vec<(usize, &EditableContainer)> = Vec::new();
         for (index, container) in self.subject.contents.containers().iter().enumerate() {
-            if !self.within.includes(container) || !is_editable(container.kind()) {
+            if !self.within.includes(container) || container.uneditable().is_some() {
                 continue;
             }
             match found.last_mut() {

@@ -1,6 +1,6 @@
 //! Which images `offload thin` keeps.
 
-use fat_object::{ContainerKind, ImageFormat, ListedImage};
+use fat_object::{ImageFormat, ListedImage};
 use target_id::{OffloadKind, Target, TargetId, Triple, is_known_processor};
 
 use crate::devices::{Code, Fit, agree};
@@ -36,7 +36,7 @@ impl Rule {
         }
     }
 
-    /// What becomes of an image. Whether its container can be edited is not asked.
+    /// What is to become of an image. Whether its container can be edited is not asked.
     pub(crate) fn fate(&self, image: &ListedImage) -> Fate {
         if is_host(image) {
             return Fate::Stays;
@@ -84,11 +84,6 @@ impl Rule {
 /// The host's entry of a bundle.
 pub(crate) fn is_host(image: &ListedImage) -> bool {
     image.target().is_host() || image.format() == ImageFormat::HostPlaceholder
-}
-
-/// Whether images can be taken out of such a container.
-pub(crate) fn is_editable(kind: ContainerKind) -> bool {
-    kind != ContainerKind::NvFatbin
 }
 
 /// Whether an image is for just what was typed.

@@ -53,15 +53,27 @@ impl Wishes {
         self.warnings.push(warning);
     }
 
+    /// What the images are for that were to leave these containers.
+    pub(super) fn removed_from(&self, contents: &Contents, containers: &[usize]) -> String {
+        let is_there = |image: &&ListedImage| {
+            let container = contents.container_of(image.index());
+            container.is_some_and(|container| containers.binary_search(&container.index()).is_ok())
+        };
+        names(contents.images().iter().filter(|image| self.is_removed(image)).filter(is_there))
+    }
+
     fn is_removed(&self, image: &ListedImage) -> bool {
         self.removed.contains(&image.index())
     }
 
-    /// The places that lose all their device images.
+    /// The places that lose all their device images, as far as they can be edited.
     pub(crate) fn emptied(&self, contents: &Contents) -> Vec<Emptied> {
         let mut places: Vec<(String, Vec<&ListedImage>)> = Vec::new();
         for image in contents.images().iter().filter(|image| !is_host(image)) {
             let Some(container) = contents.container_of(image.index()) else { continue };
+            if container.uneditable().is_some() {
+                continue;
+            }
             let name = place(container);
             // What lies in one place is walked in one go.
             match places.last_mut() {

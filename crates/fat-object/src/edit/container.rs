@@ -62,7 +62,6 @@ impl Planner<'_, '_> {
         if !self.touches(node) {
             return Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range)));
         }
-        let unsupported = |kind| Err(EditError::Unsupported { path: path.to_vec(), kind });
         match node.kind() {
             ContainerKind::Bundle => self.bundle(source, node, path),
             ContainerKind::Ccob => self.compressed_bundle(source, node, path, alone),
@@ -76,8 +75,10 @@ impl Planner<'_, '_> {
                 self.is_emptied(node, &wishes, path)?;
                 Ok(Step::Done(changed(&new, node), new))
             }
-            ContainerKind::NvFatbin => unsupported("NVIDIA fatbinaries"),
-            _ => unsupported("device code in containers of this kind"),
+            _ => Err(EditError::Unsupported {
+                path: path.to_vec(),
+                kind: "device code in containers of this kind",
+            }),
         }
     }
 
@@ -92,12 +93,6 @@ impl Planner<'_, '_> {
         let new = match self.form(node) {
             Some(BundleForm::Text(_)) => {
                 text::rebuild(source, &node.range, &wishes, &mut self.images)
-            }
-            Some(BundleForm::EndMarkers(_)) if !wishes.are_none() => {
-                return Err(EditError::Unsupported {
-                    path: path.to_vec(),
-                    kind: "text bundles with markers behind their entries only",
-                });
             }
             _ => bundle::rebuild(source, &node.range, &wishes, empty).map(Some),
         };

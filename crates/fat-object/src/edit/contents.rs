@@ -1,6 +1,6 @@
 //! From the wishes for images to new containers, and on to the files that hold them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use target_id::Target;
@@ -39,8 +39,8 @@ pub(super) fn plan(
         return Err(EditError::InputChanged);
     }
     let mut planner = Planner::new(contents, edit, images)?;
+    planner.leave_uneditable()?;
     let window = 0..contents.size;
-    dispatch::check(&planner, &mut source, &window, &contents.root, &[])?;
     let new = planner.containers(&mut source, &contents.root, &[])?;
     let splices = dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?;
     planner.check_done()?;
@@ -58,7 +58,9 @@ pub(super) struct Planner<'a, 'i> {
     pub(super) edit: &'a Edit,
     pub(super) images: NewImages<'a, 'i>,
     /// Wishes for containers that have any.
-    wishes: BTreeMap<usize, Wishes<'a>>,
+    pub(super) wishes: BTreeMap<usize, Wishes<'a>>,
+    /// Containers that cannot be edited, and stay as they are.
+    pub(super) left: BTreeSet<usize>,
     changes: Vec<ContainerChange>,
     pub(super) notes: Vec<EditNote>,
 }
@@ -94,6 +96,7 @@ impl<'a, 'i> Planner<'a, 'i> {
             edit,
             images: NewImages::new(images)?,
             wishes: BTreeMap::new(),
+            left: BTreeSet::new(),
             changes: changes.collect(),
             notes: Vec::new(),
         };
@@ -187,11 +190,10 @@ impl<'a, 'i> Planner<'a, 'i> {
     /// What is to become of a bundle as such.
     pub(super) fn bundle_edit(&self, node: &Node) -> &'a BundleEdit {
         let in_compressed = matches!(node.location, Location::Decompressed(_));
+        let is_left = node.container.is_some_and(|container| self.left.contains(&container));
         match &self.edit.bundles {
             // It is compressed with what is around it.
-            _ if in_compressed => &BundleEdit::Keep,
-            // This form nobody reads out of a compressed bundle.
-            _ if matches!(self.form(node), Some(BundleForm::EndMarkers(_))) => &BundleEdit::Keep,
+            _ if in_compressed || is_left => &BundleEdit::Keep,
             edit => edit,
         }
     }

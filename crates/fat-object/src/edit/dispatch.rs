@@ -67,30 +67,9 @@ pub(super) fn file(
     Ok(edited.splices)
 }
 
-/// Refuses, before any work is done, files that are not edited and may have to be.
-pub(super) fn check(
-    planner: &Planner<'_, '_>,
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    nodes: &[Node],
-    path: &[Segment],
-) -> Result<(), EditError> {
-    if !nodes.iter().any(|node| planner.touches(node)) {
-        return Ok(());
-    }
-    match Host::of(source, window)? {
-        Host::Unsupported(kind) => Err(EditError::Unsupported { path: path.to_vec(), kind }),
-        Host::Archive => nodes.iter().try_for_each(|member| {
-            let path: Vec<Segment> = path.iter().chain([&member.segment]).cloned().collect();
-            check(planner, source, &member.range, &member.children, &path)
-        }),
-        _ => Ok(()),
-    }
-}
-
 /// What kind of file holds containers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Host {
+pub(super) enum Host {
     /// None: they follow each other.
     Raw,
     Archive,
@@ -103,7 +82,7 @@ enum Host {
 }
 
 impl Host {
-    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
+    pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
         let head = source.peek(window, SNIFF_LEN)?;
         Ok(match ImageFormat::sniff(&head) {
             ImageFormat::Archive if head.starts_with(b"!<thin>") => {
@@ -122,6 +101,18 @@ impl Host {
             ImageFormat::Bitcode => Host::Unsupported("device code in LLVM bitcode files"),
             _ => Host::Raw,
         })
+    }
+}
+
+impl Host {
+    /// What a section of this name is called if it is not edited in such a file.
+    pub(super) fn uneditable(self, section: &str) -> Option<&'static str> {
+        match self {
+            Host::Unsupported(kind) => Some(kind),
+            Host::LinkedElf if !object::is_never_loaded(section) => elf::uneditable(section),
+            Host::Pe => pe::uneditable(section),
+            _ => None,
+        }
     }
 }
 

@@ -25,6 +25,9 @@ pub enum EditError {
     /// The file holds no device code.
     #[error("no device code found")]
     NoDeviceCode,
+    /// The file holds device code, but no bundle that could be compressed or decompressed.
+    #[error("no bundle found")]
+    NoBundle,
     /// A part of the file is damaged. Files that do not verify are not edited.
     #[error("{}", Found(path, *location, error))]
     Damaged {

@@ -29,6 +29,7 @@ mod strings;
 mod survey;
 mod tables;
 mod text;
+mod uneditable;
 mod wishes;
 mod without;
 mod write;
@@ -113,6 +114,9 @@ pub struct EditOptions {
     /// bundles that do not match, which a survey passes over that does not [compare them](crate::Options::verify_hash).
     /// Damage that hides what lies where is always refused. Default: no.
     pub allow_findings: bool,
+    /// Whether containers that the edit would change, and that [cannot be edited](EditableContainer::uneditable), stay as
+    /// they are: [`EditNote::Uneditable`] lists them. Otherwise the edit is refused. Default: no.
+    pub allow_uneditable: bool,
     /// How many threads may compress at the same time bundles that were compressed before; 0 is one. Bundles that
     /// [`Edit::compress`] compresses are compressed by the threads of its options.
     pub threads: u32,
@@ -161,6 +165,13 @@ impl EditOptions {
         self
     }
 
+    /// These options, with containers that cannot be edited [left as they are](Self::allow_uneditable), or not.
+    #[must_use]
+    pub fn with_allow_uneditable(mut self, allow_uneditable: bool) -> Self {
+        self.allow_uneditable = allow_uneditable;
+        self
+    }
+
     /// These options with another number of [threads](Self::threads).
     #[must_use]
     pub fn with_threads(mut self, threads: u32) -> Self {
@@ -196,12 +207,13 @@ impl Edit {
         self.added.push(Added { container, id: id.into(), image });
     }
 
-    /// Compresses every plain bundle, and with [`CompressOptions::recompress`] the compressed ones anew.
+    /// Compresses every plain bundle, and with [`CompressOptions::recompress`] the compressed ones anew. A file without
+    /// bundles is [refused](EditError::NoBundle).
     pub fn compress(&mut self, options: CompressOptions) {
         self.bundles = BundleEdit::Compress(options);
     }
 
-    /// Decompresses every compressed bundle.
+    /// Decompresses every compressed bundle. A file without bundles is [refused](EditError::NoBundle).
     pub fn decompress(&mut self) {
         self.bundles = BundleEdit::Decompress;
     }
@@ -301,6 +313,13 @@ pub enum EditNote {
     },
     /// The signature of the file was removed.
     SignatureDropped,
+    /// Containers that the edit asked to change [cannot be edited](EditableContainer::uneditable) and are as they were.
+    Uneditable {
+        /// What they are, in the plural.
+        kind: &'static str,
+        /// Their indices among [`Contents::containers`].
+        containers: Vec<usize>,
+    },
 }
 
 /// A part of a new file, in order.

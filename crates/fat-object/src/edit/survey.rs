@@ -86,6 +86,7 @@ pub struct EditableContainer {
     pub(crate) size: u64,
     pub(crate) compression: Option<Compression>,
     pub(crate) images: Range<usize>,
+    pub(crate) uneditable: Option<&'static str>,
 }
 
 impl EditableContainer {
@@ -129,6 +130,16 @@ impl EditableContainer {
     #[must_use]
     pub fn images(&self) -> Range<usize> {
         self.images.clone()
+    }
+
+    /// Why it cannot be edited: what it is, or lies in, in the plural (`NVIDIA fatbinaries`). `None` if it can be, as far
+    /// as its kind and that of the file around it tell.
+    ///
+    /// An edit that would change it is [refused](EditError::Unsupported), or
+    /// [leaves it as it is](super::EditOptions::allow_uneditable).
+    #[must_use]
+    pub fn uneditable(&self) -> Option<&'static str> {
+        self.uneditable
     }
 }
 
@@ -178,7 +189,7 @@ pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Content
     if surveyor.containers.is_empty() && matches!(summary.format, ImageFormat::Elf { .. }) {
         elf::explain_nothing(&mut input)?;
     }
-    Ok(Contents {
+    let mut contents = Contents {
         size: summary.size,
         format: summary.format,
         images: surveyor.images,
@@ -188,7 +199,9 @@ pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Content
         findings: surveyor.findings,
         verified: options.decompress && options.verify_hash,
         max_decompressed: options.max_decompressed,
-    })
+    };
+    contents.find_uneditable(&mut input)?;
+    Ok(contents)
 }
 
 #[derive(Default)]
@@ -254,6 +267,7 @@ impl Visitor for Surveyor {
             size: container.size(),
             compression: container.compression(),
             images: 0..0,
+            uneditable: None,
         };
         self.open.push((node, place));
         Ok(())

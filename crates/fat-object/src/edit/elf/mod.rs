@@ -147,7 +147,11 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Ed
     Ok((indices, items))
 }
 
-/// What a section that is not edited in linked files is called.
+/// What a section is called that is not edited in linked files.
+pub(super) fn uneditable(name: &str) -> Option<&'static str> {
+    (name != SECTION).then(|| kind_of(name))
+}
+
 fn kind_of(name: &str) -> &'static str {
     if name.starts_with("__CLANG_OFFLOAD_BUNDLE__") {
         "linked files with bundle entries as sections"

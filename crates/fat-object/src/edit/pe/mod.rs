@@ -30,6 +30,8 @@ use check::Check;
 use file::{DIRECTORY_CERTIFICATE, File};
 use slot::Slot;
 
+pub(super) use slot::uneditable;
+
 /// Lays out the file in the window with other device code in its sections. `images` are the new images, by number.
 pub(crate) fn edit(
     source: &mut Source<'_>,

@@ -11,6 +11,12 @@ use crate::source::Source;
 /// Sections that are edited, by the names that linkers leave them.
 const DEVICE_SECTIONS: [&str; 2] = [".hip_fatbin", ".hip_fat"];
 
+/// What a section is called that is not edited in PE files.
+pub(crate) fn uneditable(name: &str) -> Option<&'static str> {
+    let kind = "sections of PE files other than .hip_fatbin and .hip_fat";
+    (!DEVICE_SECTIONS.contains(&name)).then_some(kind)
+}
+
 /// A section of device code, or several that an earlier edit made of one. Addresses count from the image base.
 pub(super) struct Slot {
     /// Indices of its sections.
@@ -42,15 +48,13 @@ impl Slot {
     ) -> Result<Vec<Slot>, EditError> {
         let mut slots = Vec::new();
         for edit in edits {
-            let items = match edit.change {
-                SectionChange::Containers(items)
-                    if DEVICE_SECTIONS.contains(&edit.name.as_str()) =>
-                {
-                    items
+            let items = match (edit.change, uneditable(&edit.name)) {
+                (SectionChange::Containers(items), None) => items,
+                (SectionChange::Containers(items), _) if !items.iter().any(Item::is_changed) => {
+                    continue;
                 }
-                SectionChange::Containers(items) if !items.iter().any(Item::is_changed) => continue,
-                _ => {
-                    let kind = "sections of PE files other than .hip_fatbin and .hip_fat";
+                (_, kind) => {
+                    let kind = kind.unwrap_or("sections of PE files without bundles");
                     return Err(EditError::Unsupported { path: Vec::new(), kind });
                 }
             };

@@ -1,0 +1,118 @@
+//! Containers that cannot be edited: found by the survey, refused or left by the plan.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::contents::Planner;
+use super::dispatch::Host;
+use super::survey::Node;
+use super::{BundleEdit, Contents, EditError, EditNote, EditableContainer};
+use crate::image::BundleForm;
+use crate::model::{ContainerKind, Location};
+use crate::source::{Origin, ReadSeek, Source};
+
+impl Contents {
+    /// Finds out which containers cannot be edited.
+    pub(super) fn find_uneditable(&mut self, input: &mut dyn ReadSeek) -> Result<(), EditError> {
+        let mut source = Source::new(input, Origin::File)?;
+        let mut found = Vec::new();
+        in_file(&mut source, &(0..self.size), &self.root, &mut found)?;
+        for (container, kind) in found {
+            if let Some(container) = self.containers.get_mut(container) {
+                container.uneditable = Some(kind);
+            }
+        }
+        for container in &mut self.containers {
+            let first = self.images.get(container.images.start);
+            let form = first.filter(|_| !container.images.is_empty()).and_then(|i| i.bundle_form);
+            match (container.kind, form) {
+                (ContainerKind::NvFatbin, _) => {
+                    container.uneditable = Some("NVIDIA fatbinaries");
+                }
+                // This form nobody reads out of a compressed bundle, either.
+                (ContainerKind::Bundle, Some(BundleForm::EndMarkers(_))) => {
+                    let kind = "text bundles with markers behind their entries only";
+                    container.uneditable.get_or_insert(kind);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds containers that cannot be edited because of the file around them.
+fn in_file(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    nodes: &[Node],
+    found: &mut Vec<(usize, &'static str)>,
+) -> Result<(), EditError> {
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let host = Host::of(source, window)?;
+    for node in nodes {
+        match (host, node.kind(), node.location) {
+            (Host::Archive, ContainerKind::Member, Location::File(_)) => {
+                in_file(source, &node.range, &node.children, found)?;
+            }
+            _ => in_node(node, host.uneditable(node.segment.name()), found),
+        }
+    }
+    Ok(())
+}
+
+/// Finds containers in and under the node that cannot be edited because of their place, or for the reason given.
+fn in_node(node: &Node, kind: Option<&'static str>, found: &mut Vec<(usize, &'static str)>) {
+    let is_here = matches!(node.location, Location::File(_) | Location::Decompressed(_));
+    let kind = kind.or((!is_here).then_some("containers in this place"));
+    found.extend(node.container.zip(kind));
+    node.children.iter().for_each(|child| in_node(child, kind, found));
+}
+
+impl Planner<'_, '_> {
+    /// Refuses, before any work is done, containers that cannot be edited and would have to be; or leaves them as they
+    /// are if that is allowed.
+    pub(super) fn leave_uneditable(&mut self) -> Result<(), EditError> {
+        let contents = self.contents;
+        let mut left: BTreeMap<&'static str, Vec<usize>> = BTreeMap::new();
+        for container in &contents.containers {
+            let Some(kind) = container.uneditable.filter(|_| self.would_change(container)) else {
+                continue;
+            };
+            if !self.edit.options.allow_uneditable {
+                let path = container.path.clone();
+                return Err(EditError::Unsupported { path, kind });
+            }
+            self.wishes.remove(&container.index);
+            self.left.insert(container.index);
+            left.entry(kind).or_default().push(container.index);
+        }
+        let notes = left.into_iter();
+        self.notes
+            .extend(notes.map(|(kind, containers)| EditNote::Uneditable { kind, containers }));
+
+        let is_bundle = |container: &EditableContainer| {
+            matches!(container.kind, ContainerKind::Bundle | ContainerKind::Ccob)
+        };
+        let keeps = matches!(self.edit.bundles, BundleEdit::Keep);
+        let is_allowed = keeps || self.edit.options.allow_uneditable || !self.wishes.is_empty();
+        match is_allowed || contents.containers.iter().any(is_bundle) {
+            true => Ok(()),
+            false => Err(EditError::NoBundle),
+        }
+    }
+
+    /// Whether the edit would change this container, or one that it lies in.
+    fn would_change(&self, container: &EditableContainer) -> bool {
+        let is_wished = self.wishes.get(&container.index).is_some_and(|wishes| !wishes.are_none());
+        is_wished
+            || match (&self.edit.bundles, container.kind) {
+                (BundleEdit::Compress(_), ContainerKind::Bundle) => true,
+                (BundleEdit::Compress(options), ContainerKind::Ccob) => options.recompress,
+                (BundleEdit::Decompress, ContainerKind::Ccob) => true,
+                _ => false,
+            }
+    }
+}
