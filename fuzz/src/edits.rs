@@ -4,8 +4,8 @@ use std::io::{self, Cursor, Read};
 
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
-    Change, CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding, Image, Options,
-    Severity, Visitor, survey, walk,
+    Change, CompressOptions, ContainerKind, Contents, Edit, EditOptions, EditPlan, Finding, Image,
+    Options, Severity, Visitor, survey, walk,
 };
 
 use crate::{assert_message, model};
@@ -107,19 +107,26 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     edit_options.allow_empty = choices.of(2) == 0;
     edit_options.grow = choices.of(2) == 0;
     edit_options.drop_signature = choices.of(2) == 0;
+    edit_options.allow_uneditable = choices.of(2) == 0;
     edit_options.threads = choices.of(3) as u32;
     let mut edit = Edit::new(edit_options.clone());
     form.wish(&mut edit, choices);
     let before = images(data);
     let expected = match (before, opens) {
-        (Ok(before), true) => Some(wish(&contents, &before, &mut edit, choices)),
+        (Ok(before), true) => {
+            let stays = edit_options.allow_uneditable;
+            Some(wish(&contents, &before, &mut edit, choices, stays))
+        }
         (Ok(before), false) => Some(before),
         // Damage where the survey did not look.
         (Err(_), false) => None,
+        // Files with findings are not edited.
+        (Err(_), true) if !contents.findings().is_empty() => None,
         (Err(error), true) => panic!("the survey passed over damage: {error}"),
     };
 
     let Some((plan, out)) = run(&contents, data, &edit, form) else { return };
+    assert!(contents.findings().is_empty());
     assert_eq!((plan.input_size(), plan.size()), (data.len() as u64, out.len() as u64));
     if !opens {
         // Compressing and decompressing never remove.
@@ -155,12 +162,14 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     }
 }
 
-/// Chooses what is to become of the images. Returns those that the file is to hold then.
+/// Chooses what is to become of the images. Returns those that the file is to hold then; where `stays` is set, those in
+/// containers that cannot be edited are as they were.
 fn wish(
     contents: &Contents,
     before: &[Stored],
     edit: &mut Edit,
     choices: &mut Choices,
+    stays: bool,
 ) -> Vec<Stored> {
     assert_eq!(contents.images().len(), before.len());
     let changes = choices.of(3) > 0;
@@ -168,6 +177,7 @@ fn wish(
     let mut added = Vec::new();
     for (image, stored) in contents.images().iter().zip(before) {
         let container = contents.container_of(image.index()).expect("each image lies in one");
+        let stays = stays && container.uneditable().is_some();
         if container.kind() != ContainerKind::NvFatbin {
             assert_eq!(image.size(), stored.1.len() as u64);
         }
@@ -178,11 +188,20 @@ fn wish(
                 edit.add(container.index(), id, number);
                 let is_package = container.kind() == ContainerKind::OffloadBinary;
                 let id = Some(id).filter(|_| !is_package);
-                added.push((id.map(str::to_owned), NEW[number].to_vec()));
+                if !stays {
+                    added.push((id.map(str::to_owned), NEW[number].to_vec()));
+                }
             }
         }
         match if changes { choices.of(6) } else { 5 } {
-            0 => edit.remove(image.index()),
+            0 => {
+                edit.remove(image.index());
+                after.extend(stays.then(|| stored.clone()));
+            }
+            1 if stays => {
+                edit.replace(image.index(), choices.of(4) as usize);
+                after.push(stored.clone());
+            }
             1 => {
                 let number = choices.of(4) as usize;
                 edit.replace(image.index(), number);

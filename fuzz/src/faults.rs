@@ -231,7 +231,8 @@ fn walked(input: &mut dyn ReadSeek) -> io::Result<Seen> {
 fn edited(input: &mut dyn ReadSeek, out: &mut dyn Write) -> io::Result<Seen> {
     let result = (|| {
         let contents = survey(&mut *input, &options())?;
-        let options = EditOptions::default().with_threads(1).with_drop_signature(true).with_remove_host(true);
+        let options =
+            EditOptions::default().with_threads(1).with_drop_signature(true).with_remove_host(true);
         let mut edit = Edit::new(options);
         for container in contents.containers() {
             if container.images().len() > 1 {
