@@ -3,7 +3,7 @@
 //! (`wrapper/runtime.c`), the entries are made by hand (`wrapper/entries.c`).
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
 
 mod common;
 

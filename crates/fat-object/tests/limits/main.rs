@@ -97,9 +97,9 @@ impl Cost {
 }
 
 /// What it costs to walk `bytes`, where thin archives name the file `named`.
-fn cost_of(bytes: Rc<[u8]>, named: Rc<[u8]>, options: &Options) -> Cost {
+fn cost_of(bytes: &Rc<[u8]>, named: Rc<[u8]>, options: &Options) -> Cost {
     let mut cost = Cost { named, ..Cost::default() };
-    let mut reader = cost.reader(&bytes);
+    let mut reader = cost.reader(bytes);
     walk(&mut reader, options, &mut cost).unwrap();
     cost
 }
@@ -107,7 +107,7 @@ fn cost_of(bytes: Rc<[u8]>, named: Rc<[u8]>, options: &Options) -> Cost {
 /// What it costs to walk `bytes`, where thin archives name the file itself.
 fn cost_with(bytes: Vec<u8>, options: &Options) -> Cost {
     let bytes = Rc::from(bytes);
-    cost_of(Rc::clone(&bytes), bytes, options)
+    cost_of(&bytes, Rc::clone(&bytes), options)
 }
 
 fn cost(bytes: Vec<u8>) -> Cost {
@@ -138,7 +138,7 @@ fn a_thin_archive_in_a_thin_member_is_not_opened() {
         bundle = ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap();
     }
     let thin = inputs::thin_archive_of(200 * 60, bundle.len());
-    let seen = cost_of(thin.into(), bundle.into(), &Options::default());
+    let seen = cost_of(&thin.into(), bundle.into(), &Options::default());
     assert_eq!((seen.opened, seen.findings), (200, 200));
     assert!(seen.last_finding.contains("its members are not opened"), "{}", seen.last_finding);
 }
@@ -161,7 +161,7 @@ fn thin_members_have_a_limit_in_all() {
     // Small files are not opened without end, either.
     let thin = inputs::thin_archive_of(100 * 60, 0);
     options.max_thin_bytes = 10 * 4096;
-    let seen = cost_of(thin.into(), Rc::default(), &options);
+    let seen = cost_of(&thin.into(), Rc::default(), &options);
     assert_eq!((seen.opened, seen.entered, seen.findings), (11, 10, 1));
 }
 
