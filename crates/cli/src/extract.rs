@@ -12,7 +12,7 @@ use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name}
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
 use crate::select::{Passed, Selection, triple_text};
-use crate::{Outcome, input, report, style};
+use crate::{Outcome, input, report, standard, style};
 
 /// Write device images into files, under safe generated names
 ///
@@ -115,9 +115,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
         Sink::Stdout(mut spool) if written.len() == 1 => {
             spool.rewind()?;
-            let mut out = io::stdout().lock();
-            io::copy(&mut spool, &mut out)?;
-            out.flush()?;
+            io::copy(&mut spool, &mut standard::output()?)?;
         }
         Sink::Stdout(_) => {
             let n = written.len();
@@ -240,7 +238,9 @@ impl Visitor for Extractor<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        input::open_thin_member(&self.args.file, name)
+        let member = input::open_thin_file(&self.args.file, name)?;
+        self.new_permissions = self.new_permissions.and_of(&member)?;
+        Ok(Box::new(member))
     }
 }
 

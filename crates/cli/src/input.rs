@@ -134,7 +134,12 @@ pub(crate) fn display(path: &Path) -> String {
 
 /// Opens the file that the thin archive at `archive` names: relative to the archive's directory.
 pub(crate) fn open_thin_member(archive: &Path, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-    Ok(Box::new(open_regular(&thin_member_path(archive, name))?))
+    Ok(Box::new(open_thin_file(archive, name)?))
+}
+
+/// As [`open_thin_member`], as the file that it is.
+pub(crate) fn open_thin_file(archive: &Path, name: &[u8]) -> io::Result<File> {
+    open_regular(&thin_member_path(archive, name))
 }
 
 /// Where the file lies that the thin archive at `archive` names.

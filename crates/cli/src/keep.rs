@@ -48,6 +48,12 @@ impl<'o> Keeper<'o> {
         Keeper { outputs, new_permissions, copies: None }
     }
 
+    /// Has outputs be no more readable than this file, of which images come from now on.
+    pub(crate) fn narrow(&mut self, file: &File) -> io::Result<()> {
+        self.new_permissions = self.new_permissions.and_of(file)?;
+        Ok(())
+    }
+
     /// Sees to it that an image can be [written](Self::write) to an output after the walk. What was kept for this
     /// output before is not needed any more.
     ///

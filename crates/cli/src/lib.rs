@@ -37,6 +37,7 @@ mod remove;
 mod replace;
 mod report;
 mod select;
+mod standard;
 mod style;
 mod suggest;
 mod table;

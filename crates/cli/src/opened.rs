@@ -1,10 +1,10 @@
 //! Inputs as they are opened: files, and bounded copies of what can be read only once.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek};
+use std::io::{self, IsTerminal, Read, Seek};
 use std::path::Path;
 
-use crate::{input, style};
+use crate::{input, standard, style};
 
 /// An input that has a size and can be read from any place.
 #[derive(Debug)]
@@ -82,11 +82,8 @@ impl Opened {
 }
 
 /// Standard input: itself if it is a file at its start, else a copy of what is left.
-#[cfg(unix)]
 fn stdin(max: MaxInput) -> io::Result<Opened> {
-    use std::io::IsTerminal;
-    use std::os::fd::AsFd;
-    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut file = standard::input()?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -94,28 +91,10 @@ fn stdin(max: MaxInput) -> io::Result<Opened> {
     if metadata.is_file() && file.stream_position()? == 0 {
         return Ok(Opened { file, metadata: Some(metadata), has_path: false });
     }
-    if is_device(&metadata) {
-        let is_null = is_null_device(&metadata);
-        if is_null && is_open_for_both(&file)? {
-            // Rust's runtime opens this where standard input is closed.
-            return Err(io::Error::other("closed, or /dev/null opened for reading and writing"));
-        }
-        if !is_null && !file.is_terminal() {
-            return Err(device());
-        }
+    if is_device(&metadata) && !is_null_device(&metadata) && !file.is_terminal() {
+        return Err(device());
     }
     Ok(Opened::copy(spool(&mut file, max)?))
-}
-
-#[cfg(not(unix))]
-fn stdin(max: MaxInput) -> io::Result<Opened> {
-    Ok(Opened::copy(spool(&mut io::stdin().lock(), max)?))
-}
-
-#[cfg(unix)]
-fn is_open_for_both(file: &File) -> io::Result<bool> {
-    use rustix::fs::OFlags;
-    Ok(rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE == OFlags::RDWR)
 }
 
 #[cfg(unix)]

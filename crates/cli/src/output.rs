@@ -23,6 +23,7 @@ use crate::parallel::{self, Threads};
 use crate::permissions::{NewPermissions, Permissions};
 use crate::positioned::reopen;
 use crate::report::reason;
+use crate::standard;
 use crate::temporary::{self, Temporary};
 
 /// How many complete files stay open, if as many may be open as is usual: there can be more outputs than that.
@@ -248,7 +249,7 @@ impl Outputs {
         let fill = |file: &mut File| fill(file).map_err(|error| of_output(path, error));
         if let Name::Typed(path) = name {
             if is_stdout_device(path) {
-                return print(fill);
+                return fill(&mut standard::output()?);
             }
             if cfg!(windows) && input::is_null(path) {
                 return fill(&mut tempfile::tempfile()?);
@@ -379,7 +380,7 @@ impl Outputs {
         if path.as_os_str() != "-" {
             return self.write(&Name::Typed(path.to_owned()), how, fill);
         }
-        print(|file| fill(file).map_err(|error| of_output(path, error)))
+        fill(&mut standard::output()?).map_err(|error| of_output(path, error))
     }
 
     /// Gives all files their names, one after the other, replacing older files. Signals that end the process wait, but
@@ -492,15 +493,6 @@ pub(crate) fn copy_part(from: &File, range: Range<u64>, to: &mut File) -> io::Re
         // Only when the file became shorter meanwhile.
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-}
-
-/// Has standard output filled.
-fn print<T>(fill: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
-    #[cfg(windows)]
-    let stdout = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
-    #[cfg(not(windows))]
-    let stdout = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
-    fill(&mut File::from(stdout?))
 }
 
 /// Whether two paths lead to one name of one file, so that writing one replaces the other.

@@ -10,7 +10,7 @@ use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::packager::{ImageSpec, Package};
 use crate::suggest::{did_you_mean, nearest};
-use crate::{Outcome, input, report, style, suggest};
+use crate::{Outcome, input, report, standard, style, suggest};
 
 /// Put device images into a package, which clang can embed
 ///
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let mut package = Package::new(&specs, version, LlvmRelease::Llvm23, args.max_input)?;
     if args.output == Path::new("-") {
-        package.write_to(&mut io::stdout().lock())?;
+        package.write_to(&mut standard::output()?)?;
         return Ok(Outcome::Clean);
     }
     let mut outputs = Outputs::default();

@@ -42,6 +42,26 @@ impl NewPermissions {
         NewPermissions { mode: mode & 0o066 | 0o600, group }
     }
 
+    /// Those of a part of both, this input and another file.
+    #[cfg(unix)]
+    pub(crate) fn and_of(self, other: &File) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let other = other.metadata()?;
+        let group = self.group.unwrap_or(other.gid());
+        let mode = match other.gid() == group {
+            true => other.mode(),
+            // What all others may.
+            false => other.mode() & (0o707 | (other.mode() & 0o007) << 3),
+        };
+        Ok(NewPermissions { mode: self.mode & (mode | 0o600), group: Some(group) })
+    }
+
+    /// The usual permissions: there are no others here.
+    #[cfg(not(unix))]
+    pub(crate) fn and_of(self, _other: &File) -> io::Result<Self> {
+        Ok(self)
+    }
+
     /// The mode to make the file with.
     pub(crate) fn mode(self) -> u32 {
         self.mode

@@ -264,7 +264,9 @@ impl Visitor for Taker<'_> {
     }
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        input::open_thin_member(self.path, name)
+        let member = input::open_thin_file(self.path, name)?;
+        self.keeper.narrow(&member)?;
+        Ok(Box::new(member))
     }
 }
 

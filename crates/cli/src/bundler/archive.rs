@@ -1,11 +1,13 @@
 //! From an archive of bundles to an archive for each target.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
 use bundle_format::EntryId;
+use fat_object::ReadSeek;
 use hda_archive::{ArchiveCopy, Error, Unbundling};
 
 use super::job::{Notes, UnbundleJob};
@@ -19,6 +21,7 @@ use crate::parallel::{self, Threads};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report::reason;
+use crate::style::printable;
 
 /// Takes the entries of all members out of an archive. Nothing is written unless all is well.
 pub(super) fn unbundle(
@@ -63,14 +66,14 @@ struct Archive<'j> {
     file: File,
     stamp: Stamp,
     /// Of the archives that are made from it.
-    new_permissions: NewPermissions,
+    new_permissions: Cell<NewPermissions>,
 }
 
 impl<'j> Archive<'j> {
     fn open(job: &'j UnbundleJob) -> Result<Self, Failure> {
         let opened = Opened::new(&job.input, MaxInput::default());
         let opened = opened.map_err(|error| at(&job.input, &error))?;
-        let new_permissions = NewPermissions::of_part(&opened);
+        let new_permissions = NewPermissions::of_part(&opened).into();
         let stamp = Stamp::of(&opened.file)?;
         Ok(Archive { job, file: opened.file, stamp, new_permissions })
     }
@@ -110,9 +113,10 @@ impl<'j> Archive<'j> {
                 return Ok(());
             };
             let (code_object, target) = (id.standardized(), id.target());
+            let code_object = printable(&code_object);
             for (request, _) in &job.targets {
                 let text = request.verdict(&target).debug_text();
-                let wanted = request.id();
+                let wanted = printable(request.id());
                 notes
                     .debug
                     .push(format!("{text} \t[CodeObject: {code_object}]\t:\t[Target: {wanted}]"));
@@ -124,7 +128,11 @@ impl<'j> Archive<'j> {
 
     fn plan(&self) -> Result<Unbundling, Failure> {
         let Archive { job, file, .. } = self;
-        let mut open_thin = |member: &[u8]| input::open_thin_member(&job.input, member);
+        let mut open_thin = |member: &[u8]| {
+            let member = input::open_thin_file(&job.input, member)?;
+            self.new_permissions.set(self.new_permissions.get().and_of(&member)?);
+            Ok(Box::new(member) as Box<dyn ReadSeek>)
+        };
         let targets = job.targets.iter().map(|(request, _)| request.clone());
         let (input, threads) = (Positioned::new(file), Threads::default().for_walks());
         Unbundling::plan_with_threads(&input, threads, targets, &job.limits, &mut open_thin)
@@ -133,7 +141,7 @@ impl<'j> Archive<'j> {
 
     fn write(&self, plan: &Unbundling, outputs: &mut Outputs) -> Result<(), Failure> {
         let Archive { job, file, .. } = self;
-        let (how, mut files) = (self.new_permissions.into(), Vec::new());
+        let (how, mut files) = (self.new_permissions.get().into(), Vec::new());
         for (_, path) in &job.targets {
             // All of them are written at once.
             files.push(outputs.write_new_or_print(path, how, |file| file.try_clone())?);

@@ -10,6 +10,7 @@ use fat_object::{
 };
 
 use crate::input;
+use crate::permissions::NewPermissions;
 
 /// An image of a package.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ pub(super) struct Collector<'a> {
     copies: Option<File>,
     /// The file of a thin archive that is about to be entered.
     opened: Option<PathBuf>,
+    /// Permissions of new files: those of the input, and of the members of thin archives.
+    pub(super) new_permissions: NewPermissions,
 }
 
 /// A container that the walk is in.
@@ -74,7 +77,7 @@ struct Frame {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(input: &'a Path) -> Self {
+    pub(super) fn new(input: &'a Path, new_permissions: NewPermissions) -> Self {
         let frame = Frame {
             of_interest: true,
             parent: None,
@@ -90,6 +93,7 @@ impl<'a> Collector<'a> {
             last: None,
             copies: None,
             opened: None,
+            new_permissions,
         }
     }
 
@@ -221,6 +225,7 @@ impl Visitor for Collector<'_> {
         let around = self.frames.last().and_then(|frame| frame.thin_member.as_deref());
         let path = input::thin_member_path(around.unwrap_or(self.input), name);
         let file = input::open_regular(&path)?;
+        self.new_permissions = self.new_permissions.and_of(&file)?;
         self.opened = Some(path);
         Ok(Box::new(file))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{ImageFormat, Severity};
@@ -17,7 +17,7 @@ use crate::opened::{MaxInput, Opened};
 use crate::output::{Name, Outputs};
 use crate::permissions::NewPermissions;
 use crate::report::reason;
-use crate::{input, style};
+use crate::{input, standard, style};
 
 /// What an extraction has to say. Nothing was written if there are errors.
 #[derive(Debug, Default)]
@@ -33,10 +33,9 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("'{name}': {}", reason(&error)));
     let opened = Opened::new(&path, MaxInput::default()).map_err(named)?;
-    let new_permissions = NewPermissions::of_part(&opened);
+    let mut found = Collector::new(&path, NewPermissions::of_part(&opened));
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
-    let mut found = Collector::new(&path);
     let mut limits = fat_object::Options::default();
     // Packages in compressed bundles do not count.
     limits.decompress = false;
@@ -58,11 +57,10 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     if found.candidates.is_empty() {
         report.warnings.push(format!("'{name}': no packaged images"));
     }
-    let outputs =
-        plan.write(&found, &mut file, new_permissions).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => named(error),
-            _ => error,
-        })?;
+    let outputs = plan.write(&found, &mut file).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => named(error),
+        _ => error,
+    })?;
     stamp.check(&file).map_err(named)?;
     outputs.commit()?;
     plan.tell(options.release)
@@ -239,12 +237,7 @@ impl Plan {
         Ok(())
     }
 
-    fn write(
-        &self,
-        found: &Collector<'_>,
-        input: &mut File,
-        new_permissions: NewPermissions,
-    ) -> io::Result<Outputs> {
+    fn write(&self, found: &Collector<'_>, input: &mut File) -> io::Result<Outputs> {
         let mut outputs = Outputs::default();
         let here = outputs.make_directory(Path::new(""))?;
         for (path, output) in &self.files {
@@ -253,9 +246,12 @@ impl Plan {
                 false => Name::Typed(path.clone()),
             };
             let write = |file: &mut File| write_content(&output.content, found, input, file);
-            outputs.write(&name, new_permissions.into(), write)?;
+            outputs.write(&name, found.new_permissions.into(), write)?;
         }
-        let mut out = io::stdout().lock();
+        if self.stdout.is_empty() {
+            return Ok(outputs);
+        }
+        let mut out = BufWriter::new(standard::output()?);
         for content in &self.stdout {
             write_content(content, found, input, &mut out)?;
         }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use crate::llvm_cl;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
-use crate::{drop_in, input, report};
+use crate::{drop_in, input, report, standard};
 pub(crate) use bundle::Package;
 use options::Options;
 pub(crate) use options::{ImageSpec, TOOL};
@@ -76,7 +76,7 @@ fn bundle(options: &Options) -> io::Result<()> {
     let mut package =
         Package::new(&options.images, options.version, options.release, MaxInput::default())?;
     if options.output == b"-" {
-        return package.write_to(&mut io::stdout().lock());
+        return package.write_to(&mut standard::output()?);
     }
     let mut outputs = Outputs::default();
     outputs.write_with(&input::path(&options.output), |file| package.write_to(file))?;

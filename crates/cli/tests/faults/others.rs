@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::common::stderr;
-use crate::table::{Inputs, WRITERS, large_bundle, words};
+use crate::table::{Inputs, WRITERS, large_bundle, thin_archive, words};
 use crate::{is_root, is_unchanged, refuses, snapshot};
 
 const OFFLOAD: &str = "offload";
@@ -307,6 +307,24 @@ fn images_are_as_private_as_their_file() {
         assert!(inputs.command(&line).stdin(four).status().unwrap().success());
         assert_eq!(mode("out"), expected & plain, "{private:o}");
         fs::remove_file(inputs.path("out")).unwrap();
+    }
+    // The members of a thin archive are inputs as well.
+    for (file, tool, args) in [
+        ("hip.o", OFFLOAD, "unbundle thin.a HIP-gfx1100=out"),
+        ("hip.o", OFFLOAD, "extract thin.a -o images --target gfx1100"),
+        (
+            "bundle.o",
+            BUNDLER,
+            "-type=a -unbundle -targets=hip-amdgcn-amd-amdhsa--gfx906:xnack- -input=thin.a -output=out",
+        ),
+        ("packages.offload", BINARY, "thin.a --image=file=out,arch=gfx90a"),
+    ] {
+        let size = fs::metadata(inputs.path(file)).unwrap().len();
+        fs::write(inputs.path("thin.a"), thin_archive(file.as_bytes(), size)).unwrap();
+        for mode in [0o600, 0o644] {
+            fs::set_permissions(inputs.path(file), Permissions::from_mode(mode)).unwrap();
+            is_made_with(tool, args, mode, mode);
+        }
     }
     // A pipe tells nothing.
     let pipe = "\"$0\" \"$@\" && cat four | \"$0\" thin - --keep gfx1100 -o out2";

@@ -5,6 +5,7 @@ use std::io::pipe;
 use std::process::Stdio;
 
 use crate::common::stderr;
+use crate::refuses;
 use crate::table::{Inputs, words};
 
 /// Everything that prints to standard output.
@@ -110,6 +111,38 @@ fn a_tool_runs_without_any_standard_stream() {
             ["sh", "-c", "exec <&- >&- 2>&-; \"$0\" \"$@\""].map(String::from).into();
         script.extend(words(tool, args, ["", ""]));
         let status = inputs.command(&script).status().unwrap();
-        assert_eq!(status.code(), Some(0), "{tool} {args}");
+        assert_eq!(status.code(), Some(i32::from(prints_data(args))), "{tool} {args}");
     }
+}
+
+/// Whether it prints what a file would hold.
+fn prints_data(args: &str) -> bool {
+    ["--stdout", "-o - ", "=-,"].iter().any(|part| args.contains(part)) || args.ends_with('-')
+}
+
+/// Rust's runtime opens `/dev/null` for reading and writing in its place. Some callers do as well, to hear nothing.
+#[test]
+fn closed_standard_output_is_an_error_for_data() {
+    let inputs = Inputs::new();
+    let mut data = 0;
+    for (tool, args) in PRINTERS {
+        let line = words(tool, args, ["", ""]);
+        let mut closed: Vec<String> =
+            ["sh", "-c", "exec >&-; \"$0\" \"$@\""].map(String::from).into();
+        closed.extend_from_slice(&line);
+        let closed = inputs.run(&closed);
+        let null = |reads: bool| {
+            let null = File::options().read(reads).write(true).open("/dev/null").unwrap();
+            inputs.command(&line).stdout(null).output().unwrap()
+        };
+        for output in [&closed, &null(true)] {
+            match prints_data(args) {
+                true => refuses(output, &["<stdout>: closed"], args),
+                false => assert_eq!(output.status.code(), Some(0), "{tool} {args}"),
+            }
+        }
+        assert_eq!(null(false).status.code(), Some(0), "{tool} {args}");
+        data += usize::from(prints_data(args));
+    }
+    assert!(data > 8, "{data}");
 }

@@ -227,6 +227,17 @@ impl Inputs {
     }
 }
 
+/// A thin archive that names one file of so many bytes.
+pub fn thin_archive(member: &[u8], size: u64) -> Vec<u8> {
+    let mut table = [member, b"/\n"].concat();
+    table.resize(table.len().next_multiple_of(2), b'\n');
+    let mut archive = b"!<thin>\n".to_vec();
+    archive.extend(format!("{:<16}{:32}{:<10}`\n", "//", "", table.len()).bytes());
+    archive.extend(&table);
+    archive.extend(format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", "/0", 0, 0, 0, 644).bytes());
+    archive
+}
+
 /// A bundle with one image of so many bytes, all holes.
 pub fn large_bundle(inputs: &Inputs, size: u64) {
     let id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
