@@ -235,7 +235,7 @@ fn offload_says_what_is_wrong() {
         (
             &["-o", "x.o", "a", "--triple=s390x-unknown-linux-gnu"],
             "no native objects for target triple \"s390x-unknown-linux-gnu\", expected elf for x86-64, aarch64 or \
-             riscv64, or coff for x86-64",
+             riscv64, or coff or mach-o for x86-64 or aarch64",
         ),
         (
             &["-o", "x.o", "a", "--kind=HIP"],

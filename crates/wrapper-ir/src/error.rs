@@ -366,7 +366,7 @@ pub enum Error {
     /// There is no writer for native objects of this target.
     #[error(
         "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
-         or coff for x86-64",
+         or coff or mach-o for x86-64 or aarch64",
         triple.escape_debug()
     )]
     NoObjectWriter {

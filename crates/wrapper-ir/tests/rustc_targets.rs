@@ -87,6 +87,7 @@ const COUNTS: &[(&str, u32)] = &[
     ("coff object", 13),
     ("elf ir", 172),
     ("elf object", 76),
-    ("mach-o ir", 24),
+    ("mach-o ir", 8),
+    ("mach-o object", 16),
     ("nothing", 26),
 ];

@@ -39,6 +39,16 @@ pub(super) const COFF: Relocations = Relocations {
     addends: false,
 };
 
+/// With what `macho` says of types.
+pub(super) const MACH_O: Relocations = Relocations {
+    page: 0x3d,         // ARM64_RELOC_PAGE21
+    offset: 0x4c,       // ARM64_RELOC_PAGEOFF12
+    call: 0x2d,         // ARM64_RELOC_BRANCH26
+    table_page: 0x5d,   // ARM64_RELOC_GOT_LOAD_PAGE21
+    table_offset: 0x6c, // ARM64_RELOC_GOT_LOAD_PAGEOFF12
+    addends: false,
+};
+
 /// First operand; 9 to 15 belong to nobody.
 const X9: u32 = 9;
 /// Second operand.

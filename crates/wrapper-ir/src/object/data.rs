@@ -45,6 +45,8 @@ pub(super) fn build(
     for (startups, content) in
         [(&module.constructors, Content::Constructors), (&module.destructors, Content::Destructors)]
     {
+        let mut startups: Vec<_> = startups.iter().collect();
+        startups.sort_by_key(|startup| startup.priority);
         for startup in startups {
             let name = startup_section(module, content, startup.priority);
             let index = builder.object.section(&name, content);
@@ -76,7 +78,10 @@ impl Builder<'_> {
 
         let defined = || self.module.functions.iter().filter(|found| !found.is_declaration());
         let name = defined().find_map(|function| function.section.clone());
-        let name = name.unwrap_or(Name::Borrowed(".text"));
+        let name = name.unwrap_or(Name::Borrowed(match self.module.target.format() {
+            ObjectFormat::MachO => "__TEXT,__text",
+            _ => ".text",
+        }));
         let section = self.object.section(&name, Content::Code);
         if let Some(section) = self.object.sections.get_mut(section) {
             section.align = assembler.function_align();
@@ -166,9 +171,16 @@ impl Builder<'_> {
             let content = if package { Content::Packages } else { Content::Data };
             return (name.clone(), content);
         }
+        let mach_o = format == ObjectFormat::MachO;
         let (name, content) = match init {
-            Constant::Null | Constant::Zero(_) if !global.constant => (".bss", Content::Zeros),
-            _ if !global.constant => (".data", Content::Data),
+            Constant::Null | Constant::Zero(_) if !global.constant => {
+                (if mach_o { "__DATA,__bss" } else { ".bss" }, Content::Zeros)
+            }
+            _ if !global.constant => {
+                (if mach_o { "__DATA,__data" } else { ".data" }, Content::Data)
+            }
+            _ if mach_o && has_pointers(init) => ("__DATA,__const", Content::Data),
+            _ if mach_o => ("__TEXT,__const", Content::Data),
             // Windows moves programs without asking whether pages are written to.
             _ if format == ObjectFormat::Coff => (".rdata", Content::Data),
             _ if has_pointers(init) => (".data.rel.ro", Content::Data),
@@ -286,6 +298,10 @@ fn startup_section(module: &Module, content: Content, priority: u32) -> Name {
 
     let at_start = content == Content::Constructors;
     let target = &module.target;
+    if target.format() == ObjectFormat::MachO {
+        // Functions of all priorities: linkers know no order between objects but that of the command line.
+        return "__DATA,__mod_init_func".into();
+    }
     if target.format() != ObjectFormat::Coff {
         let name = if at_start { ".init_array" } else { ".fini_array" };
         return match priority {

@@ -5,6 +5,7 @@ mod code;
 mod coff;
 mod data;
 mod elf;
+mod macho;
 mod model;
 mod pdata;
 mod riscv64;
@@ -13,6 +14,7 @@ mod wire;
 mod x86_64;
 
 use aarch64::Aarch64;
+use x86_64::X86;
 
 use crate::description::Module;
 use crate::error::Error;
@@ -21,7 +23,7 @@ use crate::target::{Endian, ObjectFormat};
 
 impl Module {
     /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for
-    /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF for x86-64 and AArch64.
+    /// x86-64, AArch64 and RISC-V with 64 bits (all little-endian), COFF and Mach-O for x86-64 and AArch64.
     ///
     /// The code works in programs and shared libraries, wherever they are loaded, and in those
     /// that demand landing pads for indirect jumps (the object is marked for IBT and shadow
@@ -59,16 +61,25 @@ impl Module {
         let supported = target.endian() == Endian::Little && target.pointer_bits() == 64;
         match (architecture, target.format()) {
             ("x86_64" | "amd64", ObjectFormat::Elf) if supported => {
-                elf::lay_out(self, &elf::X86_64, x86_64::X86::new(&x86_64::SYSTEM_V))
+                elf::lay_out(self, &elf::X86_64, X86::new(&x86_64::SYSTEM_V))
             }
             ("x86_64" | "amd64", ObjectFormat::Coff) if supported => {
-                coff::lay_out(self, &coff::X86_64, x86_64::X86::new(&x86_64::WINDOWS))
+                coff::lay_out(self, &coff::X86_64, X86::new(&x86_64::WINDOWS))
             }
             ("aarch64" | "arm64", ObjectFormat::Elf) if supported => {
                 elf::lay_out(self, &elf::AARCH64, Aarch64::new(&aarch64::ELF))
             }
             ("aarch64" | "arm64", ObjectFormat::Coff) if supported => {
                 coff::lay_out(self, &coff::ARM64, Aarch64::new(&aarch64::COFF))
+            }
+            ("x86_64" | "amd64", ObjectFormat::MachO) if supported => {
+                macho::lay_out(self, &macho::X86_64, X86::new(&x86_64::MACH_O))
+            }
+            ("x86_64h", ObjectFormat::MachO) if supported => {
+                macho::lay_out(self, &macho::X86_64_H, X86::new(&x86_64::MACH_O))
+            }
+            ("aarch64" | "arm64", ObjectFormat::MachO) if supported => {
+                macho::lay_out(self, &macho::ARM64, Aarch64::new(&aarch64::MACH_O))
             }
             ("riscv64", ObjectFormat::Elf) if supported => {
                 let soft = target.has_soft_float();

@@ -40,6 +40,16 @@ pub(super) const WINDOWS: Convention = Convention {
     addend: 0,
 };
 
+/// The System V ABI, in Mach-O.
+pub(super) const MACH_O: Convention = Convention {
+    arguments: SYSTEM_V.arguments,
+    home_bytes: 0,
+    near: 0x1d,  // X86_64_RELOC_SIGNED
+    call: 0x2d,  // X86_64_RELOC_BRANCH
+    table: 0x3d, // X86_64_RELOC_GOT_LOAD
+    addend: 0,
+};
+
 const R_X86_64_PC32: u32 = 2;
 const R_X86_64_PLT32: u32 = 4;
 const R_X86_64_GOTPCREL: u32 = 9;

@@ -1,0 +1,114 @@
+//! The system that an object is for, as `LC_BUILD_VERSION` has it.
+
+/// Version of a system: major, minor, patch.
+type Version = [u32; 3];
+
+/// The platform and the lowest version of a triple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Platform {
+    /// `PLATFORM_MACOS` and so on.
+    pub(super) number: u32,
+    version: Version,
+}
+
+impl Platform {
+    /// The platform of a triple; `None` if its system is not one of Apple's.
+    ///
+    /// The version is that of the triple, or the first that exists for the machine, as clang 22 has it.
+    pub(super) fn new(triple: &str) -> Option<Self> {
+        let (arch, rest) = triple.split_once('-')?;
+        let x86 = arch.starts_with("x86_64");
+        let has = |environment| rest.split('-').any(|part| part == environment);
+        let catalyst = has("macabi");
+        // There are no such devices with x86-64.
+        let simulator = has("simulator") || x86 && !catalyst;
+        let (system, version) = rest.split('-').find_map(system)?;
+        let (number, first) = match system {
+            "darwin" | "macos" => (1, if x86 { [10, 4, 0] } else { [11, 0, 0] }),
+            "ios" if catalyst => (6, if x86 { [13, 1, 0] } else { [14, 0, 0] }),
+            "ios" if simulator => (7, if x86 { [5, 0, 0] } else { [14, 0, 0] }),
+            "ios" => (2, [7, 0, 0]),
+            "tvos" if simulator => (8, [9, 0, 0]),
+            "tvos" => (3, [9, 0, 0]),
+            "watchos" if simulator => (9, if x86 { [2, 0, 0] } else { [7, 0, 0] }),
+            "watchos" => (4, [26, 0, 0]),
+            "driverkit" => (10, [19, 0, 0]),
+            // visionOS
+            _ if simulator => (12, [1, 0, 0]),
+            _ => (11, [1, 0, 0]),
+        };
+        let version = if system == "darwin" { version.map(macos) } else { version };
+        Some(Self { number, version: version.unwrap_or(first).max(first) })
+    }
+
+    /// The version as a number: `XXXX.YY.ZZ` in hexadecimal.
+    pub(super) fn version(self) -> u32 {
+        let [major, minor, patch] = self.version;
+        major << 16 | (minor & 0xff) << 8 | patch & 0xff
+    }
+}
+
+/// The system and its version, where there is one, of a part of a triple.
+fn system(part: &str) -> Option<(&'static str, Option<Version>)> {
+    const NAMES: [(&str, &str); 9] = [
+        ("darwin", "darwin"),
+        ("macosx", "macos"),
+        ("macos", "macos"),
+        ("ios", "ios"),
+        ("tvos", "tvos"),
+        ("watchos", "watchos"),
+        ("xros", "xros"),
+        ("visionos", "xros"),
+        ("driverkit", "driverkit"),
+    ];
+    NAMES.iter().find_map(|(prefix, name)| Some((*name, version(part.strip_prefix(prefix)?))))
+}
+
+/// The version that a text states; numbers that it lacks are 0.
+fn version(text: &str) -> Option<Version> {
+    let mut version = [0; 3];
+    for (number, digits) in version.iter_mut().zip(text.split('.')) {
+        *number = digits.parse::<u16>().ok()?.into();
+    }
+    (version != [0; 3]).then_some(version)
+}
+
+/// The macOS of a Darwin.
+fn macos([darwin, ..]: Version) -> Version {
+    match darwin {
+        0..=19 => [10, darwin.saturating_sub(4), 0],
+        20..=24 => [darwin.saturating_sub(9), 0, 0],
+        _ => [darwin.saturating_add(1), 0, 0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms() {
+        for (triple, number, version) in [
+            ("x86_64-apple-darwin", 1, 0x000a_0400),
+            ("x86_64-apple-macosx10.15.7", 1, 0x000a_0f07),
+            ("x86_64-apple-darwin19.6.0", 1, 0x000a_0f00),
+            ("x86_64-apple-darwin20", 1, 0x000b_0000),
+            ("arm64-apple-macosx", 1, 0x000b_0000),
+            ("arm64-apple-macosx10.9", 1, 0x000b_0000),
+            ("arm64-apple-macos14.2", 1, 0x000e_0200),
+            ("arm64-apple-darwin25.1", 1, 0x001a_0000),
+            ("arm64-apple-ios", 2, 0x0007_0000),
+            ("arm64-apple-ios17.0-macabi", 6, 0x0011_0000),
+            ("arm64-apple-ios-simulator", 7, 0x000e_0000),
+            ("x86_64-apple-ios13.0", 7, 0x000d_0000),
+            ("x86_64-apple-ios-macabi", 6, 0x000d_0100),
+            ("arm64-apple-xros2.0", 11, 0x0002_0000),
+            ("arm64-apple-visionos-simulator", 12, 0x0001_0000),
+        ] {
+            let platform = Platform::new(triple).unwrap();
+            assert_eq!((platform.number, platform.version()), (number, version), "{triple}");
+        }
+        assert_eq!(Platform::new("x86_64-unknown-windows-macho"), None);
+        assert_eq!(Platform::new("arm64-apple-none"), None);
+    }
+}
