@@ -1,5 +1,6 @@
 //! `offload completions`: what makes shells complete command lines.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use clap::builder::{PossibleValuesParser, ValueParser};
@@ -8,6 +9,7 @@ use clap_complete::Shell;
 use target_id::{Family, Processor, processor_family, processor_names};
 use wrapper_ir::{Abi, Kind};
 
+use crate::devices::Product;
 use crate::{Outcome, manual};
 
 /// Print the script that completes command lines in a shell
@@ -76,8 +78,9 @@ fn with_values(mut command: Command) -> Command {
 
 fn values(command: &str, arg: &Arg) -> Option<ValueParser> {
     let names: Vec<&'static str> = match (command, arg.get_long()) {
-        (_, Some("gpu")) => processors().filter(|name| is_gpu(name)).collect(),
-        (_, Some("target" | "keep" | "drop" | "offload-arch")) => processors().collect(),
+        (_, Some("gpu")) => processors().filter(|name| is_gpu(name)).chain(products()).collect(),
+        (_, Some("target" | "keep" | "drop")) => processors().chain(products()).collect(),
+        (_, Some("offload-arch")) => processors().collect(),
         ("wrap", Some("kind")) => Kind::ALL.map(Kind::name).to_vec(),
         ("wrap", Some("abi")) => Abi::ALL.map(Abi::name).to_vec(),
         (_, Some("type")) => crate::bundle::TYPES.to_vec(),
@@ -96,6 +99,13 @@ fn processors() -> impl Iterator<Item = &'static str> {
         Some(Family::R600) | None => false,
         Some(_) => true,
     })
+}
+
+/// The names of products, each once, as short as they are understood: `rx7600xt`.
+fn products() -> impl Iterator<Item = &'static str> {
+    let keys: BTreeSet<String> = Product::all().map(|product| product.key()).collect();
+    // The definitions of options live as long as the process.
+    keys.into_iter().filter(|key| !key.is_empty()).map(|key| &*key.leak())
 }
 
 /// Whether a name is that of hardware.

@@ -12,6 +12,7 @@ pub(crate) const TEMPLATE: &str = "\
 Look into files:
   ls           List every device image in any file: kind, triple, target, size
   match        Say which image a GPU gets, and why it does not get the others
+  gpus         List the names of GPUs, with their processors and PCI IDs
   verify       Check structure, bounds, hashes and rules of composition
 
 Take images out:

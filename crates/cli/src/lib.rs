@@ -15,6 +15,7 @@ mod drop_in;
 mod edit;
 mod extract;
 mod failure;
+mod gpus;
 mod help;
 mod input;
 mod json;

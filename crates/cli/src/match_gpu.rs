@@ -46,8 +46,8 @@ and are no fault if another container has code for this GPU. Images that are not
 taken to hold kernels: those of compressed bundles, and of fatbinaries compressed ones of more than \
 64 KiB.")]
 pub(crate) struct Args {
-    /// The GPU: a target ID (gfx90a:xnack+, sm_86), what rocminfo prints, or a bundle entry ID. Repeatable, or with
-    /// commas between several
+    /// The GPU: a target ID (gfx90a:xnack+, sm_86), a name (RX 7600), a PCI ID (10de:2684), what rocminfo prints, or a
+    /// bundle entry ID. Repeatable, or with commas between several
     #[arg(long = "gpu", required = true, value_name = "TARGET-ID", value_delimiter = ',', value_parser = gpu)]
     gpus: Vec<Device>,
     /// Files to look into; - is standard input

@@ -7,8 +7,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    Outcome, add, bundle, completions, compress, decompress, extract, help, ls, manual, match_gpu,
-    pack, remove, replace, report, style, thin, unbundle, verify, wrap,
+    Outcome, add, bundle, completions, compress, decompress, extract, gpus, help, ls, manual,
+    match_gpu, pack, remove, replace, report, style, thin, unbundle, verify, wrap,
 };
 
 /// See, extract, edit and verify the GPU code in any file
@@ -30,6 +30,8 @@ enum Command {
     Ls(ls::Args),
     /// Say which image a GPU gets, and why it does not get the others
     Match(match_gpu::Args),
+    /// List the names of GPUs, with their processors and PCI IDs
+    Gpus(gpus::Args),
     /// Check structure, bounds, hashes and rules of composition
     Verify(verify::Args),
     /// Write device images into files, under safe generated names
@@ -85,6 +87,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Ls(args) => ls::run(&args),
         Command::Match(args) => match_gpu::run(&args),
+        Command::Gpus(args) => gpus::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Pack(args) => pack::run(&args),

@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use fat_object::{Image, ImageFormat};
 use target_id::{OffloadKind, Target, compatible, is_known_processor};
 
-use crate::devices::{Device, NotADevice, may_be_processor};
+use crate::devices::{self, Device, NotADevice, may_be_processor};
 use crate::edit::group;
 use crate::suggest::{did_you_mean, not_a_device, stored};
 use crate::{report, suggest};
@@ -31,7 +31,10 @@ impl Request {
         }
         let target = match EntryId::parse(text) {
             Ok(id) if id.kind().is_bundler_kind() => id.target(),
-            _ => Target::new(None, None, text),
+            _ => {
+                let id = devices::target_id(text).map_err(|reason| reason.to_string())?;
+                Target::new(None, None, &id)
+            }
         };
         if !target.id().is_empty() {
             let with_near = |error| format!("{error}{}", did_you_mean(&near(text, &target)));
@@ -103,8 +106,8 @@ fn near(text: &str, target: &Target) -> Vec<String> {
 /// The options that choose images, shared by the commands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// Only images that this target can load: a target ID (gfx90a:xnack+, sm_80) or a bundle entry ID
-    /// (hipv4-amdgcn-amd-amdhsa--gfx90a). Repeatable.
+    /// Only images that this target can load: a target ID (gfx90a:xnack+, sm_80), the name of a GPU (RX 7600) or a
+    /// bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a). Repeatable.
     ///
     /// The compatibility rules of target IDs decide: an image for gfx90a serves gfx90a:xnack+, one for
     /// gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they cover, machine code
@@ -252,6 +255,7 @@ mod tests {
     #[test]
     fn plain_target_ids_match_any_kind_and_triple() {
         assert!(selects("gfx90a:xnack+", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
+        assert!(selects("Instinct MI250X", "hipv4-amdgcn-amd-amdhsa--gfx90a"));
         assert!(selects("gfx90a:xnack+", "openmp-amdgcn-amd-amdhsa--gfx90a:xnack+"));
         assert!(!selects("gfx90a:xnack+", "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-"));
         assert!(!selects("gfx90a", "host-x86_64-unknown-linux-gnu-"));

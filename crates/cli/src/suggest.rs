@@ -3,7 +3,6 @@
 //! The drop-in tools say nothing of it: they suggest what LLVM's do, options.
 
 mod entry_id;
-mod products;
 
 use bundle_format::EntryId;
 use target_id::{Feature, NvidiaArch, Processor, TargetId, is_known_processor, processor_names};
@@ -93,7 +92,7 @@ pub(crate) fn did_you_mean<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
-/// The known processors that are called nearly so, or are what a product is sold as.
+/// The known processors that are called nearly so.
 pub(crate) fn processors(typed: &str) -> Vec<String> {
     processors_of(typed, |_| true)
 }
@@ -103,7 +102,7 @@ pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
     let near = match reason {
         NotADevice::Malformed(_) => target_id(Device::target_id_in(typed)),
         NotADevice::Unknown(name) => gpus(name),
-        NotADevice::Empty | NotADevice::Generic(_) | NotADevice::Portable(_) => Vec::new(),
+        _ => Vec::new(),
     };
     format!("{reason}{}", did_you_mean(&near))
 }
@@ -133,9 +132,6 @@ fn processors_of(typed: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let digits = lower.trim_start_matches("compute_").replace('.', "");
     if NvidiaArch::parse(&format!("sm_{digits}")).is_ok() && !lower.starts_with("sm_") {
         return vec![format!("sm_{digits}")];
-    }
-    if let Some(processor) = products::processor(typed) {
-        return vec![processor.to_owned()];
     }
     let near = nearest(typed, processor_names().filter(|known| is_wanted(known)));
     near.into_iter().map(str::to_owned).collect()
@@ -269,7 +265,6 @@ mod tests {
             ("amdgcn-amd-amdhsa--gfx90a:xnack+", &["gfx90a:xnack+"]),
             ("cuda-nvptx64-nvidia-cuda--sm_70", &["sm_70"]),
             ("hip-amdgcn-amd-amdhsa-gfx9-generic", &["gfx9-generic"]),
-            ("MI300X", &["gfx942"]),
             ("gfx1155", &["gfx1150", "gfx1151"]),
             // Fine as they are, or nobody knows.
             ("gfx90a", &[]),

@@ -36,8 +36,9 @@ use crate::suggest::generic;
   offload thin kernels.hipfb --keep gfx906 --exact -o k
       no generic code, no SPIR-V
 
-An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80) or a bundle entry ID \
-(hipv4-amdgcn-amd-amdhsa--gfx90a), which also chooses kind and triple. A plain target ID that no \
+An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU \
+(RX 7600; see offload gpus) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also chooses \
+kind and triple. A plain target ID that no \
 processor can have is refused, as by match --gpu. --drop gfx90a means all settings of its features, and generic \
 code only when it is named.
 

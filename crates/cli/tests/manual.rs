@@ -65,7 +65,7 @@ fn pages_are_written_for_all_formatters() {
         }
         names.push(name);
     }
-    assert_eq!(names.len(), 22, "{names:?}");
+    assert_eq!(names.len(), 23, "{names:?}");
 }
 
 #[test]
@@ -127,6 +127,11 @@ fn bash_completes_commands_options_values_and_files() {
         (&["offload", "thin", "--ke"], &["--keep"]),
         (&["offload", "match", "--gpu", "gfx110"], &["gfx1100", "gfx1101", "gfx1102", "gfx1103"]),
         (&["offload", "match", "--gpu", "gfx9-"], &[]),
+        (
+            &["offload", "match", "--gpu", "rx760"],
+            &["rx7600", "rx7600m", "rx7600mxt", "rx7600s", "rx7600xt"],
+        ),
+        (&["offload", "thin", "--keep", "mi300"], &["mi300a", "mi300x"]),
         (&["offload", "thin", "--keep", "gfx9-"], &["gfx9-4-generic", "gfx9-generic"]),
         (&["offload", "ls", "--target", "sm_9"], &["sm_90", "sm_90a"]),
         (&["offload", "wrap", "--kind", ""], &["openmp", "cuda", "hip", "sycl"]),

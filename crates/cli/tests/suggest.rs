@@ -32,7 +32,13 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("ls --target sm90 hip.o", 0, &["; did you mean sm_90?"]),
     ("ls --target gfx9-gneric hip.o", 0, &["; did you mean gfx9-generic?"]),
     ("ls --target amdgcn-amd-amdhsa-gfx803 hip.o", 0, &["; did you mean gfx803?"]),
-    ("ls --target MI300X hip.o", 0, &["; did you mean gfx942?"]),
+    ("ls --target MI3000X hip.o", 0, &["none of its"]),
+    (
+        "ls --target RX_7900 hip.o",
+        2,
+        &["RX_7900 names several GPUs: Radeon RX 7900 GRE (gfx1100), "],
+    ),
+    ("thin --keep 840M hip.o -o out", 2, &["Radeon 840M (gfx1152), GeForce 840M (sm_50)"]),
     (
         "ls --target hip-amdgcn-amd-amdhsa--gfx110A hip.o",
         0,
@@ -40,7 +46,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ),
     ("ls --target gfx90a:xnak+ hip.o", 2, &["; did you mean gfx90a:xnack+?"]),
     ("ls --target gfx90a:xnack hip.o", 2, &["; did you mean gfx90a:xnack+ or gfx90a:xnack-?"]),
-    ("match --gpu MI300X hip.o", 2, &["no processor is called MI300X; did you mean gfx942?"]),
+    ("match --gpu 1002:ffff hip.o", 2, &["no GPU with PCI ID 1002:ffff is known"]),
     ("match --gpu gfx906:xnak- hip.o", 2, &["; did you mean gfx906:xnack-?"]),
     (
         "match --gpu gfx1155 hip.hipfb",
@@ -184,6 +190,12 @@ fn what_is_fine_says_nothing() {
         "ls --target gfx906:xnack+ hip.o",
         "ls --target hip-amdgcn-amd-amdhsa--gfx1100 hip.o",
         "extract --target gfx1100 hip.hipfb -o images",
+        "ls --target 1002:744c hip.hipfb",
+        "extract --target rx7900xtx hip.hipfb -o images2",
+        "match --gpu Radeon_RX_7900_GRE hip.hipfb",
+        "replace hip.hipfb RX-7900-XT=hip.o --any-image -o out",
+        "thin --keep w7900 hip.hipfb -o out",
+        "gpus gfx1100",
         "thin --keep gfx1100 hip.hipfb -o out",
         "bundle -o out hip-amdgcn-amd-amdhsa--gfx1100=hip.o",
         "bundle -o out hip-amdgcn-amd-amdhsa-gfx1100=hip.o",
@@ -218,4 +230,42 @@ fn the_drop_in_tools_say_what_llvm_says() {
         let output = Command::new(tool).args(args).args(input).output().unwrap();
         assert!(!stderr(&output).contains("did you mean"), "{tool} {args:?}");
     }
+}
+
+/// `offload gpus` lists what is accepted.
+#[test]
+fn names_of_gpus() {
+    let place = tempfile::tempdir().unwrap();
+    let listed = |args: &str| {
+        let output = run(place.path(), args);
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    let (status, table, _) = listed("gpus rx-7600");
+    assert_eq!(status, Some(0));
+    let names: Vec<_> =
+        table.lines().skip(1).map(|line| line.split("  ").next().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "Radeon RX 7600",
+            "Radeon RX 7600 XT",
+            "Radeon RX 7600M",
+            "Radeon RX 7600M XT",
+            "Radeon RX 7600S"
+        ]
+    );
+    let (_, json, _) = listed("gpus --json 8086:56a0");
+    assert_eq!(
+        json,
+        "[\n  {\"name\":\"Arc A770\",\"vendor\":\"Intel\",\"processor\":\"intel_gpu_acm_g10\",\"pci_ids\":[\"8086:56a0\"]}\n]\n"
+    );
+    let (_, all, _) = listed("gpus");
+    assert!(all.lines().count() > 400);
+    let (_, vendor, _) = listed("gpus intel");
+    assert!(vendor.lines().skip(1).all(|line| line.contains("  Intel  ")));
+    assert_eq!(listed("gpus voodoo2 gfx1153").0, Some(1));
+    assert_eq!(
+        listed("gpus voodoo2"),
+        (Some(1), String::new(), "offload: error: voodoo2: no such GPU is known\n".to_owned())
+    );
 }

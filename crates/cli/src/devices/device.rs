@@ -3,6 +3,8 @@
 use std::fmt;
 
 use bundle_format::EntryId;
+
+use super::products;
 use target_id::{
     Family, Feature, NvidiaArch, OffloadKind, Processor, Setting, Target, TargetId, Triple,
     is_known_processor, processor_family,
@@ -69,6 +71,10 @@ pub(crate) enum NotADevice {
     Generic(&'static Processor),
     /// The name of portable code.
     Portable(String),
+    /// A name of several products, or a part of their names, and these with their processors.
+    Several { typed: String, choices: Vec<String> },
+    /// A PCI ID that is not in the table.
+    UnknownPciId(String),
 }
 
 impl fmt::Display for NotADevice {
@@ -82,14 +88,31 @@ impl fmt::Display for NotADevice {
                 write!(f, "{name} is not a GPU, it stands for several: {covered}")
             }
             NotADevice::Portable(name) => write!(f, "{name} is not a GPU, it is portable code"),
+            NotADevice::Several { typed, choices } => {
+                const MOST: usize = 5;
+                let listed = choices.get(..MOST).unwrap_or(choices);
+                write!(f, "{typed} names several GPUs: {}", listed.join(", "))?;
+                match choices.len() - listed.len() {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more (see `offload gpus`)"),
+                }
+            }
+            NotADevice::UnknownPciId(id) => {
+                write!(
+                    f,
+                    "no GPU with PCI ID {id} is known; expected a target ID, or an ID of `offload gpus`"
+                )
+            }
         }
     }
 }
 
 impl Device {
-    /// Reads a target ID, the output of `rocminfo`, or a bundle entry ID, of which the target ID counts.
+    /// Reads a target ID, the name or PCI ID of a product, the output of `rocminfo`, or a bundle entry ID, of which the
+    /// target ID counts.
     pub(crate) fn parse(text: &str) -> Result<Self, NotADevice> {
-        let id = TargetId::parse(Self::target_id_in(text)).map_err(|error| match error {
+        let text = products::target_id(Self::target_id_in(text))?;
+        let id = TargetId::parse(&text).map_err(|error| match error {
             target_id::Error::EmptyProcessor => NotADevice::Empty,
             error => NotADevice::Malformed(error),
         })?;
@@ -251,6 +274,8 @@ mod tests {
             ("sm_90a", "sm_90a"),
             ("intel_gpu_pvc", "intel_gpu_pvc"),
             (" gfx906 ", "gfx906"),
+            (" RX 7900 XTX", "gfx1100"),
+            ("1002:740f", "gfx90a"),
         ] {
             assert_eq!(name(text), id, "{text}");
             assert_eq!(suggest::doubt(&Device::parse(text).unwrap()), None, "{text}");
@@ -269,7 +294,8 @@ mod tests {
             ("sm86", "no processor is called sm86; did you mean sm_86?"),
             ("8.6", "no processor is called 8.6; did you mean sm_86?"),
             ("compute_90", "no processor is called compute_90; did you mean sm_90?"),
-            ("rx7900xtx", "no processor is called rx7900xtx"),
+            ("rx7901xtx", "no processor is called rx7901xtx"),
+            ("RX 7900", "RX 7900 names several GPUs: "),
             ("generic", "no processor is called generic"),
             ("host-x86_64-unknown-linux-gnu-", "no processor is called host-"),
         ] {

@@ -1,0 +1,371 @@
+//! The names and PCI IDs of GPUs, and the processors that they stand for.
+
+use std::borrow::Cow;
+
+use super::device::{NotADevice, Vendor, may_be_processor};
+
+/// A line for each product and processor.
+const TABLE: &str = include_str!("gpus.txt");
+
+/// A product, or several with one name and one processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Product {
+    pub(crate) processor: &'static str,
+    pub(crate) name: &'static str,
+    /// PCI device IDs, four hexadecimal digits each, with a space between.
+    devices: &'static str,
+}
+
+impl Product {
+    /// All products, by vendor, processor and name.
+    pub(crate) fn all() -> impl Iterator<Item = Product> {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+        lines.filter_map(|line| {
+            let (processor, rest) = line.split_once(": ")?;
+            let (name, devices) = rest.split_once(':')?;
+            Some(Product { processor, name, devices })
+        })
+    }
+
+    pub(crate) fn vendor(&self) -> Option<Vendor> {
+        Vendor::of_processor(self.processor)
+    }
+
+    /// PCI IDs as `lspci -nn` prints them: `1002:744c`.
+    pub(crate) fn pci_ids(&self) -> impl Iterator<Item = String> {
+        let vendor = match self.vendor() {
+            Some(Vendor::Amd) => "1002",
+            Some(Vendor::Nvidia) => "10de",
+            Some(Vendor::Intel) | None => "8086",
+        };
+        self.devices.split_whitespace().map(move |device| format!("{vendor}:{device}"))
+    }
+
+    /// Whether a text is the processor, the vendor, a PCI ID, or a part of the name.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        let key = key(text);
+        self.processor == text
+            || self.vendor().is_some_and(|vendor| vendor.as_str().eq_ignore_ascii_case(text))
+            || match pci_id(text) {
+                Some(wanted) => self.pci_ids().any(|id| id == wanted),
+                None => !key.is_empty() && self.key().contains(&key),
+            }
+    }
+
+    /// What tells the name from others: `rx7600xt`.
+    pub(crate) fn key(&self) -> String {
+        key(self.name)
+    }
+}
+
+/// Replaces the name of a product, or its PCI ID, by its processor: `MI300X:xnack+` is `gfx942:xnack+`. All else stays
+/// as it is.
+pub(crate) fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
+    let (name, features) = match text.find(':') {
+        Some(at) if pci_id(text).is_none() => text.split_at(at),
+        _ => (text, ""),
+    };
+    if may_be_processor(name) {
+        return Ok(Cow::Borrowed(text));
+    }
+    Ok(match processor(name)? {
+        Some(processor) => Cow::Owned(format!("{processor}{features}")),
+        None => Cow::Borrowed(text),
+    })
+}
+
+/// The processor of a product; `None` if nothing is called so.
+fn processor(typed: &str) -> Result<Option<&'static str>, NotADevice> {
+    if let Some(id) = pci_id(typed) {
+        let found: Vec<_> =
+            Product::all().filter(|p| p.pci_ids().any(|known| known == id)).collect();
+        return match found[..] {
+            [] => Err(NotADevice::UnknownPciId(id)),
+            _ => one(typed, &found).map(Some),
+        };
+    }
+    let wanted = key(typed);
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let short = typed.trim().to_ascii_lowercase().replace('-', "_");
+    let those = |is_meant: &dyn Fn(&Product) -> bool| -> Vec<_> {
+        Product::all().filter(|product| is_meant(product)).collect()
+    };
+    // From the strictest way to read it to the loosest: only the last one does not name a product.
+    let mut found = those(&|p| p.processor.strip_prefix("intel_gpu_") == Some(&short[..]));
+    if found.is_empty() {
+        found = those(&|p| p.key() == wanted);
+    }
+    if found.is_empty() {
+        let short = shorter(&wanted);
+        found = those(&|p| {
+            let key = p.key();
+            let has_words = LINES.iter().all(|word| !wanted.contains(word) || key.contains(word));
+            has_words && shorter(&key) == short
+        });
+    }
+    if !found.is_empty() {
+        return one(typed, &found).map(Some);
+    }
+    let parts = those(&|p| is_part(&wanted, &p.key()));
+    match wanted.len() {
+        3.. if !parts.is_empty() => Err(several(typed, &parts)),
+        _ => Ok(None),
+    }
+}
+
+/// The processor of all these products.
+fn one(typed: &str, found: &[Product]) -> Result<&'static str, NotADevice> {
+    match found.first() {
+        Some(first) if found.iter().all(|other| other.processor == first.processor) => {
+            Ok(first.processor)
+        }
+        _ => Err(several(typed, found)),
+    }
+}
+
+fn several(typed: &str, found: &[Product]) -> NotADevice {
+    let choices = found.iter().map(|p| format!("{} ({})", p.name, p.processor)).collect();
+    NotADevice::Several { typed: typed.trim().to_owned(), choices }
+}
+
+/// Words that tell no product from another.
+const FILLERS: [&str; 28] = [
+    "amd",
+    "ati",
+    "radeon",
+    "instinct",
+    "nvidia",
+    "geforce",
+    "tesla",
+    "intel",
+    "arc",
+    "tm",
+    "r",
+    "graphics",
+    "gpu",
+    "data",
+    "center",
+    "laptop",
+    "mobile",
+    "generation",
+    "edition",
+    "workstation",
+    "server",
+    "embedded",
+    "oem",
+    "accelerator",
+    "pcie",
+    "nvl",
+    "hbm3",
+    "hbm3e",
+];
+
+/// Makers and brands that may stand before a name without a space.
+const PREFIXES: [&str; 8] =
+    ["amd", "radeon", "instinct", "nvidia", "geforce", "tesla", "intel", "arc"];
+
+/// Names of product lines, which people leave out.
+const LINES: [&str; 4] = ["quadro", "pro", "ada", "blackwell"];
+
+/// A name in lower case, without spaces, fillers and sizes of memory: `NVIDIA H100-SXM5-80GB` is `h100`.
+fn key(name: &str) -> String {
+    let lower = name.to_lowercase().replace("max-q", " ").replace(['™', '®'], " ");
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let key: String = words.filter(|word| !FILLERS.contains(word) && !is_size(word)).collect();
+    let mut key = &key[..];
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| key.strip_prefix(prefix)) {
+        key = rest;
+    }
+    key.to_owned()
+}
+
+/// `80gb`, `sxm5`
+fn is_size(word: &str) -> bool {
+    let number = word.strip_suffix("gb").or(word.strip_prefix("sxm"));
+    number.is_some_and(|number| number.bytes().all(|c| c.is_ascii_digit()))
+}
+
+fn shorter(key: &str) -> String {
+    LINES.iter().fold(key.to_owned(), |key, word| key.replace(word, ""))
+}
+
+/// Whether a part is in a key, and does not start or end in a number there.
+fn is_part(part: &str, key: &str) -> bool {
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let splits_number = |before: &str, after: &str| {
+        is_digit(before.chars().next_back()) && is_digit(after.chars().next())
+    };
+    key.match_indices(part).any(|(at, _)| {
+        let (before, rest) = key.split_at(at);
+        let after = rest.get(part.len()..).unwrap_or_default();
+        !splits_number(before, part) && !splits_number(part, after)
+    })
+}
+
+/// The PCI ID that a text is, in lower case: `1002:744c`, `[10DE:2684]`, `0x8086:0x56a0`.
+fn pci_id(text: &str) -> Option<String> {
+    let text = text.trim();
+    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let (vendor, device) = text.split_once(':')?;
+    let number = |text: &str| {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        let is_id = digits.len() == 4 && digits.bytes().all(|c| c.is_ascii_hexdigit());
+        is_id.then(|| digits.to_ascii_lowercase())
+    };
+    Some(format!("{}:{}", number(vendor)?, number(device)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn order(product: &Product) -> (&'static str, usize, String, String) {
+        let vendor = product.vendor().unwrap().as_str();
+        // Shorter numbers are less.
+        let digits = if vendor == "Intel" { 0 } else { product.processor.len() };
+        (vendor, digits, product.processor.to_owned(), natural(product.name))
+    }
+
+    /// A text whose order is that of the numbers in it.
+    fn natural(name: &str) -> String {
+        let mut padded = String::new();
+        let mut digits = String::new();
+        for c in name.to_lowercase().chars().chain([' ']) {
+            if c.is_ascii_digit() {
+                digits.push(c);
+                continue;
+            }
+            if !digits.is_empty() {
+                padded.push_str(&format!("{digits:0>8}"));
+                digits.clear();
+            }
+            padded.push(c);
+        }
+        padded
+    }
+
+    #[test]
+    fn the_table_is_sound() {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
+        let all: Vec<_> = Product::all().collect();
+        assert_eq!(all.len(), lines);
+        assert!(lines > 400, "{lines}");
+        let mut seen = HashSet::new();
+        for product in &all {
+            assert!(may_be_processor(product.processor), "{product:?}");
+            assert!(seen.insert((product.processor, product.key())), "{product:?}");
+            for id in product.pci_ids() {
+                assert_eq!(pci_id(&id), Some(id), "{product:?}");
+            }
+            // Each name means itself.
+            match target_id(product.name) {
+                Ok(id) => {
+                    assert!(id == product.processor || product.key().is_empty(), "{product:?}")
+                }
+                Err(NotADevice::Several { choices, .. }) => {
+                    let own = format!("{} ({})", product.name, product.processor);
+                    assert!(choices.contains(&own), "{product:?}: {choices:?}");
+                }
+                Err(other) => panic!("{product:?}: {other}"),
+            }
+        }
+        for pair in all.windows(2) {
+            assert!(order(&pair[0]) < order(&pair[1]), "{:?} is before {:?}", pair[0], pair[1]);
+        }
+    }
+
+    #[test]
+    fn names_in_all_spellings() {
+        for (typed, expected) in [
+            ("RX 7600", "gfx1102"),
+            ("rx7600", "gfx1102"),
+            ("RX-7600 XT", "gfx1102"),
+            ("Radeon RX 7600", "gfx1102"),
+            ("radeonrx7600xt", "gfx1102"),
+            ("AMD Radeon™ RX 7900 XTX", "gfx1100"),
+            ("RX 9070 XT", "gfx1201"),
+            ("Radeon VII", "gfx906"),
+            ("W7900", "gfx1100"),
+            ("AMD Radeon 780M Graphics", "gfx1103"),
+            ("MI300X", "gfx942"),
+            ("AMD Instinct MI250X", "gfx90a"),
+            ("MI300X:xnack+", "gfx942:xnack+"),
+            ("GTX 1080", "sm_61"),
+            ("NVIDIA GeForce GTX 1080 Ti", "sm_61"),
+            ("NVIDIA GeForce GTX 1060 6GB", "sm_61"),
+            ("gtx1060", "sm_61"),
+            ("RTX 4070 SUPER", "sm_89"),
+            ("rtx3080ti", "sm_86"),
+            ("NVIDIA A100-SXM4-80GB", "sm_80"),
+            ("NVIDIA H100 80GB HBM3", "sm_90"),
+            ("Tesla V100-SXM2-16GB", "sm_70"),
+            ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "sm_120"),
+            ("RTX PRO 6000", "sm_120"),
+            ("NVIDIA RTX 6000 Ada Generation", "sm_89"),
+            ("P4000", "sm_61"),
+            ("GB10", "sm_121"),
+            ("A770", "intel_gpu_acm_g10"),
+            ("Intel(R) Arc(TM) A770 Graphics", "intel_gpu_acm_g10"),
+            ("Arc B580", "bmg_g21"),
+            ("Flex 170", "intel_gpu_acm_g10"),
+            ("Data Center GPU Max 1550", "intel_gpu_pvc"),
+            ("pvc", "intel_gpu_pvc"),
+            ("PVC", "intel_gpu_pvc"),
+            ("acm-g11", "intel_gpu_acm_g11"),
+            ("1002:744c", "gfx1100"),
+            ("10de:2684", "sm_89"),
+            ("[10DE:2684]", "sm_89"),
+            ("0x8086:0x56a0", "intel_gpu_acm_g10"),
+        ] {
+            assert_eq!(target_id(typed).unwrap(), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn names_of_nothing_stay() {
+        for typed in [
+            "gfx90a:xnack+",
+            "gfx9-generic",
+            "sm_86",
+            "8.6",
+            "sm90",
+            "gfx1103x",
+            "generic",
+            "",
+            " ",
+            "RX",
+            "my gpu",
+            "AMD",
+        ] {
+            assert_eq!(target_id(typed).unwrap(), typed);
+        }
+    }
+
+    #[test]
+    fn doubtful_names_are_errors() {
+        for (typed, words) in [
+            (
+                "RX 7900",
+                "RX 7900 names several GPUs: Radeon RX 7900 GRE (gfx1100), Radeon RX 7900 XT (gfx1100), Radeon RX 7900 XTX (gfx1100), Radeon RX 7900M (gfx1100)",
+            ),
+            (
+                "RTX 4000",
+                "RTX 4000 names several GPUs: Quadro RTX 4000 (sm_75), RTX 4000 Ada (sm_89), RTX PRO 4000 Blackwell (sm_120)",
+            ),
+            ("GTX 750", "GeForce GTX 750 (sm_50), GeForce GTX 750 (sm_52)"),
+            ("840M", "Radeon 840M (gfx1152), GeForce 840M (sm_50)"),
+            ("Titan X", "GeForce GTX TITAN X (sm_52), TITAN X Pascal (sm_61)"),
+            ("Iris Xe", "Iris Xe Graphics (intel_gpu_adl_p), Iris Xe Graphics (intel_gpu_tgllp)"),
+            ("Quadro", "and "),
+            ("1002:15d8", "Picasso (gfx902), Raven 2 (gfx909)"),
+            ("1002:ffff", "no GPU with PCI ID 1002:ffff is known"),
+        ] {
+            let said = target_id(typed).unwrap_err().to_string();
+            assert!(said.contains(words), "{typed}: {said}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `offload gpus`: the names that stand for processors.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::devices::{Product, Vendor};
+use crate::style::{self, PLAIN, TARGET};
+use crate::table::{Align, Table};
+use crate::{Outcome, report};
+
+/// List the names of GPUs, with their processors and PCI IDs
+///
+/// Wherever a command takes a target ID, it takes one of these names or PCI IDs, too. Case, spaces, hyphens and the names of
+/// the maker and the brand do not matter. A name that several processors have is refused, with the choices.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  offload gpus
+      all
+  offload gpus \"RX 7600\"
+      what is its processor?
+  offload gpus gfx90a sm_86
+      what are these processors sold as?
+  offload gpus 1002:744c
+      which products have this PCI ID, as `lspci -nn` prints it?
+  offload match --gpu \"RTX 4090\" libfoo.so
+      a name in place of a target ID
+
+The table is of this version of offload, and not complete: graphics of processors have few names, and those whose chip is in \
+doubt have none. Rows are sorted by vendor, processor and name.")]
+pub(crate) struct Args {
+    /// Only GPUs that this names: a part of the name, a processor, a vendor or a PCI ID
+    #[arg(value_name = "FILTER")]
+    filters: Vec<String>,
+    /// Print one JSON array, with one object for each name
+    #[arg(long)]
+    json: bool,
+}
+
+/// A GPU; the fields of one JSON object, in this order.
+#[derive(Debug, Serialize)]
+struct Record {
+    name: &'static str,
+    vendor: Option<&'static str>,
+    processor: &'static str,
+    pci_ids: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let is_wanted = |product: &Product| {
+        args.filters.is_empty() || args.filters.iter().any(|filter| product.matches(filter))
+    };
+    let products: Vec<Product> = Product::all().filter(is_wanted).collect();
+    let mut outcome = Outcome::Clean;
+    for filter in &args.filters {
+        if !products.iter().any(|product| product.matches(filter)) {
+            report::error(&format_args!("{filter}: no such GPU is known"));
+            outcome = Outcome::Faults;
+        }
+    }
+    let records = products.iter().map(|product| Record {
+        name: product.name,
+        vendor: product.vendor().map(Vendor::as_str),
+        processor: product.processor,
+        pci_ids: product.pci_ids().collect(),
+    });
+    if args.json {
+        print_json(records)?;
+    } else {
+        print_table(records)?;
+    }
+    Ok(outcome)
+}
+
+fn print_json(records: impl Iterator<Item = Record>) -> io::Result<()> {
+    let mut out = style::plain_stdout();
+    write!(out, "[")?;
+    let mut first = true;
+    for record in records {
+        write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
+        crate::json::write(&mut out, &record)?;
+        first = false;
+    }
+    writeln!(out, "{}]", if first { "" } else { "\n" })?;
+    out.flush()
+}
+
+fn print_table(records: impl Iterator<Item = Record>) -> io::Result<()> {
+    let mut out = style::stdout();
+    let mut table = Table::default()
+        .column("NAME", Align::Left, PLAIN)
+        .column("VENDOR", Align::Left, PLAIN)
+        .column("PROCESSOR", Align::Left, TARGET)
+        .column("PCI IDS", Align::Left, PLAIN)
+        .optional();
+    let mut is_empty = true;
+    for record in records {
+        is_empty = false;
+        table.row(&[
+            record.name.to_owned(),
+            record.vendor.unwrap_or_default().to_owned(),
+            record.processor.to_owned(),
+            record.pci_ids.join(" "),
+        ]);
+    }
+    if !is_empty {
+        table.print(&mut out, "", style::terminal_width())?;
+    }
+    out.flush()
+}
