@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 use common::{stderr, stdout};
 use tempfile::{TempDir, tempdir};
-use wrapper_ir::{Abi, Entries, LinkTool, OffloadEntry, Target};
+use wrapper_ir::{Abi, Entries, Image, Kind, LinkTool, OffloadEntry, Target, Wrapper};
 
 /// As many bytes as the stub looks at.
 const IMAGE: &[u8] = b"a fatbinary that nobody runs";
@@ -141,6 +141,50 @@ fn entries_of_wrapper_ir() {
                 let seen = good(place, "./main", &[]);
                 assert!(seen.contains(&expected) && seen.contains("\nmain\n"), "{kind}: {seen}");
             }
+        }
+    }
+}
+
+/// Two libraries in one program, each with a wrapper and entries that no other wrapper sees.
+#[test]
+fn private_entries() {
+    const MAIN: &str = "#[no_mangle]\npub static here: [u8; 5] = *b\"here\\0\";\nfn main() {}\n";
+
+    let place = place(&[]);
+    let place = place.path();
+    fs::write(place.join("main.rs"), MAIN).unwrap();
+    let mut objects = vec!["runtime.o".to_owned()];
+    let mut arguments = Vec::new();
+    for name in ["one", "two"] {
+        let target = || Target::new("x86_64-unknown-linux-gnu").unwrap();
+        let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target())
+            .image(Image::from_bytes(name.as_bytes()))
+            .private_entries(name)
+            .module()
+            .unwrap();
+        let entries = Entries::new(Kind::OpenMp, Abi::Current, target())
+            .entry(OffloadEntry::kernel(name, "here"))
+            .private_entries(name)
+            .module()
+            .unwrap();
+        let (wrapper_name, entries_name) = (format!("{name}.o"), format!("{name}-entries.o"));
+        let object = wrapper.object().unwrap().to_vec(&[name.as_bytes()]).unwrap();
+        fs::write(place.join(&wrapper_name), object).unwrap();
+        let object = entries.object().unwrap().to_vec(&[]).unwrap();
+        fs::write(place.join(&entries_name), object).unwrap();
+        objects.extend([wrapper_name, entries_name]);
+        arguments = wrapper.link_args(LinkTool::Compiler).to_vec();
+    }
+    let objects: Vec<_> = objects.iter().map(String::as_str).collect();
+    for arguments in [&arguments[..], &[]] {
+        let output = link(place, &objects, arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let seen = good(place, "./main", &[]);
+        for (name, image) in [("one", "6f6e65"), ("two", "74776f")] {
+            let expected = format!(
+                "__tgt_register_lib 1 images, 1 entries\n  entry {name} at here\n  image {image},"
+            );
+            assert!(seen.contains(&expected), "{seen}");
         }
     }
 }

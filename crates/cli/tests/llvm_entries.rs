@@ -371,7 +371,7 @@ extern const char __start_llvm_offload_entries[], __stop_llvm_offload_entries[];
 const char *volatile bounds[] = {\"BOUNDS!\", __start_llvm_offload_entries, __stop_llvm_offload_entries};
 int mainCRTStartup(void) { return bounds[0] != 0; }
 ";
-    for triple in [WINDOWS, "x86_64-w64-windows-gnu"] {
+    for triple in [WINDOWS, "x86_64-w64-windows-gnu", "aarch64-pc-windows-msvc"] {
         let place = Place::new();
         let (kind, target) = (Kind::OpenMp, Target::new(triple).unwrap());
         let wrapper = Wrapper::new(kind, Abi::Current, target).image(Image::from_bytes(IMAGE));
@@ -386,9 +386,9 @@ int mainCRTStartup(void) { return bounds[0] != 0; }
             ["-c", "-ffreestanding", "-fno-builtin", "-w", "program.c", "-o", "program.obj"];
         place.run(llvm("clang"), &[&[&target[..]], &clang[..]].concat());
         place.run(llvm("llc"), &["-filetype=obj", "ours.ll", "-o", "text.obj"]);
-        for entries in ["ours.o", "text.obj"] {
+        for entries in ["ours.o", "text.obj", "ours.bc"] {
             let objects = ["program.obj", "wrapper.obj", entries];
-            if triple == WINDOWS {
+            if triple.ends_with("msvc") {
                 let fixed = ["/nodefaultlib", "/subsystem:console", "/entry:mainCRTStartup"];
                 let fixed = [&fixed[..], &["/opt:ref", "/out:program.exe"]].concat();
                 place.run(llvm("lld-link"), &[&fixed[..], &objects].concat());

@@ -532,7 +532,7 @@ impl Module {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Image, Wrapper};
+    use crate::{Entries, Image, OffloadEntry, Wrapper};
 
     /// Offsets and size of a structure, as clang 22 lays it out (`-fdump-record-layouts`).
     fn layout(kind: Kind, abi: Abi, triple: &str, name: &str) -> (Vec<u64>, u64) {
@@ -591,6 +591,11 @@ mod tests {
                     let wrapper =
                         Wrapper::new(kind, abi, target).image(Image::from_bytes(b"an image"));
                     if let Ok(module) = wrapper.module() {
+                        check(&module);
+                    }
+                    let target = Target::new(triple).unwrap();
+                    let entries = [OffloadEntry::kernel("a", "b"), OffloadEntry::kernel("b", "b")];
+                    if let Ok(module) = Entries::new(kind, abi, target).entries(entries).module() {
                         check(&module);
                     }
                 }

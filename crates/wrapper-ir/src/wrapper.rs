@@ -122,7 +122,10 @@ impl<'a> Wrapper<'a> {
     }
 
     /// Registers the entries of a section of their own, whose name ends in `_` and `suffix`. The
-    /// host objects have to have theirs there: `clang-linker-wrapper -r` renames it.
+    /// host objects have to have theirs there: [`Entries::private_entries`] puts them there,
+    /// `clang-linker-wrapper -r` renames it.
+    ///
+    /// [`Entries::private_entries`]: crate::Entries::private_entries
     #[must_use]
     pub fn private_entries(mut self, suffix: impl Into<Cow<'a, str>>) -> Self {
         self.options.private_entries = Some(suffix.into());

@@ -171,7 +171,7 @@ fn elf_objects() {
 
 #[test]
 fn coff_objects() {
-    for triple in [WINDOWS, "x86_64-pc-windows-gnu"] {
+    for triple in [WINDOWS, "x86_64-pc-windows-gnu", "aarch64-pc-windows-msvc"] {
         let module = entries(Kind::OpenMp, Abi::Current, triple).entries(openmp()).module();
         let bytes = module.unwrap().object().unwrap().to_vec(&[]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
