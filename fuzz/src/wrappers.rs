@@ -3,7 +3,8 @@
 use arbitrary::{Result, Unstructured};
 use offload_binary::{FormatVersion, ImageEntry, Layout as PackageLayout, OffloadKind};
 use wrapper_ir::{
-    Abi, Error, Image, ImageInfo, Kind, Layout, ManagedCall, Module, Piece, Target, Wrapper,
+    Abi, Entries, EntryFlags, Error, Image, ImageInfo, Kind, Layout, ManagedCall, Module,
+    OffloadEntry, Piece, Target, Wrapper,
 };
 
 use crate::assert_message;
@@ -27,6 +28,48 @@ const TRIPLES: [&str; 12] = [
 pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let _ = made(u);
+    let _ = entries(&mut Unstructured::new(data));
+}
+
+/// Entries of any names and numbers: what is not refused has the symbols it was given, in every form.
+fn entries(u: &mut Unstructured<'_>) -> Result<()> {
+    let (kind, abi) = (*u.choose(&Kind::ALL)?, *u.choose(&Abi::ALL)?);
+    let Ok(target) = target(u)? else { return Ok(()) };
+    let mut module = Entries::new(kind, abi, target).retain(u.arbitrary()?);
+    if u.ratio(1, 8)? {
+        module = module.private_entries(u.arbitrary::<&str>()?);
+    }
+    let mut names = Vec::new();
+    while names.len() < 6 && (names.is_empty() || u.arbitrary()?) {
+        let (name, symbol) = (u.arbitrary::<&str>()?, u.arbitrary::<&str>()?);
+        let entry = match u.int_in_range(0..=3)? {
+            0 => OffloadEntry::kernel(name, symbol),
+            1 => OffloadEntry::variable(name, symbol, u.arbitrary()?),
+            2 => OffloadEntry::managed(name, symbol, u.arbitrary::<&str>()?, u.arbitrary()?, 8),
+            _ => OffloadEntry::kernel(name, symbol)
+                .flags(EntryFlags(u.arbitrary()?))
+                .data(u.arbitrary()?),
+        };
+        module = module.entry(entry);
+        names.push(name);
+    }
+    let module = match module.module() {
+        Ok(module) => module,
+        Err(error) => {
+            assert_message(&error);
+            return Ok(());
+        }
+    };
+    let text = check_text(&module, &[], false);
+    assert!(text.matches(" = weak constant ").count() >= names.len(), "{text}");
+    let bitcode = check_layout(&module.bitcode().expect("small"), &[], 4, b"BC\xc0\xde");
+    let symbols = fat_object::bitcode_symbols(&bitcode).expect("can be read").expect("is bitcode");
+    assert_eq!(symbols.len(), names.len(), "{text}");
+    match module.object() {
+        Ok(layout) => drop(check_layout(&layout, &[], 1, b"")),
+        Err(error) => assert_message(&error),
+    }
+    Ok(())
 }
 
 /// The data is an image: raw, or a package.
@@ -200,8 +243,8 @@ fn check_wrapper(
 }
 
 fn check_module(module: &Module, grown: &Module, images: &[&[u8]]) {
-    let text = check_text(module, images);
-    assert!(check_text(grown, images) == text);
+    let text = check_text(module, images, true);
+    assert!(check_text(grown, images, true) == text);
     let bitcode = check_layout(&module.bitcode().expect("small"), images, 4, b"BC\xc0\xde");
     let symbols = fat_object::bitcode_symbols(&bitcode);
     let symbols = symbols.expect("can be read").expect("is bitcode");
@@ -227,7 +270,7 @@ fn is_symbol(line: &str) -> bool {
 }
 
 /// Text is lines of printable ASCII, with one end for each beginning of a function.
-fn check_text(module: &Module, images: &[&[u8]]) -> String {
+fn check_text(module: &Module, images: &[&[u8]], has_code: bool) -> String {
     let text = module.ir_to_string(images).expect("the images are these");
     let mut written = Vec::new();
     module.write_ir(&mut written, images.iter().copied()).expect("memory can be written");
@@ -237,7 +280,7 @@ fn check_text(module: &Module, images: &[&[u8]]) -> String {
             && text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
     );
     let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-    assert!(count("define ") > 0 && count("define ") == count("}"));
+    assert!((count("define ") > 0) == has_code && count("define ") == count("}"));
     assert_eq!((count("target datalayout = \""), count("target triple = \"")), (1, 1));
     for line in text.lines() {
         assert!(line.bytes().filter(|byte| *byte == b'"').count() % 2 == 0, "{line}");
