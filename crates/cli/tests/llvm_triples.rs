@@ -15,7 +15,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use target_id::Triple;
-use wrapper_ir::Target;
+use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
 
 /// What a tool prints.
 fn printed(command: &mut Command) -> String {
@@ -49,7 +49,7 @@ fn triples_and_data_layouts_of_rustc() {
     let targets = targets();
     let listed = printed(rustc().args(["--print", "target-list"]));
     assert_eq!(listed.lines().count(), targets.len());
-    let mut accepted = 0;
+    let (mut accepted, mut with_object) = (0, 0);
     for (name, llvm, layout) in targets {
         let triple = Triple::from_rustc(&name);
         // Releases of rustc disagree.
@@ -61,8 +61,12 @@ fn triples_and_data_layouts_of_rustc() {
         let layout = layout.replacen("E-S64-", "E-", usize::from(name.starts_with("s390x")));
         assert_eq!(target.data_layout(), layout, "{name}");
         accepted += 1;
+        let wrapper = Wrapper::new(Kind::Hip, Abi::Current, target);
+        let module = wrapper.image(Image::from_bytes(b"image")).module().unwrap();
+        with_object += usize::from(module.object().is_ok());
     }
-    assert!(accepted > 290, "{accepted}");
+    assert!(accepted > 290 && with_object > 100, "{accepted} {with_object}");
+    println!("{accepted} targets of rustc are accepted, {with_object} give an object");
 }
 
 #[test]

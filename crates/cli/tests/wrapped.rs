@@ -29,6 +29,9 @@ const TRIPLES: [&str; 6] = [
     "aarch64-pc-windows-msvc",
 ];
 
+/// Those for CUDA and HIP alone.
+const MACH_O: [&str; 2] = ["x86_64-apple-darwin", "aarch64-apple-darwin"];
+
 fn kind_of(kind: Kind) -> OffloadKind {
     match kind {
         Kind::OpenMp => OffloadKind::OPENMP,
@@ -69,7 +72,7 @@ proptest! {
     /// Fat binaries of HIP, and what is in their place for CUDA: a bundle, plain or compressed.
     #[test]
     fn fat_binaries_are_wrapped_and_found(
-        triple in prop::sample::select(TRIPLES.to_vec()),
+        triple in prop::sample::select([&TRIPLES[..], &MACH_O].concat()),
         images in prop::collection::vec(image(200), 1..5),
         kind in prop::sample::select(vec![Kind::Hip, Kind::Cuda]),
         align in prop::sample::select(vec![1_u64, 8, 4096]),
