@@ -530,6 +530,27 @@ fn verbose_tells_what_is_read() {
     assert_eq!(text, "Uncompressed bundle.\n");
 }
 
+/// As `offload ls`, -list reads compressed bundles to the end of their tables: what is wrong after them it does not see.
+#[test]
+fn compressed_bundles_are_listed_by_their_tables() {
+    let place = place();
+    let targets = format!("-targets={HOST},{HIP}");
+    good(&place, &["-type=bc", &targets, "-input=h", "-input=d", "-output=b", "-compress"]);
+    let ids = format!("{HOST}-\n{HIP}\n");
+    assert_eq!(good(&place, &["-type=bc", "-list", "-input=b"]), ids);
+    // Another hash.
+    let mut bytes = read(&place, "b");
+    bytes[24] ^= 1;
+    fs::write(place.path().join("b"), bytes).unwrap();
+    assert_eq!(good(&place, &["-type=bc", "-list", "-input=b"]), ids);
+    let unbundle = unbundling("bc", &[HIP], "b");
+    for reads_all in [&["-type=bc", "-list", "-input=b", "-verbose"][..], &strs(&unbundle)] {
+        let output = run(&place, reads_all);
+        assert_eq!(output.status.code(), Some(1), "{reads_all:?}");
+        assert!(stderr(&output).contains("Failed to decompress input"), "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn debug_output_tells_every_comparison() {
     let place = place();

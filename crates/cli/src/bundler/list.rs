@@ -9,16 +9,18 @@ use crate::input;
 use crate::opened::MaxInput;
 
 /// The IDs of all entries in the order of the file, as stored; those of an archive with the member before each.
-/// In a damaged file those that can be read are listed.
+/// In a damaged file those that can be read are listed. With `tables_only` compressed bundles are read to the end of
+/// their tables of entries, and what is wrong after them is not found.
 pub(super) fn list(
     path: &Path,
     file_type: FileType,
+    tables_only: bool,
     lines: &mut Vec<String>,
     notes: &mut Notes,
 ) -> Result<(), Failure> {
     let mut file = input::open_sized(path, MaxInput::default())
         .map_err(|error| crate::payload::at(path, &error))?;
-    let limits = fat_object::Options::default();
+    let limits = fat_object::Options::default().with_tables_only(tables_only);
     let summary = entries::for_each(path, &mut file, file_type, &limits, notes, &mut |entry| {
         lines.push(match entry.member {
             Some(member) => format!("{member}: {}", entry.id),

@@ -105,7 +105,9 @@ impl Tool<'_> {
         let mut notes = Notes::default();
         let [path] = &self.options.inputs.files[..] else { return Ok(()) };
         let mut lines = Vec::new();
-        let done = list::list(path, file_type, &mut lines, &mut notes);
+        // Sizes, times and hashes are told of whole bundles.
+        let tables_only = !self.verbose();
+        let done = list::list(path, file_type, tables_only, &mut lines, &mut notes);
         self.print(&notes);
         let mut out = style::stdout();
         let printed = lines
