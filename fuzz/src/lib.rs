@@ -119,6 +119,26 @@ mod tests {
         over_samples(packages::check);
     }
 
+    /// A length of 0 is no wish to remove.
+    #[test]
+    fn edits_of_bundles_that_claim_to_be_empty() {
+        let mut claims = 0;
+        for mut sample in samples().into_iter().filter(|sample| sample.starts_with(&ccob::MAGIC)) {
+            let size = match sample[4] {
+                2 => 12..16,
+                3 => 16..24,
+                _ => continue,
+            };
+            sample[size].fill(0);
+            claims += 1;
+            (0..100_u64).for_each(|n| {
+                let seed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                edits::check_seeded(&sample, seed, &|_| {});
+            });
+        }
+        assert!(claims > 4, "only {claims}");
+    }
+
     #[test]
     fn faulty_samples() {
         over_samples(faults::check);

@@ -252,8 +252,7 @@ fn check_module(module: &Module, grown: &Module, images: &[&[u8]]) {
     match module.object() {
         Ok(layout) => {
             // ELF, COFF for x86-64 and ARM64, Mach-O.
-            const STARTS: [&[u8]; 4] =
-                [b"\x7fELF", b"\x64\x86", b"\x64\xaa", b"\xcf\xfa\xed\xfe"];
+            const STARTS: [&[u8]; 4] = [b"\x7fELF", b"\x64\x86", b"\x64\xaa", b"\xcf\xfa\xed\xfe"];
 
             let bytes = check_layout(&layout, images, 1, b"");
             assert!(STARTS.iter().any(|start| bytes.starts_with(start)));
