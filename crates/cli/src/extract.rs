@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let file = input::display(&args.file);
     let opened = Opened::new(&args.file, args.limits.max_input).and_then(|opened| {
         let (stamp, new_permissions) =
-            (input::Stamp::of(&opened.file)?, NewPermissions::of_part(&opened));
+            (input::Stamp::of(&opened.file)?, opened.permissions().of_part());
         Ok((opened.file, stamp, new_permissions))
     });
     let (input, stamp, new_permissions) = match opened {

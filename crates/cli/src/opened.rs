@@ -4,14 +4,14 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek};
 use std::path::Path;
 
+use crate::permissions::NewPermissions;
 use crate::{input, standard, style};
 
 /// An input that has a size and can be read from any place.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) file: File,
-    /// Of the input itself; none for a copy.
-    metadata: Option<Metadata>,
+    permissions: NewPermissions,
     /// Whether its path leads to the file again.
     has_path: bool,
 }
@@ -52,9 +52,7 @@ impl Opened {
         }
         let mut file = File::open(path)?;
         match file.metadata()? {
-            metadata if metadata.is_file() => {
-                Ok(Opened { file, metadata: Some(metadata), has_path: true })
-            }
+            metadata if metadata.is_file() => Ok(Opened::file(file, &metadata, true)),
             _ => Ok(Opened::copy(spool(&mut file, max)?)),
         }
     }
@@ -63,16 +61,20 @@ impl Opened {
     pub(crate) fn regular(path: &Path) -> io::Result<Self> {
         let file = input::open_regular(path)?;
         let metadata = file.metadata()?;
-        Ok(Opened { file, metadata: Some(metadata), has_path: true })
+        Ok(Opened::file(file, &metadata, true))
+    }
+
+    fn file(file: File, metadata: &Metadata, has_path: bool) -> Self {
+        Opened { file, permissions: NewPermissions::of_input(metadata), has_path }
     }
 
     fn copy(file: File) -> Self {
-        Opened { file, metadata: None, has_path: false }
+        Opened { file, permissions: NewPermissions::PLAIN, has_path: false }
     }
 
-    /// Metadata of the input; none for a pipe.
-    pub(crate) fn metadata(&self) -> Option<&Metadata> {
-        self.metadata.as_ref()
+    /// Permissions of new files that are made of the input. A pipe has none to go by.
+    pub(crate) fn permissions(&self) -> NewPermissions {
+        self.permissions
     }
 
     /// Whether the path leads to the file again, so that it need not stay open.
@@ -89,7 +91,7 @@ fn stdin(max: MaxInput) -> io::Result<Opened> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if metadata.is_file() && file.stream_position()? == 0 {
-        return Ok(Opened { file, metadata: Some(metadata), has_path: false });
+        return Ok(Opened::file(file, &metadata, false));
     }
     if is_device(&metadata) && !is_null_device(&metadata) && !file.is_terminal() {
         return Err(device());

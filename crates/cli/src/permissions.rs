@@ -3,8 +3,6 @@
 use std::fs::{self, File, Metadata};
 use std::io;
 
-use crate::opened::Opened;
-
 /// Permissions that a file gets that is not there yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewPermissions {
@@ -18,28 +16,23 @@ impl NewPermissions {
     /// The usual permissions of a new file.
     pub(crate) const PLAIN: NewPermissions = NewPermissions { mode: 0o666, group: None };
 
-    /// Those of an input, without set-user-ID, set-group-ID and sticky bit. A pipe has none to go by.
+    /// Those of an input, without set-user-ID, set-group-ID and sticky bit.
     #[cfg(unix)]
-    pub(crate) fn of_input(input: &Opened) -> Self {
+    pub(crate) fn of_input(input: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
-        let of_file = |input: &Metadata| NewPermissions {
-            mode: input.mode() & 0o777,
-            group: Some(input.gid()),
-        };
-        input.metadata().map_or(NewPermissions::PLAIN, of_file)
+        NewPermissions { mode: input.mode() & 0o777, group: Some(input.gid()) }
     }
 
     /// The usual permissions: there are no others here.
     #[cfg(not(unix))]
-    pub(crate) fn of_input(_input: &Opened) -> Self {
+    pub(crate) fn of_input(_input: &Metadata) -> Self {
         NewPermissions::PLAIN
     }
 
-    /// Those of a part of an input: readable by those who may read the input. It is no program, and the owner can
-    /// always write.
-    pub(crate) fn of_part(input: &Opened) -> Self {
-        let NewPermissions { mode, group } = NewPermissions::of_input(input);
-        NewPermissions { mode: mode & 0o066 | 0o600, group }
+    /// Those of a part of an input that has these: readable by those who may read the input. It is no program, and
+    /// the owner can always write.
+    pub(crate) fn of_part(self) -> Self {
+        NewPermissions { mode: self.mode & 0o066 | 0o600, group: self.group }
     }
 
     /// Those of a part of both, this input and another file.

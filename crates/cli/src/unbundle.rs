@@ -17,7 +17,6 @@ use crate::keep::{Keeper, Kept};
 use crate::opened::Opened;
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
-use crate::permissions::NewPermissions;
 use crate::progress::Progress;
 use crate::suggest::{did_you_mean, stored};
 use crate::table::{Align, Table};
@@ -102,7 +101,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
     let opened = Opened::new(&args.file, args.limits.max_input);
     let opened = opened.map_err(|error| in_file(&error))?;
     let mut outputs = Outputs::default();
-    let keeper = Keeper::new(&mut outputs, NewPermissions::of_part(&opened));
+    let keeper = Keeper::new(&mut outputs, opened.permissions().of_part());
     let mut file = opened.file;
     let mut taker = Taker {
         path: &args.file,

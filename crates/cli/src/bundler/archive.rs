@@ -73,7 +73,7 @@ impl<'j> Archive<'j> {
     fn open(job: &'j UnbundleJob) -> Result<Self, Failure> {
         let opened = Opened::new(&job.input, MaxInput::default());
         let opened = opened.map_err(|error| at(&job.input, &error))?;
-        let new_permissions = NewPermissions::of_part(&opened).into();
+        let new_permissions = opened.permissions().of_part().into();
         let stamp = Stamp::of(&opened.file)?;
         Ok(Archive { job, file: opened.file, stamp, new_permissions })
     }

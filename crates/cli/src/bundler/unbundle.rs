@@ -16,7 +16,6 @@ use crate::keep::{Keeper, Kept};
 use crate::opened::{MaxInput, Opened};
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
-use crate::permissions::NewPermissions;
 use crate::style::printable;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
@@ -33,7 +32,7 @@ pub(crate) fn unbundle(
     let name = input::display(&job.input);
     let named = |error: io::Error| crate::payload::at(Path::new(&name), &error);
     let opened = Opened::new(&job.input, MaxInput::default()).map_err(named)?;
-    let keeper = Keeper::new(outputs, NewPermissions::of_part(&opened));
+    let keeper = Keeper::new(outputs, opened.permissions().of_part());
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
     let mut selection = Selection::new(job, keeper);

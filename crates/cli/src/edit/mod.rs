@@ -22,7 +22,6 @@ use crate::input::Stamp;
 use crate::opened::Opened;
 use crate::output::{How, Outputs, is_same};
 use crate::parallel::Threads;
-use crate::permissions::NewPermissions;
 use crate::progress::Progress;
 use crate::{Outcome, input, report as messages, style};
 use report::FileRow;
@@ -231,7 +230,7 @@ impl Editor<'_> {
             false => Opened::new(path, self.options.limits.max_input),
         };
         let opened = opened?;
-        let new = NewPermissions::of_input(&opened);
+        let new = opened.permissions();
         let mut input = opened.file;
         let metadata = input.metadata()?;
         let stamp = Stamp::of(&input)?;

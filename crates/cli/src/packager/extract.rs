@@ -15,7 +15,6 @@ use super::options::{ImageSpec, Options};
 use crate::input::Stamp;
 use crate::opened::{MaxInput, Opened};
 use crate::output::{Name, Outputs};
-use crate::permissions::NewPermissions;
 use crate::report::reason;
 use crate::{input, standard, style};
 
@@ -33,7 +32,7 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("'{name}': {}", reason(&error)));
     let opened = Opened::new(&path, MaxInput::default()).map_err(named)?;
-    let mut found = Collector::new(&path, NewPermissions::of_part(&opened));
+    let mut found = Collector::new(&path, opened.permissions().of_part());
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
     let mut limits = fat_object::Options::default();
