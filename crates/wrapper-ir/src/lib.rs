@@ -11,7 +11,7 @@
 //! ```text
 //!  Image (size, first bytes) ──► Wrapper ──► Module ──► write_ir   LLVM IR text
 //!  OffloadEntry ───────────────► Entries ──►        ├─► bitcode    Layout ──► LLVM bitcode
-//!                                                   ├─► object     Layout ──► ELF, COFF
+//!                                                   ├─► object     Layout ──► ELF, COFF, Mach-O
 //!  for both: Kind, Abi, Target                      └─► description, for code generators of your own
 //! ```
 //!
