@@ -245,7 +245,7 @@ impl Report {
             .column("OFFSET", Align::Right, style::PLAIN)
             .column("SIZE", Align::Right, style::PLAIN)
             .column("FILE", Align::Left, style::PLAIN)
-            .optional();
+            .optional(1);
         for row in &self.entries {
             let offset = row.offset.map(|offset| offset.to_string()).unwrap_or_default();
             table.row(&[row.id.clone(), offset, style::size(row.size), row.file.clone()]);

@@ -132,13 +132,7 @@ fn nothing_matched(seen: &[String]) -> String {
     if seen.is_empty() {
         return "no device images".to_owned();
     }
-    let mut ids: Vec<&str> = Vec::new();
-    for id in seen {
-        if !ids.contains(&id.as_str()) && ids.len() < 40 {
-            ids.push(id);
-        }
-    }
-    format!("no image matches; it has {}", ids.join(", "))
+    format!("no image matches; it has {}", report::few(seen))
 }
 
 /// Where images go until the whole input was seen.

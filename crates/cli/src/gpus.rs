@@ -92,7 +92,7 @@ fn print_table(records: impl Iterator<Item = Record>) -> io::Result<()> {
         .column("VENDOR", Align::Left, PLAIN)
         .column("PROCESSOR", Align::Left, TARGET)
         .column("PCI IDS", Align::Left, PLAIN)
-        .optional();
+        .optional(1);
     let mut is_empty = true;
     for record in records {
         is_empty = false;

@@ -7,14 +7,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ListedImage, Location, ReadSeek, Severity, Summary,
-    Visitor,
+    Container, ContainerKind, Finding, Image, Location, ReadSeek, Severity, Summary, Visitor,
 };
 
 use crate::parallel::{self, Threads};
 use crate::select::{Passed, Selection};
 use crate::{Outcome, input, report, style};
-use row::Row;
+use row::{Hashed, Key, Row};
 pub(crate) use view::heading;
 use view::{Item, Totals};
 
@@ -31,12 +30,14 @@ use view::{Item, Totals};
       show the nesting of containers
   offload ls --target gfx1100 *.so
       only what this GPU can load
-  offload ls --formats libfoo.so
-      decompress everything, and say what each image is
+  offload ls --totals --sort size *.so
+      how much each GPU takes, of each file and of all
   offload ls --json libfoo.so | jq -r '.[].target' | sort -u
       the targets, for scripts
 
-STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size.")]
+STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size. On a \
+terminal with fewer lines than a file has images, only totals are shown, unless --rows is given. \
+Narrow terminals lose the bar, FORMAT, TRIPLE, SHARE and STORED; then IN loses its start.")]
 pub(crate) struct Args {
     /// Files to look into; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -49,6 +50,27 @@ pub(crate) struct Args {
     /// Show images below the containers they lie in
     #[arg(long, conflicts_with = "json")]
     tree: bool,
+    /// Print totals only, per file and of all files
+    #[arg(long, conflicts_with_all = ["json", "tree", "rows", "hash"])]
+    totals: bool,
+    /// Print all images, even on a terminal with fewer lines
+    #[arg(long, conflicts_with = "json")]
+    rows: bool,
+    /// Sort the images of each file, and the totals
+    #[arg(
+        long,
+        value_name = "KEY",
+        default_value = "file",
+        hide_default_value = true,
+        conflicts_with = "tree"
+    )]
+    sort: Key,
+    /// Read all images, and show a hash of each: XXH3 with 64 bits, as xxhsum -H3 has it
+    ///
+    /// It tells which images are the same, in one file or in several. It does not resist deliberate collisions. Images that
+    /// are compressed by themselves, in NVIDIA's fatbinaries, are hashed as stored.
+    #[arg(long)]
+    hash: bool,
     /// Read all of compressed bundles: show formats of images, check hashes
     ///
     /// Without it compressed bundles are read to the end of their tables of entries, which have everything but the
@@ -61,6 +83,28 @@ pub(crate) struct Args {
     threads: Threads,
     #[command(flatten)]
     limits: input::Limits,
+}
+
+/// What is printed of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shows {
+    Rows,
+    Tree,
+    Totals,
+    /// Because the terminal has too few lines.
+    TotalsUnasked,
+}
+
+impl Args {
+    fn shows(&self, images: usize) -> Shows {
+        let unasked = !(self.rows || self.hash || self.formats);
+        match (self.tree, self.totals) {
+            (true, _) => Shows::Tree,
+            (_, true) => Shows::Totals,
+            _ if unasked && images > style::terminal_height() => Shows::TotalsUnasked,
+            _ => Shows::Rows,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -80,22 +124,29 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
             writeln!(out)?;
         }
         let file = input::display(path);
+        let images = listing.sorted(args.sort);
         let mut own = Totals::default();
         if let Ok(summary) = &summary {
             heading(&mut out, &file, summary, listing.thin_size)?;
             own.add_file(summary.size + listing.thin_size);
             totals.add_file(summary.size + listing.thin_size);
         }
-        for image in listing.images() {
-            own.add(image);
-            totals.add(image);
+        for image in &images {
+            own.add(&image.listed);
+            totals.add(&image.listed);
         }
-        if listing.images().next().is_some() {
-            match args.tree {
-                true => view::tree(&mut out, &listing.items)?,
-                false => view::flat(&mut out, &listing.items, own.file_size())?,
+        own.sort(args.sort);
+        if !images.is_empty() {
+            let shows = args.shows(images.len());
+            match shows {
+                Shows::Tree => view::tree(&mut out, &listing.items)?,
+                Shows::Rows => view::flat(&mut out, &images, own.file_size())?,
+                Shows::Totals | Shows::TotalsUnasked => {}
             }
-            view::totals(&mut out, &own)?;
+            view::totals(&mut out, &own, !matches!(shows, Shows::Totals | Shows::TotalsUnasked))?;
+            if shows == Shows::TotalsUnasked {
+                view::hint(&mut out, images.len())?;
+            }
         }
         // Keep what is printed and what is complained about in order on a shared terminal.
         out.flush()?;
@@ -104,6 +155,7 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         }
         io::Result::Ok(())
     })?;
+    totals.sort(args.sort);
     if args.files.len() > 1 && totals.images() > 0 {
         writeln!(out)?;
         view::grand_total(&mut out, &totals)?;
@@ -121,9 +173,9 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
     let list = |path| list(args, path, threads);
     parallel::in_order(files, &args.files, list, |path, (listing, summary)| {
         let file = input::display(path);
-        for image in listing.images() {
+        for Hashed { listed: image, hash } in listing.sorted(args.sort) {
             write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
-            crate::json::write(&mut out, &Row { file: &file, image })?;
+            crate::json::write(&mut out, &Row { file: &file, image, hash: hash.as_deref() })?;
             first = false;
         }
         if complain(&file, &listing, &summary, &args.selection) {
@@ -156,7 +208,7 @@ fn complain(
             true
         }
         Ok(summary) => {
-            if listing.images().next().is_some() || errors {
+            if !listing.is_empty() || errors {
                 return errors;
             }
             match nothing(summary, selection, &listing.passed) {
@@ -189,13 +241,14 @@ fn list<'a>(
     let mut listing = Listing {
         path,
         selection: &args.selection,
+        hashes: args.hash,
         depth: 0,
         thin_size: 0,
         items: Vec::new(),
         passed: Passed::default(),
         findings: Vec::new(),
     };
-    let options = args.limits.options().with_tables_only(!args.formats);
+    let options = args.limits.options().with_tables_only(!args.formats && !args.hash);
     let summary = input::walk(path, args.limits.max_input, &options, threads, &mut listing);
     (listing, summary)
 }
@@ -204,6 +257,7 @@ fn list<'a>(
 struct Listing<'a> {
     path: &'a Path,
     selection: &'a Selection,
+    hashes: bool,
     depth: usize,
     /// Size of the files that a thin archive names: its images lie there.
     thin_size: u64,
@@ -213,8 +267,14 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn images(&self) -> impl Iterator<Item = &ListedImage> {
-        self.items.iter().filter_map(Item::listed)
+    fn sorted(&self, key: Key) -> Vec<&Hashed> {
+        let mut images: Vec<_> = self.items.iter().filter_map(Item::as_image).collect();
+        key.sort(&mut images);
+        images
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.items.iter().any(|item| item.as_image().is_some())
     }
 }
 
@@ -232,7 +292,8 @@ impl Visitor for Listing<'_> {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if self.selection.includes(image) {
-            self.items.push(Item::image(self.depth, image.to_listed()));
+            let hash = self.hashes.then(|| row::hash(image)).transpose()?;
+            self.items.push(Item::image(self.depth, Hashed { listed: image.to_listed(), hash }));
         } else {
             self.passed.add(image);
         }
@@ -250,7 +311,7 @@ impl Visitor for Listing<'_> {
         if self
             .items
             .last()
-            .is_some_and(|item| item.listed().is_none() && item.depth() >= self.depth)
+            .is_some_and(|item| item.as_image().is_none() && item.depth() >= self.depth)
         {
             self.items.pop();
         }

@@ -1,6 +1,6 @@
 //! `--target ID`, `--id ID`: which images a user means.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use bundle_format::EntryId;
 use clap::Args;
@@ -9,7 +9,7 @@ use fat_object::{Image, ImageFormat};
 use target_id::{OffloadKind, Target, compatible, is_known_processor};
 
 use crate::devices::{self, Device, NotADevice, may_be_processor};
-use crate::edit::group;
+use crate::edit::{group, is_exactly};
 use crate::suggest::{did_you_mean, not_a_device, stored};
 use crate::{report, suggest};
 
@@ -118,30 +118,68 @@ pub(crate) struct Selection {
     /// that either of them means.
     #[arg(long = "id", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     ids: Vec<String>,
+    /// Only images for the very --target IDs: no other features, no generic code, no SPIR-V
+    #[arg(long, requires = "requests")]
+    exact: bool,
+    /// Only images of this kind; hip is hipv4, too. Repeatable
+    #[arg(long = "kind", value_name = "KIND")]
+    kinds: Vec<Kind>,
+}
+
+/// A kind as people say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    Host,
+    Hip,
+    Openmp,
+    Cuda,
+    Sycl,
+}
+
+impl Kind {
+    fn of(kind: &OffloadKind) -> Option<Self> {
+        match kind {
+            OffloadKind::Host => Some(Kind::Host),
+            OffloadKind::Hip | OffloadKind::HipV4 => Some(Kind::Hip),
+            OffloadKind::OpenMp => Some(Kind::Openmp),
+            OffloadKind::Cuda => Some(Kind::Cuda),
+            OffloadKind::Sycl => Some(Kind::Sycl),
+            _ => None,
+        }
+    }
 }
 
 impl Selection {
     /// Whether an image is meant.
     pub(crate) fn includes(&self, image: &Image<'_, '_>) -> bool {
-        self.includes_target(&image.loaded_as(), image.id())
+        self.includes_target(image.target(), &image.loaded_as(), image.id())
     }
 
-    fn includes_target(&self, target: &Target, id: Option<&str>) -> bool {
-        self.is_everything()
-            || self
-                .requests
-                .iter()
-                .any(|request| compatible(target, &request.target).is_compatible())
+    fn includes_target(&self, target: &Target, loaded_as: &Target, id: Option<&str>) -> bool {
+        let kind = target.kind().and_then(Kind::of);
+        if !self.kinds.is_empty() && !kind.is_some_and(|kind| self.kinds.contains(&kind)) {
+            return false;
+        }
+        let serves = |request: &Request| match self.exact {
+            true => is_exactly(target, &request.target),
+            false => compatible(loaded_as, &request.target).is_compatible(),
+        };
+        self.requests.is_empty() && self.ids.is_empty()
+            || self.requests.iter().any(serves)
             || id.is_some_and(|id| self.ids.iter().any(|wanted| wanted == id))
     }
 
     /// What an image does that is meant.
-    pub(crate) fn condition(&self) -> &'static str {
-        match (&self.requests[..], &self.ids[..]) {
-            (_, []) => "serves the given target",
-            ([], _) => "has the given ID",
-            _ => "serves the given target or has the given ID",
-        }
+    pub(crate) fn condition(&self) -> String {
+        let serves = if self.exact { "is for the given target" } else { "serves the given target" };
+        let what = match (&self.requests[..], &self.ids[..]) {
+            ([], []) => "is of the given kind".to_owned(),
+            (_, []) => serves.to_owned(),
+            ([], _) => "has the given ID".to_owned(),
+            _ => format!("{serves} or has the given ID"),
+        };
+        let has_more = !(self.requests.is_empty() && self.ids.is_empty() || self.kinds.is_empty());
+        if has_more { format!("is of the given kind and {what}") } else { what }
     }
 
     /// Warns of processors that there cannot be, where it is plain which is meant: others may be new.
@@ -181,7 +219,7 @@ impl Selection {
 
     /// Whether every image is meant.
     pub(crate) fn is_everything(&self) -> bool {
-        self.requests.is_empty() && self.ids.is_empty()
+        self.requests.is_empty() && self.ids.is_empty() && self.kinds.is_empty()
     }
 }
 
@@ -189,8 +227,8 @@ impl Selection {
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     names: Vec<String>,
+    known: HashSet<String>,
     ids: BTreeSet<String>,
-    is_cut: bool,
 }
 
 impl Passed {
@@ -198,11 +236,7 @@ impl Passed {
     pub(crate) fn listed(&self) -> String {
         match self.names[..] {
             [] => String::new(),
-            _ => format!(
-                "; it has {}{}",
-                self.names.join(", "),
-                if self.is_cut { ", ..." } else { "" }
-            ),
+            _ => format!("; it has {}", report::few(&self.names)),
         }
     }
 
@@ -212,14 +246,10 @@ impl Passed {
 
     pub(crate) fn add(&mut self, image: &Image<'_, '_>) {
         const MOST: usize = 40;
-        // Most files have few, some have very many.
-        if !self.is_cut && image.target().kind() != Some(&OffloadKind::Host) {
+        if image.target().kind() != Some(&OffloadKind::Host) {
             let name = group(image.target(), image.id());
-            if !self.names.contains(&name) {
-                match self.names.len() < MOST {
-                    true => self.names.push(name),
-                    false => self.is_cut = true,
-                }
+            if self.known.insert(name.clone()) {
+                self.names.push(name);
             }
         }
         if let Some(id) = image.id().filter(|_| self.ids.len() < MOST) {
@@ -248,8 +278,9 @@ mod tests {
 
     fn selects(request: &str, id: &str) -> bool {
         let requests = vec![Request::parse(request).unwrap()];
-        let selection = Selection { requests, ids: Vec::new() };
-        selection.includes_target(&EntryId::parse(id).unwrap().target(), Some(id))
+        let selection = Selection { requests, ..Selection::default() };
+        let target = EntryId::parse(id).unwrap().target();
+        selection.includes_target(&target, &target, Some(id))
     }
 
     #[test]
@@ -291,9 +322,13 @@ mod tests {
         let selects = |ids: &[&str], requests: &[&str]| {
             let ids = ids.iter().map(ToString::to_string).collect();
             let requests = requests.iter().map(|request| Request::parse(request).unwrap());
-            let selection = Selection { requests: requests.collect(), ids };
-            assert_eq!(selection.includes_target(&target, None), selection.is_everything());
-            selection.includes_target(&target, Some(id))
+            let requests = requests.collect();
+            let selection = Selection { requests, ids, ..Selection::default() };
+            assert_eq!(
+                selection.includes_target(&target, &target, None),
+                selection.is_everything()
+            );
+            selection.includes_target(&target, &target, Some(id))
         };
         assert!(selects(&[], &[]));
         assert!(selects(&["other", id], &[]));

@@ -89,6 +89,12 @@ pub(crate) fn terminal_width() -> usize {
     size.map_or(usize::MAX, |(width, _)| usize::from(width.0))
 }
 
+/// Lines of the terminal that standard output is; without one, there is no end to them.
+pub(crate) fn terminal_height() -> usize {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    size.map_or(usize::MAX, |(_, height)| usize::from(height.0))
+}
+
 /// Text from a file, without characters that deceive: those that move a terminal's cursor or fake a line, and those that
 /// cannot be seen or change the order of others, with which one name looks like another.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {

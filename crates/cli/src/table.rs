@@ -11,6 +11,9 @@ use crate::style::{COLUMN, printable};
 /// Columns are no wider: one ID of a megabyte would make a megabyte of every line.
 const WIDEST: usize = 256;
 
+/// Columns shrink no further.
+const NARROWEST: usize = 24;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -22,8 +25,10 @@ struct Column {
     title: Cow<'static, str>,
     align: Align,
     style: Style,
-    /// Whether the column is left out when the table is too wide for the terminal.
-    optional: bool,
+    /// When the column is left out of a table that is too wide for the terminal: 1 is the first to go.
+    leaves: Option<u8>,
+    /// Whether cells are cut at their start where even that does not help.
+    shrinks: bool,
 }
 
 /// Rows of text cells under titles.
@@ -40,14 +45,23 @@ impl Table {
         align: Align,
         style: Style,
     ) -> Self {
-        self.columns.push(Column { title: title.into(), align, style, optional: false });
+        let (title, leaves, shrinks) = (title.into(), None, false);
+        self.columns.push(Column { title, align, style, leaves, shrinks });
         self
     }
 
-    /// Makes the last column one that narrow terminals go without.
-    pub(crate) fn optional(mut self) -> Self {
+    /// Makes the last column one that narrow terminals go without, in this order.
+    pub(crate) fn optional(mut self, leaves: u8) -> Self {
         if let Some(column) = self.columns.last_mut() {
-            column.optional = true;
+            column.leaves = Some(leaves);
+        }
+        self
+    }
+
+    /// Lets cells of the last column lose their start on narrow terminals, which go without the optional ones first.
+    pub(crate) fn shrinks(mut self) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.shrinks = true;
         }
         self
     }
@@ -58,27 +72,24 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
-    /// Prints titles and rows. Columns that are empty in all rows are left out, and optional ones, from the
-    /// right, until a line fits into `fit` cells.
+    /// Prints titles and rows. Columns that are empty in all rows are left out, and optional ones until a line fits into
+    /// `fit` cells.
     pub(crate) fn print(&self, out: &mut dyn Write, indent: &str, fit: usize) -> io::Result<()> {
-        let widest =
-            |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max();
-        let mut shown: Vec<(usize, &Column, usize)> = self
-            .columns
-            .iter()
-            .enumerate()
-            .filter_map(|(i, column)| {
-                let widest = widest(i).filter(|&widest| widest > 0)?;
-                Some((i, column, widest.max(width(&column.title)).min(WIDEST)))
-            })
-            .collect();
-        let line_width = |shown: &[(usize, &Column, usize)]| {
-            indent.len() + shown.iter().map(|(_, _, width)| width + 2).sum::<usize>()
+        let mut shown = self.widths();
+        let line_width = |shown: &[Shown<'_>]| {
+            indent.len() + shown.iter().map(|shown| shown.width + 2).sum::<usize>()
         };
-        while line_width(&shown) > fit.saturating_add(2)
-            && let Some(at) = shown.iter().rposition(|(_, column, _)| column.optional)
+        let fit = fit.saturating_add(2);
+        while line_width(&shown) > fit
+            && let Some(at) = (0..shown.len())
+                .filter(|at| shown.get(*at).is_some_and(|shown| shown.column.leaves.is_some()))
+                .min_by_key(|at| shown.get(*at).and_then(|shown| shown.column.leaves))
         {
             shown.remove(at);
+        }
+        let too_much = line_width(&shown).saturating_sub(fit);
+        for shown in shown.iter_mut().filter(|shown| shown.column.shrinks && too_much > 0) {
+            shown.width = shown.width.saturating_sub(too_much).max(NARROWEST.min(shown.width));
         }
         let titles: Vec<_> =
             self.columns.iter().map(|column| column.title.clone().into_owned()).collect();
@@ -88,21 +99,49 @@ impl Table {
         }
         Ok(())
     }
+
+    /// Whether all columns fit into so many cells.
+    pub(crate) fn fits(&self, indent: &str, fit: usize) -> bool {
+        let width = self.widths().iter().map(|shown| shown.width + 2).sum::<usize>();
+        indent.len() + width <= fit.saturating_add(2)
+    }
+
+    /// The columns that are not empty.
+    fn widths(&self) -> Vec<Shown<'_>> {
+        let widest =
+            |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|c| width(c)).max();
+        self.columns
+            .iter()
+            .enumerate()
+            .filter_map(|(index, column)| {
+                let widest = widest(index).filter(|&widest| widest > 0)?;
+                Some(Shown { index, column, width: widest.max(width(&column.title)).min(WIDEST) })
+            })
+            .collect()
+    }
+}
+
+/// A column that is printed.
+struct Shown<'t> {
+    index: usize,
+    column: &'t Column,
+    width: usize,
 }
 
 fn line(
     out: &mut dyn Write,
     indent: &str,
-    columns: &[(usize, &Column, usize)],
+    columns: &[Shown<'_>],
     cells: &[String],
     style: Option<Style>,
 ) -> io::Result<()> {
     write!(out, "{indent}")?;
-    for (nth, &(i, column, widest)) in columns.iter().enumerate() {
-        let cell = cells.get(i).map_or("", String::as_str);
+    for (nth, &Shown { index, column, width: widest }) in columns.iter().enumerate() {
+        let cell = cells.get(index).map_or("", String::as_str);
+        let cell = if column.shrinks { cut(cell, widest) } else { cell.into() };
         let style = style.unwrap_or(column.style);
         let gap = if nth == 0 { "" } else { "  " };
-        let padding = " ".repeat(widest.saturating_sub(width(cell)));
+        let padding = " ".repeat(widest.saturating_sub(width(&cell)));
         let last = nth + 1 == columns.len();
         match column.align {
             Align::Right => write!(out, "{gap}{padding}{style}{cell}{style:#}")?,
@@ -111,6 +150,15 @@ fn line(
         }
     }
     writeln!(out)
+}
+
+/// The end of a cell that is wider than its column shrank to.
+fn cut(cell: &str, widest: usize) -> Cow<'_, str> {
+    let skipped = width(cell).saturating_sub(widest);
+    if skipped == 0 || widest >= WIDEST {
+        return cell.into();
+    }
+    format!("…{}", cell.chars().skip(skipped + 1).collect::<String>()).into()
 }
 
 /// Terminal cells, good enough for IDs, sizes and bars: one for each character.
@@ -135,6 +183,33 @@ mod tests {
     }
 
     #[test]
+    fn narrow_tables_lose_columns_in_order_and_then_starts_of_cells() {
+        let plain = Style::new();
+        let mut table = Table::default()
+            .column("A", Align::Left, plain)
+            .column("B", Align::Left, plain)
+            .optional(2)
+            .column("C", Align::Left, plain)
+            .optional(1)
+            .column("D", Align::Left, plain)
+            .shrinks();
+        let place = "member:long-name.o section:.hip_fatbin bundle:0";
+        table.row(&["aa".into(), "bb".into(), "cc".into(), place.into()]);
+        let last = |fit| {
+            let mut out = Vec::new();
+            table.print(&mut out, "", fit).unwrap();
+            let text = String::from_utf8(anstream::adapter::strip_bytes(&out).into_vec()).unwrap();
+            text.lines().last().unwrap().to_owned()
+        };
+        assert!(table.fits("", 59) && !table.fits("", 58));
+        assert_eq!(last(59), format!("aa  bb  cc  {place}"));
+        assert_eq!(last(58), format!("aa  bb  {place}"));
+        assert_eq!(last(54), format!("aa  {place}"));
+        assert_eq!(last(40), "aa  …name.o section:.hip_fatbin bundle:0");
+        assert_eq!(last(3), "aa  …on:.hip_fatbin bundle:0");
+    }
+
+    #[test]
     fn aligns_and_drops_empty_columns() {
         let plain = Style::new();
         let mut table = Table::default()
@@ -142,7 +217,7 @@ mod tests {
             .column("NOTHING", Align::Left, plain)
             .column("SIZE", Align::Right, plain)
             .column("IN", Align::Left, plain)
-            .optional();
+            .optional(1);
         table.row(&["gfx90a".into(), String::new(), "1".into(), "a".into()]);
         table.row(&["x".into(), String::new(), "12345".into(), "bc".into()]);
         let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! `offload unbundle`: entries of bundles into files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -110,6 +110,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         keeper,
         images: 0,
         seen: Vec::new(),
+        known: HashSet::new(),
         errors: Vec::new(),
     };
     let stamp = Stamp::of(&file).map_err(|error| in_file(&error))?;
@@ -128,7 +129,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
                 ));
             }
             None if images > 0 => {
-                let (has, near) = (seen.join(", "), one.near(&seen));
+                let (has, near) = (report::few(&seen), one.near(&seen));
                 errors.push(format!("{name}: no image for {id}; the file has {has}{near}"));
             }
             Some(best) if best.equals > 0 => report::warning(&format_args!(
@@ -194,7 +195,8 @@ impl Wanted {
 
     /// What may have been meant instead: an ID of the file, or one without slips.
     fn near(&self, seen: &[String]) -> String {
-        let near = stored(&self.typed, seen.iter().map(String::as_str));
+        const MOST: usize = 40;
+        let near = stored(&self.typed, seen.iter().take(MOST).map(String::as_str));
         match near.is_empty() {
             true => did_you_mean(suggest::entry_id(&self.typed).as_slice()),
             false => did_you_mean(&near),
@@ -210,17 +212,16 @@ struct Taker<'a> {
     images: usize,
     /// The IDs of the images, or what stands for them, each once, for the message when none fits.
     seen: Vec<String>,
+    known: HashSet<String>,
     errors: Vec<String>,
 }
 
 impl Taker<'_> {
     fn see(&mut self, image: &Image<'_, '_>) {
-        const MOST: usize = 40;
-        if self.seen.len() < MOST {
-            let id = image.id().map_or_else(|| image.target().to_string(), str::to_owned);
-            if !self.seen.contains(&id) {
-                self.seen.push(id);
-            }
+        // Most images are like the one before.
+        let id = image.id().map_or_else(|| image.target().to_string(), str::to_owned);
+        if self.known.insert(id.clone()) {
+            self.seen.push(id);
         }
     }
 }

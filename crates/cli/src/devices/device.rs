@@ -10,6 +10,8 @@ use target_id::{
     is_known_processor, processor_family,
 };
 
+use crate::report::few;
+
 /// The maker of a device, or of the runtimes that load an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vendor {
@@ -84,7 +86,7 @@ impl fmt::Display for NotADevice {
             NotADevice::Malformed(error) => error.fmt(f),
             NotADevice::Unknown(name) => write!(f, "no processor is called {name}"),
             NotADevice::Generic(info) => {
-                let (name, covered) = (info.name(), info.covers().join(", "));
+                let (name, covered) = (info.name(), few(info.covers()));
                 write!(f, "{name} is not a GPU, it stands for several: {covered}")
             }
             NotADevice::Portable(name) => write!(f, "{name} is not a GPU, it is portable code"),

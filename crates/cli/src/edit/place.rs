@@ -148,20 +148,20 @@ impl<'c> Numbered<'c> {
             _ => Err(format!(
                 "{} places to add to: {}; choose one by --in",
                 found.len(),
-                listed(found.iter().map(|(_, container)| path_text(container.path())))
+                report::few(found.iter().map(|(_, container)| path_text(container.path())))
             )),
         }
     }
 
     fn list<'i>(&self, images: impl Iterator<Item = &'i ListedImage>) -> String {
-        listed(images.map(|image| {
+        report::few(images.map(|image| {
             let path = self.container(image).map(|c| path_text(c.path())).unwrap_or_default();
             format!("#{} {} in {path}", self.number(image), name(image))
         }))
     }
 
     fn places(&self) -> String {
-        listed(self.subject.contents.containers().iter().map(|c| path_text(c.path())))
+        report::few(self.subject.contents.containers().iter().map(|c| path_text(c.path())))
     }
 }
 
@@ -172,17 +172,6 @@ pub(crate) fn name(image: &ListedImage) -> String {
         None if image.target().kind().is_some() => image.target().to_string(),
         None => group(image.target(), None),
     }
-}
-
-/// All of them, unless they are too many.
-fn listed(mut all: impl Iterator<Item = String>) -> String {
-    const MOST: usize = 12;
-    let mut listed: Vec<String> = all.by_ref().take(MOST).collect();
-    let more = all.count();
-    if more > 0 {
-        listed.push(format!("... and {more} more"));
-    }
-    listed.join(", ")
 }
 
 /// The numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if nothing does.

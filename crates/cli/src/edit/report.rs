@@ -231,7 +231,7 @@ fn container_table(rows: &[ContainerRow]) -> Table {
     let mut table = Table::default()
         .column("BUNDLE", Align::Left, PLAIN)
         .column("CHANGE", Align::Left, PLAIN)
-        .optional()
+        .optional(1)
         .column("BEFORE", Align::Right, PLAIN)
         .column("AFTER", Align::Right, PLAIN)
         .column("RATIO", Align::Right, PLAIN);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::rules::{group, is_host};
+use crate::report;
 use fat_object::{
     ContainerKind, Contents, Edit, EditOptions, EditableContainer, ListedImage, Segment,
 };
@@ -118,19 +119,7 @@ pub(super) fn path_text(path: &[Segment]) -> String {
 
 /// What images are for, each once, for a message.
 pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ListedImage>) -> String {
-    const MOST: usize = 40;
     let mut seen = BTreeSet::new();
-    let mut names: Vec<String> = Vec::new();
-    for image in images {
-        let name = group(image.target(), image.id());
-        if seen.insert(name.clone()) {
-            names.push(name);
-        }
-    }
-    let more = names.len().saturating_sub(MOST);
-    names.truncate(MOST);
-    if more > 0 {
-        names.push(format!("... and {more} more"));
-    }
-    names.join(", ")
+    let names = images.map(|image| group(image.target(), image.id()));
+    report::few(names.filter(|name| seen.insert(name.clone())))
 }

@@ -1,7 +1,12 @@
 //! One image as `ls` shows it, in the table and as JSON.
 
-use fat_object::ListedImage;
+use std::cmp::Reverse;
+use std::hash::Hasher;
+use std::io;
+
+use fat_object::{Image, ListedImage};
 use serde::Serialize;
+use twox_hash::XxHash3_64;
 
 use crate::style;
 
@@ -11,6 +16,9 @@ pub(super) struct Row<'a> {
     pub(super) file: &'a str,
     #[serde(flatten)]
     pub(super) image: &'a ListedImage,
+    /// With `--hash`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hash: Option<&'a str>,
 }
 
 /// Bytes in the file that this image stands for: exact, or its part of the compressed bundle around it.
@@ -55,4 +63,46 @@ pub(super) fn group(image: &ListedImage) -> String {
         }
         id => id.to_owned(),
     }
+}
+
+/// What `--sort` can sort by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Key {
+    /// In file order
+    File,
+    /// Largest first
+    Size,
+    /// Largest share of the file first
+    Stored,
+    /// By target ID
+    Target,
+}
+
+impl Key {
+    /// Sorts images, each with its hash.
+    pub(super) fn sort(self, images: &mut [&Hashed]) {
+        match self {
+            Key::File => {}
+            Key::Size => images.sort_by_key(|image| Reverse(image.listed.size())),
+            Key::Stored => images.sort_by_key(|image| Reverse(stored(&image.listed))),
+            Key::Target => images.sort_by_cached_key(|image| group(&image.listed)),
+        }
+    }
+}
+
+/// An image and its hash, if that is wanted.
+#[derive(Debug)]
+pub(super) struct Hashed {
+    pub(super) listed: ListedImage,
+    pub(super) hash: Option<String>,
+}
+
+/// Hashes the bytes of an image: XXH3 with 64 bits, as `xxhsum -H3` prints it.
+pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<String> {
+    let mut hasher = XxHash3_64::new();
+    image.pieces(&mut |piece| {
+        hasher.write(piece);
+        Ok(())
+    })?;
+    Ok(format!("{:016x}", hasher.finish()))
 }

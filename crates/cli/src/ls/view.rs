@@ -1,12 +1,13 @@
 //! The table, the tree and the totals.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 use fat_object::{Container, ImageFormat, ListedImage, Summary};
 use target_id::{OffloadKind, Target};
 
-use super::row::{group, path, stored, stored_text};
+use super::row::{Hashed, Key, group, path, stored, stored_text};
 use crate::select::{format_text, triple_text};
 use crate::style::{self, BAR, COLUMN, HEADING, PLAIN, TARGET};
 use crate::table::{Align, Table};
@@ -21,7 +22,7 @@ pub(super) struct Item {
 #[derive(Debug)]
 enum What {
     Container(String),
-    Image(Box<ListedImage>),
+    Image(Box<Hashed>),
 }
 
 impl Item {
@@ -37,7 +38,7 @@ impl Item {
         Item { depth, what: What::Container(text) }
     }
 
-    pub(super) fn image(depth: usize, image: ListedImage) -> Self {
+    pub(super) fn image(depth: usize, image: Hashed) -> Self {
         Item { depth, what: What::Image(Box::new(image)) }
     }
 
@@ -45,7 +46,7 @@ impl Item {
         self.depth
     }
 
-    pub(super) fn listed(&self) -> Option<&ListedImage> {
+    pub(super) fn as_image(&self) -> Option<&Hashed> {
         match &self.what {
             What::Container(_) => None,
             What::Image(image) => Some(image),
@@ -69,21 +70,26 @@ pub(crate) fn heading(
     writeln!(out)
 }
 
-pub(super) fn flat(out: &mut dyn Write, items: &[Item], file_size: u64) -> io::Result<()> {
+pub(super) fn flat(out: &mut dyn Write, images: &[&Hashed], file_size: u64) -> io::Result<()> {
     let mut table = Table::default()
         .column("#", Align::Right, COLUMN)
         .column("KIND", Align::Left, PLAIN)
         .column("TRIPLE", Align::Left, PLAIN)
+        .optional(3)
         .column("TARGET", Align::Left, TARGET)
         .column("FORMAT", Align::Left, PLAIN)
+        .optional(2)
         .column("SIZE", Align::Right, PLAIN)
         .column("STORED", Align::Right, PLAIN)
+        .optional(5)
         .column("", Align::Left, BAR)
-        .optional()
+        .optional(1)
         .column("SHARE", Align::Right, PLAIN)
+        .optional(4)
+        .column("HASH", Align::Left, PLAIN)
         .column("IN", Align::Left, COLUMN)
-        .optional();
-    for image in items.iter().filter_map(Item::listed) {
+        .shrinks();
+    for Hashed { listed: image, hash } in images {
         let target = image.target();
         table.row(&[
             image.index().to_string(),
@@ -95,6 +101,7 @@ pub(super) fn flat(out: &mut dyn Write, items: &[Item], file_size: u64) -> io::R
             stored_text(image),
             style::bar(stored(image), file_size),
             style::percent(stored(image), file_size),
+            hash.clone().unwrap_or_default(),
             path(image),
         ]);
     }
@@ -107,6 +114,7 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
         match &item.what {
             What::Container(text) => writeln!(out, "{}", style::printable(text))?,
             What::Image(image) => {
+                let Hashed { listed: image, hash } = &**image;
                 let target = image.target();
                 let parts = [target.kind().map(OffloadKind::as_str), triple_text(target)];
                 let what: String =
@@ -117,8 +125,12 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
                 let (index, size) = (image.index(), style::size(image.size()));
                 write!(out, "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  ")?;
                 match image.format() {
-                    ImageFormat::NotRead => writeln!(out, "{size}")?,
-                    format => writeln!(out, "{format}, {size}")?,
+                    ImageFormat::NotRead => write!(out, "{size}")?,
+                    format => write!(out, "{format}, {size}")?,
+                }
+                match hash {
+                    Some(hash) => writeln!(out, ", {hash}")?,
+                    None => writeln!(out)?,
                 }
             }
         }
@@ -177,6 +189,16 @@ impl Totals {
         }
     }
 
+    /// Puts targets in an order.
+    pub(super) fn sort(&mut self, key: Key) {
+        match key {
+            Key::File => {}
+            Key::Size => self.groups.sort_by_key(|group| Reverse(group.size)),
+            Key::Stored => self.groups.sort_by_key(|group| Reverse(group.stored)),
+            Key::Target => self.groups.sort_by(|a, b| a.name.cmp(&b.name)),
+        }
+    }
+
     pub(super) fn file_size(&self) -> u64 {
         self.file_size
     }
@@ -187,18 +209,20 @@ impl Totals {
 }
 
 /// The totals of one file.
-pub(super) fn totals(out: &mut dyn Write, totals: &Totals) -> io::Result<()> {
+pub(super) fn totals(out: &mut dyn Write, totals: &Totals, below_rows: bool) -> io::Result<()> {
     if totals.groups.is_empty() {
         return Ok(());
     }
-    writeln!(out)?;
+    if below_rows {
+        writeln!(out)?;
+    }
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
         .column("IMAGES", Align::Right, PLAIN)
         .column("SIZE", Align::Right, PLAIN)
         .column("STORED", Align::Right, PLAIN)
         .column("", Align::Left, BAR)
-        .optional()
+        .optional(1)
         .column("SHARE", Align::Right, PLAIN);
     for group in &totals.groups {
         table.row(&[
@@ -213,9 +237,14 @@ pub(super) fn totals(out: &mut dyn Write, totals: &Totals) -> io::Result<()> {
     table.print(out, "  ", style::terminal_width())
 }
 
+/// How to see the images of which there are so many.
+pub(super) fn hint(out: &mut dyn Write, images: usize) -> io::Result<()> {
+    writeln!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")
+}
+
 /// The totals of all files.
 pub(super) fn grand_total(out: &mut dyn Write, all: &Totals) -> io::Result<()> {
     let size = style::size(all.file_size);
     writeln!(out, "{HEADING}all {} files{HEADING:#}  {size}", all.files)?;
-    totals(out, all)
+    totals(out, all, true)
 }

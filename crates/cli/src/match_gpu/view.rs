@@ -8,6 +8,7 @@ use anstyle::Style;
 use super::judge::{Answer, Given, Standing};
 use super::units::{Candidate, Unit};
 use crate::devices::Device;
+use crate::report;
 use crate::select::format_text;
 use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
 use crate::table::{Align, Table};
@@ -76,9 +77,9 @@ pub(super) fn one_gpu(
             .column("#", Align::Right, COLUMN)
             .column("IMAGE", Align::Left, TARGET)
             .column("FORMAT", Align::Left, PLAIN)
-            .optional()
+            .optional(2)
             .column("SIZE", Align::Right, PLAIN)
-            .optional()
+            .optional(1)
             .column(format!("FOR {}", gpu.name()), Align::Left, PLAIN);
         let candidates = units.get(first).map(|unit| &unit.candidates[..]).unwrap_or_default();
         for (candidate, [mark, label, format, fate]) in candidates.iter().zip(rows(first)) {
@@ -109,13 +110,31 @@ pub(super) fn several_gpus(
     for gpu in gpus {
         table = table.column(gpu.name(), Align::Left, TARGET);
     }
+    let mut rows = Vec::new();
     for group in groups(units, cells) {
         let first = group.first().map(|n| cells(*n)).unwrap_or_default();
         let row: Vec<_> = [places(units, &group)].into_iter().chain(first).collect();
         table.row(&row);
+        rows.push(row);
     }
-    table.print(out, "  ", style::terminal_width())?;
-    writeln!(out)
+    let width = style::terminal_width();
+    if table.fits("  ", width) {
+        table.print(out, "  ", width)?;
+        return writeln!(out);
+    }
+    // A line for each GPU always fits.
+    for row in rows {
+        let Some((place, cells)) = row.split_first() else { continue };
+        writeln!(out, "  {HEADING}{}{HEADING:#}", style::printable(place))?;
+        let mut table =
+            Table::default().column("GPU", Align::Left, PLAIN).column("IMAGE", Align::Left, TARGET);
+        for (gpu, cell) in gpus.iter().zip(cells) {
+            table.row(&[gpu.name(), cell.clone()]);
+        }
+        table.print(out, "    ", width)?;
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 fn cell(unit: &Unit, answer: &Answer) -> String {
@@ -239,7 +258,7 @@ fn only(elsewhere: &[&Unit]) -> String {
     let mut named = 0;
     for (labels, _, more) in by_labels(elsewhere) {
         let are = if more == 0 { "is" } else { "are" };
-        words.push_str(&format!("; {} {are} for {} only", more + 1, labels.join(", ")));
+        words.push_str(&format!("; {} {are} for {} only", more + 1, report::few(&labels)));
         named += more + 1;
     }
     if named < elsewhere.len() {
@@ -274,7 +293,7 @@ fn built_for(missing: &[&Unit], gpu: &Device) -> String {
     let mut vendors = missing.iter().map(|unit| unit.vendor());
     match vendors.next() {
         Some(Some(vendor)) if vendor != gpu.vendor() && vendors.all(|v| v == Some(vendor)) => {
-            format!(": built for {} GPUs, {}", vendor.as_str(), labels.join(", "))
+            format!(": built for {} GPUs, {}", vendor.as_str(), report::few(&labels))
         }
         _ => format!(": {}", listed(&labels)),
     }
@@ -283,7 +302,7 @@ fn built_for(missing: &[&Unit], gpu: &Device) -> String {
 fn listed(labels: &[&str]) -> String {
     match labels {
         [] => "holds host code only".to_owned(),
-        labels => format!("built for {}", labels.join(", ")),
+        labels => format!("built for {}", report::few(labels)),
     }
 }
 
