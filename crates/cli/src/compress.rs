@@ -12,10 +12,13 @@ use crate::{Outcome, report};
 
 /// Compress the bundles in any file
 ///
-/// Files are bundles, objects, archives, libraries and programs. Every plain bundle becomes a compressed one (CCOB); compressed ones stay as they are, as do bundles that would not
-/// get smaller. Bundles that start at multiples of 4096, as the HIP runtime wants them, do so again. Linked files get
-/// smaller, load as before, and come back byte for byte with `offload decompress`. Files in which there is nothing to
-/// do are left alone; one without any bundle is an error (--allow-uneditable).
+/// Files are bundles, objects, archives, libraries and programs. Every plain bundle becomes a compressed one (CCOB);
+/// compressed ones stay as they are, as do bundles that would not get smaller. Bundles that start at multiples of 4096,
+/// as the HIP runtime wants them, do so again. Linked files get smaller and load as before.
+///
+/// `offload decompress` restores the file byte for byte. This is checked before anything is written. A note tells where
+/// another byte than one of device code will differ; a file that could not be decompressed is not written. Files in
+/// which there is nothing to do are left alone; one without any bundle is an error (--allow-uneditable).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload compress kernels.hipfb -o kernels.ccob

@@ -10,9 +10,9 @@ use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 ///
 /// The opposite of `offload compress`, for everything that compresses bundles: every compressed bundle (CCOB, versions
 /// 1 to 3, zstd and zlib) is checked against its hash and becomes a plain one; plain ones stay as they are. Bundles
-/// that start at multiples of 4096 do so again. Linked files that `offload compress` made smaller become what they
-/// were, byte for byte; those that were linked with compressed bundles have no room, and need --grow. A file without any
-/// bundle is an error (--allow-uneditable).
+/// that start at multiples of 4096 do so again. Files that `offload compress` made smaller become what they were, byte
+/// for byte, unless `compress` printed a note. Files that were linked with compressed bundles have no room, and need
+/// --grow. A file without any bundle is an error (--allow-uneditable).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload decompress kernels.ccob -o kernels.hipfb

@@ -165,7 +165,8 @@
 //!   bundles aligned to pages or not at all.
 //! - A compressed bundle keeps method and version (2 takes the place of 1, which does not tell where it ends); if it
 //!   were to grow by what it loses, higher levels are tried. Compressing leaves bundles alone that would not get
-//!   smaller. Decompressing gives back every byte of a file whose bundles all start at multiples of 4096.
+//!   smaller. Decompressing restores every byte of the file. A plan that compresses checks this: it tells where the first
+//!   other byte would be ([`EditNote::NotRestored`]), and fails if nothing could be restored ([`EditError::NoWayBack`]).
 //! - The last device image of a bundle stays, unless [`EditOptions::allow_empty`] says otherwise; then a page is left,
 //!   with the entry of the host. A package of version 1 goes with its image, but not the last one in its place.
 //! - The entry of the host stays, unless [`EditOptions::remove_host`] says otherwise: to remove it is an error.

@@ -429,6 +429,13 @@ fn describe(note: &EditNote, contents: &Contents, wishes: &Wishes) -> String {
                 names => format!("{kind} cannot be edited: code for {names} stays"),
             }
         }
+        EditNote::NotRestored { offset } => format!(
+            "decompress will restore its device code, but not every other byte: byte {offset:#x} will differ"
+        ),
+        EditNote::NotDecompressible => {
+            "holds bundles that were linked compressed: decompress needs --grow, before and after"
+                .to_owned()
+        }
         // More to come.
         note => format!("{note:?}"),
     }

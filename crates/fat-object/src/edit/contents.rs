@@ -11,7 +11,7 @@ use super::survey::Node;
 use super::wishes::{NewImage, NewImages, Wish, Wishes};
 use super::{
     BundleEdit, Change, ContainerChange, Contents, Edit, EditError, EditNote, EditPlan,
-    ImageChange, ImageEdit, compress, dispatch, target_of,
+    ImageChange, ImageEdit, compress, dispatch, restore, target_of,
 };
 use crate::agreement::check_agreement;
 use crate::error::Error;
@@ -42,7 +42,10 @@ pub(super) fn plan(
     planner.leave_uneditable()?;
     let window = 0..contents.size;
     let new = planner.containers(&mut source, &contents.root, &[])?;
-    let splices = dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?;
+    let splices = match &edit.bundles {
+        BundleEdit::Compress(_) => restore::lay_out(&mut planner, &mut source, &window, &new)?,
+        _ => dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?,
+    };
     planner.check_done()?;
     let images = planner.image_changes();
     let Planner { changes, notes, .. } = planner;
@@ -63,6 +66,8 @@ pub(super) struct Planner<'a, 'i> {
     pub(super) left: BTreeSet<usize>,
     changes: Vec<ContainerChange>,
     pub(super) notes: Vec<EditNote>,
+    /// As [`HostContext::stay`](super::host::HostContext::stay).
+    pub(super) stay: bool,
 }
 
 /// A container, and where it is.
@@ -99,6 +104,7 @@ impl<'a, 'i> Planner<'a, 'i> {
             left: BTreeSet::new(),
             changes: changes.collect(),
             notes: Vec::new(),
+            stay: matches!(edit.bundles, BundleEdit::Decompress),
         };
         planner.sort_wishes()?;
         Ok(planner)

@@ -26,7 +26,7 @@ pub(super) fn file(
         return Ok(Splices::copy_of(window));
     }
     let host = Host::of(source, window)?;
-    let context = HostContext { window, options: &planner.edit.options };
+    let context = HostContext { window, options: &planner.edit.options, stay: planner.stay };
     let edited = match host {
         Host::Unsupported(kind) => {
             return Err(EditError::Unsupported { path: path.to_vec(), kind });

@@ -115,6 +115,13 @@ pub enum EditError {
         /// Where the reference lies: an address.
         address: u64,
     },
+    /// The compressed file could not be decompressed again.
+    #[error("once compressed it could not be decompressed: {why}")]
+    NoWayBack {
+        /// Why not.
+        #[source]
+        why: Box<EditError>,
+    },
     /// The new device code is larger than its place.
     #[error(
         "needs {needed:#x} bytes, {available:#x} available; it can get a new place if the file may grow"

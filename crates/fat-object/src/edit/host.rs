@@ -64,4 +64,7 @@ pub(crate) struct HostContext<'a> {
     /// Where the host file lies in the walked file: all of it, or a member of an archive.
     pub(crate) window: &'a Range<u64>,
     pub(crate) options: &'a EditOptions,
+    /// Whether bundles of linked files stay where they are as long as they fit there, although closing up would free
+    /// more: so each can get its old contents back.
+    pub(crate) stay: bool,
 }

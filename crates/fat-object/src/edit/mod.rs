@@ -22,6 +22,7 @@ mod package;
 mod pe;
 mod rebuild;
 mod relayout;
+mod restore;
 mod scan;
 mod sequence;
 mod splices;
@@ -320,6 +321,14 @@ pub enum EditNote {
         /// Their indices among [`Contents::containers`].
         containers: Vec<usize>,
     },
+    /// Decompressing the compressed file gives another file than decompressing the edited one: the edited one itself, if
+    /// nothing in it was compressed. What differs is not device code.
+    NotRestored {
+        /// Offset of the first byte that differs.
+        offset: u64,
+    },
+    /// The compressed file cannot be decompressed in place, nor could the edited one, in which bundles are compressed.
+    NotDecompressible,
 }
 
 /// A part of a new file, in order.

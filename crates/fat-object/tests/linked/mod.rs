@@ -57,6 +57,8 @@ pub struct Linked {
     pub symbols: bool,
     /// Whether code refers to this bundle.
     pub reference: Option<usize>,
+    /// Addresses that instructions refer to.
+    pub operands: Vec<u64>,
 }
 
 impl Default for Linked {
@@ -77,6 +79,7 @@ impl Default for Linked {
             free_headers: 0,
             symbols: true,
             reference: None,
+            operands: Vec::new(),
         }
     }
 }
@@ -169,7 +172,7 @@ impl Linked {
             add(".rela.plt", 4, 0x42, 8, 0, words(&[self.base(), 37, 0]));
         }
         if self.style == Style::Third {
-            add(".text", 1, 6, 16, 1, vec![0x90; 64]);
+            add(".text", 1, 6, 16, 1, vec![0x90; 64 + 7 * self.operands.len()]);
         }
         add(".rodata", 1, 2, 16, third, filler(4, 100));
         let mut device = Vec::new();
@@ -182,7 +185,7 @@ impl Linked {
             add(".eh_frame", 1, 2, 8, third, filler(5, 90));
         }
         if self.style == Style::First {
-            add(".text", 1, 6, 16, 1, vec![0x90; 64]);
+            add(".text", 1, 6, 16, 1, vec![0x90; 64 + 7 * self.operands.len()]);
         }
         let last = third.max(1) + 1;
         add(".tdata", 1, 0x403, 4, last, filler(6, 12));
@@ -407,12 +410,18 @@ impl Linked {
             starts.iter().flat_map(|&start| symbol(device as u16, start, 0, 0x11)).collect();
         let own = symbol(text as u16, sections[text].address, 16, 0x12);
         let per_thread = symbol(tdata as u16, 4, 4, 0x16);
-        if let Some(reference) = self.reference {
-            // lea rdi, [rip + bundle]
-            let from = sections[text].address + 7;
-            let by = starts[reference].wrapping_sub(from) as u32;
+        let mut lea = |at: usize, address: u64| {
+            // lea rdi, [rip + address]
+            let from = sections[text].address + at as u64 + 7;
+            let by = address.wrapping_sub(from) as u32;
             let lea = [vec![0x48, 0x8d, 0x3d], by.to_le_bytes().to_vec()].concat();
-            sections[text].bytes[..7].copy_from_slice(&lea);
+            sections[text].bytes[at..at + 7].copy_from_slice(&lea);
+        };
+        if let Some(reference) = self.reference {
+            lea(0, starts[reference]);
+        }
+        for (n, &address) in self.operands.iter().enumerate() {
+            lea(64 + 7 * n, address);
         }
         for section in sections {
             match section.name {

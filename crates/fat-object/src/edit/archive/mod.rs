@@ -301,7 +301,7 @@ mod tests {
         let mut reader = Cursor::new(file);
         let mut source = Source::new(&mut reader, Origin::File).unwrap();
         let options = EditOptions::default();
-        let context = HostContext { window: &window, options: &options };
+        let context = HostContext { window: &window, options: &options, stay: false };
         let mut splices = Splices::new();
         splices.push(Splice::Zeros(new));
         edit(&mut source, context, vec![MemberEdit { range: data, new: splices }])

@@ -359,7 +359,7 @@ mod tests {
         let other = "a symbol differs";
         expect(index(DYNSYM) + 24, 1, STARTS[2], other);
         expect(index(DYNSYM) + 48 + 8, 1, TEXT, other);
-        expect(index(DYNSYM) + 24 + 17, 0x20, STARTS[2], other);
+        expect(index(DYNSYM) + 24 + 17, 0x40, STARTS[2], other);
         expect(0x5300 + 48 + 8, 1, TEXT, other);
         // A tag of the dynamic section.
         expect(at(0x6000) + 8, 8, 0x208, "the dynamic section has another entry");

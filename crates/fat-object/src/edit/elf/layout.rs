@@ -74,6 +74,8 @@ pub(super) struct Layout {
     pub(super) align: u64,
     /// Whether that is less than the file's segments were aligned to.
     pub(super) lowered: bool,
+    /// What segments were aligned to before an earlier edit lowered that, if it is to be restored.
+    pub(super) raised: Option<u64>,
     /// Bytes of pages that nothing needs and that stay all the same.
     pub(super) zeroed: u64,
     /// The end of the new segment that begins with the first bundle.
@@ -178,8 +180,8 @@ impl Task<'_> {
             }
         }
         let starts = self.starts.clone();
-        let lowered = false;
-        Some(Layout { starts, holes, end, zone, far, align, lowered, zeroed, grown, moved })
+        let (lowered, raised) = (false, None);
+        Some(Layout { starts, holes, end, zone, far, align, lowered, raised, zeroed, grown, moved })
     }
 
     /// The end of a segment whose last content ends there.

@@ -72,7 +72,7 @@ pub(crate) fn edit(
     let wrappers = wrappers::wrappers(source, &file)?;
     check_wrappers(&wrappers, &bundles)?;
     let editor = Editor { file: &file, dynamic: &dynamic, slot: &slot, wrappers: &wrappers };
-    let layout = editor.lay_out(source, context.options, &bundles)?;
+    let layout = editor.lay_out(source, context, &bundles)?;
     editor.write(source, &bundles, contents, &layout)
 }
 
@@ -241,7 +241,7 @@ impl Editor<'_> {
         }
         old = overwrite(&old, tags);
         old = overwrite(&old, renumber::renumber(source, file, layout, &sections, &moved)?);
-        old = overwrite(&old, symbols::clip(source, file, &left)?);
+        old = overwrite(&old, symbols::resize(source, file, &left)?);
         old = overwrite(&old, wrappers::repoint(source, file, self.wrappers, &moved)?);
 
         let (map, segments, sections) = (&map, &segments, &sections);

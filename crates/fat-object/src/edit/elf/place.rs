@@ -9,7 +9,8 @@ use super::references::foreign_references;
 use super::room::Room;
 use super::validate::is_x86_64;
 use super::wrappers::PointerForm;
-use crate::edit::{EditError, EditOptions};
+use crate::edit::EditError;
+use crate::edit::host::HostContext;
 use crate::source::Source;
 
 impl Editor<'_> {
@@ -17,24 +18,34 @@ impl Editor<'_> {
     pub(super) fn lay_out(
         &self,
         source: &mut Source<'_>,
-        options: &EditOptions,
+        context: HostContext<'_>,
         bundles: &[Bundle],
     ) -> Result<Layout, EditError> {
+        let HostContext { options, stay: may_stay, .. } = context;
         let room = Room::find(self.file, self.dynamic, self.slot);
-        let (align, may_lower) = alignment(self.file);
+        let (mut align, may_lower) = alignment(self.file);
+        let raised = if may_stay { lowered_from(self.file) } else { None };
+        if raised.is_some() {
+            align = PAGE;
+        }
         let task = |starts: Vec<u64>, grown: bool| {
             let (file, slot, room) = (self.file, self.slot, &room);
             let task = Task { file, slot, room, bundles, starts, grown };
-            if may_lower {
+            if may_lower && !may_stay {
                 let layout = task.lay_out(PAGE, true);
                 if layout.as_ref().is_ok_and(|layout| layout.freed(slot) > 0) {
                     return layout;
                 }
             }
-            task.lay_out(align, false)
+            task.lay_out(align, false).map(|layout| Layout { raised, ..layout })
         };
         let (start, end) = (self.slot.start, self.slot.end(align));
         let stays = stay(bundles, end);
+        if let Some(starts) = stays.clone().filter(|_| may_stay)
+            && let Ok(layout) = task(starts, false)
+        {
+            return Ok(layout);
+        }
         let packed = pack(bundles, start, end);
         let needed = bundles.iter().map(|bundle| up(bundle.size, PAGE)).sum();
         let no_room = EditError::NoRoom { needed, available: end.saturating_sub(start) };
@@ -109,6 +120,15 @@ impl Editor<'_> {
         }
         Ok(pins)
     }
+}
+
+/// What the segments of a file were aligned to before an edit lowered that: the one with the headers still is.
+fn lowered_from(file: &File) -> Option<u64> {
+    let (align, was_lowered) = alignment(file);
+    let mut heads = file.loads().filter(|load| load.align.get() > PAGE);
+    let is_kept = heads.all(|load| load.offset.get() == 0 && load.align.get() == align);
+    let others = file.loads().any(|load| load.offset.get() > 0);
+    (was_lowered && is_kept && others).then_some(align)
 }
 
 /// What segments are aligned to, and whether that may be lowered to a page.

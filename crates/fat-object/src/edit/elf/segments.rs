@@ -108,7 +108,13 @@ impl Map {
 /// Where what lies behind the segment starts: at `offset` or as little behind it as the alignment of other segments
 /// lets it. `old`: where it started.
 fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
-    let behind = file.loads().filter(|load| load.filesz.get() > 0 && load.offset.get() >= old);
+    let mut behind = file.loads().filter(|load| load.filesz.get() > 0 && load.offset.get() >= old);
+    if let Some(align) = layout.raised
+        && let Some(next) = behind.next()
+    {
+        let place = next.vaddr.get().wrapping_sub(next.offset.get() - old);
+        return offset.saturating_add(place.wrapping_sub(offset) % align);
+    }
     let align = behind.map(|load| load.align.get()).fold(layout.align, u64::max);
     let align = if layout.lowered { layout.align } else { align };
     match offset.checked_sub(old) {
@@ -118,7 +124,7 @@ fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
 }
 
 /// The offset of the first thing in the file at or behind this one.
-fn next_content(file: &File, from: u64) -> u64 {
+pub(super) fn next_content(file: &File, from: u64) -> u64 {
     let sections =
         file.sections.iter().filter(|section| has_bytes(section) && section.size.get() > 0);
     let segments = file.segments.iter().filter(|segment| segment.filesz.get() > 0);
@@ -169,7 +175,9 @@ pub(super) fn segments(
     });
     let front = near.fold(table_end, u64::max);
     for header in headers.iter_mut().filter(|header| header.kind.get() == PT_LOAD) {
-        if layout.lowered && header.align.get() > layout.align {
+        // The one with the headers tells what it was.
+        let tells = header.offset.get() == 0;
+        if layout.lowered && header.align.get() > layout.align && !tells {
             header.align.set(layout.align);
         }
         // The segment with the headers reaches at least as far as they do; one that holds nothing else, just as far.
@@ -180,12 +188,28 @@ pub(super) fn segments(
             header.memsz.set(front);
         }
     }
+    raise(&mut headers, layout);
     let loads = Loads::new(file, &headers);
     let count = headers.len() as u64;
     for header in headers.iter_mut().filter(|header| header.kind.get() != PT_LOAD) {
         others(file, layout, map, &loads, header, count);
     }
     Ok(headers)
+}
+
+/// Aligns segments to what they were aligned to, if all of them are.
+fn raise(headers: &mut [ProgramHeader], layout: &Layout) {
+    let Some(align) = layout.raised else { return };
+    let mut loads = headers.iter_mut().filter(|header| header.kind.get() == PT_LOAD);
+    let fits = |load: &ProgramHeader| {
+        load.vaddr.get().wrapping_sub(load.offset.get()).is_multiple_of(align)
+    };
+    if !loads.all(|load| fits(load)) {
+        return;
+    }
+    for load in headers.iter_mut().filter(|header| header.kind.get() == PT_LOAD) {
+        load.align.set(align);
+    }
 }
 
 fn place(header: &mut ProgramHeader, addresses: &Range<u64>, offset: u64) {

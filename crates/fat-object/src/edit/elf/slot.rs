@@ -85,7 +85,9 @@ impl Slot {
         for (index, load) in loads {
             let whole = last.memsz == last.filesz && load.filesz.get() > 0;
             let gap = segment_file_range(last).end..load.offset.get();
-            let alike = load.flags == last.flags && load.align == last.align;
+            // An edit that lowers the alignment of all others leaves that of the first one.
+            let first = last.offset.get() == 0 && last.align.get() > load.align.get();
+            let alike = load.flags == last.flags && (load.align == last.align || first);
             let apart = self.fixed(file, dynamic, last).next().is_some();
             if !whole || !alike || apart || gap.start > gap.end || !is_unused(file, &gap) {
                 break;

@@ -58,9 +58,9 @@ pub(super) fn repoint(
     Ok(patches)
 }
 
-/// New sizes for the symbols that reach beyond what is left of a bundle. `left`: where each bundle lay, and how many
-/// bytes it has now, by address.
-pub(super) fn clip(
+/// New sizes for the symbols that are a whole bundle, or reach beyond what is left of one. `left`: where each bundle lay,
+/// and how many bytes it has now, by address.
+pub(super) fn resize(
     source: &mut Source<'_>,
     file: &File,
     left: &[(Range<u64>, u64)],
@@ -73,8 +73,10 @@ pub(super) fn clip(
             return;
         };
         let room = old.start.saturating_add(*left).saturating_sub(value);
+        let size = symbol.size.get();
+        let is_whole = value == old.start && size == old.end - old.start;
         // A section symbol has no size.
-        if is_address(symbol) && symbol.size.get() > room {
+        if is_address(symbol) && (size > room || is_whole && size < room) {
             patches.push(Patch::word(at.saturating_add(SIZE), room));
         }
     })?;
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_shrink_to_what_is_left() {
+    fn sizes_are_those_of_what_is_left() {
         let symbols = vec![
             (HIP_FATBIN, 0x1000, 0x1000),
             (HIP_FATBIN, 0x1000, 0x800),
@@ -120,13 +122,13 @@ mod tests {
             (0, 0x1000, 0x1000),
         ];
         let bytes = Sample { symbols, ..Sample::default() }.build();
-        let left = [(0x1000..0x2000, 0x900), (0x2000..0x3000, 0x80)];
-        let patches = with(&bytes, |source, file| clip(source, file, &left).unwrap()).unwrap();
+        let left = [(0x1000..0x2000, 0x900), (0x2000..0x3000, 0x80), (0x3000..0x4000, 0x1200)];
+        let patches = with(&bytes, |source, file| resize(source, file, &left).unwrap()).unwrap();
         let symtab = 0x6300;
         let expected: Vec<_> = [DYNSYM, symtab]
             .into_iter()
             .flat_map(|table| {
-                [Patch::word(table + 24 + 16, 0x900), Patch::word(table + 72 + 16, 0)]
+                [(24, 0x900), (72, 0), (96, 0x1200)].map(|(at, n)| Patch::word(table + at + 16, n))
             })
             .collect();
         assert_eq!(patches, expected);

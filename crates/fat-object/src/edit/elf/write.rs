@@ -6,7 +6,7 @@ use super::file::{File, ProgramHeader, file_range, up};
 use super::layout::Layout;
 use super::room::HEADER;
 use super::sections::Sections;
-use super::segments::Map;
+use super::segments::{Map, next_content};
 use super::slot::Slot;
 use super::wrappers::Patch;
 use crate::edit::splices::{Splice, Splices};
@@ -147,7 +147,8 @@ impl Parts<'_> {
     /// The program headers and the sections behind them. What belongs to nothing stays as it is.
     fn front(&self, phoff: u64) -> Option<Splices> {
         let table = |count: usize| phoff..phoff.saturating_add(HEADER.saturating_mul(count as u64));
-        let mut gone = vec![table(self.file.segments.len())];
+        let old_table = table(self.file.segments.len());
+        let mut gone = vec![old_table.clone()];
         let mut contents =
             vec![(phoff, Splices::from(Splice::Bytes(self.segments.as_bytes().into())))];
         for &(index, at) in &self.layout.zone.near {
@@ -169,6 +170,13 @@ impl Parts<'_> {
             zeroed.zeros_to(range.end);
         }
         zeroed.append(self.old.slice(&(zeroed.len()..end)));
+        // The place that the table gives back gets what lies behind it, if that belongs to nothing: what patchelf fills
+        // free places with.
+        let back = old_table.end.saturating_sub(table(self.segments.len()).end);
+        let free = old_table.end..old_table.end.saturating_add(back);
+        if back > 0 && next_content(self.file, free.start) >= free.end {
+            zeroed.replace(old_table.end - back, self.old.slice(&free));
+        }
         contents.sort_by_key(|&(at, _)| at);
         let mut front = Splices::new();
         for (at, content) in contents {

@@ -54,7 +54,7 @@ pub(crate) fn edit(
     let slots = Slot::gather(source, &file, sections)?;
     let wrappers = wrappers::read(source, &file)?;
     wrappers::check(&file, &wrappers, &slots)?;
-    let placements = place::place(source, &file, &slots, &wrappers, context.options.grow)?;
+    let placements = place::place(source, &file, &slots, &wrappers, context)?;
     let mut layout =
         layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates.as_ref())?;
     if file.optional.checksum.get() != 0 {

@@ -8,6 +8,7 @@ use super::references;
 use super::slot::{Bundle, Slot};
 use super::wrappers::Wrapper;
 use crate::edit::EditError;
+use crate::edit::host::HostContext;
 use crate::source::Source;
 use crate::wire::CoffSection;
 
@@ -51,8 +52,9 @@ pub(super) fn place(
     file: &File,
     slots: &[Slot],
     wrappers: &[Wrapper],
-    grow: bool,
+    context: HostContext<'_>,
 ) -> Result<Vec<Placement>, EditError> {
+    let grow = context.options.grow;
     let mut led_to: Vec<_> = wrappers.iter().map(|wrapper| wrapper.target).collect();
     led_to.sort_unstable();
     let gone =
@@ -71,6 +73,14 @@ pub(super) fn place(
     };
     if slots.iter().zip(&packed).all(stays) {
         return Ok(packed);
+    }
+    if context.stay
+        && let Some(mut staying) = stay(slots)
+    {
+        if !file.has_symbols() {
+            HeaderRoom::find(source, file, slots)?.split(file, slots, &mut staying);
+        }
+        return Ok(staying);
     }
     let references = references::find(source, file, slots, wrappers)?;
     let pins = Pins { references, led_to };
@@ -101,6 +111,16 @@ pub(super) fn place(
         room.split(file, slots, &mut placements);
     }
     Ok(placements)
+}
+
+/// All bundles in their places; `None` if one does not fit there.
+fn stay(slots: &[Slot]) -> Option<Vec<Placement>> {
+    let placements = slots.iter().map(|slot| {
+        let stays = |bundle: &Bundle| Some(EditError::NoWrapper { bundle: bundle.number });
+        let placement = pack(slot, slot.memory.start, stays).ok()?;
+        (placement.end <= slot.limit).then_some(placement)
+    });
+    placements.collect()
 }
 
 /// Whether a bundle moves.

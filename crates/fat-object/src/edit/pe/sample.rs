@@ -421,7 +421,12 @@ pub(super) fn run(
     let window = start as u64..file.len() as u64;
     let edited = {
         let mut source = Source::new(&mut cursor, Origin::File)?;
-        edit(&mut source, &mut images, HostContext { window: &window, options }, edits)?
+        edit(
+            &mut source,
+            &mut images,
+            HostContext { window: &window, options, stay: false },
+            edits,
+        )?
     };
     let mut out = Vec::new();
     edited.splices.reader(&mut cursor, &mut images).read_to_end(&mut out)?;

@@ -243,7 +243,7 @@ fn entry_pairs<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     })
 }
 
-/// Whether a symbol is the same: values may change where the memory may, sizes only shrink.
+/// Whether a symbol is the same: values and sizes may change where the memory may.
 fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
     let section = |file: &'_ File, index: u16| match index {
         SHN_LORESERVE.. => None,
@@ -255,11 +255,13 @@ fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
     };
     let may_move = old.value == new.value
         || check.allowed.contains(old.value.get()) && check.allowed.contains(new.value.get());
-    let (size, new_size) = (old.size.get(), new.size.get());
+    let (start, size) = (new.value.get(), new.size.get());
+    let may_resize = check.allowed.contains(old.value.get())
+        && check.allowed.gaps(&(start..start.saturating_add(size))).is_empty();
     (old.name, old.info, old.other) == (new.name, new.info, new.other)
         && same_section
         && may_move
-        && (size == new_size || new_size < size && check.allowed.contains(old.value.get()))
+        && (old.size == new.size || may_resize)
 }
 
 /// Tags whose value is an address: those of the generic ABI from `DT_PLTGOT` to `DT_RELR`, and of GNU.

@@ -45,7 +45,8 @@ fn granule(file: &File) -> u64 {
 /// That each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
 fn loads(file: &File, granule: u64) -> Result<(), EditError> {
     let len = file.window.end - file.window.start;
-    let mut next_free = 0;
+    // The end of the last segment, and what that is aligned to.
+    let (mut last_end, mut last_align) = (0_u64, PAGE);
     for load in file.loads() {
         let start = load.vaddr.get();
         let align = load.align.get().max(PAGE);
@@ -60,11 +61,12 @@ fn loads(file: &File, granule: u64) -> Result<(), EditError> {
         {
             return Err(fault(start, "a segment lies beyond the end of the file"));
         }
-        let granule = granule.min(align);
+        let granule = granule.min(align).min(last_align);
+        let next_free = last_end.checked_next_multiple_of(granule).unwrap_or(u64::MAX);
         if start & !(granule - 1) < next_free {
             return Err(fault(start, "two segments lie on one page"));
         }
-        next_free = end(load).checked_next_multiple_of(granule).unwrap_or(u64::MAX);
+        (last_end, last_align) = (end(load), align);
     }
     Ok(())
 }
