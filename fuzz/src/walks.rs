@@ -308,6 +308,8 @@ impl Visitor for Walk<'_> {
         image.reader().read_to_end(&mut contents)?;
         let stored = image.compression().map_or(image.size(), |c| c.stored_size());
         assert_eq!(contents.len() as u64, stored);
+        let holds_code = image.holds_code()?;
+        assert!(image.size() > 0 || holds_code == Some(false));
         // An empty image lies wherever its container says.
         if stored > 0 {
             let (place, range) = self.inside(image.location(), stored);

@@ -66,7 +66,8 @@ impl Visitor for Listener<'_> {
             object.read_to_end(&mut bytes).map(|_| bytes)
         });
         let hash = hash(&(bytes, object.transpose()?));
-        self.said.push(format!("{image:?} {hash:x}"));
+        let holds_code = image.holds_code()?;
+        self.said.push(format!("{image:?} {hash:x} {holds_code:?}"));
         Ok(())
     }
 

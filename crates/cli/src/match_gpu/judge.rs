@@ -187,7 +187,7 @@ pub(super) fn link(units: &[Unit], answers: &mut [Answer]) {
     let mut parts: HashMap<usize, bool> = HashMap::new();
     for (unit, answer) in units.iter().zip(&mut *answers) {
         if let Some(object) = unit.relocatable_in().filter(|object| linked.contains(object)) {
-            *parts.entry(object).or_insert(true) &= answer.given == Given::Yes;
+            *parts.entry(object).or_insert(true) &= !answer.lacks_code();
             answer.leave_out(Standing::Linked, Some("relocatable, linked into section:.nv_fatbin"));
         }
     }

@@ -316,7 +316,7 @@ pub(super) fn hint(units: &[Unit], gpu: &Device, answers: &[Answer]) -> Option<S
         return None;
     }
     let mut missing =
-        units.iter().zip(answers).filter(|(_, answer)| answer.given == Given::No).peekable();
+        units.iter().zip(answers).filter(|(_, answer)| answer.lacks_code()).peekable();
     missing.peek()?;
     let has_it = |unit: &Unit| unit.candidates.iter().any(|image| image.target.id() == "gfx1030");
     missing.all(|(unit, _)| has_it(unit)).then(|| {

@@ -266,6 +266,13 @@ fn cuda_code_is_linked_from_ptx() {
         [(false, Given::Yes), (false, Given::Yes), (true, Given::Yes)]
     );
     assert_eq!(counted(&[part(), linked()], "sm_75"), [(false, Given::No), (true, Given::No)]);
+    // A source file without kernels has nothing to link.
+    let mut empty = cuda(&[("sm_80", Cubin)]).in_section(7, "__nv_relfatbin");
+    empty.candidates[0].holds_code = Some(false);
+    assert_eq!(
+        counted(&[part(), empty, linked()], "sm_90"),
+        [(false, Given::Yes), (false, Given::No), (true, Given::Yes)]
+    );
     // Of another object, or not linked yet.
     let other = linked().in_section(8, ".nv_fatbin");
     assert_eq!(counted(&[part(), other], "sm_90"), [(true, Given::Yes), (true, Given::No)]);
