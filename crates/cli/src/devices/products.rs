@@ -264,7 +264,7 @@ mod tests {
             // Each name means itself.
             match target_id(product.name) {
                 Ok(id) => {
-                    assert!(id == product.processor || product.key().is_empty(), "{product:?}")
+                    assert!(id == product.processor || product.key().is_empty(), "{product:?}");
                 }
                 Err(NotADevice::Several { choices, .. }) => {
                     let own = format!("{} ({})", product.name, product.processor);

@@ -28,11 +28,9 @@ impl Place {
 
     pub fn try_run(&self, tool: impl AsRef<Path>, arguments: &[&str]) -> Output {
         let tool = tool.as_ref();
-        Command::new(tool)
-            .args(arguments)
-            .current_dir(self.0.path())
-            .output()
-            .unwrap_or_else(|error| panic!("{}: {error}", tool.display()))
+        let output = Command::new(tool).args(arguments).current_dir(self.0.path()).output();
+        assert!(output.is_ok(), "{}: {output:?}", tool.display());
+        output.unwrap()
     }
 
     /// Runs a tool that must succeed and have nothing to say against it.
