@@ -9,7 +9,6 @@ use zerocopy::{FromBytes, LittleEndian};
 use crate::budget::Budget;
 use crate::image_format::{EM_AMDGPU, ImageFormat};
 use crate::model::Compression;
-use crate::nv_fatbin::lz4;
 use crate::source::{Origin, Source};
 use crate::wire::{ElfHeader, ElfHeader64, ElfSectionHeader};
 
@@ -73,7 +72,10 @@ pub(crate) fn in_compressed(
     }
     let stored = source.read_range(window)?;
     let image = match compression.method {
-        "lz4" => lz4::decompress(&stored, usize::try_from(size).unwrap_or(usize::MAX)),
+        "lz4" => {
+            let len = usize::try_from(size).unwrap_or(usize::MAX);
+            lz4_flex::block::decompress(&stored, len).ok().filter(|image| image.len() == len)
+        }
         "zstd" => ccob::decompress_stream(ccob::Method::ZSTD, &stored, size).ok(),
         _ => None,
     };

@@ -12,8 +12,6 @@
 //!         follows            payload follows the header, the next entry follows the payload
 //! ```
 
-pub(crate) mod lz4;
-
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
