@@ -371,11 +371,12 @@ impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
             Headers::Memory(bytes) => return bytes.read_bytes_at_until(range, delimiter),
             Headers::Cache(cache) => cache,
         };
-        if let Ok(bytes) = cache.read_bytes_at_until(range.clone(), delimiter) {
-            return Ok(bytes);
-        }
+        // The cache itself compares with the end of what lies around.
         if range.end > cache.len()? {
             return Err(());
+        }
+        if let Ok(bytes) = cache.read_bytes_at_until(range.clone(), delimiter) {
+            return Ok(bytes);
         }
         let all = range.end.saturating_sub(range.start);
         let mut len = 4096;

@@ -189,6 +189,21 @@ fn what_hides_device_code_is_an_error() {
 }
 
 #[test]
+fn a_member_is_damaged_as_a_file_is() {
+    // The string table of a COFF object comes last, and starts with its size: this one ends after its file.
+    let mut object = data("hip.obj");
+    let field = |at: usize| u32::from_le_bytes(object[at..at + 4].try_into().unwrap());
+    let table = usize::try_from(field(8) + 18 * field(12)).unwrap();
+    let len = field(table) + 64;
+    object[table..table + 4].copy_from_slice(&len.to_le_bytes());
+    assert!(ask(&object).is_err());
+    let size = object.len();
+    let header = format!("{:<16}{:<32}{size:<10}`\n", "a.obj/", "0");
+    let archive = [b"!<arch>\n", header.as_bytes(), &object, &[b'\n'; 100]].concat();
+    assert!(ask(&archive).is_err());
+}
+
+#[test]
 fn images_are_lent() {
     let library = data("libhip.a");
     let listing = list_slice(&library, &Options::default()).unwrap();
