@@ -114,7 +114,11 @@ impl Place {
         let is_there = match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             Ok(found) => found.is_file(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && !path.as_os_str().is_empty() =>
+            {
+                false
+            }
             Err(error) => return Err(error),
         };
         let mut path = path.to_owned();

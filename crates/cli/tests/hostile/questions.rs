@@ -160,7 +160,7 @@ pub fn questions(file: &Hostile) -> Vec<Question> {
     let mut offload = |name: &'static str, args: &[&str], answer: Answer| {
         of_ours(name, "offload", args, answer);
     };
-    offload("offload ls", &["ls", "--json", "input"], Answer::Rows);
+    offload("offload ls", &["ls", "--json", "--formats", "input"], Answer::Rows);
     offload("offload verify", &["verify", "input"], Answer::Status);
     offload("offload extract", &["extract", "input", "-o", "out"], Answer::Numbered);
     offload("offload match", &["match", "--gpu", "gfx906", "input"], Answer::Status);

@@ -59,7 +59,18 @@ pub const ODDITIES: &[(&str, End, End, &str)] = &[
         Fails("'cut-in-image': "),
         "damage is told",
     ),
-    ("-type=bc -list -input=wrong-hash", Succeeds("host-"), Fails("hash"), "the hash is checked"),
+    (
+        "-type=bc -list -input=wrong-hash",
+        Succeeds("host-"),
+        Succeeds("host-"),
+        "tables are listed without the hash",
+    ),
+    (
+        "-type=bc -list -verbose -input=wrong-hash",
+        Succeeds("host-"),
+        Fails("hash"),
+        "the hash is checked",
+    ),
     (
         "-type=bc -unbundle -targets=H -input=wrong-hash -output=out",
         Succeeds(""),
