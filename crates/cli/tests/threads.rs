@@ -81,9 +81,9 @@ fn many_files_are_read_in_order() {
 }
 
 #[test]
-fn standard_input_is_read_by_the_first() {
+fn a_pipe_is_read_by_the_first() {
     let place = tempfile::tempdir().unwrap();
-    let script = "\"$0\" ls - - -j 4 <\"$1\"";
+    let script = "cat \"$1\" | \"$0\" ls - - -j 4";
     let output = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_offload")])
         .arg(data("hip.hipfb"))
