@@ -147,7 +147,9 @@ fn set<T: Ord + Clone>(all: &[T]) -> BTreeSet<T> {
 
 /// As our tools print text that could move a terminal's cursor.
 fn escaped(text: &str) -> String {
-    let escape = |c: char| match c.is_control() {
+    // Control characters, and those that change the direction of the text around them.
+    let is_hidden = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}');
+    let escape = |c: char| match is_hidden(c) {
         true => c.escape_default().to_string(),
         false => c.to_string(),
     };
