@@ -92,9 +92,11 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
         if splices.len() == end {
             splices.push(copy(end..start));
         } else {
-            // No more than the old place had.
-            let align = piece.align.min(1 << start.trailing_zeros().min(63)).max(1);
-            let aligned = |at: u64| at.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+            // No more than the old place had, and no less: back again it would get another one.
+            let align = piece.align.min(1 << start.trailing_zeros().min(62)).max(1);
+            let off = if align < piece.align { align } else { 0 };
+            let step = align.saturating_add(off);
+            let aligned = |at: u64| at.saturating_add(off.wrapping_sub(at) & (step - 1));
             splices.zeros_to(aligned(splices.len()));
             splices.push(copy(aligned(end).min(start)..start));
         }
@@ -218,6 +220,43 @@ mod tests {
                 let out = out.replace('x', &digit.to_string());
                 assert_eq!(laid_out(&out, 4, &[(digit, Some(old))]), input, "{digit} {new}");
             }
+        }
+    }
+
+    #[test]
+    fn there_and_back_from_anywhere() {
+        let mut number = 17_usize;
+        let mut below = |end| {
+            number = number.wrapping_mul(0x5851_f42d).wrapping_add(0x14d5_7f2d) & 0x7fff_ffff;
+            number / 65_536 % end
+        };
+        for round in 0..2000 {
+            let mut input = "h".repeat(below(9));
+            let mut old = Vec::new();
+            for digit in '1'..='5' {
+                input += &".".repeat(below(12));
+                old.push(digit.to_string().repeat(1 + below(40)));
+                input += old.last().unwrap();
+            }
+            let align = 1 << below(5);
+            let smaller = |old: &String| "x".repeat(1 + old.len() / (1 + round % 7));
+            let new: Vec<String> = old.iter().map(smaller).collect();
+            let changes = |from: &[String], to: &[String]| {
+                let pairs = from.iter().zip(to).zip('1'..='5');
+                pairs.map(|((_, to), digit)| (digit, to.clone())).collect::<Vec<_>>()
+            };
+            let numbered: Vec<String> = new
+                .iter()
+                .zip('1'..='5')
+                .map(|(new, digit)| new.replace('x', &digit.to_string()))
+                .collect();
+            let apply = |input: &str, to: Vec<(char, String)>| {
+                let to: Vec<(char, Option<&str>)> =
+                    to.iter().map(|(digit, to)| (*digit, Some(&**to))).collect();
+                laid_out(input, align, &to)
+            };
+            let out = apply(&input, changes(&old, &numbered));
+            assert_eq!(apply(&out, changes(&numbered, &old)), input, "{align}: {out}");
         }
     }
 
