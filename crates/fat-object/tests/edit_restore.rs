@@ -104,6 +104,7 @@ fn any_code_before_any_bundles() {
             linked.after = round % 3 > 0;
             linked.interpreter = round % 4 == 1;
             linked.free_headers = round % 5;
+            linked.tail = [0, 1, 0, 39, 300, 4095][round as usize % 6];
             match round % 7 {
                 1 => linked.pointers = Pointers::Relr,
                 2 => linked.pointers = Pointers::Symbols,

@@ -124,7 +124,12 @@ fn decompressed(
 ) -> Result<Splices, EditError> {
     let mut edit = Edit::new(options.clone().with_grow(false));
     edit.decompress();
-    contents::plan(contents, input, &edit, &mut []).map(|plan| plan.splices)
+    match contents::plan(contents, input, &edit, &mut []) {
+        Ok(plan) => Ok(plan.splices),
+        // Other containers than bundles stay as they are.
+        Err(EditError::NoBundle) => Ok(Splices::copy_of(&(0..contents.size))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Decompresses the new file, as far as headers and sizes tell, and compares what comes of it.

@@ -57,6 +57,8 @@ pub struct Linked {
     pub symbols: bool,
     /// Whether code refers to this bundle.
     pub reference: Option<usize>,
+    /// Zeros behind the last bundle in its section.
+    pub tail: usize,
     /// Addresses that instructions refer to.
     pub operands: Vec<u64>,
 }
@@ -79,6 +81,7 @@ impl Default for Linked {
             free_headers: 0,
             symbols: true,
             reference: None,
+            tail: 0,
             operands: Vec::new(),
         }
     }
@@ -180,6 +183,7 @@ impl Linked {
             device.resize(device.len().next_multiple_of(4096), 0);
             device.extend(bundle);
         }
+        device.resize(device.len() + self.tail, 0);
         add(".hip_fatbin", 1, 2, 4096, third, device);
         if self.after {
             add(".eh_frame", 1, 2, 8, third, filler(5, 90));

@@ -30,13 +30,13 @@ mod write;
 use std::ops::Range;
 
 use crate::edit::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::edit::splices::Splices;
+use crate::edit::splices::{Splice, Splices};
 use crate::edit::{EditError, EditNote};
 use crate::source::{Origin, ReadSeek, Source};
 use check::Addresses;
 use dynamic::Dynamic;
 use file::{File, ReadError, SHT_NOBITS, SectionHeader, file_range, is_allocated};
-use layout::{Bundle, Layout};
+use layout::{Bundle, Layout, PAGE};
 use sections::Sections;
 use segments::{Loads, Map};
 use slot::Slot;
@@ -131,7 +131,8 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Ed
         let range = file.window.start.saturating_add(range.start)
             ..file.window.start.saturating_add(range.end);
         match edits.remove(&range.start).map(|edit| (edit.range == range, edit.change)) {
-            Some((true, SectionChange::Containers(bundles))) => {
+            Some((true, SectionChange::Containers(mut bundles))) => {
+                keep_tail(&mut bundles, range.end);
                 for item in bundles {
                     items.push((address(section, &range, &item)?, item));
                 }
@@ -161,6 +162,19 @@ fn kind_of(name: &str) -> &'static str {
         "NVIDIA fatbinaries in linked ELF files"
     } else {
         "sections of linked ELF files other than .hip_fatbin"
+    }
+}
+
+/// Counts the zeros that the end of a section is aligned by as a part of its last bundle.
+fn keep_tail(bundles: &mut [Item], end: u64) {
+    let Some(last) = bundles.last_mut() else { return };
+    let tail = end.saturating_sub(last.old.end);
+    if let (Some(new), 1..PAGE) = (&mut last.new, tail) {
+        new.push(match new.is_copy_of(&last.old) {
+            true => Splice::Copy(last.old.end..end),
+            false => Splice::Zeros(tail),
+        });
+        last.old.end = end;
     }
 }
 

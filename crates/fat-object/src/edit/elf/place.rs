@@ -24,10 +24,11 @@ impl Editor<'_> {
         let HostContext { options, stay: may_stay, .. } = context;
         let room = Room::find(self.file, self.dynamic, self.slot);
         let (mut align, may_lower) = alignment(self.file);
-        let raised = if may_stay { lowered_from(self.file) } else { None };
-        if raised.is_some() {
+        let lowered_from = lowered_from(self.file);
+        if lowered_from.is_some() {
             align = PAGE;
         }
+        let raised = lowered_from.filter(|_| may_stay);
         let task = |starts: Vec<u64>, grown: bool| {
             let (file, slot, room) = (self.file, self.slot, &room);
             let task = Task { file, slot, room, bundles, starts, grown };
