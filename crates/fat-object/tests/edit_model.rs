@@ -368,6 +368,7 @@ proptest! {
         let old = file(&containers, at_pages);
         let mut options = EditOptions::default();
         options.any_image = true;
+        options.allow_uneditable = true;
         let mut expected = walked(&old);
         let new: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
         let (plan, out) = plan_with(&old, options, &new, |contents, edit| {
