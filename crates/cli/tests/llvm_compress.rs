@@ -17,7 +17,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{offload, stderr};
+use common::{llvm, llvm_library, offload, stderr};
 
 const IDS: [&str; 3] = [
     "host-x86_64-unknown-linux-gnu-",
@@ -25,14 +25,8 @@ const IDS: [&str; 3] = [
     "hipv4-amdgcn-amd-amdhsa--gfx1100",
 ];
 
-fn prefix() -> PathBuf {
-    std::env::var_os("LLVM").unwrap_or_else(|| "/usr/lib/llvm-22".into()).into()
-}
-
 fn bundler(args: &[String]) {
-    let path = prefix().join("bin/clang-offload-bundler");
-    assert!(path.exists(), "{} is missing: install clang-22, llvm-22 and lld-22", path.display());
-    let mut command = Command::new(path);
+    let mut command = Command::new(llvm("clang-offload-bundler"));
     for name in ["OFFLOAD_BUNDLER_COMPRESS", "COMPRESSED_BUNDLE_FORMAT_VERSION"] {
         command.env_remove(name);
     }
@@ -52,13 +46,8 @@ fn code(place: &Path, mib: u64) -> [PathBuf; 2] {
 
 /// The same, of so many bytes from an offset in LLVM's library on.
 fn code_from(place: &Path, offset: u64, size: u64) -> [PathBuf; 2] {
-    let library = prefix().join("bin/clang-offload-bundler").canonicalize().unwrap();
-    let library = [prefix().join("lib/libLLVM.so.1"), prefix().join("lib/libLLVM.so")]
-        .into_iter()
-        .find(|path| path.exists())
-        .unwrap_or(library);
     let mut first = Vec::new();
-    let mut library = File::open(library).unwrap();
+    let mut library = File::open(llvm_library()).unwrap();
     library.seek(SeekFrom::Start(offset)).unwrap();
     library.take(size).read_to_end(&mut first).unwrap();
     assert!(!first.is_empty());

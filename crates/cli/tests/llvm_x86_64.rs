@@ -20,7 +20,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::llvm;
+use common::{llvm, llvm_library};
 use x86_64::decode;
 
 /// Forms of instructions, for each place that bytes of an instruction come from. `M` is an operand in memory.
@@ -127,8 +127,7 @@ fn forms_of_the_assembler() {
 /// Four million bytes of LLVM's own library.
 #[test]
 fn published_library() {
-    let library = fs::canonicalize(llvm("clang").parent().unwrap().join("../lib/libLLVM.so"));
-    let library = library.unwrap();
+    let library = llvm_library();
     let (start, size) = text(&library);
     let range = [
         format!("--start-address={:#x}", start + size / 2),

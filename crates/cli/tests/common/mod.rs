@@ -51,6 +51,18 @@ pub fn llvm(tool: &str) -> PathBuf {
     path
 }
 
+/// The library that LLVM's tools load: much real machine code. A tool itself where they are linked without one.
+pub fn llvm_library() -> PathBuf {
+    let tool = llvm("clang");
+    let output = Command::new("ldd").arg(&tool).output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let mut fields = output.lines().map(str::split_whitespace);
+    let path = fields.find_map(|mut fields| {
+        fields.next()?.starts_with("libLLVM.so").then(|| fields.nth(1)).flatten().map(PathBuf::from)
+    });
+    path.unwrap_or(tool)
+}
+
 /// Runs a tool in a directory, with something on standard input.
 pub fn run_with(tool: &str, place: &Path, args: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(tool)
