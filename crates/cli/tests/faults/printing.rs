@@ -9,13 +9,15 @@ use crate::refuses;
 use crate::table::{Inputs, words};
 
 /// Everything that prints to standard output.
-const PRINTERS: [(&str, &str); 37] = [
+const PRINTERS: [(&str, &str); 39] = [
     ("offload", "--help"),
     ("offload", "-h"),
     ("offload", "--version"),
     ("offload", "help thin"),
     ("offload", "wrap --help"),
     ("offload", "completions zsh"),
+    ("offload", "gpus"),
+    ("offload", "gpus --json"),
     ("offload", "man"),
     ("offload", "man clang-offload-bundler"),
     ("offload", "ls hip.o"),
