@@ -138,8 +138,9 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
     let mut targets: Vec<Target> = Vec::new();
     let mut invalid: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, text) in ids.into_iter().enumerate() {
-        let id = match text.len() {
-            len if len > MAX_COMPARED => Err(Error::IdTooLong { len, max: MAX_COMPARED }),
+        let id = match (text.len(), text.find(char::is_control)) {
+            (len, _) if len > MAX_COMPARED => Err(Error::IdTooLong { len, max: MAX_COMPARED }),
+            (_, Some(offset)) => Err(Error::IdControl { id: text.to_owned(), offset }),
             _ => EntryId::parse(text),
         };
         match id {

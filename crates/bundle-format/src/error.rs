@@ -164,6 +164,15 @@ pub enum Error {
         fields: usize,
     },
 
+    /// An ID has a control character, which no compiler writes, see [`composition`](crate::composition()).
+    #[error("bundle entry ID {id:?} has a control character at its byte {offset}")]
+    IdControl {
+        /// The ID.
+        id: String,
+        /// Where, from the start of the ID.
+        offset: usize,
+    },
+
     /// An ID is longer than those that are compared, see [`composition`](crate::composition()).
     #[error("bundle entry ID has {len} bytes, expected {max} at most")]
     IdTooLong {

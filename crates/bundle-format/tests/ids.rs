@@ -299,11 +299,26 @@ fn findings_are_one_line_whatever_the_ids() {
         "hip-amdgcn-amd-amdhsa--x:\n+",
         "hip-amdgcn-amd-amdhsa--x",
     ]);
-    assert_eq!(findings.len(), 6);
+    assert_eq!(findings.len(), 7);
     for finding in findings {
         let text = finding.to_string();
         assert!(!text.contains(char::is_control), "{text:?}");
     }
+}
+
+#[test]
+fn control_characters_are_found_wrong() {
+    for control in ['\0', '\n', '\x7f', '\u{9b}'] {
+        let id = format!("hipv4-amdgc{control}-amd-amdhsa--gfx90a");
+        assert!(EntryId::parse(&id).is_ok());
+        let error = Error::IdControl { id: id.clone(), offset: 11 };
+        let findings = composition([&id[..], "hipv4-amdgcn-amd-amdhsa--gfx90a"]);
+        assert_eq!(findings, [CompositionFinding::InvalidId { index: 0, id, error }]);
+    }
+    assert_eq!(
+        composition(["hipv4-amdgc\0-amd-amdhsa--gfx90a"])[0].to_string(),
+        "bundle entry 0: bundle entry ID \"hipv4-amdgc\\0-amd-amdhsa--gfx90a\" has a control character at its byte 11"
+    );
 }
 
 /// One long ID in the findings of many short ones would make them a multiple of the bundle.

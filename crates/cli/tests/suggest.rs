@@ -261,6 +261,7 @@ fn names_of_gpus() {
     );
     let (_, all, _) = listed("gpus");
     assert!(all.lines().count() > 400);
+    assert!(listed("gpus pvc").1.contains("intel_gpu_pvc"));
     let (_, vendor, _) = listed("gpus intel");
     assert!(vendor.lines().skip(1).all(|line| line.contains("  Intel  ")));
     assert_eq!(listed("gpus voodoo2 gfx1153").0, Some(1));

@@ -175,7 +175,8 @@ fn empty_images_are_as_close_as_others_were() {
 fn a_bundle_with_a_malformed_id_is_edited_only_if_that_is_allowed() {
     let code = code(3, 5000);
     let damaged = "hipv4-amdgc\0\0\0";
-    for id in [damaged, "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack*", "x"] {
+    let control = "hipv4-amdgc\0\0amd-amdhsa--gfx90a";
+    for id in [damaged, control, "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack*", "x"] {
         let file = bundle(&[(HOST, b""), (GFX906, &code), (id, &code)], 4096);
         let edits: [fn(&mut Edit); 4] = [
             |edit| edit.remove(1),

@@ -45,11 +45,18 @@ impl Product {
     pub(crate) fn matches(&self, text: &str) -> bool {
         let key = key(text);
         self.processor == text
+            || self.is_short(text)
             || self.vendor().is_some_and(|vendor| vendor.as_str().eq_ignore_ascii_case(text))
             || match pci_id(text) {
                 Some(wanted) => self.pci_ids().any(|id| id == wanted),
                 None => !key.is_empty() && self.key().contains(&key),
             }
+    }
+
+    /// Whether a text is the processor as people say it: `pvc`, `ACM-G10`.
+    fn is_short(&self, text: &str) -> bool {
+        let short = text.trim().to_ascii_lowercase().replace('-', "_");
+        self.processor.strip_prefix("intel_gpu_") == Some(&short)
     }
 
     /// What tells the name from others: `rx7600xt`.
@@ -88,12 +95,11 @@ fn processor(typed: &str) -> Result<Option<&'static str>, NotADevice> {
     if wanted.is_empty() {
         return Ok(None);
     }
-    let short = typed.trim().to_ascii_lowercase().replace('-', "_");
     let those = |is_meant: &dyn Fn(&Product) -> bool| -> Vec<_> {
         Product::all().filter(|product| is_meant(product)).collect()
     };
     // From the strictest way to read it to the loosest: only the last one does not name a product.
-    let mut found = those(&|p| p.processor.strip_prefix("intel_gpu_") == Some(&short[..]));
+    let mut found = those(&|p| p.is_short(typed));
     if found.is_empty() {
         found = those(&|p| p.key() == wanted);
     }
