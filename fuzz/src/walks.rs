@@ -66,7 +66,7 @@ pub struct Walk<'d> {
     pub images: Vec<Vec<u8>>,
     /// The same as values.
     listed: Vec<ListedImage>,
-    /// Whether a container of device code was entered.
+    /// `true` if a container of device code was entered.
     has_code: bool,
     /// The texts of all findings.
     findings: Vec<String>,
@@ -119,7 +119,7 @@ impl<'d> Walk<'d> {
         self.compare_with_answer(summary.format);
     }
 
-    /// Whether there is device code is told as a walk tells it, and a walk of bytes in memory is like any other.
+    /// `has_device_code` agrees with a walk, and a walk of bytes in memory agrees with one that reads.
     fn compare_with_answer(&self, format: ImageFormat) {
         let answer = has_device_code(self.data);
         // Without files that thin archives name.
@@ -155,7 +155,7 @@ impl<'d> Walk<'d> {
         }
     }
 
-    /// What the tables of compressed bundles say is what a walk of all of a file without fault sees.
+    /// Tables of compressed bundles agree with a walk of all of a file without fault.
     fn compare_with_tables(&self, options: &Options) {
         let options = options.clone().with_enter_images(false);
         let listing = |options: &Options| {

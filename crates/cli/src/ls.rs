@@ -85,7 +85,7 @@ pub(crate) struct Args {
     limits: input::Limits,
 }
 
-/// What is printed of a file.
+/// The part of a file's listing that is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
     Rows,

@@ -198,7 +198,7 @@ impl File {
         self.errors == 0 && !self.units.is_empty()
     }
 
-    /// Whether a container has nothing for one of the GPUs, or none has kernels for it.
+    /// Returns whether a container has nothing for one of the GPUs, or none has kernels for it.
     fn lacks_code(&self) -> bool {
         self.answers.iter().any(|answers| {
             answers.iter().any(Answer::lacks_code) || !answers.iter().any(Answer::counts)

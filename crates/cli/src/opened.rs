@@ -12,7 +12,7 @@ use crate::{input, standard, style};
 pub(crate) struct Opened {
     pub(crate) file: File,
     permissions: NewPermissions,
-    /// Whether its path leads to the file again.
+    /// `true` if its path leads to the file again.
     has_path: bool,
 }
 
@@ -77,7 +77,7 @@ impl Opened {
         self.permissions
     }
 
-    /// Whether the path leads to the file again, so that it need not stay open.
+    /// Returns whether the path leads to the file again, so that it need not stay open.
     pub(crate) fn has_path(&self) -> bool {
         self.has_path
     }
@@ -110,7 +110,7 @@ pub(crate) fn is_device(_metadata: &Metadata) -> bool {
     false
 }
 
-/// Whether it is `/dev/null`, by whatever name.
+/// Returns whether it is `/dev/null`, by whatever name.
 #[cfg(unix)]
 pub(crate) fn is_null_device(metadata: &Metadata) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};

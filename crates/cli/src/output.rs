@@ -73,7 +73,7 @@ pub(crate) struct OutputDirectory {
     path: PathBuf,
 }
 
-/// What becomes of a file that is there, and of one that is not.
+/// Treatment of a file that is there, and of one that is not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     /// Permissions of a file that is not there yet.
@@ -104,7 +104,7 @@ struct Output {
 struct Place {
     directory: Arc<Directory>,
     name: OsString,
-    /// What is there.
+    /// The file that is there.
     existing: Option<Entry>,
 }
 
@@ -146,7 +146,7 @@ impl Place {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Whether the file there is this one.
+    /// Returns whether the file there is this one.
     fn holds(&self, stamp: Stamp) -> bool {
         self.existing.is_some_and(|existing| existing.stamp == stamp)
     }
@@ -390,8 +390,8 @@ impl Outputs {
     /// Gives all files their names, one after the other, replacing older files. Signals that end the process wait, but
     /// for SIGKILL.
     ///
-    /// What can go wrong did before, but for files that may not be replaced, such as those of others in `/tmp`, and
-    /// those that were changed meanwhile. Then nothing new appears, but other files may be replaced by then.
+    /// Most errors come earlier. Two come here: a file may not be replaced, such as one of another user in `/tmp`, or it
+    /// was changed meanwhile. Then nothing new appears, but other files may be replaced by then.
     pub(crate) fn commit(mut self) -> io::Result<()> {
         // What is only made does not fail.
         let mut files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
@@ -499,7 +499,7 @@ pub(crate) fn copy_part(from: &File, range: Range<u64>, to: &mut File) -> io::Re
     }
 }
 
-/// Whether two paths lead to one name of one file, so that writing one replaces the other.
+/// Returns whether two paths lead to one name of one file, so that writing one replaces the other.
 pub(crate) fn is_same(a: &Path, b: &Path) -> bool {
     if a == b {
         return a.as_os_str() != "-";

@@ -122,7 +122,7 @@ pub(crate) fn printable_lines(text: &str) -> Cow<'_, str> {
     }))
 }
 
-/// Whether a character is a control character, has no width, or changes the direction of text.
+/// Returns whether a character is a control character, has no width, or changes the direction of text.
 pub(crate) fn deceives(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -27,7 +27,7 @@ struct Column {
     style: Style,
     /// When the column is left out of a table that is too wide for the terminal: 1 is the first to go.
     leaves: Option<u8>,
-    /// Whether cells are cut at their start where even that does not help.
+    /// `true` if cells are cut at their start where even that does not help.
     shrinks: bool,
 }
 
@@ -100,7 +100,7 @@ impl Table {
         Ok(())
     }
 
-    /// Whether all columns fit into so many cells.
+    /// Returns whether all columns fit into so many cells.
     pub(crate) fn fits(&self, indent: &str, fit: usize) -> bool {
         let width = self.widths().iter().map(|shown| shown.width + 2).sum::<usize>();
         indent.len() + width <= fit.saturating_add(2)

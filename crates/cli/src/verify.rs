@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// What there is in a file without findings, or why it does not pass.
+/// Returns the text for a file without findings, or the reason why it does not pass.
 fn judge(
     args: &Args,
     path: &Path,
@@ -104,7 +104,7 @@ fn judge(
     }
 }
 
-/// What there is in a file that holds no images.
+/// Returns the text for a file that holds no images.
 fn nothing(format: ImageFormat) -> String {
     match format {
         ImageFormat::SpirV | ImageFormat::Ptx | ImageFormat::Cubin => {
@@ -116,7 +116,7 @@ fn nothing(format: ImageFormat) -> String {
     }
 }
 
-/// Whether it is a file that may well be empty. An empty pipe is one whose writer failed.
+/// Returns whether it is a file that may well be empty. An empty pipe is one whose writer failed.
 fn is_file(path: &Path) -> bool {
     path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

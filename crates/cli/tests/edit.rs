@@ -850,7 +850,7 @@ fn wrong_hashes_are_edited_only_if_that_is_allowed() {
     }
 }
 
-/// What an edit does not touch stays in the file, too.
+/// Parts that an edit does not touch stay in the file, too.
 #[test]
 fn compress_checks_what_is_compressed_already() {
     let place = Place::new();

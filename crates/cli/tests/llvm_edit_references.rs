@@ -88,7 +88,7 @@ const NONE: &[Case] = &[
     case("end", ".data\n.balign 8\n.quad after\n.text", true, true),
 ];
 
-/// What only seems to refer to a bundle of x86-64.
+/// Bytes that only seem to refer to a bundle of x86-64.
 const SEEMING: &[Case] = &[
     case("hidden", hidden_lea!(), true, true),
     case("call", "call planted\njmp planted", true, true),

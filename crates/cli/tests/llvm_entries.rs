@@ -84,7 +84,7 @@ fn entry_lines(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.starts_with("@.offloading.entry")).collect()
 }
 
-/// What clang emits for the host.
+/// Clang's output for the host.
 fn clang_text(place: &Place, triple: &str, options: &[&str], name: &str) -> String {
     let target = format!("--target={triple}");
     let (fixed, source) = (["-S", "-emit-llvm", "-w", "-o", "theirs.ll"], source(name));

@@ -17,7 +17,7 @@ use serde_json::Value;
 use target_id::Triple;
 use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
 
-/// What a tool prints.
+/// Returns the output of a tool.
 fn printed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

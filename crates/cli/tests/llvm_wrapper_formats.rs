@@ -117,7 +117,7 @@ fn calls(section: &Section) -> Vec<String> {
     names
 }
 
-/// What clang makes of the module has the same sections with the same bytes and relocations, and the same symbols.
+/// Clang's object for the module has the same sections with the same bytes and relocations, and the same symbols.
 fn compare_with_clang(place: &Place, triple: &str, wrapper: &Wrapper<'_>, ours: &str) {
     const FACTS: [&str; 2] = ["RawDataSize", "Characteristics"];
 
@@ -357,7 +357,7 @@ fn mach_o() {
     }
 }
 
-/// What clang makes of the module has the same sections with the same bytes and relocations, and the same symbols in the
+/// Clang's object for the module has the same sections with the same bytes and relocations, and the same symbols in the
 /// same tables.
 fn compare_mach_o(place: &Place, triple: &str, wrapper: &Wrapper<'_>) {
     const FACTS: [&str; 5] = ["Segment", "Size", "Alignment", "Type", "Attributes"];

@@ -1,5 +1,5 @@
-//! What `ls`, `match` and `extract` show of large files: totals, order, kinds, hashes; tables on a narrow terminal; and
-//! lists in messages.
+//! Output of `ls`, `match` and `extract` for large files: totals, order, kinds, hashes; tables on a narrow terminal; lists
+//! in messages.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -44,7 +44,7 @@ fn rows(args: &[&str]) -> Vec<Value> {
     serde_json::from_str(&stdout(&offload(args))).unwrap()
 }
 
-/// What a terminal of this size shows.
+/// Returns the output on a terminal of this size.
 #[cfg(target_os = "linux")]
 fn on_terminal(lines: u32, cells: u32, args: &[&str]) -> String {
     let offload = env!("CARGO_BIN_EXE_offload");

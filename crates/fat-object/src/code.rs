@@ -1,4 +1,4 @@
-//! Whether an ELF file for a GPU holds code.
+//! Search for machine code in ELF files for GPUs.
 
 use std::io::{self, Cursor};
 use std::ops::Range;
@@ -21,12 +21,13 @@ const MOST_DECOMPRESSED: u64 = 64 << 10;
 /// Section headers that are looked at. Images without code have two dozen, others code in one of the last.
 const LAST_SECTIONS: u64 = 256;
 
-/// Whether the sections of such an image tell.
+/// Returns whether the sections of such an image tell.
 pub(crate) fn is_told(format: ImageFormat) -> bool {
     matches!(format, ImageFormat::Cubin | ImageFormat::Elf { machine: EM_AMDGPU })
 }
 
-/// Whether the ELF file in `window` has code in an executable section; `None` if its last section headers do not tell.
+/// Returns whether the ELF file in `window` has code in an executable section; `None` if its last section headers do not
+/// tell.
 pub(crate) fn in_elf(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<bool>> {
     let head = source.peek(window, size_of::<Header>())?;
     let Some(header) = Header::read_from_bytes(&head).ok().filter(is_elf64) else {
@@ -87,7 +88,7 @@ pub(crate) fn in_compressed(
     )
 }
 
-/// Whether it is a header of this class and byte order.
+/// Returns whether it is a header of this class and byte order.
 fn is_elf64(header: &Header) -> bool {
     header.ident.starts_with(b"\x7fELF\x02\x01")
 }

@@ -48,14 +48,14 @@ pub(crate) struct NamedSection<'a> {
     pub(crate) name: &'a [u8],
     /// Offset and end in the host file.
     pub(crate) range: Range<u64>,
-    /// Whether type or name say that it holds device code.
+    /// `true` if type or name say that it holds device code.
     pub(crate) device: bool,
-    /// Whether it holds a bundle in the object form, where names are too short for IDs.
+    /// `true` if it holds a bundle in the object form, where names are too short for IDs.
     holds_bundle: bool,
 }
 
 impl NamedSection<'_> {
-    /// Whether it is a bundle entry itself; such count when empty, too.
+    /// Returns whether it is a bundle entry itself; such count when empty, too.
     pub(crate) fn is_bundle_entry(&self) -> bool {
         self.name.starts_with(bundle_format::MAGIC_TEXT.as_bytes())
     }

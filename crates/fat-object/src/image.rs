@@ -229,7 +229,7 @@ impl<'e> Image<'e, '_> {
         self.format
     }
 
-    /// Whether the image holds machine code; `None` where that is not known.
+    /// Returns whether the image holds machine code; `None` where that is not known.
     ///
     /// An image without code has no kernel. Compilers make such images of source files without kernels, for each GPU they
     /// compile for: no GPU needs them, and a GPU gets nothing by them.

@@ -183,9 +183,9 @@ impl ImageFormat {
         }
     }
 
-    /// Whether a walk reads files of this format, so that finding no image in one means that there is none. False for
-    /// packages (zip, tar, deb, RPM), compressed data and bytes of no known format. In a file that is a device image,
-    /// nothing but its format is looked at.
+    /// Returns whether a walk reads files of this format, so that finding no image in one means that there is none.
+    /// `false` for packages (zip, tar, deb, RPM), compressed data and bytes of no known format. Of a file that is a device
+    /// image only the format is looked at.
     #[must_use]
     pub fn is_read(self) -> bool {
         !matches!(

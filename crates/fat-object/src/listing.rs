@@ -82,7 +82,7 @@ pub fn list_with_thin_members<R: Read + Seek>(
 ///
 /// # Errors
 ///
-/// That a compressed bundle does not fit into memory is the only error.
+/// The only error: a compressed bundle does not fit into memory.
 pub fn list_slice(data: &[u8], options: &Options) -> io::Result<Listing> {
     let mut lister = Lister::new(|_| Err(io::ErrorKind::Unsupported.into()));
     let summary = walk_slice(data, options, &mut lister)?;
@@ -114,8 +114,8 @@ impl Listing {
         &self.findings
     }
 
-    /// Whether nothing in the file is malformed, so that no image is missing for that reason. Of formats that are not
-    /// [read](ImageFormat::is_read) this says nothing.
+    /// Returns whether nothing in the file is malformed, so that no image is missing for that reason. This says nothing of
+    /// formats that are not [read](ImageFormat::is_read).
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity() < Severity::Error)

@@ -1,4 +1,4 @@
-//! Whether there is device code in a file, told by its headers.
+//! A linker's question: is there device code in a file? Headers tell.
 
 use std::io::{self, Cursor};
 use std::ops::{ControlFlow, Range};
@@ -15,9 +15,9 @@ use crate::walker::{Options, names_of, walk_slice};
 
 /// Tells whether a file has device code in it, by its headers: the question of a linker to each of its inputs.
 ///
-/// Of an ELF, COFF, PE or Mach-O file it reads section headers, section names, and the first bytes of sections, at about
-/// the cost of reading the headers with the `object` crate. Of bitcode it reads modules but not their functions, of
-/// archives all members, up to the first with device code.
+/// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at about
+/// the cost of reading the headers with the `object` crate. It reads bitcode without its functions, and the members of an
+/// archive up to the first with device code.
 ///
 /// | answer | meaning |
 /// |---|---|
@@ -107,7 +107,7 @@ fn start_of_section(
     start_of(data, &section.range, headers)
 }
 
-/// What the bytes in `window` start with.
+/// Returns the kind of container at the start of `window`.
 fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Result<Start> {
     // Few sections start as a container does.
     let first = usize::try_from(window.start).ok().and_then(|start| data.get(start));

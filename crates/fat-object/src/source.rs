@@ -38,7 +38,7 @@ pub(crate) struct Source<'r> {
     origin: Origin,
     /// All bytes, where they are in memory anyway.
     bytes: Option<&'r [u8]>,
-    /// Whether only the start can be read.
+    /// `true` if only the start can be read.
     is_start: bool,
     block_start: u64,
     block: Vec<u8>,
@@ -67,7 +67,7 @@ impl<'r> Source<'r> {
         Source { reader, len, origin, bytes, is_start: true, block_start: 0, block, block_size: 0 }
     }
 
-    /// Whether only the start can be read.
+    /// Returns whether only the start can be read.
     pub(crate) fn is_start(&self) -> bool {
         self.is_start
     }
@@ -343,7 +343,7 @@ impl Seek for HeaderReader<'_, '_> {
     }
 }
 
-/// What the `object` crate reads through: bytes in memory, or a cache, whose own strings end at 4096 bytes; here they
+/// The bytes that the `object` crate reads: memory, or a cache, whose own strings end at 4096 bytes; here they
 /// have any length.
 #[derive(Clone, Copy)]
 pub(crate) enum Headers<'a, 'b, 'r> {

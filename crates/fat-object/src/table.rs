@@ -48,8 +48,8 @@ impl Walker<'_> {
     }
 }
 
-/// What a compressed bundle holds up to the end of the table of entries, and some of the first image if that is near, but
-/// not more than so much. `None` if that cannot be decompressed, or is not the start of a binary bundle.
+/// Decompresses a bundle up to the end of its table of entries, and a part of the first image if that is near, within a
+/// limit. `None` if that cannot be decompressed, or is not the start of a binary bundle.
 fn read_start(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -70,7 +70,7 @@ fn read_start(
     }
 }
 
-/// What was read of a compressed bundle.
+/// The start of a compressed bundle, decompressed.
 struct Start<R> {
     decoder: ccob::Decoder<R>,
     bytes: Vec<u8>,
@@ -118,8 +118,8 @@ fn first_image(table: &[u8]) -> Option<Range<u64>> {
     Some(first.offset()..first.offset().saturating_add(first.size()))
 }
 
-/// Whether an image of the bundle, of which this is the start, may be one that holds further images: a host object, or
-/// code for something else than a GPU of AMD's; or a container, as far as can be seen.
+/// Returns whether an image of the bundle that starts so may hold further images: a host object, code for another device
+/// than a GPU of AMD's, or a container, as far as can be seen.
 fn holds_images(bundle: &Bundle<'_>, start: &[u8]) -> bool {
     let is_device_code = |entry: &Entry<'_>| {
         let id = entry.id_str().ok().and_then(|id| EntryId::parse(id).ok());

@@ -49,8 +49,8 @@ pub struct Options {
     pub early_images: bool,
     /// Whether images that can hold further images are looked into: host objects, bundles in bundles. Default: yes.
     pub enter_images: bool,
-    /// Whether compressed bundles are read only up to the end of their tables of entries, which have the IDs, offsets and
-    /// sizes of images: their first kilobytes instead of hundreds of megabytes. Default: no.
+    /// `true` if compressed bundles are read only up to the end of their tables of entries, which have the IDs, offsets
+    /// and sizes of images: their first kilobytes instead of hundreds of megabytes. Default: `false`.
     ///
     /// Images in them then have the format [`NotRead`](ImageFormat::NotRead) and no bytes to [read](crate::Image::reader),
     /// hashes are not compared, and damage after the table is not found. A bundle is read to its end nevertheless where
@@ -154,7 +154,7 @@ impl Options {
 const NAMES_FOR_EACH_BYTE: u64 = 4;
 const NAMES_AT_LEAST: u64 = 1 << 26;
 
-/// What the names in so many bytes may come to.
+/// Returns the limit on the size of names for a file of this many bytes.
 pub(crate) fn names_of(len: u64) -> Budget {
     Budget::new(NAMES_AT_LEAST.saturating_add(len.saturating_mul(NAMES_FOR_EACH_BYTE)))
 }

@@ -261,7 +261,7 @@ fn fatbinaries_are_left_alone() {
     assert_eq!(plan.images()[3].size_after, Some(8));
 }
 
-/// What is done to bundles says nothing of fatbinaries, unless there are no others.
+/// Edits of bundles leave fatbinaries alone, unless there is nothing else.
 #[test]
 fn files_without_bundles_are_neither_compressed_nor_decompressed() {
     let compress = |_: &Contents, edit: &mut Edit| edit.compress(CompressOptions::default());

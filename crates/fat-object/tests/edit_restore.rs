@@ -1,4 +1,4 @@
-//! What is compressed can be decompressed, to the bytes that it was.
+//! Compressed files can be decompressed, to the bytes that they were.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,

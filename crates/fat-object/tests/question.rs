@@ -1,4 +1,4 @@
-//! Whether there is device code in a file, and walks of bytes in memory: both agree with a walk that reads.
+//! The question for device code, and walks of bytes in memory: both agree with a walk that reads.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ fn data(name: &str) -> Vec<u8> {
         .unwrap()
 }
 
-/// What a walk tells.
+/// Result of a walk.
 #[derive(Default)]
 struct Seen<'d> {
     data: &'d [u8],
@@ -67,7 +67,7 @@ impl Visitor for Seen<'_> {
     }
 }
 
-/// What is said of these bytes, which agrees with walks.
+/// Returns the answer for these bytes, which agrees with walks.
 fn ask(data: &[u8]) -> io::Result<bool> {
     let (mut read, mut lent) = (Seen { data, ..Seen::default() }, Seen { data, ..Seen::default() });
     let options = Options::default();

@@ -133,7 +133,7 @@ fn code_for_amd_gpus_is_not_read() {
     }
 }
 
-/// What follows the table costs nothing.
+/// Bytes after the table cost nothing.
 #[test]
 fn the_first_block_is_all_that_is_read() {
     struct Counted<'a>(Cursor<&'a [u8]>, u64);

@@ -154,13 +154,13 @@ impl EntryFlags {
     /// OpenMP: a virtual table with functions that are called on devices (LLVM 22).
     pub const OPENMP_INDIRECT_VTABLE: Self = Self(1 << 5);
 
-    /// Whether no bit is set.
+    /// Returns whether no bit is set.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -320,7 +320,7 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// Whether registration code has a function for such a variable.
+    /// Returns whether registration code has a function for such a variable.
     fn is_registered(&self, entry: &OffloadEntry<'_>) -> bool {
         const TYPE: u32 = 7;
 
@@ -337,7 +337,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Whether text can be the name of a symbol.
+/// Returns whether text can be the name of a symbol.
 fn is_symbol(text: &str) -> bool {
     !text.is_empty() && !text.contains('\0')
 }

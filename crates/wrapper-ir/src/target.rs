@@ -176,7 +176,7 @@ impl Target {
             && system.into_iter().any(|part| gnu(part) || part.starts_with("cygwin"))
     }
 
-    /// Whether it is RISC-V with floating point arguments in integer registers (`lp64`).
+    /// Returns whether it is RISC-V with floating point arguments in integer registers (`lp64`).
     pub(crate) fn has_soft_float(&self) -> bool {
         self.soft_float
     }
@@ -207,7 +207,7 @@ impl Target {
     }
 }
 
-/// Whether a RISC-V target of rustc lacks registers for `double`: its name lists extensions, without `d` and `g`.
+/// Returns whether a RISC-V target of rustc lacks registers for `double`: its name lists extensions without `d` and `g`.
 fn has_soft_float(name: &str) -> bool {
     let arch = name.split('-').next().unwrap_or_default();
     let extensions = arch.strip_prefix("riscv64").unwrap_or_default();

@@ -196,7 +196,7 @@ impl<'a> Wrapper<'a> {
     }
 }
 
-/// Whether a private entries section can have this suffix.
+/// Returns whether a private entries section can have this suffix.
 pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Error> {
     let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if suffix.is_empty() || !suffix.bytes().all(valid) {

@@ -20,7 +20,7 @@ use std::path::Path;
 use target_id::Triple;
 use wrapper_ir::{Abi, Error, Image, Kind, ObjectFormat, Target, Wrapper};
 
-/// What is written for a target: object and IR, IR alone, or nothing.
+/// Returns what can be written for a target: object and IR, IR alone, or nothing.
 fn written(name: &str) -> String {
     let target = match Target::new(name) {
         Ok(target) => target,

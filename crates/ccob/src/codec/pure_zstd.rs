@@ -127,7 +127,7 @@ pub(super) struct Blocks {
     taken: usize,
     /// Bytes of the frame that were handed out.
     given: usize,
-    /// Whether the last block was decoded.
+    /// `true` if the last block was decoded.
     ended: bool,
     /// A block with a header that says it is the last.
     block: Vec<u8>,

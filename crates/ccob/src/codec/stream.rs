@@ -59,7 +59,7 @@ impl Stream {
         })
     }
 
-    /// Whether the stream ended as it has to, and everything was handed out.
+    /// Returns whether the stream ended as it has to, and everything was handed out.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended
     }

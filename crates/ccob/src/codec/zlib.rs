@@ -111,7 +111,7 @@ pub(super) fn decode_into(input: &Input<'_>, out: &mut [u8]) -> Result<usize, Er
 /// Decodes step by step.
 pub(super) struct Steps {
     state: Box<InflateState>,
-    /// Whether the last step filled its output, so that there may be more without further input.
+    /// `true` if the last step filled its output, so that there may be more without further input.
     is_full: bool,
 }
 

@@ -63,7 +63,7 @@ impl Start {
     }
 }
 
-/// Whether a frame can start with these bytes.
+/// Returns whether a frame can start with these bytes.
 pub(super) fn is_magic(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|&magic| {
         let magic = u32::from_le_bytes(magic);
@@ -250,7 +250,7 @@ pub(super) struct Walk<'a> {
     input: &'a Input<'a>,
     /// Where the next frame starts, from the start of the stream.
     position: usize,
-    /// Whether there was a frame.
+    /// `true` if there was a frame.
     begun: bool,
 }
 

@@ -27,9 +27,9 @@ pub(super) struct Steps {
     out: Vec<u8>,
     /// How much of it was.
     given: usize,
-    /// Of a frame that has a checksum.
+    /// Hash of the frame's output, if the frame has a checksum.
     hash: Option<Xxh64>,
-    /// Whether there was a frame with data.
+    /// `true` if there was a frame with data.
     has_data: bool,
     /// The content sizes of the frames so far.
     content: u64,
@@ -99,7 +99,7 @@ impl Blocks {
     }
 }
 
-/// What the stream is expected to be.
+/// The expected state of the stream.
 pub(super) struct Expected {
     /// How long the result has to be.
     pub(super) uncompressed_size: u64,

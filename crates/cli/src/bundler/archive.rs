@@ -65,7 +65,7 @@ struct Archive<'j> {
     job: &'j UnbundleJob,
     file: File,
     stamp: Stamp,
-    /// Of the archives that are made from it.
+    /// Permissions of the archives that are made from it.
     new_permissions: Cell<NewPermissions>,
 }
 

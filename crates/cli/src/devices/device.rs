@@ -183,7 +183,7 @@ impl Device {
         self.vendor
     }
 
-    /// Whether there may be such a processor, but this program does not know it.
+    /// Returns whether there may be such a processor, but this program does not know it.
     pub(crate) fn is_unknown(&self) -> bool {
         let name = self.id.processor();
         !is_known_processor(name) && !name.starts_with("intel_gpu_")
@@ -198,7 +198,7 @@ impl Device {
         (0..self.states.len()).fold(0, |all, n| all | 1 << n)
     }
 
-    /// Whether a feature is on in what stays open: "xnack is off"; `states` is not empty.
+    /// Returns whether a feature is on in what stays open: "xnack is off"; `states` is not empty.
     pub(crate) fn condition(&self, states: States) -> String {
         let mut words = Vec::new();
         let mut described = self.all_states();
@@ -237,7 +237,7 @@ fn state(id: &TargetId, open: impl Iterator<Item = (Feature, Setting)>) -> Strin
     text
 }
 
-/// Whether a processor may be called so: it is known, or newer than this program.
+/// Returns whether a processor may be called so: it is known, or newer than this program.
 pub(crate) fn may_be_processor(name: &str) -> bool {
     let is_new = |name: &str| {
         let digits = name.strip_prefix("gfx").unwrap_or_default();

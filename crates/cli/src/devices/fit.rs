@@ -1,4 +1,4 @@
-//! Whether a device could load an image, in which of its states, and why not.
+//! The decision whether a device could load an image, in which of its states, and why not.
 
 use std::borrow::Cow;
 
@@ -43,12 +43,12 @@ impl Code<'_> {
         }
     }
 
-    /// Whether the triple stands for portable code.
+    /// Returns whether the triple stands for portable code.
     fn is_spirv(&self) -> bool {
         self.target.triple().is_some_and(|triple| triple.is_spirv() || triple.is_spir())
     }
 
-    /// Whether it is machine code of SYCL's compilers for GPUs of Intel: only the image itself knows for which.
+    /// Returns whether it is machine code of SYCL's compilers for GPUs of Intel: only the image itself knows for which.
     fn is_unnamed_machine_code(&self) -> bool {
         let triple = self.target.triple().map(|triple| triple.as_str());
         triple.is_some_and(|triple| triple.starts_with("spir64_gen")) && self.target.id().is_empty()
@@ -99,7 +99,7 @@ pub(crate) struct Fit {
     verdicts: Vec<Verdict>,
     /// The states in which the device could load it.
     pub(crate) states: States,
-    /// Whether it is machine code for processors that the container does not name, maybe for this one.
+    /// `true` if it is machine code for processors that the container does not name, maybe for this one.
     pub(crate) may_fit: bool,
 }
 
@@ -125,12 +125,12 @@ impl Fit {
         Fit { never: None, verdicts, states, may_fit }
     }
 
-    /// Whether the device could load the image in some state, as far as the container tells.
+    /// Returns whether the device could load the image in some state, as far as the container tells.
     pub(crate) fn could_load(&self) -> bool {
         self.states != 0 || self.may_fit
     }
 
-    /// Whether no device of this vendor can load the image, whatever its target ID.
+    /// Returns whether no device of this vendor can load the image, whatever its target ID.
     pub(crate) fn is_ruled_out(&self) -> bool {
         self.never.is_some()
     }
@@ -169,7 +169,7 @@ impl Fit {
     }
 }
 
-/// Whether kinds and triples go together, as far as both are known.
+/// Returns whether kinds and triples go together, as far as both are known.
 pub(crate) fn agree(image: &Target, wanted: &Target) -> bool {
     let kinds = image.kind().zip(wanted.kind());
     let triples = image.triple().zip(wanted.triple());

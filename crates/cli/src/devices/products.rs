@@ -41,7 +41,7 @@ impl Product {
         self.devices.split_whitespace().map(move |device| format!("{vendor}:{device}"))
     }
 
-    /// Whether a text is the processor, the vendor, a PCI ID, or a part of the name.
+    /// Returns whether a text is the processor, the vendor, a PCI ID, or a part of the name.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let key = key(text);
         self.processor == text
@@ -53,13 +53,13 @@ impl Product {
             }
     }
 
-    /// Whether a text is the processor as people say it: `pvc`, `ACM-G10`.
+    /// Returns whether a text is the processor as people say it: `pvc`, `ACM-G10`.
     fn is_short(&self, text: &str) -> bool {
         let short = text.trim().to_ascii_lowercase().replace('-', "_");
         self.processor.strip_prefix("intel_gpu_") == Some(&short)
     }
 
-    /// What tells the name from others: `rx7600xt`.
+    /// Returns the part of the name that differs from product to product: `rx7600xt`.
     pub(crate) fn key(&self) -> String {
         key(self.name)
     }
@@ -197,7 +197,7 @@ fn shorter(key: &str) -> String {
     LINES.iter().fold(key.to_owned(), |key, word| key.replace(word, ""))
 }
 
-/// Whether a part is in a key, and does not start or end in a number there.
+/// Returns whether a part is in a key, and does not start or end in a number there.
 fn is_part(part: &str, key: &str) -> bool {
     let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let splits_number = |before: &str, after: &str| {

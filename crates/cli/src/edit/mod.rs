@@ -299,7 +299,7 @@ impl Editor<'_> {
         }
     }
 
-    /// What the file holds, and what is wrong with it as far as that is allowed.
+    /// Returns the contents of the file, and its findings as far as they are allowed.
     fn survey(&self, input: &mut File) -> Result<(Contents, Vec<String>), Failure> {
         let allow_findings = self.options.host.allow_findings;
         let walk = self.options.limits.options();
@@ -380,7 +380,7 @@ impl Editor<'_> {
     }
 }
 
-/// Whether there are bundles of both sorts, compressed and plain.
+/// Returns whether there are bundles of both sorts, compressed and plain.
 fn is_mixed(contents: &Contents) -> bool {
     let holds = |kind| contents.containers().iter().any(|container| container.kind() == kind);
     holds(ContainerKind::Ccob) && holds(ContainerKind::Bundle)

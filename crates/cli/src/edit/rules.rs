@@ -36,7 +36,7 @@ impl Rule {
         }
     }
 
-    /// What is to become of an image. Whether its container can be edited is not asked.
+    /// Returns the fate of an image. It does not ask whether the container can be edited.
     pub(crate) fn fate(&self, image: &ListedImage) -> Fate {
         if is_host(image) {
             return Fate::Stays;
@@ -116,13 +116,13 @@ fn fit(image: &ListedImage, request: &Request) -> Option<Fit> {
     request.device().map(|device| Fit::new(&code, device))
 }
 
-/// Whether a device that is asked for could load an image in one of its states.
+/// Returns whether a device that is asked for could load an image in one of its states.
 fn could_load(image: &ListedImage, request: &Request) -> bool {
     fit(image, request).is_some_and(|fit| fit.could_load())
 }
 
-/// Whether an image without a target ID may be for a device that is asked for: neither its triple nor its format tells
-/// otherwise.
+/// Returns whether an image without a target ID may be for a device that is asked for: neither its triple nor its format
+/// tells otherwise.
 fn may_be_for(image: &ListedImage, request: &Request) -> bool {
     let for_gpu =
         |triple: &Triple| triple.is_amdgpu() || triple.is_nvptx() || !triple.is_known_arch();

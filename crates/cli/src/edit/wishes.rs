@@ -54,7 +54,7 @@ impl Wishes {
         self.warnings.push(warning);
     }
 
-    /// What the images are for that were to leave these containers.
+    /// Returns the targets of the images that were to leave these containers.
     pub(super) fn removed_from(&self, contents: &Contents, containers: &[usize]) -> String {
         let is_there = |image: &&ListedImage| {
             let container = contents.container_of(image.index());

@@ -65,7 +65,7 @@ pub(super) fn group(image: &ListedImage) -> String {
     }
 }
 
-/// What `--sort` can sort by.
+/// Keys of `--sort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Key {
     /// In file order

@@ -43,17 +43,17 @@ pub(super) struct Answer {
     /// One for each candidate.
     pub(super) images: Vec<Judged>,
     pub(super) standing: Standing,
-    /// What else is to be said.
+    /// A remark about the container.
     pub(super) note: Option<&'static str>,
 }
 
 impl Answer {
-    /// Whether the GPU needs code of this unit.
+    /// Returns whether the GPU needs code of this unit.
     pub(super) fn counts(&self) -> bool {
         self.standing == Standing::Counts
     }
 
-    /// Whether the GPU lacks code that it needs.
+    /// Returns whether the GPU lacks code that it needs.
     pub(super) fn lacks_code(&self) -> bool {
         self.counts() && self.given == Given::No
     }
@@ -63,7 +63,7 @@ impl Answer {
     }
 }
 
-/// Whether a GPU needs code of a unit, or why not.
+/// The reason why a GPU needs code of a unit, or does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Counts,

@@ -72,7 +72,7 @@ pub(super) struct Candidate {
     pub(super) format: ImageFormat,
     pub(super) size: u64,
     pub(super) container: ContainerKind,
-    /// Whether it holds machine code, if that is known.
+    /// Presence of machine code; `None` if it is not known.
     pub(super) holds_code: Option<bool>,
 }
 
@@ -90,7 +90,7 @@ impl Candidate {
         })
     }
 
-    /// Whether it is known to hold no kernel.
+    /// Returns whether it is known to hold no kernel.
     pub(super) fn is_empty(&self) -> bool {
         self.holds_code == Some(false)
     }
@@ -187,12 +187,12 @@ impl Unit {
         self.candidates.iter().filter(|candidate| !candidate.is_host() && !candidate.is_empty())
     }
 
-    /// Whether all its images for devices are known to hold no kernel, and there are any.
+    /// Returns whether all its images for devices are known to hold no kernel, and there are any.
     pub(super) fn is_empty(&self) -> bool {
         self.with_code().next().is_none() && !self.candidates.iter().all(Candidate::is_host)
     }
 
-    /// Whether all its code uses features that only some NVIDIA GPUs have (`sm_90a`, `sm_100f`).
+    /// Returns whether all its code uses features that only some NVIDIA GPUs have (`sm_90a`, `sm_100f`).
     pub(super) fn is_specific(&self) -> bool {
         let mut images = self.with_code().map(|image| NvidiaArch::parse(image.target.id()));
         !self.is_empty()

@@ -58,7 +58,7 @@ impl Place {
         self.run(compiler, &arguments);
     }
 
-    /// What LLVM makes of images.
+    /// LLVM's module for images.
     pub fn llvm_object(&self, kind: Kind, triple: &str, images: &[String], out: &str) {
         let (kind, triple) = (format!("--kind={kind}"), format!("--triple={triple}"));
         let mut arguments = vec![&kind[..], &triple, "-o", "llvm.bc"];

@@ -77,7 +77,7 @@ fn pipes_are_read_up_to_a_limit() {
     }
 }
 
-/// What is left of it is the input.
+/// The input is the rest of the file.
 #[test]
 fn standard_input_may_be_a_file_that_was_read_from() {
     let inputs = Inputs::new();

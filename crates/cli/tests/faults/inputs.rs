@@ -12,7 +12,7 @@ use crate::common::stderr;
 use crate::table::{Inputs, WRITERS, large_bundle, words};
 use crate::{as_nobody, is_unchanged, refuses, snapshot};
 
-/// What reads a file `OUT`: all commands.
+/// All commands that read a file `OUT`.
 pub(crate) const READERS: [(&str, &str); 19] = [
     ("offload", "ls OUT"),
     ("offload", "verify OUT"),

@@ -90,7 +90,7 @@ fn the_directory_of_generated_names_may_be_a_link() {
     }
 }
 
-/// What an output may keep of the mode of a file of this owner that it replaces.
+/// The mode that an output may keep from a file of this owner that it replaces.
 fn mode_after(words: &[String], inputs: &Inputs, owner: (u32, u32), mode: u32) -> (u32, u32) {
     let out = inputs.path("out");
     let _ = fs::remove_file(&out);

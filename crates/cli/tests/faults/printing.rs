@@ -117,7 +117,7 @@ fn a_tool_runs_without_any_standard_stream() {
     }
 }
 
-/// Whether it prints what a file would hold.
+/// Returns whether it prints what a file would hold.
 fn prints_data(args: &str) -> bool {
     ["--stdout", "-o - ", "=-,"].iter().any(|part| args.contains(part)) || args.ends_with('-')
 }

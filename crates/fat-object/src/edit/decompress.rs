@@ -26,7 +26,7 @@ pub(crate) struct Decompress {
     pub(crate) path: Vec<Segment>,
     /// The most that may be decompressed of what lies in it.
     pub(crate) max: u64,
-    /// Whether something may be wrong with it: its hash, and what hides nothing.
+    /// `true` if something may be wrong with it: its hash, and what hides nothing.
     pub(crate) allow_findings: bool,
 }
 

@@ -105,7 +105,7 @@ impl Host {
 }
 
 impl Host {
-    /// What a section of this name is called if it is not edited in such a file.
+    /// Returns the name of a section's kind, if such a section is not edited in such a file.
     pub(super) fn uneditable(self, section: &str) -> Option<&'static str> {
         match self {
             Host::Unsupported(kind) => Some(kind),

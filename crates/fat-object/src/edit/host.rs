@@ -41,7 +41,7 @@ pub(crate) enum SectionChange {
 pub(crate) struct Item {
     /// Where it lies in the file.
     pub(crate) old: Range<u64>,
-    /// What takes its place; `None` if it is removed, which only a wish for that can cause.
+    /// The new contents; `None` if it is removed, which only a wish for that can cause.
     pub(crate) new: Option<Splices>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct HostContext<'a> {
     /// Where the host file lies in the walked file: all of it, or a member of an archive.
     pub(crate) window: &'a Range<u64>,
     pub(crate) options: &'a EditOptions,
-    /// Whether bundles of linked files stay where they are as long as they fit there, although closing up would free
+    /// `true` if bundles of linked files stay where they are as long as they fit there, although closing up would free
     /// more: so each can get its old contents back.
     pub(crate) stay: bool,
 }

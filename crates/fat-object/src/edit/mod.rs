@@ -111,12 +111,12 @@ pub struct EditOptions {
     /// Whether the host's entry of a bundle may be removed, which is the host's code in bundles of objects and bitcode.
     /// Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: no.
     pub remove_host: bool,
-    /// Whether a file is edited although something is wrong with it: [`Contents::findings`], and hashes of compressed
-    /// bundles that do not match, which a survey passes over that does not [compare them](crate::Options::verify_hash).
-    /// Damage that hides what lies where is always refused. Default: no.
+    /// `true` if a file is edited although it has [findings](Contents::findings), or hashes of compressed bundles that do
+    /// not match and that the survey did not [compare](crate::Options::verify_hash). Damage that hides the place of
+    /// anything is always refused. Default: `false`.
     pub allow_findings: bool,
-    /// Whether containers that the edit would change, and that [cannot be edited](EditableContainer::uneditable), stay as
-    /// they are: [`EditNote::Uneditable`] lists them. Otherwise the edit is refused. Default: no.
+    /// `true` if containers that [cannot be edited](EditableContainer::uneditable) stay as they are where the edit would
+    /// change them: [`EditNote::Uneditable`] lists them. Otherwise the edit is refused. Default: `false`.
     pub allow_uneditable: bool,
     /// How many threads may compress at the same time bundles that were compressed before; 0 is one. Bundles that
     /// [`Edit::compress`] compresses are compressed by the threads of its options.
@@ -316,7 +316,7 @@ pub enum EditNote {
     SignatureDropped,
     /// Containers that the edit asked to change [cannot be edited](EditableContainer::uneditable) and are as they were.
     Uneditable {
-        /// What they are, in the plural.
+        /// The name of their kind, in the plural.
         kind: &'static str,
         /// Their indices among [`Contents::containers`].
         containers: Vec<usize>,

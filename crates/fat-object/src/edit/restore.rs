@@ -14,7 +14,7 @@ use crate::walker::Options;
 /// Bytes compared at once.
 const BLOCK: u64 = 64 * 1024;
 
-/// What decompressing the compressed file comes to, the best last.
+/// Result of decompressing the compressed file, the best last.
 #[derive(Debug)]
 enum Back {
     Refused(EditError),
@@ -78,11 +78,11 @@ pub(super) fn lay_out(
     Ok(splices)
 }
 
-/// What decompressing is to come to.
+/// Expected result of decompressing.
 enum Expected {
-    /// What it comes to without compressing anything: the edited file itself, unless bundles in it are compressed.
+    /// The result without compressing anything: the edited file itself, unless bundles in it are compressed.
     Parts(Splices),
-    /// That is refused.
+    /// The edited file itself cannot be decompressed.
     Refused,
     /// Images change, too.
     Unknown,

@@ -43,12 +43,12 @@ struct Suspect {
 pub(super) struct Targets<'a> {
     starts: &'a [u64],
     slot: &'a Range<u64>,
-    /// Whether code may hold addresses as they are: nothing relocates it.
+    /// `true` if code may hold addresses as they are: nothing relocates it.
     absolute: bool,
-    /// What [`settle`] decides on, and how much of it there is for each bundle.
+    /// References for [`settle`] to decide on, with their number for each bundle.
     suspects: Vec<Suspect>,
     suspected: Vec<u32>,
-    /// Whether a wrapper leads to each.
+    /// `true` if a wrapper leads to each.
     wrapped: Vec<bool>,
     /// The lower bits that all starts have in common, and what they are.
     mask: u64,
@@ -253,8 +253,8 @@ impl Scanner {
     }
 }
 
-/// What the bytes from the middle of the window on, which lie at `at`, may lead to as an operand of an instruction that
-/// starts before them.
+/// Collects the targets of the bytes from the middle of the window on, which lie at `at`, as an operand of an instruction
+/// that starts before them.
 fn operand(window: &[u8], at: u64, targets: &mut Targets<'_>) {
     for before in 1..LONGEST {
         let Some(bytes) = window.get(BEFORE - before..) else { continue };

@@ -26,7 +26,7 @@ pub struct Contents {
     pub(crate) containers_of: Vec<usize>,
     /// What lies directly in the file.
     pub(crate) root: Vec<Node>,
-    /// What is wrong with it, and leaves known where everything lies.
+    /// Findings that leave it known where everything lies.
     pub(crate) findings: Vec<ListedFinding>,
     /// Whether what compressed bundles hold was compared with their hashes.
     pub(crate) verified: bool,

@@ -104,7 +104,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether the edit would change this container, or one that it lies in.
+    /// Returns whether the edit would change this container, or one that it lies in.
     fn would_change(&self, container: &EditableContainer) -> bool {
         let is_wished = self.wishes.get(&container.index).is_some_and(|wishes| !wishes.are_none());
         is_wished

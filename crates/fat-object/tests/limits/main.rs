@@ -39,7 +39,7 @@ impl Seek for Counting {
     }
 }
 
-/// What a walk cost.
+/// The cost of a walk.
 #[derive(Default)]
 struct Cost {
     /// The file that thin archives name.
@@ -96,7 +96,7 @@ impl Cost {
     }
 }
 
-/// What it costs to walk `bytes`, where thin archives name the file `named`.
+/// Returns the cost of a walk of `bytes`, where thin archives name the file `named`.
 fn cost_of(bytes: &Rc<[u8]>, named: Rc<[u8]>, options: &Options) -> Cost {
     let mut cost = Cost { named, ..Cost::default() };
     let mut reader = cost.reader(bytes);
@@ -104,7 +104,7 @@ fn cost_of(bytes: &Rc<[u8]>, named: Rc<[u8]>, options: &Options) -> Cost {
     cost
 }
 
-/// What it costs to walk `bytes`, where thin archives name the file itself.
+/// Returns the cost of a walk of `bytes`, where thin archives name the file itself.
 fn cost_with(bytes: Vec<u8>, options: &Options) -> Cost {
     let bytes = Rc::from(bytes);
     cost_of(&bytes, Rc::clone(&bytes), options)

@@ -75,7 +75,7 @@ pub(crate) fn module(entries: &Entries<'_>) -> Module {
     module
 }
 
-/// What the host program defines, of which only the address is used.
+/// Declares a symbol that the host program defines, of which only the address is used.
 fn declaration(symbol: &str) -> Global {
     Global {
         name: Name::Owned(symbol.to_owned()),

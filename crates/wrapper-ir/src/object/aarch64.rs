@@ -16,7 +16,7 @@ pub(super) struct Relocations {
     table_page: u32,
     /// The place of the entry in its page, in `ldr`.
     table_offset: u32,
-    /// Whether they have room for an addend of any size.
+    /// `true` if they have room for an addend of any size.
     addends: bool,
 }
 

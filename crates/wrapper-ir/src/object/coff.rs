@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 
-/// What machines differ in.
+/// Properties of a machine.
 #[derive(Debug)]
 pub(super) struct Machine {
     /// `IMAGE_FILE_HEADER::Machine`

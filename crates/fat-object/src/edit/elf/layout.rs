@@ -74,7 +74,7 @@ pub(super) struct Layout {
     pub(super) align: u64,
     /// Whether that is less than the file's segments were aligned to.
     pub(super) lowered: bool,
-    /// What segments were aligned to before an earlier edit lowered that, if it is to be restored.
+    /// Alignment of segments before an earlier edit lowered it, if it is to be restored.
     pub(super) raised: Option<u64>,
     /// Bytes of pages that nothing needs and that stay all the same.
     pub(super) zeroed: u64,

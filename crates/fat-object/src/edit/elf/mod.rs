@@ -148,7 +148,7 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Ed
     Ok((indices, items))
 }
 
-/// What a section is called that is not edited in linked files.
+/// Returns the name of a section's kind, if it is not edited in linked files.
 pub(super) fn uneditable(name: &str) -> Option<&'static str> {
     (name != SECTION).then(|| kind_of(name))
 }

@@ -123,7 +123,7 @@ impl Editor<'_> {
     }
 }
 
-/// What the segments of a file were aligned to before an edit lowered that: the one with the headers still is.
+/// Returns the alignment of a file's segments before an edit lowered it: the segment with the headers still has it.
 fn lowered_from(file: &File) -> Option<u64> {
     let (align, was_lowered) = alignment(file);
     let mut heads = file.loads().filter(|load| load.align.get() > PAGE);

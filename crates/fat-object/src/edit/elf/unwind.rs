@@ -140,7 +140,7 @@ fn encoding(common: &[u8]) -> Option<u8> {
     None
 }
 
-/// What follows a number of variable length.
+/// Returns the bytes after a number of variable length.
 fn leb(bytes: &[u8]) -> Option<&[u8]> {
     let last = bytes.iter().position(|byte| byte & 0x80 == 0)?;
     bytes.get(last + 1..)

@@ -40,7 +40,7 @@ impl Wrapper {
         self.address.saturating_add(POINTER)
     }
 
-    /// Whether it is known what it points to.
+    /// Returns whether it is known what it points to.
     pub(super) fn is_known(&self) -> bool {
         !matches!(self.form, PointerForm::Unknown { .. })
     }

@@ -11,7 +11,7 @@ use crate::source::Source;
 /// Sections that are edited, by the names that linkers leave them.
 const DEVICE_SECTIONS: [&str; 2] = [".hip_fatbin", ".hip_fat"];
 
-/// What a section is called that is not edited in PE files.
+/// Returns the name of a section's kind, if it is not edited in PE files.
 pub(crate) fn uneditable(name: &str) -> Option<&'static str> {
     let kind = "sections of PE files other than .hip_fatbin and .hip_fat";
     (!DEVICE_SECTIONS.contains(&name)).then_some(kind)

@@ -13,7 +13,7 @@ pub(super) struct Instruction {
     pub(super) len: usize,
     /// Where a displacement of 4 bytes starts.
     pub(super) displacement: Option<usize>,
-    /// Whether that counts from the end of the instruction.
+    /// `true` if that counts from the end of the instruction.
     pub(super) relative: bool,
     /// Where an immediate value, or an absolute address of 8 bytes, starts; branches have none.
     pub(super) immediate: Option<usize>,
@@ -43,7 +43,7 @@ impl Instruction {
     }
 }
 
-/// What follows the opcode.
+/// Operands after the opcode.
 #[derive(Clone, Copy)]
 enum Form {
     /// An immediate value.
@@ -64,7 +64,7 @@ enum Immediate {
     Full,
     /// An address.
     Address,
-    /// Of `TEST`, whose group shares its opcode with others; the size of its operand.
+    /// `TEST`, whose group shares its opcode with others, and the size of its operand.
     Test(bool),
 }
 

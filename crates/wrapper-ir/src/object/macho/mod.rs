@@ -19,7 +19,7 @@ use wire::{
     SymbolTable, UnwindEntry,
 };
 
-/// What machines differ in.
+/// Properties of a machine.
 #[derive(Debug)]
 pub(super) struct Machine {
     /// `cputype`
@@ -61,7 +61,7 @@ pub(super) const ARM64: Machine = Machine {
 const POINTER: u32 = 0x0e;
 /// The same, of a section.
 const SECTION_POINTER: u32 = 0x06;
-/// Whether it refers to a symbol.
+/// The bit of a relocation type that refers to a symbol.
 const OF_SYMBOL: u32 = 8;
 
 /// The size of the field that a relocation of this type fills in, in bytes.

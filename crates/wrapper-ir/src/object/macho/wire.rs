@@ -87,7 +87,7 @@ pub(super) struct SymbolRanges {
     pub(super) defined: U32,
     pub(super) first_undefined: U32,
     pub(super) undefined: U32,
-    /// Of linked files.
+    /// Only used in linked files.
     pub(super) unused: [U32; 12],
 }
 

@@ -243,7 +243,7 @@ fn entry_pairs<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     })
 }
 
-/// Whether a symbol is the same: values and sizes may change where the memory may.
+/// Returns whether a symbol is the same: values and sizes may change where the memory may.
 fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
     let section = |file: &'_ File, index: u16| match index {
         SHN_LORESERVE.. => None,
