@@ -29,8 +29,8 @@ impl NewPermissions {
         NewPermissions::PLAIN
     }
 
-    /// Those of a part of an input that has these: readable by those who may read the input. It is no program, and
-    /// the owner can always write.
+    /// Returns the permissions for a part of an input with these ones: only users who may read the input may read it.
+    /// Execute bits are dropped, and the owner can always write.
     pub(crate) fn of_part(self) -> Self {
         NewPermissions { mode: self.mode & 0o066 | 0o600, group: self.group }
     }

@@ -89,7 +89,7 @@ pub(crate) fn terminal_width() -> usize {
     size.map_or(usize::MAX, |(width, _)| usize::from(width.0))
 }
 
-/// Lines of the terminal that standard output is; without one, there is no end to them.
+/// Returns the number of lines of the terminal, or `usize::MAX` if standard output is not a terminal.
 pub(crate) fn terminal_height() -> usize {
     let size = terminal_size::terminal_size_of(io::stdout());
     size.map_or(usize::MAX, |(_, height)| usize::from(height.0))

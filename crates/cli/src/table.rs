@@ -100,7 +100,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns whether all columns fit into so many cells.
+    /// Returns whether all columns fit into a terminal of this width.
     pub(crate) fn fits(&self, indent: &str, fit: usize) -> bool {
         let width = self.widths().iter().map(|shown| shown.width + 2).sum::<usize>();
         indent.len() + width <= fit.saturating_add(2)

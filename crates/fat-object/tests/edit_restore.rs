@@ -39,7 +39,7 @@ impl Numbers {
     }
 }
 
-/// A bundle of so many bytes of code that are easily compressed.
+/// A bundle with this number of bytes of code that compresses well.
 fn unit(seed: u32, size: u32) -> Vec<u8> {
     bundle(&[(HOST, b""), (GFX90A, &code(seed, size))], 4096)
 }

@@ -226,7 +226,7 @@ pub enum Error {
         kind: Kind,
     },
 
-    /// There is no entry.
+    /// No entries were added.
     #[error("no offload entry to emit for {kind}")]
     NoEntry {
         /// The kind.

@@ -1,6 +1,6 @@
 //! Modules of entries: their text, whole, their objects, and what is refused.
 //!
-//! `BLESS=1 cargo test -p wrapper-ir --test entries` writes `golden/entries*.ll` anew. They are compared with what clang emits
+//! `BLESS=1 cargo test -p wrapper-ir --test entries` regenerates `golden/entries*.ll`. They are compared with what clang emits
 //! in `crates/cli/tests/llvm_entries.rs`.
 #![forbid(unsafe_code)]
 #![allow(

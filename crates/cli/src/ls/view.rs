@@ -237,7 +237,7 @@ pub(super) fn totals(out: &mut dyn Write, totals: &Totals, below_rows: bool) -> 
     table.print(out, "  ", style::terminal_width())
 }
 
-/// How to see the images of which there are so many.
+/// Prints the number of images and the option that shows them.
 pub(super) fn hint(out: &mut dyn Write, images: usize) -> io::Result<()> {
     writeln!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")
 }

@@ -20,7 +20,7 @@ fn spawn(inputs: &Inputs, words: &[String]) -> Child {
     inputs.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Sends a signal after so many microseconds, and waits for the end.
+/// Sends a signal after this number of microseconds, and waits for the end.
 fn end(mut child: Child, signal: &str, moment: u64) -> ExitStatus {
     thread::sleep(Duration::from_micros(moment));
     let id = child.id().to_string();
@@ -28,7 +28,7 @@ fn end(mut child: Child, signal: &str, moment: u64) -> ExitStatus {
     child.wait().unwrap()
 }
 
-/// A bundle of so many images.
+/// A bundle of this number of images.
 fn write_bundle(path: &Path, images: u64) {
     let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     bundle.extend(images.to_le_bytes());

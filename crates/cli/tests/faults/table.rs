@@ -227,7 +227,7 @@ impl Inputs {
     }
 }
 
-/// A thin archive that names one file of so many bytes.
+/// A thin archive that names one file of this size in bytes.
 pub fn thin_archive(member: &[u8], size: u64) -> Vec<u8> {
     let mut table = [member, b"/\n"].concat();
     table.resize(table.len().next_multiple_of(2), b'\n');

@@ -208,7 +208,7 @@ impl Edit {
         self.added.push(Added { container, id: id.into(), image });
     }
 
-    /// Compresses every plain bundle, and with [`CompressOptions::recompress`] the compressed ones anew. A file without
+    /// Compresses every plain bundle, and with [`CompressOptions::recompress`] compressed ones again. A file without
     /// bundles is [refused](EditError::NoBundle).
     pub fn compress(&mut self, options: CompressOptions) {
         self.bundles = BundleEdit::Compress(options);
