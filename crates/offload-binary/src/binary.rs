@@ -13,13 +13,13 @@ use crate::to_u64;
 use crate::validate;
 use crate::wire::{EntryHeader, HEADER_LEN, StringEntries, StringEntry};
 
-/// A valid offload binary of version 1 or 2.
+/// A valid offload binary of version 1, 2 or 3, not compressed.
 ///
 /// Parsing checks everything the binary says about itself, so that the accessors cannot fail.
 /// It takes time linear in the part of the binary that is in memory (images are not looked at),
 /// apart from sorting the entries, and memory in proportion to the entries that are there.
 ///
-/// Stricter than LLVM 22 and 23, which crash on or accept some of it, a binary is refused when
+/// Stricter than LLVM 22, 23 and 24, which crash on or accept some of it, a binary is refused when
 /// its size is not a multiple of 8, when tables, strings and images share bytes, and when a
 /// string is not ended inside the binary.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ impl<'data> OffloadBinary<'data> {
     /// # Errors
     ///
     /// Every variant of [`Error`] but those that say otherwise; never
-    /// [`Incomplete`](Error::Incomplete).
+    /// [`Incomplete`](Error::Incomplete). A compressed binary gives [`Compressed`](Error::Compressed).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
         Self::parse_prefix(data, to_u64(data.len()))
     }
@@ -91,7 +91,7 @@ impl<'data> OffloadBinary<'data> {
         self.size
     }
 
-    /// The entries in stored order: one in version 1, any number in version 2.
+    /// The entries in stored order: one in version 1, any number in versions 2 and 3.
     pub fn entries(&self) -> Entries<'data> {
         Entries { binary: *self, left: 0..self.entries.len() }
     }

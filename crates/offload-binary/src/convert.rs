@@ -1,4 +1,4 @@
-//! From one version of the format to the other.
+//! From one version of the format to another.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::image_entry::{FormatVersion, ImageEntry};
 use crate::layout::{Layout, StringBudget};
 
 /// Reads all binaries in `data`, as [`binaries`] does, and writes their entries in `version`: one
-/// binary for each entry in version 1, one binary with all entries in version 2.
+/// binary for each entry in version 1, one binary with all entries in versions 2 and 3.
 ///
 /// Images, strings and their order, unknown kinds and flags stay as they are. So does
 /// [`HIP_LEGACY`](crate::OffloadKind::HIP_LEGACY), the HIP of LLVM 20 and older; see
@@ -24,7 +24,7 @@ use crate::layout::{Layout, StringBudget};
 ///
 /// # Errors
 ///
-/// Those of [`binaries`]; [`Error::ValueHasNul`] when version 1 cannot store a value, and the
+/// Those of [`binaries`], so [`Error::Compressed`] for a compressed one; [`Error::ValueHasNul`] when version 1 cannot store a value, and the
 /// others of [`Layout::new`] and [`Layout::to_vec`]. Their entry numbers count over all of `data`.
 pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
     let mut entries = Vec::new();

@@ -2,8 +2,9 @@
 
 use alloc::boxed::Box;
 
+use crate::compressed::CompressedBinary;
+use crate::image_entry::FormatVersion;
 use crate::layout::MAX_STRING_BYTES;
-use crate::wire::HEADER_LEN;
 
 /// What is wrong with an offload binary, read or to be written, and where.
 ///
@@ -23,8 +24,10 @@ pub enum Error {
     },
 
     /// There are too few bytes for a header.
-    #[error("offload binary header needs {HEADER_LEN} bytes, but only {available} are left")]
+    #[error("offload binary header needs {needed} bytes, but only {available} are left")]
     TruncatedHeader {
+        /// Length of the header: 32, and 40 from version 3 on.
+        needed: u64,
         /// Bytes there are.
         available: u64,
     },
@@ -36,8 +39,8 @@ pub enum Error {
         found: [u8; 4],
     },
 
-    /// The version is neither 1 nor 2.
-    #[error("offload binary has version {version}, expected 1 or 2")]
+    /// The version is not 1, 2 or 3.
+    #[error("offload binary has version {version}, expected 1, 2 or 3")]
     UnsupportedVersion {
         /// The version field.
         version: u32,
@@ -70,11 +73,52 @@ pub enum Error {
 
     /// The entries start inside the header.
     #[error(
-        "offload binary has its entries at {offset:#x}, inside the header of {HEADER_LEN} bytes"
+        "offload binary has its entries at {offset:#x}, inside the header of {} bytes",
+        version.header_len()
     )]
     EntriesInsideHeader {
+        /// The version of the binary, which tells the length of the header.
+        version: FormatVersion,
         /// The entries offset field.
         offset: u64,
+    },
+
+    /// The binary is compressed, so that its entries cannot be read before it is inflated. Not a fault of the binary:
+    /// inflate its [stream](CompressedBinary::stream), and parse what
+    /// [`CompressedBinary::plain_header`] and the inflated bytes make.
+    #[error(
+        "offload binary is compressed, {} bytes that inflate to {}",
+        binary.size(),
+        binary.inflated_size()
+    )]
+    Compressed {
+        /// The compressed binary as its header describes it.
+        binary: CompressedBinary,
+    },
+
+    /// The entries of a compressed binary do not start right after its header.
+    #[error("compressed offload binary has its entries at {offset:#x}, expected {expected:#x}")]
+    CompressedEntriesOffset {
+        /// The entries offset field.
+        offset: u64,
+        /// The length of the header.
+        expected: u64,
+    },
+
+    /// The inflated size of a compressed binary is too small for the header and what must follow it.
+    #[error("compressed offload binary has inflated size {size}, expected at least {minimum}")]
+    InflatedSizeTooSmall {
+        /// The inflated size field.
+        size: u64,
+        /// The smallest size of a plain binary of this version.
+        minimum: u64,
+    },
+
+    /// The inflated size of a compressed binary is not a multiple of 8, as the size of each plain binary is.
+    #[error("compressed offload binary has inflated size {size}, expected a multiple of 8")]
+    InflatedSizeNotMultipleOf8 {
+        /// The inflated size field.
+        size: u64,
     },
 
     /// The entries do not fit into the binary.
@@ -84,7 +128,7 @@ pub enum Error {
         offset: u64,
         /// Number of entries, always 1 in version 1.
         count: u64,
-        /// The size of the binary.
+        /// The size of the binary, inflated if it is compressed.
         size: u64,
     },
 
@@ -278,7 +322,7 @@ pub enum Error {
         key: Box<[u8]>,
     },
 
-    /// A value to be written in version 1 holds a NUL, which would end it. Version 2 can store it.
+    /// A value to be written in version 1 holds a NUL, which would end it. Versions 2 and 3 can store it.
     #[error(
         "offload binary entry {entry} has the value of key \"{}\" in string {string} with a nul, \
          which version 1 cannot store",

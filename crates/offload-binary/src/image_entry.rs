@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::binary::Entry;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
-use crate::wire::{STRING_V1_LEN, STRING_V2_LEN};
+use crate::wire::{HEADER_LEN, HEADER_V3_LEN, STRING_V1_LEN, STRING_V2_LEN};
 
 /// The version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,8 @@ pub enum FormatVersion {
     V1,
     /// All images in one binary. LLVM 23 writes this; LLVM 22 cannot read it.
     V2,
+    /// All images in one binary, which may be compressed. LLVM 24 writes this; LLVM 22 and 23 cannot read it.
+    V3,
 }
 
 impl FormatVersion {
@@ -27,16 +29,27 @@ impl FormatVersion {
         match number {
             1 => Some(Self::V1),
             2 => Some(Self::V2),
+            3 => Some(Self::V3),
             _ => None,
         }
     }
 
-    /// The number as it stands in the header: 1 or 2.
+    /// The number as it stands in the header: 1, 2 or 3.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
             Self::V1 => 1,
             Self::V2 => 2,
+            Self::V3 => 3,
+        }
+    }
+
+    /// Length in bytes of the header: 32, and 40 from version 3 on.
+    #[must_use]
+    pub const fn header_len(self) -> u64 {
+        match self {
+            Self::V1 | Self::V2 => HEADER_LEN,
+            Self::V3 => HEADER_V3_LEN,
         }
     }
 
@@ -44,7 +57,7 @@ impl FormatVersion {
     pub(crate) const fn string_entry_len(self) -> u64 {
         match self {
             Self::V1 => STRING_V1_LEN,
-            Self::V2 => STRING_V2_LEN,
+            Self::V2 | Self::V3 => STRING_V2_LEN,
         }
     }
 }
@@ -83,7 +96,7 @@ pub struct ImageEntry<'a> {
     /// not checked, neither is it in LLVM.
     pub flags: Flags,
     /// Keys and values in the order in which they are stored. Keys cannot hold a NUL, values can
-    /// in version 2 only. A key may be there more than once; readers take the last one.
+    /// from version 2 on only. A key may be there more than once; readers take the last one.
     pub strings: Vec<StringPair<'a>>,
     /// Length of the image in bytes.
     pub size: u64,

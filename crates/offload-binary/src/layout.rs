@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 use crate::error::Error;
 use crate::image_entry::{FormatVersion, ImageEntry};
 use crate::string_table::StringTable;
-use crate::wire::{ENTRY_LEN, EntryHeader, HEADER_LEN, Header, StringEntryV1, StringEntryV2};
+use crate::wire::{ENTRY_LEN, EntryHeader, Header, StringEntryV1, StringEntryV2};
 use crate::{MAGIC, to_u64};
 
 /// The most bytes all keys and values of a [`Layout`] may have together: 64 MiB. Real ones have
@@ -21,9 +21,9 @@ pub const MAX_STRING_BYTES: u64 = 1 << 26;
 /// Where the parts of one or more binaries go, computed from strings and sizes alone.
 ///
 /// Version 1 has one binary for each entry, one after the other, and is empty without entries;
-/// version 2 has one binary with all entries. The bytes are those of LLVM 22 and 23: header,
+/// versions 2 and 3 have one binary with all entries. The bytes are those of LLVM 22, 23 and 24: header,
 /// entries, string entries, the string table, in which strings share their ends, and the images,
-/// the first of a binary at a multiple of 8. The images of a binary of version 2 follow each
+/// the first of a binary at a multiple of 8. The images of a binary of versions 2 and 3 follow each
 /// other without padding. Strings keep their order; [`llvm_order`](crate::llvm_order) tells the
 /// one LLVM's tool would put them into.
 ///
@@ -101,7 +101,7 @@ impl Layout {
                     layout.push_binary(slice::from_ref(entry))?;
                 }
             }
-            FormatVersion::V2 => layout.push_binary(entries)?,
+            FormatVersion::V2 | FormatVersion::V3 => layout.push_binary(entries)?,
         }
         Ok(layout)
     }
@@ -113,7 +113,8 @@ impl Layout {
         // None of this overflows: everything counted is in memory, and larger there.
         let string_len = self.version.string_entry_len();
         let entry_count = to_u64(entries.len());
-        let mut strings_at = HEADER_LEN + ENTRY_LEN * entry_count;
+        let header_len = self.version.header_len();
+        let mut strings_at = header_len + ENTRY_LEN * entry_count;
         let table_at = strings_at + string_len * to_u64(strings().count());
         let images_at = (table_at + to_u64(table.bytes().len())).next_multiple_of(8);
 
@@ -144,14 +145,18 @@ impl Layout {
             magic: MAGIC,
             version: self.version.number().into(),
             size: size.into(),
-            entries_offset: HEADER_LEN.into(),
+            entries_offset: header_len.into(),
             entries_extent: match self.version {
                 FormatVersion::V1 => ENTRY_LEN.into(),
-                FormatVersion::V2 => entry_count.into(),
+                FormatVersion::V2 | FormatVersion::V3 => entry_count.into(),
             },
         };
         let start = self.headers.len();
         self.headers.extend_from_slice(header.as_bytes());
+        if self.version == FormatVersion::V3 {
+            // The inflated size, 0 in a binary that is not compressed.
+            self.headers.extend_from_slice(&[0; 8]);
+        }
         self.headers.extend_from_slice(headers.as_bytes());
         for (key, value) in strings() {
             let key_offset = (table_at + table.offset(key)).into();
@@ -161,7 +166,7 @@ impl Layout {
                     let string = StringEntryV1 { key_offset, value_offset };
                     self.headers.extend_from_slice(string.as_bytes());
                 }
-                FormatVersion::V2 => {
+                FormatVersion::V2 | FormatVersion::V3 => {
                     let value_size = to_u64(value.len()).into();
                     let string = StringEntryV2 { key_offset, value_offset, value_size };
                     self.headers.extend_from_slice(string.as_bytes());

@@ -4,18 +4,19 @@
 //!
 //! # The format
 //!
-//! LLVM up to 22 writes version 1 with one image per binary, LLVM 23 writes version 2 with any
-//! number of them; this crate reads and writes both. The format is described in the ["Clang Offload
+//! LLVM up to 22 writes version 1 with one image per binary, LLVM 23 version 2 with any number of them, and LLVM 24
+//! version 3, which may be compressed; this crate reads and writes all three. The format is described in the ["Clang Offload
 //! Packager"][packager] documentation of LLVM up to 21, and since then in that of [`llvm-offload-binary`][binary]. All
 //! integers are little-endian, all offsets count from the magic.
 //!
 //! ```text
 //!   0  magic 10 FF 10 AD
-//!   4  version           u32   1 or 2
+//!   4  version           u32   1, 2 or 3
 //!   8  size              u64   of the whole binary, a multiple of 8
 //!  16  entries offset    u64
 //!  24  v1: entry size    u64   40; there is one entry
-//!      v2: entry count   u64
+//!      v2, v3: count     u64   of entries
+//!  32  v3: inflated size u64   0 in a plain binary
 //!      ---- an entry, 40 bytes ----
 //!  +0  image kind        u16   ImageKind
 //!  +2  offload kind      u16   OffloadKind
@@ -24,12 +25,16 @@
 //! +16  string count      u64
 //! +24  image offset      u64
 //! +32  image size        u64
-//!      ---- a string entry, v1: 16 bytes, v2: 24 bytes ----
+//!      ---- a string entry, v1: 16 bytes, v2 and v3: 24 bytes ----
 //!  +0  key offset        u64   the key is ended by NUL
 //!  +8  value offset      u64   v1: the value is ended by NUL
-//! +16  value size        u64   v2 only
+//! +16  value size        u64   v2 and v3
 //!      ---- strings, images, zeros up to a multiple of 8 ----
 //! ```
+//!
+//! A binary of version 3 whose inflated size is not 0 is compressed: one stream of zstd or zlib holds all that follows
+//! the header, and `size` counts header and stream without padding. [`CompressedBinary`] reads and writes its header;
+//! the codec is the caller's.
 //!
 //! [packager]: https://releases.llvm.org/21.1.0/tools/clang/docs/ClangOffloadPackager.html
 //! [binary]: https://llvm.org/docs/CommandGuide/llvm-offload-binary.html
@@ -117,6 +122,7 @@ extern crate alloc;
 extern crate std;
 
 mod binary;
+mod compressed;
 mod concatenated;
 mod convert;
 mod error;
@@ -130,6 +136,7 @@ mod validate;
 mod wire;
 
 pub use binary::{Entries, Entry, OffloadBinary, Strings};
+pub use compressed::CompressedBinary;
 pub use concatenated::{Binaries, binaries};
 pub use convert::convert;
 pub use error::Error;

@@ -15,9 +15,11 @@ pub enum LlvmRelease {
     Llvm22,
     /// LLVM 23, which writes version 2.
     Llvm23,
+    /// LLVM 24, which writes version 3. It stores strings in the order of LLVM 23.
+    Llvm24,
 }
 
-/// What both releases mix into hashes when they are built without checks of the ABI.
+/// What the releases mix into hashes when they are built without checks of the ABI.
 pub(crate) const SEED: u64 = 0xff51_afd7_ed55_8ccd;
 
 /// The order in which `llvm-offload-binary` of `release` stores the strings of one `--image`.
@@ -28,7 +30,7 @@ pub(crate) const SEED: u64 = 0xff51_afd7_ed55_8ccd;
 /// over.
 ///
 /// The tool collects keys in a hash table and stores them as they lie there, which no
-/// documentation promises. As release builds of LLVM 22.1 and 23.1 behave; builds with checks of
+/// documentation promises. As release builds of LLVM 22.1, 23.1 and 24 behave; builds with checks of
 /// the ABI have an order of their own in each run. With `Llvm22` a key of more than 64 bytes is
 /// placed by its first 64 bytes, which is not where LLVM places it.
 ///
@@ -61,7 +63,7 @@ pub fn llvm_order<K: AsRef<[u8]>>(release: LlvmRelease, keys: &[K]) -> Vec<usize
 fn hash(release: LlvmRelease, key: &[u8]) -> u32 {
     let hash = match release {
         LlvmRelease::Llvm22 => llvm22_hash(key),
-        LlvmRelease::Llvm23 => XxHash3_64::oneshot(key) ^ SEED,
+        LlvmRelease::Llvm23 | LlvmRelease::Llvm24 => XxHash3_64::oneshot(key) ^ SEED,
     };
     let [a, b, c, d, ..] = hash.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
@@ -158,13 +160,15 @@ mod tests {
     fn hashes_are_those_of_llvm() {
         for (key, llvm22, llvm23) in hashes() {
             assert_eq!(hash(LlvmRelease::Llvm22, &key), llvm22, "{}", key.escape_ascii());
-            assert_eq!(hash(LlvmRelease::Llvm23, &key), llvm23, "{}", key.escape_ascii());
+            for release in [LlvmRelease::Llvm23, LlvmRelease::Llvm24] {
+                assert_eq!(hash(release, &key), llvm23, "{}", key.escape_ascii());
+            }
         }
     }
 
     #[test]
     fn keys_are_stored_by_bucket() {
-        for release in [LlvmRelease::Llvm22, LlvmRelease::Llvm23] {
+        for release in [LlvmRelease::Llvm22, LlvmRelease::Llvm23, LlvmRelease::Llvm24] {
             assert_eq!(llvm_order(release, &["file", "triple", "arch", "kind"]), [2, 1]);
         }
         assert_eq!(llvm_order::<&str>(LlvmRelease::Llvm22, &[]), []);
@@ -186,7 +190,7 @@ mod tests {
     fn many_keys_are_all_there() {
         let count = if cfg!(miri) { 20 } else { 1000 };
         let keys: Vec<_> = (0_u32..).take(count).map(u32::to_le_bytes).collect();
-        for release in [LlvmRelease::Llvm22, LlvmRelease::Llvm23] {
+        for release in [LlvmRelease::Llvm22, LlvmRelease::Llvm23, LlvmRelease::Llvm24] {
             let mut order = llvm_order(release, &keys);
             order.sort_unstable();
             assert_eq!(order, (0..count).collect::<Vec<_>>());

@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 
 use zerocopy::FromBytes;
 
+use crate::compressed::CompressedBinary;
 use crate::error::Error;
 use crate::image_entry::FormatVersion;
-use crate::wire::{ENTRY_LEN, EntryHeader, HEADER_LEN, Header, StringEntries};
+use crate::wire::{ENTRY_LEN, EntryHeader, HEADER_LEN, HEADER_V3_LEN, Header, StringEntries};
 use crate::{MAGIC, to_u64};
 
 /// What a valid binary consists of.
@@ -21,7 +22,7 @@ pub(crate) struct Parts<'data> {
 
 pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     let available = available.max(to_u64(prefix.len()));
-    let (header, version) = header(prefix, available)?;
+    let (header, version) = head(prefix, available)?;
     let size = header.size.get();
     let data = usize::try_from(size).ok().and_then(|size| prefix.get(..size)).unwrap_or(prefix);
     let entries = entries(header, version, data)?;
@@ -33,8 +34,18 @@ pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     Ok(Parts { version, size, data, entries })
 }
 
-/// The header, once its own fields make sense.
-fn header(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Error> {
+/// Returns the least size of a plain binary. Without entries a version 2 binary is 40 bytes long and a version 3
+/// binary 48, as LLVM 23 and 24 write them.
+pub(crate) const fn minimum_size(version: FormatVersion) -> u64 {
+    match version {
+        FormatVersion::V1 => HEADER_LEN + ENTRY_LEN,
+        FormatVersion::V2 | FormatVersion::V3 => version.header_len() + 8,
+    }
+}
+
+/// The header of a plain binary, once its own fields make sense.
+pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Error> {
+    let available = available.max(to_u64(prefix.len()));
     // Of few bytes, each has to be right: what is not, no more bytes would make an offload binary.
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
@@ -43,21 +54,34 @@ fn header(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Err
         return Err(Error::BadMagic { found });
     }
     if available < HEADER_LEN {
-        return Err(Error::TruncatedHeader { available });
+        return Err(Error::TruncatedHeader { needed: HEADER_LEN, available });
     }
-    let Ok((header, _)) = Header::ref_from_prefix(prefix) else {
+    let Ok((header, rest)) = Header::ref_from_prefix(prefix) else {
         // The one entry usually follows the header, so ask for both at once.
-        return Err(Error::Incomplete { needed: available.min(HEADER_LEN + ENTRY_LEN) });
+        return Err(Error::Incomplete { needed: available.min(HEADER_V3_LEN + ENTRY_LEN) });
     };
     let number = header.version.get();
     let version =
         FormatVersion::from_number(number).ok_or(Error::UnsupportedVersion { version: number })?;
-    // A version 2 binary without entries is 40 bytes long, as LLVM 23 writes it.
-    let minimum = match version {
-        FormatVersion::V1 => HEADER_LEN + ENTRY_LEN,
-        FormatVersion::V2 => HEADER_LEN + 8,
-    };
     let size = header.size.get();
+    if version == FormatVersion::V3 {
+        if available < HEADER_V3_LEN {
+            return Err(Error::TruncatedHeader { needed: HEADER_V3_LEN, available });
+        }
+        let Some(inflated_size) = rest.first_chunk() else {
+            let needed = size.clamp(HEADER_V3_LEN, HEADER_V3_LEN + ENTRY_LEN).min(available);
+            return Err(Error::Incomplete { needed });
+        };
+        let inflated_size = u64::from_le_bytes(*inflated_size);
+        if inflated_size != 0 {
+            let binary = CompressedBinary::from_header(header, inflated_size)?;
+            return Err(match size > available {
+                true => Error::SizeBeyondEnd { size, available },
+                false => Error::Compressed { binary },
+            });
+        }
+    }
+    let minimum = minimum_size(version);
     if size < minimum {
         return Err(Error::SizeTooSmall { size, minimum });
     }
@@ -80,10 +104,10 @@ fn entries<'data>(
     let offset = header.entries_offset.get();
     let count = match version {
         FormatVersion::V1 => 1,
-        FormatVersion::V2 => header.entries_extent.get(),
+        FormatVersion::V2 | FormatVersion::V3 => header.entries_extent.get(),
     };
-    if offset < HEADER_LEN {
-        return Err(Error::EntriesInsideHeader { offset });
+    if offset < version.header_len() {
+        return Err(Error::EntriesInsideHeader { version, offset });
     }
     let beyond = Error::EntriesBeyondEnd { offset, count, size };
     let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(|| beyond.clone())?;
@@ -136,7 +160,7 @@ fn regions(
 ) -> Result<Vec<Region>, Error> {
     let size = header.size.get();
     let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
-    regions.push(Region { start: 0, end: HEADER_LEN, owner: Owner::Header });
+    regions.push(Region { start: 0, end: version.header_len(), owner: Owner::Header });
     let start = header.entries_offset.get();
     let end = range_end(start, to_u64(entries.len()), ENTRY_LEN, size).unwrap_or(start);
     if start < end {
@@ -163,14 +187,14 @@ fn regions(
     regions.sort_unstable();
     for (first, second) in regions.iter().zip(regions.iter().skip(1)) {
         if first.end > second.start {
-            return Err(overlap(first, second));
+            return Err(overlap(version, first, second));
         }
     }
     Ok(regions)
 }
 
 /// The error for two regions that share bytes, `first` being the one that starts first.
-fn overlap(first: &Region, second: &Region) -> Error {
+fn overlap(version: FormatVersion, first: &Region, second: &Region) -> Error {
     match (first.owner, second.owner) {
         (Owner::Image(first), Owner::Image(entry)) => {
             Error::ImagesOverlap { first, second: entry, offset: second.start }
@@ -179,7 +203,9 @@ fn overlap(first: &Region, second: &Region) -> Error {
         (_, Owner::Image(entry)) => Error::ImageOverlapsTables { entry, offset: second.start },
         (_, Owner::Strings(entry)) => Error::StringEntriesOverlap { entry, offset: second.start },
         (Owner::Strings(entry), _) => Error::StringEntriesOverlap { entry, offset: first.start },
-        (_, Owner::Header | Owner::Entries) => Error::EntriesInsideHeader { offset: second.start },
+        (_, Owner::Header | Owner::Entries) => {
+            Error::EntriesInsideHeader { version, offset: second.start }
+        }
     }
 }
 
@@ -322,7 +348,7 @@ fn sized(gaps: &[Gap], offset: u64, len: u64, size: u64) -> Result<u64, Fault> {
 }
 
 /// `offset + count * len`, if that is not beyond `size`.
-fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<u64> {
+pub(crate) fn range_end(offset: u64, count: u64, len: u64, size: u64) -> Option<u64> {
     let end = offset.checked_add(count.checked_mul(len)?)?;
     (end <= size).then_some(end)
 }

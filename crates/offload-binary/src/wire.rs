@@ -5,8 +5,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::image_entry::FormatVersion;
 
-/// Length in bytes of [`Header`].
+/// Length in bytes of [`Header`], which is all of it in versions 1 and 2.
 pub(crate) const HEADER_LEN: u64 = 32;
+/// Length in bytes of the header of version 3: [`Header`] and the inflated size.
+pub(crate) const HEADER_V3_LEN: u64 = 40;
 /// Length in bytes of [`EntryHeader`].
 pub(crate) const ENTRY_LEN: u64 = 40;
 /// Length in bytes of [`StringEntryV1`].
@@ -22,11 +24,11 @@ pub(crate) struct Header {
     pub(crate) version: U32,
     pub(crate) size: U64,
     pub(crate) entries_offset: U64,
-    /// Version 1: size in bytes of the one entry. Version 2: number of entries.
+    /// Version 1: size in bytes of the one entry. Versions 2 and 3: number of entries.
     pub(crate) entries_extent: U64,
 }
 
-/// One device image, the same in both versions.
+/// One device image, the same in all versions.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct EntryHeader {
@@ -47,7 +49,7 @@ pub(crate) struct StringEntryV1 {
     pub(crate) value_offset: U64,
 }
 
-/// Key and value of version 2: the key is ended by NUL, the value has a size.
+/// Key and value of versions 2 and 3: the key is ended by NUL, the value has a size.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct StringEntryV2 {
@@ -85,7 +87,7 @@ impl<'data> StringEntries<'data> {
                 let entries = <[StringEntryV1]>::ref_from_prefix_with_elems(bytes, count);
                 entries.ok().map(|(entries, _)| Self::V1(entries))
             }
-            FormatVersion::V2 => {
+            FormatVersion::V2 | FormatVersion::V3 => {
                 let entries = <[StringEntryV2]>::ref_from_prefix_with_elems(bytes, count);
                 entries.ok().map(|(entries, _)| Self::V2(entries))
             }

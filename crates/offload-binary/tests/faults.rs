@@ -24,7 +24,7 @@ fn layout(version: FormatVersion) -> Layout {
 
 #[test]
 fn faults_of_the_streams_are_the_result() {
-    for version in [FormatVersion::V1, FormatVersion::V2] {
+    for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
         let layout = layout(version);
         let expected = layout.to_vec(&IMAGES).unwrap();
         check_writing(&expected, |rig, out| {

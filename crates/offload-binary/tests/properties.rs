@@ -7,12 +7,12 @@ use std::fmt::Write;
 
 use faulty::at_each_address;
 use offload_binary::{
-    Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind, binaries,
-    convert,
+    CompressedBinary, Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary,
+    OffloadKind, binaries, convert,
 };
 use proptest::prelude::*;
 
-use FormatVersion::{V1, V2};
+use FormatVersion::{V1, V2, V3};
 
 /// Miri is a thousand times slower.
 const CASES: u32 = if cfg!(miri) { 1 } else { 256 };
@@ -72,26 +72,28 @@ fn answers(data: &[u8]) -> String {
     }
     let prefix = OffloadBinary::parse_prefix(&data[..data.len() / 2], data.len() as u64);
     write!(text, "{prefix:?} {:?} {:?}", convert(data, V1), convert(data, V2)).unwrap();
+    write!(text, "{:?} {:?}", convert(data, V3), CompressedBinary::parse_prefix(data, u64::MAX))
+        .unwrap();
     text
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
-    /// Of both versions, with zeros between them.
+    /// Of all versions, with zeros between them.
     #[test]
     fn binaries_in_a_row_are_read_and_written(
-        files in prop::collection::vec((prop::collection::vec(image(), 1..4), any::<bool>(), 0..20_usize), 0..4),
+        files in prop::collection::vec((prop::collection::vec(image(), 1..4), prop::sample::select(vec![V1, V2, V3]), 0..20_usize), 0..4),
     ) {
         let mut data = Vec::new();
         let mut places = Vec::new();
         let mut expected = Vec::new();
-        for (images, is_v1, zeros) in &files {
+        for (images, version, zeros) in &files {
             // Version 1 has one binary for each image.
-            for images in images.chunks(if *is_v1 { 1 } else { images.len() }) {
+            for images in images.chunks(if *version == V1 { 1 } else { images.len() }) {
                 places.push(data.len() as u64);
-                expected.push((if *is_v1 { V1 } else { V2 }, images.to_vec()));
-                data.extend(write(if *is_v1 { V1 } else { V2 }, images));
+                expected.push((*version, images.to_vec()));
+                data.extend(write(*version, images));
             }
             data.resize(data.len() + zeros, 0);
         }
@@ -114,7 +116,7 @@ proptest! {
         behind in prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..20),
         damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
     ) {
-        for version in [V1, V2] {
+        for version in [V1, V2, V3] {
             let mut bytes = write(version, &images);
             bytes.extend(&behind);
             if let Some((at, byte)) = damage.filter(|_| !bytes.is_empty()) {

@@ -208,8 +208,8 @@ fn keys_need_not_be_utf8() {
 
 #[test]
 fn truncated_header() {
-    assert_eq!(error(&v1()[..31]), Error::TruncatedHeader { available: 31 });
-    assert_eq!(error(&[]), Error::TruncatedHeader { available: 0 });
+    assert_eq!(error(&v1()[..31]), Error::TruncatedHeader { needed: 32, available: 31 });
+    assert_eq!(error(&[]), Error::TruncatedHeader { needed: 32, available: 0 });
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn needed_headers_lie_in_the_binary() {
 
 #[test]
 fn unsupported_version() {
-    for version in [0, 3] {
+    for version in [0, 4, 255] {
         let data = v1().tap(|data| data[4] = version);
         assert_eq!(error(&data), Error::UnsupportedVersion { version: version.into() });
     }
@@ -322,7 +322,7 @@ fn size_not_a_multiple_of_8() {
 #[test]
 fn entries_inside_header() {
     for offset in [0, 31] {
-        let expected = Error::EntriesInsideHeader { offset };
+        let expected = Error::EntriesInsideHeader { version: FormatVersion::V1, offset };
         assert_eq!(error(&with(v1(), ENTRIES, offset)), expected);
     }
 }
@@ -528,9 +528,9 @@ fn rounds(data: &[u8]) -> Vec<usize> {
 
 #[test]
 fn a_prefix_is_enough() {
-    assert_eq!(rounds(&v1()), [0, 72, 104, 0x90]);
-    assert_eq!(rounds(&v2()), [0, 72, 120, 0xa0]);
-    assert_eq!(rounds(&v2_two_entries()), [0, 72, 112, 160, 176]);
+    assert_eq!(rounds(&v1()), [0, 80, 104, 0x90]);
+    assert_eq!(rounds(&v2()), [0, 80, 120, 0xa0]);
+    assert_eq!(rounds(&v2_two_entries()), [0, 80, 112, 160, 176]);
 
     let data = v1();
     let binary = OffloadBinary::parse_prefix(&data[..0x90], 160).unwrap();
@@ -545,7 +545,7 @@ fn a_prefix_is_enough() {
 fn strings_behind_the_images_are_asked_for() {
     // Value 0 lies in the padding behind the image.
     let data = with(v1(), VALUE, 0x9f);
-    assert_eq!(rounds(&data), [0, 72, 104, 160]);
+    assert_eq!(rounds(&data), [0, 80, 104, 160]);
     assert_eq!(only(&data).arch(), Some(""));
 }
 
@@ -727,7 +727,9 @@ fn many_strings_in_one_long_text_are_quick() {
 /// Header and first entry, all entries, tables of strings, strings: each asks for the next.
 #[test]
 fn a_prefix_that_grows_as_asked_is_enough_after_five_calls() {
-    for (version, images, most) in [(FormatVersion::V1, 1, 4), (FormatVersion::V2, 2, 5)] {
+    for (version, images, most) in
+        [(FormatVersion::V1, 1, 4), (FormatVersion::V2, 2, 5), (FormatVersion::V3, 2, 5)]
+    {
         let entry =
             || ImageEntry::new(5).string("arch", "gfx90a").string("triple", "amdgcn-amd-amdhsa");
         let entries: Vec<_> = (0..images).map(|_| entry()).collect();
