@@ -3,6 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use bundle_format::Layout;
 use ccob::{Version, WriteOptions};
+use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 
 use crate::edits;
 use crate::fields::Fields;
@@ -42,7 +43,7 @@ fn linked(u: &mut Unstructured<'_>) -> Result<Linked> {
     let style = *u.choose(&[Style::First, Style::Third])?;
     let mut bundles = Vec::new();
     while bundles.len() < 4 && (bundles.is_empty() || u.arbitrary()?) {
-        bundles.push(bundle(u)?);
+        bundles.push(if u.ratio(1, 4)? { offload_binary(u)? } else { bundle(u)? });
     }
     let machine = *u.choose(&[X86_64, AARCH64])?;
     let reference = match u.ratio(1, 4)? {
@@ -100,6 +101,29 @@ fn bundle(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// An offload binary of HIP, or of version 1 one for each image.
+fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2])?;
+    let mut images = Vec::new();
+    for arch in ["gfx906", "gfx90a", "gfx1100"] {
+        if images.is_empty() || u.arbitrary()? {
+            let size = u.int_in_range(1..=9000)?;
+            let byte: u8 = u.arbitrary()?;
+            images.push((arch, (0..size).map(|at| byte.wrapping_add((at / 7) as u8) | 1).collect()));
+        }
+    }
+    let entry = |(arch, image): &(&'static str, Vec<u8>)| {
+        ImageEntry::new(image.len() as u64)
+            .offload_kind(OffloadKind::HIP)
+            .string("triple", "amdgpu9.0a-amd-amdhsa")
+            .string("arch", *arch)
+    };
+    let entries: Vec<_> = images.iter().map(entry).collect();
+    let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
+    let layout = offload_binary::Layout::new(version, &entries).expect("is small");
+    Ok(layout.to_vec(&images).expect("as laid out"))
+}
+
 /// All numbers of the headers, the dynamic section, relocations, symbols and wrappers.
 fn fields(file: &[u8]) -> Fields {
     let loaded = Loaded::new(file);
@@ -149,7 +173,8 @@ fn check_registered(before: &Option<Vec<u64>>, file: &[u8]) {
         let section = section_at(&loaded, address).expect("leads to device code");
         let size = section.address + section.size - address;
         let memory = loaded.read(address, size).expect("is in memory");
-        assert!(memory.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") || memory.starts_with(b"CCOB"));
+        let magics = [&b"__CLANG_OFFLOAD_BUNDLE__"[..], b"CCOB", &offload_binary::MAGIC];
+        assert!(magics.iter().any(|magic| memory.starts_with(magic)));
     }
     let is_sorted = |list: &[u64]| list.windows(2).all(|pair| pair[0] < pair[1]);
     assert_eq!(is_sorted(&after), is_sorted(before));

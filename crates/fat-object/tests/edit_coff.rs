@@ -13,9 +13,10 @@ mod editing;
 
 use std::io::Cursor;
 
-use editing::{GFX906, GFX1100, HOST, bundle, code, images, remove};
+use editing::{GFX906, GFX1100, HOST, bundle, code, hip_binary, images, plan_with, remove};
 use fat_object::{CompressOptions, EditError, EditOptions, Options, survey};
 use object::{Object, ObjectSection, ObjectSymbol};
+use offload_binary::FormatVersion;
 
 const AMD64: u16 = 0x8664;
 const ARM64: u16 = 0xaa64;
@@ -220,6 +221,27 @@ fn pointers_and_checksums_follow_in_every_form() {
 }
 
 #[test]
+fn pointers_follow_offload_binaries() {
+    let triple = "amdgpu9.06-amd-amdhsa";
+    for mut form in forms() {
+        let [mut before, mut after] = [Vec::new(), Vec::new()];
+        for seed in [1, 2, 3] {
+            let images = [code(seed, 70 * seed), code(seed + 10, 40)];
+            let all = [(triple, "gfx906", &images[0][..]), (triple, "gfx90a", &images[1])];
+            before.push(hip_binary(FormatVersion::V2, &all));
+            after.push(hip_binary(FormatVersion::V2, &all[1..]));
+        }
+        form.bundles = before.try_into().unwrap();
+        let (_, out) = plan_with(&form.build(), EditOptions::default(), &[], |_, edit| {
+            [0, 2, 4].into_iter().for_each(|index| edit.remove(index));
+        })
+        .unwrap();
+        let expected = Coff { bundles: after.try_into().unwrap(), ..form.clone() };
+        assert!(out == expected.build(), "{:x} {}", form.machine, form.kind);
+    }
+}
+
+#[test]
 fn there_and_back() {
     for mut form in forms() {
         form.bundles = [1, 2, 3].map(|seed| {
@@ -230,16 +252,14 @@ fn there_and_back() {
         let compress =
             |_: &_, edit: &mut fat_object::Edit| edit.compress(CompressOptions::default());
         let decompress = |_: &_, edit: &mut fat_object::Edit| edit.decompress();
-        let (_, compressed) =
-            editing::plan_with(&file, EditOptions::default(), &[], compress).unwrap();
+        let (_, compressed) = plan_with(&file, EditOptions::default(), &[], compress).unwrap();
         assert!(compressed.len() < file.len());
         let fatbin = contents(&compressed, ".hip_fat");
         for start in pointed_to(&compressed, form.width) {
             assert!(fatbin[start as usize..].starts_with(b"CCOB"));
         }
         assert_eq!(definitions(&compressed, form.big)[0][1], crc(&fatbin));
-        let (_, back) =
-            editing::plan_with(&compressed, EditOptions::default(), &[], decompress).unwrap();
+        let (_, back) = plan_with(&compressed, EditOptions::default(), &[], decompress).unwrap();
         assert!(back == file);
     }
 }
@@ -256,7 +276,7 @@ fn a_checksum_of_new_images_is_left_out() {
     let file = Coff::new(false, AMD64, 1, 8, false).build();
     let replace = |_: &_, edit: &mut fat_object::Edit| edit.replace(1, 0);
     let new = [&b"an image"[..]];
-    let (_, out) = editing::plan_with(&file, any_image(), &new, replace).unwrap();
+    let (_, out) = plan_with(&file, any_image(), &new, replace).unwrap();
     assert_eq!(images(&out)[1].1, new[0]);
     let fatbin = contents(&out, ".hip_fat");
     assert_eq!(definitions(&out, false)[0], [fatbin.len() as u32, 0]);
@@ -321,7 +341,7 @@ fn sections_of_a_bundle_change_and_go() {
             }
         };
         let new: [&[u8]; 2] = [b"a longer image than before", b"no longer empty"];
-        let (_, out) = editing::plan_with(&file, any_image(), &new, edit).unwrap();
+        let (_, out) = plan_with(&file, any_image(), &new, edit).unwrap();
         let left: Vec<_> = images(&out).into_iter().rev().map(|(_, bytes)| bytes).collect();
         assert_eq!(left[..3], [new[1], new[0], &[0]]);
         assert_eq!(pointed_to(&out, 8), pointed_to(&remove(&host, &[GFX906]).unwrap(), 8));

@@ -15,14 +15,14 @@ mod elf_objects;
 use std::io::Cursor;
 
 use bundling::data;
-use editing::{bundle, code, images, plan_with, remove};
+use editing::{bundle, code, hip_binary, images, plan_with, remove};
 use elf_objects::*;
 use fat_object::{
     CompressOptions, EditError, EditOptions, EditPart, EmbedError, HOST_PLACEHOLDER, ObjectPart,
     Options, survey,
 };
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
+use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 
 const HOST: &str = editing::HOST;
 
@@ -402,6 +402,36 @@ fn wrappers_point_to_their_bundles_in_every_form() {
                 // The first image started at an aligned place, and the header is shorter without its entry.
                 assert_eq!(symbol(&out, "first"), (0, bundles()[0].len() as u64 - symbol_cut()));
                 assert_eq!(remove(&out, &[editing::GFX906]).unwrap(), out);
+            }
+        }
+    }
+}
+
+#[test]
+fn wrappers_point_to_their_offload_binaries() {
+    // A binary of version 1 goes with its image: the first of a unit has to stay.
+    for (version, kept) in [(FormatVersion::V1, 0), (FormatVersion::V2, 1)] {
+        let units = [(1, 100), (2, 33), (3, 64)].map(|(seed, size)| {
+            let images = [code(seed, size), code(seed + 10, 40)];
+            let triple = "amdgcn-amd-amdhsa";
+            let [first, second] = &images;
+            hip_binary(version, &[(triple, "gfx906", first), (triple, "gfx1100", second)])
+        });
+        for form in all_elf() {
+            for pointers in [Pointers::Section, Pointers::Symbols, Pointers::Last] {
+                let (form, starts) = with_bundles(&form, pointers, true, &units);
+                let file = form.build();
+                assert_eq!(pointed_to(&file), starts);
+                let out = keep(&file, &[kept, kept + 2, kept + 4]).unwrap();
+                let (all, left) = (images(&file), images(&out));
+                assert_eq!(left, [0, 2, 4].map(|first| all[first + kept].clone()));
+                assert_eq!(others(&out), others(&file));
+                for (start, image) in pointed_to(&out).into_iter().zip(left) {
+                    let contents = &fatbin(&out)[start as usize..];
+                    let binary = OffloadBinary::parse(contents).unwrap();
+                    let entry = binary.entries().next().unwrap();
+                    assert_eq!(entry.image(), Some(&image.1[..]), "{version} {pointers:?}");
+                }
             }
         }
     }

@@ -6,7 +6,9 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use fat_object::{Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Visitor};
+use fat_object::{
+    Container, ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Visitor,
+};
 use target_id::{NvidiaArch, NvidiaScope, OffloadKind, Target};
 
 use crate::devices::{Code, Vendor};
@@ -125,8 +127,14 @@ impl Candidate {
     }
 }
 
-/// The images of which a device gets one: a bundle, a fatbinary, all packages of a section, or all sections of a
-/// bundle in its object form; and of these, what one runtime loads.
+/// Sections of device code that HIP's wrappers lead to: each bundle or offload binary in them is registered by itself.
+const REGISTERED_SECTIONS: [&str; 3] = [".hip_fatbin", ".hip_fat", "__hip_fatbin"];
+
+/// Linkers align what is registered by itself to this.
+const PAGE: u64 = 4096;
+
+/// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all packages of another
+/// section, or all sections of a bundle in its object form; and of these, what one runtime loads.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// The containers from outside in, each as `kind:name`.
@@ -214,9 +222,22 @@ pub(super) struct Collector<'a> {
     pub(super) thin_size: u64,
     /// What to say of the file.
     pub(super) complaints: Vec<report::Complaint>,
-    /// The number of each container around, and the name of a section.
-    around: Vec<(usize, Option<String>)>,
+    /// The containers around.
+    around: Vec<Around>,
     containers: usize,
+    /// The offload binary in a section of registered ones that was entered last: the first of its unit, and where it ends.
+    registered: Option<(Around, u64)>,
+}
+
+/// A container around what is walked.
+#[derive(Clone, Debug)]
+struct Around {
+    number: usize,
+    /// The name of a section.
+    section: Option<String>,
+    start: u64,
+    /// The containers from outside in, up to the first offload binary of the unit, if it is a registered one.
+    unit: Option<Vec<String>>,
 }
 
 impl<'a> Collector<'a> {
@@ -232,7 +253,29 @@ impl<'a> Collector<'a> {
             complaints: Vec::new(),
             around: Vec::new(),
             containers: 0,
+            registered: None,
         }
+    }
+
+    /// The first offload binary of the unit that this one belongs to, if both are registered. Version 1 has one for each
+    /// image, one directly after the other.
+    fn registered(&mut self, container: &Container<'_>, new: &Around) -> Option<Around> {
+        let section = self.around.last()?;
+        let is_registered =
+            section.section.as_deref().is_some_and(|name| REGISTERED_SECTIONS.contains(&name));
+        if container.kind() != ContainerKind::OffloadBinary || !is_registered {
+            return None;
+        }
+        let into = new.start.saturating_sub(section.start);
+        let follows = |(first, end): &(Around, u64)| {
+            first.number > section.number && *end == new.start && !into.is_multiple_of(PAGE)
+        };
+        let path = || container.path().iter().map(|s| format!("{}:{}", s.kind(), s.name()));
+        let (first, _) = (self.registered.take().filter(follows))
+            .unwrap_or_else(|| (Around { unit: Some(path().collect()), ..new.clone() }, 0));
+        let end = new.start.saturating_add(container.size());
+        self.registered = Some((first.clone(), end));
+        Some(first)
     }
 
     /// The units, when the walk is over.
@@ -264,7 +307,7 @@ impl<'a> Collector<'a> {
 impl Visitor for Collector<'_> {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
         if container.kind() == ContainerKind::Member
-            && container.location() == fat_object::Location::ThinMember(0)
+            && container.location() == Location::ThinMember(0)
         {
             self.thin_size = self.thin_size.saturating_add(container.size());
         }
@@ -272,7 +315,16 @@ impl Visitor for Collector<'_> {
         let section = (container.path().last())
             .filter(|segment| segment.kind() == ContainerKind::Section)
             .map(|segment| segment.name().to_owned());
-        self.around.push((self.containers, section));
+        let start = match container.location() {
+            Location::File(start)
+            | Location::Decompressed(start)
+            | Location::ThinMember(start)
+            | Location::Bitcode(start) => start,
+            _ => 0,
+        };
+        let new = Around { number: self.containers, section, start, unit: None };
+        let around = self.registered(container, &new).unwrap_or(new);
+        self.around.push(around);
         Ok(())
     }
 
@@ -286,9 +338,10 @@ impl Visitor for Collector<'_> {
         // among all of them.
         let parts =
             matches!(image.container(), ContainerKind::OffloadBinary | ContainerKind::Section);
-        let depth = self.around.len().saturating_sub(usize::from(parts));
+        let unit = self.around.last().and_then(|around| around.unit.as_ref());
+        let depth = self.around.len().saturating_sub(usize::from(parts && unit.is_none()));
         let around = self.around.get(..depth).unwrap_or_default();
-        let container = around.last().map_or(0, |(number, _)| *number);
+        let container = around.last().map_or(0, |around| around.number);
         let runtime = Runtime::of(image.target().kind());
         let candidate = Candidate::new(image)?;
         let known = *self.by_container.entry((container, runtime)).or_insert(self.units.len());
@@ -296,13 +349,14 @@ impl Visitor for Collector<'_> {
             unit.candidates.push(candidate);
             return Ok(());
         }
-        let section_at = around.iter().rposition(|(_, section)| section.is_some());
-        let section = section_at.and_then(|at| around.get(at)?.1.clone());
+        let section_at = around.iter().rposition(|around| around.section.is_some());
+        let section = section_at.and_then(|at| around.get(at)?.section.clone());
         let host_at = section_at.and_then(|at| at.checked_sub(1));
-        let host = host_at.and_then(|at| around.get(at)).map_or(0, |(number, _)| *number);
+        let host = host_at.and_then(|at| around.get(at)).map_or(0, |around| around.number);
         let segments = image.path().get(..depth).unwrap_or(image.path());
+        let path = || segments.iter().map(|s| format!("{}:{}", s.kind(), s.name())).collect();
         self.units.push(Unit {
-            path: segments.iter().map(|s| format!("{}:{}", s.kind(), s.name())).collect(),
+            path: unit.cloned().unwrap_or_else(path),
             runtime,
             is_shared: false,
             compressed: image.compressed_bundle().is_some(),

@@ -63,3 +63,21 @@ fn gap(out: &mut Splices, window: &Range<u64>, gap: &Range<u64>) {
         false => out.push(Splice::Zeros(zeros)),
     }
 }
+
+/// Returns whether the container at `range`, of which this is the address, belongs to the one before it: offload binaries
+/// of version 1 hold an image each, so that a wrapper leads to the first of several, with nothing between them.
+pub(crate) fn follows(
+    source: &mut Source<'_>,
+    before: Option<&Range<u64>>,
+    range: &Range<u64>,
+    address: u64,
+) -> io::Result<bool> {
+    let Some(before) = before.filter(|before| before.end == range.start) else { return Ok(false) };
+    if address.is_multiple_of(PAGE) {
+        return Ok(false);
+    }
+    let mut is_offload_binary = |range| -> io::Result<bool> {
+        Ok(source.peek(range, offload_binary::MAGIC.len())? == offload_binary::MAGIC)
+    };
+    Ok(is_offload_binary(before)? && is_offload_binary(range)?)
+}

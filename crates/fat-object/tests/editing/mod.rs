@@ -8,6 +8,7 @@ use fat_object::{
     Contents, Edit, EditError, EditOptions, EditPlan, Finding, Image, Options, Severity, Visitor,
     survey, walk,
 };
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
 pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 pub const GFX906: &str = "hipv4-amdgcn-amd-amdhsa--gfx906";
@@ -24,6 +25,22 @@ pub fn bundle(entries: &[(&str, &[u8])], align: u64) -> Vec<u8> {
     let sizes = entries.iter().map(|(id, content)| (id, content.len() as u64));
     let contents: Vec<&[u8]> = entries.iter().map(|(_, content)| *content).collect();
     Layout::new(sizes, align).unwrap().to_vec(&contents).unwrap()
+}
+
+/// An offload binary, or one for each image in version 1, with images of HIP for these triples and processors.
+pub fn hip_binary(version: FormatVersion, images: &[(&str, &str, &[u8])]) -> Vec<u8> {
+    let entries: Vec<_> = images
+        .iter()
+        .map(|(triple, arch, image)| {
+            ImageEntry::new(image.len() as u64)
+                .image_kind(ImageKind::OBJECT)
+                .offload_kind(OffloadKind::HIP)
+                .string("triple", *triple)
+                .string("arch", *arch)
+        })
+        .collect();
+    let images: Vec<&[u8]> = images.iter().map(|(_, _, image)| *image).collect();
+    offload_binary::Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
 }
 
 /// Bundles as a linker puts them: each at a multiple of 4096, the last not padded.

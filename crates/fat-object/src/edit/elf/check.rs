@@ -202,8 +202,8 @@ fn registrations(
         }
         let offset =
             new.offset_of(bundle).ok_or(fault(address, "the wrapper points outside the file"))?;
-        if !contents::is_bundle(source, check.splices, offset)? {
-            return Err(fault(address, "the wrapper points to what is no bundle"));
+        if !contents::is_device_code(source, check.splices, offset)? {
+            return Err(fault(address, "the wrapper points to what is not device code"));
         }
         if readable(new, bundle) < readable(old, before.bundle) {
             return Err(fault(address, "less than 4096 bytes can be read of the bundle"));
@@ -335,7 +335,7 @@ mod tests {
         expect(at(DATA) + 8, 1, DATA + 8, "memory differs");
         expect(0x280, 1, 0x280, "memory differs");
         // Registrations.
-        let no_bundle = "the wrapper points to what is no bundle";
+        let no_bundle = "the wrapper points to what is not device code";
         expect(0x2000, 0, WRAPPERS + 24, no_bundle);
         expect(index(RELA) + 16, 8, WRAPPERS, no_bundle);
         let outside = "the wrapper points outside the sections of device code";

@@ -31,7 +31,7 @@ use std::ops::Range;
 
 use crate::edit::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
 use crate::edit::splices::{Splice, Splices};
-use crate::edit::{EditError, EditNote};
+use crate::edit::{EditError, EditNote, sequence};
 use crate::source::{Origin, ReadSeek, Source};
 use check::Addresses;
 use dynamic::Dynamic;
@@ -62,14 +62,29 @@ pub(crate) fn edit(
     let start = items.first().ok_or(EditError::NoDeviceCode)?.0.start;
     let dynamic = Dynamic::read(source, &file)?;
     let slot = Slot::find(&file, &dynamic, indices, start)?;
-    let mut bundles = Vec::new();
-    let mut contents = Vec::new();
+    let wrappers = wrappers::wrappers(source, &file)?;
+    let mut bundles: Vec<Bundle> = Vec::new();
+    let mut contents: Vec<Splices> = Vec::new();
+    let mut led_to: Vec<u64> = wrappers.iter().map(|wrapper| wrapper.bundle).collect();
+    led_to.sort_unstable();
+    let mut before = None;
     for (old, item) in items {
         let new = item.new.unwrap_or_default();
-        bundles.push(Bundle { old, size: new.len(), pinned: false });
-        contents.push(new);
+        let follows = sequence::follows(source, before.as_ref(), &item.old, old.start)?;
+        before = Some(item.old);
+        let is_led_to = led_to.binary_search(&old.start).is_ok();
+        match (bundles.last_mut(), contents.last_mut()) {
+            (Some(bundle), Some(contents)) if follows && !is_led_to => {
+                contents.append(new);
+                *bundle =
+                    Bundle { old: bundle.old.start..old.end, size: contents.len(), ..*bundle };
+            }
+            _ => {
+                bundles.push(Bundle { old, size: new.len(), pinned: false });
+                contents.push(new);
+            }
+        }
     }
-    let wrappers = wrappers::wrappers(source, &file)?;
     check_wrappers(&wrappers, &bundles)?;
     let editor = Editor { file: &file, dynamic: &dynamic, slot: &slot, wrappers: &wrappers };
     let layout = editor.lay_out(source, context, &bundles)?;

@@ -51,8 +51,11 @@ pub(crate) fn edit(
         }
         notes.push(EditNote::SignatureDropped);
     }
-    let slots = Slot::gather(source, &file, sections)?;
+    let mut slots = Slot::gather(source, &file, sections)?;
     let wrappers = wrappers::read(source, &file)?;
+    let mut led_to: Vec<u64> = wrappers.iter().map(|wrapper| wrapper.target).collect();
+    led_to.sort_unstable();
+    slots.iter_mut().for_each(|slot| slot.join(&led_to));
     wrappers::check(&file, &wrappers, &slots)?;
     let placements = place::place(source, &file, &slots, &wrappers, context)?;
     let mut layout =

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::file::{File, file_range, memory_size};
-use crate::edit::EditError;
 use crate::edit::host::{Item, SectionChange, SectionEdit};
 use crate::edit::splices::Splices;
+use crate::edit::{EditError, sequence};
 use crate::source::Source;
 
 /// Sections that are edited, by the names that linkers leave them.
@@ -37,6 +37,8 @@ pub(super) struct Bundle {
     pub(super) old: Range<u64>,
     pub(super) new: Splices,
     changed: bool,
+    /// `true` if it [belongs](sequence::follows) to the one before it, should no wrapper lead to it.
+    follows: bool,
 }
 
 impl Slot {
@@ -97,6 +99,7 @@ impl Slot {
         let mut bundles = Vec::new();
         // What lies between bundles, and behind the last, must be zeros.
         let mut end = at(section);
+        let mut before = None;
         for item in items {
             let in_section = item.old.start >= end && item.old.end <= range.end;
             if !in_section || item.old.is_empty() {
@@ -107,7 +110,10 @@ impl Slot {
             let address = |offset: u64| start + (offset - range.start);
             let old = address(item.old.start)..address(item.old.end);
             let changed = item.is_changed();
-            bundles.push(Bundle { number: 0, old, new: item.new.unwrap_or_default(), changed });
+            let follows = sequence::follows(source, before.as_ref(), &item.old, old.start)?;
+            before = Some(item.old);
+            let new = item.new.unwrap_or_default();
+            bundles.push(Bundle { number: 0, old, new, changed, follows });
         }
         zeros(source, end..range.end)?;
         let memory = start..start + memory_size(section);
@@ -139,6 +145,23 @@ impl Slot {
         self.memory.end = other.memory.end;
         self.limit = other.limit;
         self.bundles.extend(other.bundles);
+    }
+
+    /// Makes one of offload binaries that wrappers lead to as one. `led_to`: addresses that wrappers lead to, in order.
+    pub(super) fn join(&mut self, led_to: &[u64]) {
+        let mut joined: Vec<Bundle> = Vec::new();
+        for bundle in self.bundles.drain(..) {
+            let is_led_to = led_to.binary_search(&bundle.old.start).is_ok();
+            match joined.last_mut().filter(|_| bundle.follows && !is_led_to) {
+                Some(before) => {
+                    before.old.end = bundle.old.end;
+                    before.new.append(bundle.new);
+                    before.changed |= bundle.changed;
+                }
+                None => joined.push(bundle),
+            }
+        }
+        self.bundles = joined;
     }
 
     fn is_changed(&self) -> bool {

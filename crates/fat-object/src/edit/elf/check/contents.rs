@@ -10,7 +10,8 @@ use crate::source::Source;
 
 /// Bytes compared at once: whole entries of every table.
 const CHUNK: u64 = 24 * 2048;
-const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+/// First bytes of what wrappers lead to.
+const DEVICE_CODE: [&[u8]; 3] = [b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", &offload_binary::MAGIC];
 
 /// Sees an offset in a range, and the bytes of both files from there on.
 type Visit<'v> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), EditError> + 'v;
@@ -66,19 +67,20 @@ impl Check<'_> {
     }
 }
 
-/// Whether a bundle starts at this offset of the new file.
-pub(super) fn is_bundle(
+/// Returns whether a bundle or an offload binary starts at this offset of the new file.
+pub(super) fn is_device_code(
     source: &mut Source<'_>,
     splices: &Splices,
     offset: u64,
 ) -> io::Result<bool> {
-    let range = offset..offset.saturating_add(BUNDLE.len() as u64);
+    let longest = DEVICE_CODE.iter().map(|magic| magic.len() as u64).max().unwrap_or(0);
+    let range = offset..offset.saturating_add(longest);
     if let [Splice::Decompressed(_, part)] = splices.slice(&range).parts() {
         // What a compressed bundle holds was looked at before.
         return Ok(part.start == 0);
     }
     let bytes = read(source, splices, &range)?;
-    Ok(bytes == BUNDLE || bytes.starts_with(b"CCOB"))
+    Ok(DEVICE_CODE.iter().any(|magic| bytes.starts_with(magic)))
 }
 
 /// Bytes of the new file; fewer where it ends before, or holds what is not read here.
