@@ -1,10 +1,9 @@
 //! Whether an image is what its entry in a container says.
 
-use target_id::{Target, TargetId, Triple, Verdict, compatible, is_known_processor};
-use zerocopy::{FromBytes, LittleEndian};
+use target_id::{Target, Triple, Verdict, compatible, is_known_processor};
 
-use crate::image_format::ImageFormat;
-use crate::wire::ElfHeader64;
+use crate::image_format::{EM_AMDGPU, ImageFormat};
+use crate::image_target::amdgpu_target_id;
 
 /// How an image contradicts the target it is to be stored for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,15 +77,6 @@ fn expectation(triple: &Triple, id: &str, found: ImageFormat) -> Option<(&'stati
         return Some(("a cubin, PTX, a fatbinary or LLVM bitcode", is_for_cuda));
     }
     None
-}
-
-const EM_AMDGPU: u16 = 224;
-
-/// The target ID in the ELF header of an AMD GPU code object: LLVM's AMDGPU usage guide, "ELF Code Object".
-fn amdgpu_target_id(head: &[u8]) -> Option<TargetId> {
-    let (header, _) = ElfHeader64::<LittleEndian>::ref_from_prefix(head).ok()?;
-    let [.., abi_version, _, _, _, _, _, _, _] = header.ident;
-    TargetId::from_elf_flags(header.flags.get(), abi_version)
 }
 
 #[cfg(test)]

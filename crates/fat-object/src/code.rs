@@ -66,26 +66,36 @@ pub(crate) fn in_compressed(
     compression: Compression,
     budget: &mut Budget,
 ) -> io::Result<Option<bool>> {
+    let Some(image) = decompressed(source, window, compression, budget)? else { return Ok(None) };
+    let mut reader = Cursor::new(&image[..]);
+    in_elf(
+        &mut Source::of_bytes(&mut reader, &image, Origin::Decompressed),
+        &(0..image.len() as u64),
+    )
+}
+
+/// Decompresses an image that is compressed by itself; `None` if it is large, malformed, or of an unknown method, or if the
+/// budget is spent.
+pub(crate) fn decompressed(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    compression: Compression,
+    budget: &mut Budget,
+) -> io::Result<Option<Vec<u8>>> {
     let size = compression.uncompressed_size;
     let stored = window.end - window.start;
     if size > MOST_DECOMPRESSED || stored > 2 * MOST_DECOMPRESSED || !budget.take(size) {
         return Ok(None);
     }
     let stored = source.read_range(window)?;
-    let image = match compression.method {
+    Ok(match compression.method {
         "lz4" => {
             let len = usize::try_from(size).unwrap_or(usize::MAX);
             lz4_flex::block::decompress(&stored, len).ok().filter(|image| image.len() == len)
         }
         "zstd" => ccob::decompress_stream(ccob::Method::ZSTD, &stored, size).ok(),
         _ => None,
-    };
-    let Some(image) = image else { return Ok(None) };
-    let mut reader = Cursor::new(&image[..]);
-    in_elf(
-        &mut Source::of_bytes(&mut reader, &image, Origin::Decompressed),
-        &(0..image.len() as u64),
-    )
+    })
 }
 
 /// Returns whether it is a header of this class and byte order.

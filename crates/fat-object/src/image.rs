@@ -13,6 +13,7 @@ use crate::code;
 use crate::edit::EditError;
 use crate::embed::HostObject;
 use crate::image_format::ImageFormat;
+use crate::image_target;
 use crate::model::{Compression, ContainerKind, Location, Segment};
 use crate::source::{Source, SourceReader};
 
@@ -253,6 +254,27 @@ impl<'e> Image<'e, '_> {
         match self.description.compression {
             None => code::in_elf(self.source, &self.window),
             Some(own) => code::in_compressed(self.source, &self.window, own, self.decompressed),
+        }
+    }
+
+    /// Returns the target that the image states about itself, as [`image_target`](crate::image_target) has it, whatever
+    /// the [container](Image::target) says; `None` if it states none.
+    ///
+    /// The first kilobytes are read; of LLVM bitcode all up to the triple. Images [compressed](Image::compression) by
+    /// themselves are decompressed for that as for [`holds_code`](Image::holds_code); of larger ones, and of those that
+    /// are [not read](ImageFormat::NotRead), it is `None`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`reader`](Image::reader).
+    pub fn own_target(&mut self) -> io::Result<Option<Target>> {
+        match self.description.compression {
+            None => image_target::of_window(self.source, &self.window, self.format),
+            Some(own) => {
+                let (source, window) = (&mut *self.source, &self.window);
+                let image = code::decompressed(source, window, own, self.decompressed)?;
+                Ok(image.and_then(|image| image_target::of_bytes(&image, self.format)))
+            }
         }
     }
 

@@ -65,6 +65,7 @@
 //! | get the bytes of one image | [`copy_image`] |
 //! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
 //! | tell what bytes are | [`ImageFormat::sniff`] |
+//! | tell for which target an image says it is | [`image_target`], [`Image::own_target`] |
 //! | add a package to a compiled object | [`embed`], [`Embedding`] |
 //! | make an object of a bundle, and back | [`ObjectBundle`], [`remove_bundle_sections`] |
 //! | change what a finished file holds | [`survey`], [`Edit`], [`Contents::plan`] |
@@ -278,6 +279,7 @@ mod error;
 mod host;
 mod image;
 mod image_format;
+mod image_target;
 mod kinds;
 mod listing;
 mod model;
@@ -286,6 +288,7 @@ mod question;
 #[cfg(feature = "serde")]
 mod serialize;
 mod source;
+mod spirv;
 mod table;
 mod walker;
 mod wasm;
@@ -308,6 +311,7 @@ pub use embed::{
 pub use error::Error;
 pub use image::{BundleForm, Image, PackageEntry};
 pub use image_format::ImageFormat;
+pub use image_target::image_target;
 pub use kinds::{bundle_kind, package_kind};
 pub use listing::{ListedFinding, ListedImage, Listing, list, list_slice, list_with_thin_members};
 pub use model::{

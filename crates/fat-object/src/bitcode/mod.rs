@@ -140,6 +140,29 @@ fn stream(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Str
     Ok(Ok(Stream { container, start: container + start, len }))
 }
 
+/// Returns the target triple of the first module; `None` if it has none, or is malformed before it.
+pub(crate) fn triple(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<String>> {
+    let Ok(stream) = stream(source, window)? else { return Ok(None) };
+    match first_triple(&mut Cursor::new(source, stream)) {
+        Ok(triple) => Ok(triple.and_then(|triple| String::from_utf8(triple).ok())),
+        Err(Fault::Io(error)) => Err(error),
+        Err(Fault::Malformed(_)) => Ok(None),
+    }
+}
+
+fn first_triple(cursor: &mut Cursor<'_, '_>) -> Result<Option<Vec<u8>>, Fault> {
+    cursor.magic()?;
+    while cursor.bytes_left() >= 8 {
+        let block = cursor.outer_block()?;
+        let end = cursor.position();
+        if block.id == module::MODULE_BLOCK {
+            return module::triple(cursor, &block);
+        }
+        cursor.leave_to(end);
+    }
+    Ok(None)
+}
+
 /// Adds the objects embedded in all modules to `found`.
 fn find(cursor: &mut Cursor<'_, '_>, found: &mut Vec<Object>) -> Result<(), Fault> {
     cursor.magic()?;

@@ -30,6 +30,7 @@ const METADATA_BLOCK: u64 = 15;
 const BLOCKINFO_SETBID: u64 = 1;
 
 pub(super) const MODULE_VERSION: u64 = 1;
+const MODULE_TRIPLE: u64 = 2;
 pub(super) const MODULE_GLOBALVAR: u64 = 7;
 pub(super) const MODULE_FUNCTION: u64 = 8;
 pub(super) const MODULE_ALIAS_OLD: u64 = 9;
@@ -97,6 +98,25 @@ struct Entry {
 
 type Visit<'v> =
     dyn FnMut(&mut Cursor<'_, '_>, Entry, &mut Record) -> Result<ControlFlow<()>, Fault> + 'v;
+
+/// Bytes of a target triple.
+const LONGEST_TRIPLE: u64 = 1024;
+
+/// Returns the module's target triple. It stands before the global values; blocks before it are skipped.
+pub(super) fn triple(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Option<Vec<u8>>, Fault> {
+    let mut block = cursor.enter(module, &Abbreviations::default());
+    loop {
+        match cursor.next(&mut block)? {
+            Item::End => return Ok(None),
+            Item::Block(_) => {}
+            Item::Record(mut record) => match record.code {
+                MODULE_TRIPLE => return cursor.bytes(&mut record, LONGEST_TRIPLE).map(Some),
+                MODULE_GLOBALVAR | MODULE_FUNCTION => return Ok(None),
+                _ => cursor.skip(&mut record)?,
+            },
+        }
+    }
+}
 
 /// Adds the module's embedded objects to `found`, in the order of the metadata, each constant once.
 pub(super) fn embedded_objects(
