@@ -135,6 +135,54 @@ fn check_round_trip(data: &[u8], limits: &Limits) {
         }
     }
     check_libzstd(data, limits);
+    check_frames(data, limits);
+}
+
+/// Several frames, with skippable ones before, between and after them, hold the same in every version.
+fn check_frames(data: &[u8], limits: &Limits) {
+    let choice = data.last().copied().unwrap_or_default();
+    let skippable = |len: u8| {
+        let magic = 0x184D_2A50 + u32::from(len % 16);
+        [&magic.to_le_bytes()[..], &u32::from(len).to_le_bytes(), &vec![choice; len.into()]].concat()
+    };
+    let mut stream = Vec::new();
+    for (index, part) in data.chunks(data.len() / 3 + 1).enumerate() {
+        if choice & (1 << index) != 0 {
+            stream.extend(skippable(choice.rotate_left(3)));
+        }
+        stream.extend(zstd::bulk::compress(part, 1).expect("is small"));
+    }
+    if stream.is_empty() {
+        return;
+    }
+    if choice & 0x80 != 0 {
+        stream.extend(skippable(choice / 2));
+    }
+    for version in [Version::V1, Version::V2, Version::V3] {
+        let whole = (version.header_len() + stream.len()) as u64;
+        let mut container = ccob::MAGIC.to_vec();
+        container.extend([version.number() as u8, 0, 1, 0]);
+        match version {
+            Version::V1 => container.extend((data.len() as u32).to_le_bytes()),
+            Version::V2 => {
+                container.extend((whole as u32).to_le_bytes());
+                container.extend((data.len() as u32).to_le_bytes());
+            }
+            _ => {
+                container.extend(whole.to_le_bytes());
+                container.extend((data.len() as u64).to_le_bytes());
+            }
+        }
+        container.extend(hash(data).to_le_bytes());
+        container.extend(&stream);
+        // Another container follows.
+        container.extend(ccob::MAGIC);
+        let verified = decompress(&container, limits);
+        let found = verified.as_ref().expect("libzstd wrote the frames");
+        assert!(found.data == data);
+        assert_eq!(found.consumed, whole);
+        check_partly(&container, &verified, limits);
+    }
 }
 
 /// What libzstd writes can be read. (On damaged frames the two need not agree: of the checks for them each

@@ -47,9 +47,10 @@ pub struct Decompressed {
 
 /// Decompresses the container that `data` starts with, and verifies its hash.
 ///
-/// `data` may continue behind the container, with padding or another one:
+/// `data` may continue after the container, with padding or another one:
 /// [`Decompressed::consumed`] says where. A container of version 2 or 3 ends where its total size
-/// says, and its stream has to end there too; one of version 1 ends with its stream.
+/// says, and its stream has to end there too; one of version 1 ends with its stream,
+/// which is all frames that follow each other if it is Zstandard.
 ///
 /// Memory is bounded by [`Limits`], and by what the payload can expand to: a header that promises
 /// more than the blocks of its frame can hold is refused before anything is allocated, and zlib

@@ -91,10 +91,11 @@
 //! | `zstd` | no | Zstandard by libzstd, in C: all levels, threads, long-distance matching. Preferred over `ruzstd`; needs `std` |
 //! | `std` | yes | hashing on a second thread while compressing and decompressing; errors as `std::io::Error` |
 //!
-//! Without codecs headers can still be read. Both Zstandard codecs accept the same: frames without dictionary, with
-//! a window of less than 2^32 bytes each, skippable frames between them, and nothing after them in the payload of version
-//! 2 and 3; in version 1 one frame with data. Of damage inside a compressed block each finds what it finds; the hash finds
-//! the rest. No type of theirs is a part of this interface.
+//! Without codecs headers can still be read. Both Zstandard codecs accept the same: one or more frames without
+//! dictionary, with a window of less than 2^32 bytes each; skippable frames before, between and after them. Nothing may
+//! follow in the payload of version 2 and 3; version 1, which does not record its end, ends with its last frame. Of damage
+//! inside a compressed block each finds what it finds; the hash finds the rest. No type of theirs is a part of this
+//! interface.
 //!
 //! # `no_std`, Rust version, stability
 //!

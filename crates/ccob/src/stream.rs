@@ -64,8 +64,9 @@ mod reader {
 
     /// [`Read`] for what a compressed bundle holds, of which as much is decompressed as is read.
     ///
-    /// The compressed bundle is read from any reader, from its magic to its end, and no further unless it is of version 1
-    /// with zlib. Parts are read as they are needed, of Zstandard block by block: a slow reader is better buffered.
+    /// The compressed bundle is read from any reader, from its magic to its end, and past that only if it is of version 1,
+    /// which does not record its end. Parts are read as they are needed, of Zstandard block by block: a slow reader is
+    /// better buffered.
     ///
     /// Nothing that is read is verified before the end: the read that hands out the last byte fails if the hash is not
     /// right, or the stream does not end as it has to.
@@ -159,7 +160,7 @@ mod reader {
                 let wanted = if needed == 1 { CHUNK } else { needed.saturating_sub(have) };
                 read_up_to(&mut self.reader, wanted.min(left), &mut self.input)?;
                 if self.input.len() < needed {
-                    return Err(self.ends_early(left).into());
+                    return self.end_input(left).map(|()| 0);
                 }
             }
             let input = self.input.get(self.used..).unwrap_or_default();
@@ -168,11 +169,14 @@ mod reader {
             Ok(written)
         }
 
-        fn ends_early(&self, left: usize) -> Error {
+        /// Takes the end of the reader, with this much left of the container.
+        fn end_input(&mut self, left: usize) -> io::Result<()> {
             let available = self.stream.position().saturating_add(to_u64(self.input.len()));
             match self.header.total_size() {
-                Some(total_size) if left > 0 => Error::Truncated { total_size, available },
-                _ => self.stream.ends_early(self.input.len()),
+                Some(total_size) if left > 0 => {
+                    Err(Error::Truncated { total_size, available }.into())
+                }
+                _ => Ok(self.stream.end_input(&self.input)?),
             }
         }
 

@@ -326,6 +326,36 @@ fn total_size_that_cuts_the_stream_or_leaves_bytes() {
     );
 }
 
+/// Version 1 does not record its end: its stream is all frames that follow each other, those without data included.
+#[cfg(feature = "std")]
+#[test]
+fn version_1_ends_with_its_last_frame() {
+    use std::io::Read;
+
+    if Method::ZSTD.codec().is_none() {
+        return;
+    }
+    const SKIPPABLE: &[u8] = b"\x50\x2A\x4D\x18\x04\0\0\0CCOB";
+    let limits = Limits::default();
+    let one = container(V1);
+    let (header, frame) = one.split_at(20);
+    let first = [header, SKIPPABLE, frame, SKIPPABLE, SKIPPABLE].concat();
+    for after in [&b""[..], &[0; 5], &one, &first] {
+        let data = [&first, after].concat();
+        let found = decompress(&data, &limits).unwrap();
+        assert_eq!(found.consumed, first.len() as u64);
+        let mut read = Vec::new();
+        let mut decoder = Decoder::new(&data[..], &limits).unwrap();
+        decoder.read_to_end(&mut read).unwrap();
+        assert_eq!(decoder.consumed(), found.consumed);
+        assert!(read == found.data && read == bytes(PLAIN));
+        assert_eq!(decompress_prefix(&data, 9, &limits).unwrap(), read[..9]);
+    }
+    let cut = &first[..first.len() - 1];
+    let mut decoder = Decoder::new(cut, &limits).unwrap();
+    assert!(decoder.read_to_end(&mut Vec::new()).is_err() && decompress(cut, &limits).is_err());
+}
+
 #[test]
 fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
     for (mut container, _) in readable() {

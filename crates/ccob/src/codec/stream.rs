@@ -92,6 +92,23 @@ impl Stream {
         }
     }
 
+    /// Takes the end of the input, after `last`, which is shorter than [needed](Self::needed): the end of a stream of
+    /// frames whose container does not record it, or an error.
+    pub(crate) fn end_input(&mut self, last: &[u8]) -> Result<(), Error> {
+        let ended: bool = match self.steps {
+            #[cfg(feature = "miniz_oxide")]
+            Steps::Zlib(_) => false,
+            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
+            Steps::Zstd(ref mut steps) => self.end.is_none() && steps.end_input(last),
+        };
+        if !ended {
+            return Err(self.ends_early(last.len()));
+        }
+        self.check_end()?;
+        self.is_ended = true;
+        Ok(())
+    }
+
     /// The error for input that ends after so many more bytes, fewer than are [needed](Self::needed).
     pub(crate) fn ends_early(&self, more: usize) -> Error {
         self.bad(more, Fault::EndsEarly)

@@ -58,7 +58,8 @@ fn in_steps(codec: Codec, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, us
     while !stream.is_ended() {
         let rest = &input.stream[at..];
         let Some(needed) = rest.get(..stream.needed()) else {
-            return Err(stream.ends_early(rest.len()));
+            stream.end_input(rest)?;
+            continue;
         };
         let (read, written) = stream.step(needed, &mut buffer)?;
         assert!(read <= needed.len());
@@ -281,16 +282,64 @@ fn zstd_several_frames() {
         let error = Error::OutputTooShort { expected: 3, found: 0 };
         assert_eq!(in_steps(codec, &input(SKIPPABLE, 3), 9), Err(error));
     }
-    // Version 1 has one frame, because nothing tells where it ends.
-    let stream = [SKIPPABLE, ABC, SKIPPABLE, ABC].concat();
-    for decode in ZSTD {
-        let input = Input { exact: false, ..input(&stream, 3) };
-        assert_eq!(decode(&input), Ok((b"abc".to_vec(), SKIPPABLE.len() + ABC.len())));
-    }
-    for &codec in ZSTD_STEPS {
-        let input = Input { exact: false, ..input(&stream, 3) };
-        let result = in_steps(codec, &input, 9);
-        assert_eq!(result, Ok((b"abc".to_vec(), SKIPPABLE.len() + ABC.len())));
+}
+
+/// Version 1 does not record where its stream ends: it ends with its last frame.
+#[test]
+fn zstd_several_frames_without_a_recorded_end() {
+    let skippable = [&[0x53, 0x2A, 0x4D, 0x18, 3, 0, 0, 0][..], b"CCO"].concat();
+    let several = [&skippable[..], ABC, &skippable, TWENTY, &skippable, &skippable].concat();
+    for (stream, data) in [
+        ([&skippable[..], ABC].concat(), b"abc".to_vec()),
+        ([ABC, &skippable[..]].concat(), b"abc".to_vec()),
+        ([ABC, ABC_CHECKED].concat(), b"abcabc".to_vec()),
+        (several, b"abc".repeat(21)),
+    ] {
+        for after in [&b""[..], &[0; 3], &[0; 9], &b"CCOB\x01\0\x01\0"[..], &[0x53, 0x2A]] {
+            let all = [&stream, after].concat();
+            let open = |size| Input { exact: false, ..input(&all, size) };
+            let size = to_u64(data.len());
+            for decode in ZSTD {
+                assert_eq!(decode(&open(size)), Ok((data.clone(), stream.len())));
+            }
+            for decode in ZSTD_INTO {
+                let mut out = vec![0xEE; data.len()];
+                assert_eq!(decode(&open(size), &mut out), Ok(stream.len()));
+                assert_eq!(out, data);
+            }
+            for &codec in ZSTD_STEPS {
+                for room in [1, 1000] {
+                    assert_eq!(
+                        in_steps(codec, &open(size), room),
+                        Ok((data.clone(), stream.len()))
+                    );
+                }
+            }
+            // Frames hold more or less than the container says.
+            for wrong in [size - 1, size + 1] {
+                for decode in ZSTD {
+                    assert!(decode(&open(wrong)).is_err());
+                }
+                for &codec in ZSTD_STEPS {
+                    assert!(in_steps(codec, &open(wrong), 100).is_err());
+                }
+            }
+        }
+        // A frame that begins belongs to the stream.
+        let cut = [&stream, &skippable[..9]].concat();
+        let (end, size) = (to_u64(cut.len()), to_u64(data.len()));
+        let cut = Input { exact: false, ..input(&cut, size) };
+        let error = |start| Error::BadStream {
+            method: Method::ZSTD,
+            offset: start + end,
+            fault: Fault::EndsEarly,
+        };
+        for decode in ZSTD {
+            assert_eq!(decode(&cut), Err(error(OFFSET)));
+        }
+        for &codec in ZSTD_STEPS {
+            assert_eq!(in_steps(codec, &cut, 100), Err(error(20)));
+        }
     }
 }
 

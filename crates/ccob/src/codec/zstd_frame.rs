@@ -213,7 +213,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// Reads the frames that `input` starts with, and checks their sizes and their end against the header of the
-    /// container. Where that does not record its end, one frame with data is all.
+    /// container. Where that does not record its end, the stream ends with the last frame.
     pub(super) fn parse(input: &Input<'_>) -> Result<Self, Error> {
         let mut walk = Walk::new(input);
         let first = walk.next()?.ok_or_else(|| {
@@ -222,13 +222,11 @@ impl Frames {
         })?;
         let (mut count, mut window) = (1_usize, first.header.window);
         let (mut content, mut at_most) = (first.header.content_size, first.at_most);
-        if input.exact {
-            while let Some(frame) = walk.next()? {
-                count = count.saturating_add(1);
-                window = window.max(frame.header.window);
-                content = content.zip(frame.header.content_size).map(|(a, b)| a.saturating_add(b));
-                at_most = at_most.saturating_add(frame.at_most);
-            }
+        while let Some(frame) = walk.next()? {
+            count = count.saturating_add(1);
+            window = window.max(frame.header.window);
+            content = content.zip(frame.header.content_size).map(|(a, b)| a.saturating_add(b));
+            at_most = at_most.saturating_add(frame.at_most);
         }
         let uncompressed_size = input.uncompressed_size;
         match content {

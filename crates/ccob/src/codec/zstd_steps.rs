@@ -219,8 +219,6 @@ impl Steps {
     /// After a frame, when so many bytes more were read.
     fn between_frames(&mut self, expected: &Expected, read: u64) {
         match expected.left.map(|left| left.saturating_sub(read)) {
-            // Where the container does not record its end, one frame with data is all.
-            None if self.has_data => self.end(),
             Some(0) => self.end(),
             left => {
                 self.state = State::Between;
@@ -228,6 +226,15 @@ impl Steps {
                 self.needed = left.unwrap_or(usize::MAX).min(MAGIC_LEN);
             }
         }
+    }
+
+    /// Takes the end of the input for the end of the stream, if no frame has begun in these last bytes.
+    pub(super) fn end_input(&mut self, last: &[u8]) -> bool {
+        let ends = matches!(self.state, State::Between) && self.has_data && !is_magic(last);
+        if ends {
+            self.state = State::Done;
+        }
+        ends
     }
 
     fn end(&mut self) {
@@ -254,10 +261,7 @@ impl Steps {
         };
         if let Some(content) = header.content_size {
             self.content = self.content.saturating_add(content);
-            let is_only = expected.left.is_none();
-            if self.content > expected.uncompressed_size
-                || is_only && self.content < expected.uncompressed_size
-            {
+            if self.content > expected.uncompressed_size {
                 return Err(StepError::ContentSize(self.content));
             }
         }

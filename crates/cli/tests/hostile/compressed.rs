@@ -177,18 +177,31 @@ pub fn streams() -> Family {
         let inner: Vec<_> =
             images.iter().map(|image| Held { inner: true, ..image.clone() }).collect();
         family.holds(format!("{name}one in another"), nested, &inner);
+        if method == Method::ZSTD {
+            let skippable = b"\x57\x2a\x4d\x18\x04\0\0\0CCOB";
+            let mut several =
+                joined(&[&base[..stream_at], skippable, &base[stream_at..], skippable]);
+            if let Some(at) = total_at {
+                let total = several.len() as u64;
+                several[at..at + width].copy_from_slice(&total.to_le_bytes()[..width]);
+            }
+            let twice = joined(&[&several, &several]);
+            family.holds(format!("{name}skippable frames"), several, &images);
+            let images = [&images[..], &images].concat();
+            family.holds(format!("{name}skippable frames, twice"), twice, &images);
+        }
     }
     family.holds("stored blocks", around(&stored(&contents), size, hash), &images);
     let frame = stored(&contents);
     let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], b"skip"].concat();
     let (front, behind) = (joined(&[&skippable, &frame]), joined(&[&frame, &skippable]));
-    family.add("skippable frame in front", around(&front, size, hash), Truth::Part(images.clone()));
-    family.add("skippable frame behind", around(&behind, size, hash), Truth::Part(images.clone()));
+    family.holds("skippable frame before", around(&front, size, hash), &images);
+    family.holds("skippable frame after", around(&behind, size, hash), &images);
     family.refused("skippable frame alone", around(&skippable, size, hash));
     let endless = [0x50, 0x2a, 0x4d, 0x18, 0xff, 0xff, 0xff, 0xff];
     family.refused("skippable frame of 4 GiB", around(&endless, size, hash));
     let halves = [stored(&contents[..100]), stored(&contents[100..])].concat();
-    family.add("two frames", around(&halves, size, hash), Truth::Part(images));
+    family.holds("two frames", around(&halves, size, hash), &images);
     family.refused("no frame", around(b"", size, hash));
     family.refused("frame without blocks", around(&frame[..13], size, hash));
 
