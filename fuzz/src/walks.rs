@@ -43,6 +43,7 @@ fn place(location: Location) -> (Place, u64) {
 /// What a container allows to its contents.
 struct Frame {
     kind: ContainerKind,
+    is_compressed: bool,
     place: Place,
     range: Range<u64>,
     /// Whether it can be a section that bitcode will become: only what is inside tells.
@@ -80,6 +81,7 @@ impl<'d> Walk<'d> {
         let len = data.len() as u64;
         let file = Frame {
             kind: ContainerKind::Member,
+            is_compressed: false,
             place: Place::File,
             range: 0..len,
             in_bitcode: false,
@@ -278,7 +280,11 @@ impl Visitor for Walk<'_> {
         {
             self.members.push((member.name_bytes().to_vec(), range.clone()));
         }
-        assert_eq!(container.compression().is_some(), kind == ContainerKind::Ccob);
+        let is_compressed = container.compression().is_some();
+        match kind {
+            ContainerKind::OffloadBinary => {}
+            kind => assert_eq!(is_compressed, kind == ContainerKind::Ccob),
+        }
         if let Some(compression) = container.compression() {
             assert_eq!(compression.stored_size(), size);
             assert!(compression.uncompressed_size() <= LIMIT);
@@ -288,7 +294,7 @@ impl Visitor for Walk<'_> {
         }
         let name = container.path().last().map(|segment| segment.name());
         let in_bitcode = kind == ContainerKind::Section && name == Some(".llvm.offloading");
-        self.frames.push(Frame { kind, place, range, in_bitcode, inside: vec![] });
+        self.frames.push(Frame { kind, is_compressed, place, range, in_bitcode, inside: vec![] });
         let files = self.data.len() as u64 * (1 + self.opened.len() as u64);
         assert!(self.decompressed <= LIMIT + EXPANSION * files);
         Ok(())
@@ -318,8 +324,8 @@ impl Visitor for Walk<'_> {
             }
             self.top().inside.push(range);
         }
-        let in_ccob = image.path().iter().any(|segment| segment.kind() == ContainerKind::Ccob);
-        assert_eq!(image.compressed_bundle().is_some(), in_ccob);
+        let in_compressed = self.frames.iter().any(|frame| frame.is_compressed);
+        assert_eq!(image.compressed_bundle().is_some(), in_compressed);
         self.images.push(contents);
         self.listed.push(image.to_listed());
         Ok(())

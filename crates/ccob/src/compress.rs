@@ -100,6 +100,27 @@ pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
+/// Compresses `data` to a stream without the header of a compressed bundle: other formats compress their parts in the
+/// same ways. [`WriteOptions::version`] is of no consequence.
+///
+/// ```
+/// use ccob::{Method, WriteOptions, compress_stream, decompress_stream};
+///
+/// # if Method::default().codec().is_none() { return Ok(()); }
+/// let stream = compress_stream(b"data", &WriteOptions::default())?;
+/// assert_eq!(decompress_stream(Method::default(), &stream, 4)?, b"data");
+/// # Ok::<(), ccob::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::UnsupportedMethod`], [`Error::CodecNotCompiled`], [`Error::OutOfMemory`], [`Error::EncoderFailed`].
+pub fn compress_stream(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::new();
+    codec::encode(options.method, data, options, &mut out)?;
+    Ok(out)
+}
+
 /// Runs `work` and hashes `data`: MD5 takes about half as long as fast compression, so at once.
 #[cfg(feature = "std")]
 fn alongside_hash<T>(data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {

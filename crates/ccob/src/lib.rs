@@ -124,7 +124,7 @@ mod method;
 mod stream;
 mod wire;
 
-pub use compress::{WriteOptions, compress};
+pub use compress::{WriteOptions, compress, compress_stream};
 pub use decompress::{
     Decompressed, Limits, decompress, decompress_growing, decompress_into, decompress_stream,
     decompress_unverified,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bundle_format::text::{EndMarkedBundle, Entry, TAIL_LEN, TextBundle, ends_in_marker};
 use bundle_format::{EntryId, binary::Bundle};
-use offload_binary::OffloadBinary;
+use offload_binary::{CompressedBinary, OffloadBinary};
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::budget::Budget;
@@ -16,6 +16,7 @@ use crate::image_format::ImageFormat;
 use crate::kinds::bundle_kind;
 use crate::model::{Compression, ContainerKind, Segment};
 use crate::nv_fatbin::{self, EntryKind};
+use crate::package;
 use crate::source::{Origin, Source};
 use crate::walker::{Walker, read_prefix};
 
@@ -352,45 +353,112 @@ impl Walker<'_> {
         let start = window.start;
         let binary = match OffloadBinary::parse_prefix(&prefix, window.end - start) {
             Ok(binary) => binary,
+            Err(offload_binary::Error::Compressed { binary }) => {
+                let end = start.saturating_add(binary.padded_size()).min(window.end);
+                self.compressed_package(source, window, ordinal, &binary)?;
+                return Ok(Some(end));
+            }
             Err(error) => return self.finding(source, start, error.into()).map(|()| None),
         };
         let end = start + binary.size();
         let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
         self.within(source, segment, &(start..end), None, |walker, source| {
-            for entry in binary.entries() {
-                // Strings may share bytes.
-                for (key, value) in entry.strings() {
-                    if !walker.names.take(key.len() as u64 + value.len() as u64) {
-                        let error = Error::TooManyNames { limit: walker.names.limit() };
-                        return walker.finding(source, start, error);
-                    }
-                }
-                let kind = bundle_kind(entry.offload_kind());
-                let text = |key| entry.get(key).map(lossy).unwrap_or_default();
-                let triple =
-                    Some(text("triple")).filter(|t| !t.is_empty()).map(|t| Triple::parse(&t));
-                let description = Description {
-                    container: ContainerKind::OffloadBinary,
-                    target: Target::new(kind, triple, &text("arch")).into(),
-                    id: None,
-                    offset_in_container: entry.image_offset(),
-                    package: Some(PackageEntry {
-                        image_kind: entry.image_kind(),
-                        offload_kind: entry.offload_kind(),
-                        flags: entry.flags(),
-                        strings: entry.strings().map(|(k, v)| (k.to_vec(), v.to_vec())).collect(),
-                    }),
-                    format: None,
-                    compression: None,
-                    form: None,
-                    object: None,
-                };
-                let offset = start + entry.image_offset();
-                walker.image(source, &(offset..offset + entry.image_size()), &description)?;
-            }
-            Ok(())
+            walker.package_entries(source, start, &binary)
         })?;
         Ok(Some(end))
+    }
+
+    /// Walks the compressed package at the start of the window. Its entries lie in the plain package.
+    fn compressed_package(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        ordinal: usize,
+        header: &CompressedBinary,
+    ) -> io::Result<()> {
+        let start = window.start;
+        let stored = start..start.saturating_add(header.size());
+        let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
+        let uncompressed_size = header.inflated_size();
+        let compression = |method: ccob::Method| Compression {
+            method: method.name().unwrap_or("unknown"),
+            stored_size: header.size(),
+            uncompressed_size,
+        };
+        if !self.options.decompress {
+            if self.options.tell_unopened {
+                let compression = compression(package::peek_method(source, window, header)?);
+                let nothing = |_: &mut Self, _: &mut Source<'_>| Ok(());
+                self.within(source, segment, &stored, Some(compression), nothing)?;
+            }
+            return Ok(());
+        }
+        let (room, left) = (self.room(), self.decompressed.left());
+        if uncompressed_size <= room && uncompressed_size > left {
+            let limit = self.decompressed.limit();
+            let error = Error::DecompressedInAll { uncompressed_size, limit };
+            return self.finding(source, start, error);
+        }
+        let (method, plain) = match package::read_plain(source, window, header, room)? {
+            Ok(plain) => plain,
+            Err(error) => {
+                if let Error::PackageStream(error) = &error {
+                    let cost = cost_of_failure(error, uncompressed_size, header.size());
+                    self.decompressed.spend(left.min(cost));
+                }
+                return self.finding(source, start, error);
+            }
+        };
+        self.decompressed.spend(uncompressed_size);
+        self.within(source, segment, &stored, Some(compression(method)), |walker, _| {
+            let mut reader = Cursor::new(&plain[..]);
+            let mut inner = Source::of_bytes(&mut reader, &plain, Origin::Decompressed);
+            walker.add_source(&inner);
+            match OffloadBinary::parse(&plain) {
+                Ok(binary) => walker.package_entries(&mut inner, 0, &binary),
+                Err(error) => walker.finding(&inner, 0, error.into()),
+            }
+        })
+    }
+
+    /// Walks the entries of a package that starts here.
+    fn package_entries(
+        &mut self,
+        source: &mut Source<'_>,
+        start: u64,
+        binary: &OffloadBinary<'_>,
+    ) -> io::Result<()> {
+        for entry in binary.entries() {
+            // Strings may share bytes.
+            for (key, value) in entry.strings() {
+                if !self.names.take(key.len() as u64 + value.len() as u64) {
+                    let error = Error::TooManyNames { limit: self.names.limit() };
+                    return self.finding(source, start, error);
+                }
+            }
+            let kind = bundle_kind(entry.offload_kind());
+            let text = |key| entry.get(key).map(lossy).unwrap_or_default();
+            let triple = Some(text("triple")).filter(|t| !t.is_empty()).map(|t| Triple::parse(&t));
+            let description = Description {
+                container: ContainerKind::OffloadBinary,
+                target: Target::new(kind, triple, &text("arch")).into(),
+                id: None,
+                offset_in_container: entry.image_offset(),
+                package: Some(PackageEntry {
+                    image_kind: entry.image_kind(),
+                    offload_kind: entry.offload_kind(),
+                    flags: entry.flags(),
+                    strings: entry.strings().map(|(k, v)| (k.to_vec(), v.to_vec())).collect(),
+                }),
+                format: None,
+                compression: None,
+                form: None,
+                object: None,
+            };
+            let offset = start + entry.image_offset();
+            self.image(source, &(offset..offset + entry.image_size()), &description)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn nv_fatbin(
@@ -548,7 +616,8 @@ pub(crate) fn starts_with(
         ImageFormat::OffloadBinary => {
             let prefix = package_prefix(source, window)?;
             headers.spend(prefix.len() as u64);
-            OffloadBinary::parse_prefix(&prefix, available).is_ok()
+            let parsed = OffloadBinary::parse_prefix(&prefix, available);
+            parsed.is_ok() || matches!(parsed, Err(offload_binary::Error::Compressed { .. }))
         }
         _ => false,
     };

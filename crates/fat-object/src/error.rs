@@ -21,6 +21,10 @@ pub enum Error {
     /// A packager binary is malformed.
     #[error(transparent)]
     OffloadBinary(#[from] offload_binary::Error),
+    /// The stream of a compressed package is malformed, does not fit its header, or is too large. Sizes are those of what
+    /// follows the header of the plain package, but for the limit.
+    #[error("{}", .0.to_string().replace("compressed bundle", "compressed package"))]
+    PackageStream(ccob::Error),
     /// An NVIDIA fatbinary is malformed.
     #[error(transparent)]
     NvFatbin(#[from] nv_fatbin::Error),
@@ -106,10 +110,10 @@ pub enum Error {
         /// The limit in bytes.
         limit: u64,
     },
-    /// A compressed bundle is not decompressed: with those before it would be more than
+    /// A compressed bundle or package is not decompressed: with those before it would be more than
     /// [`Options::max_expansion`](crate::Options::max_expansion) allows.
     #[error(
-        "compressed bundle has {uncompressed_size} bytes uncompressed, with which more than the limit of {limit} bytes would be decompressed in all"
+        "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"
     )]
     DecompressedInAll {
         /// The size in its header.

@@ -218,7 +218,7 @@ impl<'e> Image<'e, '_> {
         self.description.compression
     }
 
-    /// The innermost compressed bundle around it.
+    /// The compression of the innermost compressed bundle or package around it.
     #[must_use]
     pub fn compressed_bundle(&self) -> Option<Compression> {
         self.around

@@ -66,6 +66,7 @@
 //! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
 //! | tell what bytes are | [`ImageFormat::sniff`] |
 //! | tell for which target an image says it is | [`image_target`], [`Image::own_target`] |
+//! | compress a package, or decompress one | [`compress_package`], [`decompress_package`] |
 //! | add a package to a compiled object | [`embed`], [`Embedding`] |
 //! | make an object of a bundle, and back | [`ObjectBundle`], [`remove_bundle_sections`] |
 //! | change what a finished file holds | [`survey`], [`Edit`], [`Contents::plan`] |
@@ -284,6 +285,7 @@ mod kinds;
 mod listing;
 mod model;
 mod nv_fatbin;
+mod package;
 mod question;
 #[cfg(feature = "serde")]
 mod serialize;
@@ -319,6 +321,7 @@ pub use model::{
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use offload_binary;
+pub use package::{compress_package, decompress_package};
 pub use question::has_device_code;
 pub use source::ReadSeek;
 pub use target_id;

@@ -292,7 +292,7 @@ impl ListedImage {
         self.compression
     }
 
-    /// The innermost compressed bundle around it.
+    /// The compression of the innermost compressed bundle or package around it.
     #[must_use]
     pub fn compressed_bundle(&self) -> Option<Compression> {
         self.compressed_bundle

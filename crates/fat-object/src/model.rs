@@ -138,7 +138,8 @@ impl fmt::Display for Printable<'_> {
 pub enum Location {
     /// At this byte offset of the walked file.
     File(u64),
-    /// At this byte offset of the decompressed contents of the innermost compressed bundle.
+    /// At this byte offset of the decompressed contents of the innermost compressed bundle, or of the plain form of the
+    /// innermost compressed package.
     Decompressed(u64),
     /// At this byte offset of the file that a thin archive names.
     ThinMember(u64),
@@ -247,7 +248,7 @@ impl Container<'_> {
         self.size
     }
 
-    /// Its compression, for a [`ContainerKind::Ccob`].
+    /// Its compression, for a [`ContainerKind::Ccob`], and for a compressed [`ContainerKind::OffloadBinary`].
     #[must_use]
     pub fn compression(&self) -> Option<Compression> {
         self.compression
@@ -352,7 +353,7 @@ pub trait Visitor {
     }
 
     /// Whether what the container entered last holds is of interest. If not, it is not read, and nothing in it is
-    /// visited or found wrong. A compressed bundle is decompressed before, as far as the walk reads it. Default: yes.
+    /// visited or found wrong. A compressed bundle or package is decompressed before, as far as the walk reads it. Default: yes.
     #[allow(unused_variables, reason = "the names document the parameters")]
     fn looks_into(&mut self, container: &Container<'_>) -> bool {
         true

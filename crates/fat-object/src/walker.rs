@@ -37,8 +37,8 @@ pub struct Options {
     pub max_thin_bytes: u64,
     /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
     pub max_depth: usize,
-    /// Whether compressed bundles are opened. Without, they are passed over, as is what follows one of version 1,
-    /// whose end only decompression shows. Default: yes.
+    /// `true` if compressed bundles and packages are opened. Otherwise they are passed over, as is what follows one of version 1,
+    /// whose end only decompression shows. Default: `true`.
     pub decompress: bool,
     /// Whether what compressed bundles hold is compared with their hash. It takes as long as decompressing: a second
     /// walk of the same file can do without. Default: yes.
@@ -55,7 +55,7 @@ pub struct Options {
     /// Images in them then have the format [`NotRead`](ImageFormat::NotRead) and no bytes to [read](crate::Image::reader),
     /// hashes are not compared, and damage after the table is not found. A bundle is read to its end nevertheless where
     /// its table does not tell everything: if something is wrong with it, if it is a text bundle, of version 1, or followed
-    /// by something; and, to [look into images](Self::enter_images), if it holds more than code for AMD GPUs. An entry for
+    /// by something; compressed packages are always; and, to [look into images](Self::enter_images), if it holds more than code for AMD GPUs. An entry for
     /// an AMD GPU that is a container all the same is not looked into, unless it is the first.
     pub tables_only: bool,
     /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
