@@ -53,6 +53,8 @@ fn sections_of_mach_o() {
         let code_size = found[0].3;
         let expected = [
             ("__TEXT", "__StaticInit", 0, code_size, code_align, CODE),
+            // Empty: a byte would come between the entries of other objects.
+            ("__LLVM", "offload_entries", (code_size + 7) & !7, 0, 8, 0),
             ("__HIP", "__hip_fatbin", 0x1000, 23, 4096, 0),
             ("__HIP", "__fatbin", 0x1018, 24, 8, 0),
             ("__DATA", "__bss", 0x1098, 8, 8, 1), // S_ZEROFILL
@@ -81,6 +83,7 @@ fn symbols_of_mach_o() {
         ("_.cuda.fatbin_reg", true, false),
         ("_.cuda.fatbin_unreg", true, false),
         ("_.cuda.globals_reg", true, false),
+        ("___dummy.__LLVM,offload_entries", true, false),
         ("_.fatbin_image", true, false),
         ("_.fatbin_wrapper", true, false),
         ("_.cuda.binary_handle", true, false),

@@ -3,6 +3,9 @@
 use super::{Abi, Constant, Global, Kind, Linkage, Module, Name, ObjectFormat, Struct, Type};
 use crate::wrapper::Wrapper;
 
+/// The section of entries in Mach-O, with its segment.
+pub(super) const MACH_O_SECTION: &str = "__LLVM,offload_entries";
+
 /// The entries of all host objects in the program or library.
 pub(super) struct Entries {
     /// The structure of one.
@@ -17,7 +20,10 @@ pub(super) struct Entries {
 pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
     let format = module.target.format();
     let ty = entry_struct(module);
-    let section = section(wrapper.abi, wrapper.kind, wrapper.options.private_entries.as_deref());
+    let section = match format {
+        ObjectFormat::MachO => Name::Borrowed(MACH_O_SECTION),
+        _ => section(wrapper.abi, wrapper.kind, wrapper.options.private_entries.as_deref()),
+    };
     let (start, stop) = bounds(format, &section);
     module.retain = format != ObjectFormat::Coff
         && match wrapper.abi {
@@ -43,7 +49,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
         no_sanitize: false,
         init: None,
     };
-    // ELF: an empty variable in the section makes the linker define the bounds of it.
+    // ELF: an empty variable in the section makes the linker define its bounds.
     let dummy = Global {
         name: dummy_name(wrapper, &section),
         ty: none.clone(),
@@ -59,24 +65,15 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
             module.globals.push(Global { name: stop, ..bound });
             match wrapper.abi {
                 Abi::Aomp | Abi::Legacy | Abi::Llvm18 => module.globals.push(dummy),
-                _ => {
-                    let name = dummy.name.clone();
-                    let internal = Linkage::Internal;
-                    module.globals.push(Global {
-                        linkage: internal,
-                        hidden: false,
-                        align: 8,
-                        ..dummy
-                    });
-                    module.keep(vec![name]);
-                }
+                _ => keep_internal(module, dummy),
             }
             Entries { ty, start: first, stop: end }
         }
-        // The linker defines the bounds of a section that is not there, too.
+        // Linkers define the bounds of a section that no object has; this one is always there.
         (ObjectFormat::MachO, _) => {
             module.globals.push(Global { name: start, ..bound.clone() });
             module.globals.push(Global { name: stop, ..bound });
+            keep_internal(module, dummy);
             Entries { ty, start: first, stop: end }
         }
         // COFF: sections are sorted by what follows the dollar.
@@ -111,20 +108,24 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
             // Linkers drop a section without contents, and with it the bounds: there are some, in
             // front of the first bound.
             let contents = Type::bytes(8);
-            let name = dummy.name.clone();
-            module.globals.push(Global {
+            let dummy = Global {
                 ty: contents.clone(),
-                linkage: Linkage::Internal,
-                hidden: false,
                 section: Some(format!("{section}$A").into()),
-                align: 8,
                 init: Some(Constant::Zero(contents)),
                 ..dummy
-            });
-            module.keep(vec![name]);
+            };
+            keep_internal(module, dummy);
             Entries { ty, start: first, stop: end }
         }
     }
+}
+
+/// Adds a variable that only this object sees, and that stays although nothing refers to it.
+fn keep_internal(module: &mut Module, variable: Global) {
+    let name = variable.name.clone();
+    let linkage = Linkage::Internal;
+    module.globals.push(Global { linkage, hidden: false, align: 8, ..variable });
+    module.keep(vec![name]);
 }
 
 /// Adds the structure of an entry.

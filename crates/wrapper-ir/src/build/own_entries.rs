@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::entries::{entry_struct, section};
+use super::entries::{MACH_O_SECTION, entry_struct, section};
 use super::{
     Abi, Constant, Global, Kind, Linkage, Module, Name, ObjectFormat, Type, constant, empty,
     numbered,
@@ -24,7 +24,7 @@ pub(crate) fn module(entries: &Entries<'_>) -> Module {
         ObjectFormat::Elf => section,
         // Between the bounds of the section, in the order of names.
         ObjectFormat::Coff => format!("{section}$OE").into(),
-        ObjectFormat::MachO => Name::Borrowed("__LLVM,offload_entries"),
+        ObjectFormat::MachO => Name::Borrowed(MACH_O_SECTION),
     };
     // A runtime takes the section for an array: there must be no padding between entries.
     let align = if module.size_of(&ty).is_multiple_of(8) { 8 } else { module.align_of(&ty) };
