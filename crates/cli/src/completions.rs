@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
-use target_id::{Family, Processor, processor_family, processor_names};
+use target_id::{Family, IntelGpu, Processor, processor_family, processor_names};
 use wrapper_ir::{Abi, Kind};
 
 use crate::devices::Product;
@@ -111,5 +111,8 @@ fn products() -> impl Iterator<Item = &'static str> {
 /// Whether a name is that of hardware.
 fn is_gpu(name: &str) -> bool {
     let info = Processor::amdgpu(name);
-    info.map_or(processor_family(name) == Some(Family::Nvptx), |info| !info.is_generic())
+    match processor_family(name) {
+        Some(Family::Intel) => IntelGpu::find(name).is_some_and(|gpu| !gpu.is_generic()),
+        family => info.map_or(family == Some(Family::Nvptx), |info| !info.is_generic()),
+    }
 }

@@ -4,6 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 
 use crate::feature::Feature;
+use crate::intel::IntelGpu;
 use crate::nvidia::NvidiaArch;
 use crate::processor::{AMDGCNSPIRV, Family, GENERIC, Processor, processor_family};
 use crate::target::Target;
@@ -41,7 +42,7 @@ impl Options {
 ///    set it, not those that leave it open.
 ///
 /// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide), portable code, and
-/// code for other NVIDIA architectures ([`NvidiaArch::runs_on`]). A processor `compute_80` stands for
+/// code for other NVIDIA architectures ([`NvidiaArch::runs_on`]) and Intel GPUs ([`IntelGpu::runs_on`]). A processor `compute_80` stands for
 /// PTX, as in the options of NVIDIA's compiler; containers call PTX `sm_80` and tell it otherwise.
 ///
 /// The bundler brings the targets of its command line to
@@ -148,6 +149,12 @@ fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Ve
         && code.runs_on(device)
     {
         return Verdict::NvidiaCovers { code_object: code, target: device };
+    }
+    if let (Some(code), Some(gpu)) =
+        (IntelGpu::find(code_object.processor()), IntelGpu::find(target.processor()))
+        && (code == gpu || code.runs_on(gpu))
+    {
+        return Verdict::IntelCovers { code_object: *code, target: *gpu };
     }
     Verdict::ProcessorMismatch {
         code_object: code_object.processor().to_owned(),

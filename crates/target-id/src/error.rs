@@ -94,6 +94,12 @@ pub enum Error {
         /// The text.
         name: String,
     },
+    /// The text is not the name of a GPU of Intel's, see [`IntelGpu::find`](crate::IntelGpu::find).
+    #[error("{name:?} is not a known GPU of Intel's")]
+    NotIntelGpu {
+        /// The text.
+        name: String,
+    },
     /// The text is not that of a [`Setting`](crate::Setting).
     #[error("target feature setting is {text:?}, expected \"on\" or \"off\"")]
     NotSetting {

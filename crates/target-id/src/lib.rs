@@ -34,6 +34,7 @@
 //! | triples in LLVM's normal form | [`Triple`] |
 //! | the table of AMD's processors: aliases, features, numbers in ELF headers | [`Processor`] |
 //! | what runs on which NVIDIA GPU | [`NvidiaArch`] |
+//! | Intel's GPUs: names, IP versions, what runs on which | [`IntelGpu`] |
 //!
 //! ```
 //! use target_id::{OffloadKind, Target, Triple, compatible};
@@ -62,8 +63,8 @@
 //! | `std` | yes | nothing yet; the API is the same without it |
 //! | `serde` | no | `Serialize` and `Deserialize`, without macros and without `std` |
 //!
-//! With `serde`, [`OffloadKind`], [`Triple`], [`Feature`], [`TargetId`], [`NvidiaArch`], [`Setting`] and [`Processor`] are
-//! strings, as [`Display`](core::fmt::Display) writes them; a text that is none of them is an error, names that nobody
+//! With `serde`, [`OffloadKind`], [`Triple`], [`Feature`], [`TargetId`], [`NvidiaArch`], [`IntelGpu`],
+//! [`Setting`] and [`Processor`] are strings, as [`Display`](core::fmt::Display) writes them; a text that is none of them is an error, names that nobody
 //! knows survive where `parse` lets them. [`Features`] is a sequence of names. [`Target`] has the fields `kind`, `triple`
 //! and `target`, each a string or nothing, as in `offload ls --json`. [`Verdict`] is written only: `compatible`, `strict`
 //! and `reason`.
@@ -85,6 +86,7 @@ mod compatible;
 mod conflict;
 mod error;
 mod feature;
+mod intel;
 mod kind;
 mod nvidia;
 mod processor;
@@ -99,6 +101,7 @@ pub use compatible::{Options, compatible, compatible_with_options, generic_cover
 pub use conflict::{Conflict, ConflictKind, conflicts};
 pub use error::Error;
 pub use feature::{Feature, Features, Setting};
+pub use intel::IntelGpu;
 pub use kind::OffloadKind;
 pub use nvidia::{NvidiaArch, NvidiaScope};
 pub use processor::{

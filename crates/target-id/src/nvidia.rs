@@ -131,7 +131,8 @@ impl NvidiaArch {
         (self.major, self.minor)
     }
 
-    /// Compute capabilities of one major number are a family, but for 10.1, which is 11.0 since CUDA 13.
+    /// Compute capabilities of one major number are a family, but for 10.1, which CUDA 13 renamed to 11.0. By name
+    /// neither is code for the other.
     fn family(self) -> (u16, bool) {
         (self.major, self.capability() == (10, 1))
     }
@@ -196,29 +197,37 @@ mod tests {
     #[test]
     fn what_runs_where() {
         for (code, gpus) in [
-            ("sm_80", &["sm_80", "sm_86", "sm_87", "sm_89"][..]),
-            ("sm_86", &["sm_86", "sm_87", "sm_89"]),
+            ("sm_80", &["sm_80", "sm_86", "sm_87", "sm_88", "sm_89"][..]),
+            ("sm_86", &["sm_86", "sm_87", "sm_88", "sm_89"]),
+            ("sm_88", &["sm_88", "sm_89"]),
             ("sm_90", &["sm_90"]),
             ("sm_90a", &["sm_90"]),
-            ("sm_100", &["sm_100", "sm_101", "sm_103"]),
+            ("sm_100", &["sm_100", "sm_101", "sm_103", "sm_107"]),
             ("sm_100a", &["sm_100"]),
-            ("sm_100f", &["sm_100", "sm_103"]),
+            ("sm_100f", &["sm_100", "sm_103", "sm_107"]),
             ("sm_101f", &["sm_101"]),
-            ("sm_103f", &["sm_103"]),
+            ("sm_103f", &["sm_103", "sm_107"]),
+            ("sm_107", &["sm_107"]),
+            ("sm_107a", &["sm_107"]),
+            ("sm_107f", &["sm_107"]),
             ("sm_110f", &["sm_110"]),
             ("sm_120f", &["sm_120", "sm_121"]),
             ("sm_121f", &["sm_121"]),
             (
                 "compute_89",
-                &["sm_89", "sm_90", "sm_100", "sm_101", "sm_103", "sm_110", "sm_120", "sm_121"],
+                &[
+                    "sm_89", "sm_90", "sm_100", "sm_101", "sm_103", "sm_107", "sm_110", "sm_120",
+                    "sm_121",
+                ],
             ),
             ("compute_90a", &["sm_90"]),
-            ("compute_100f", &["sm_100", "sm_103"]),
+            ("compute_100f", &["sm_100", "sm_103", "sm_107"]),
+            ("compute_107a", &["sm_107"]),
             ("compute_121", &["sm_121"]),
         ] {
             for gpu in [
-                "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_101", "sm_103",
-                "sm_110", "sm_120", "sm_121",
+                "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_101",
+                "sm_103", "sm_107", "sm_110", "sm_120", "sm_121",
             ] {
                 assert_eq!(arch(code).runs_on(arch(gpu)), gpus.contains(&gpu), "{code} on {gpu}");
             }

@@ -6,6 +6,7 @@ use core::str::FromStr;
 use crate::amdgpu::{AMDGCN, R600};
 use crate::error::Error;
 use crate::feature::{Feature, Features};
+use crate::intel::IntelGpu;
 
 /// The instruction set family of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -172,15 +173,16 @@ pub fn amdgpu_processors() -> impl DoubleEndedIterator<Item = &'static Processor
     AMDGCN.iter().chain(R600)
 }
 
-/// NVIDIA processors LLVM 23 knows. The names with `f` are new since LLVM 22.
+/// NVIDIA processors LLVM 24 knows. The names of 10.7 are new in LLVM 24, the others with `f` in LLVM 23.
 const NVIDIA: &[&str] = &[
     "sm_20", "sm_21", "sm_30", "sm_32", "sm_35", "sm_37", "sm_50", "sm_52", "sm_53", "sm_60",
     "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89",
     "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_101", "sm_101a", "sm_101f", "sm_103",
-    "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121",
-    "sm_121a", "sm_121f",
+    "sm_103a", "sm_103f", "sm_107", "sm_107a", "sm_107f", "sm_110", "sm_110a", "sm_110f", "sm_120",
+    "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
 ];
 
+/// Intel's processors that clang has names for.
 const INTEL: &[&str] = &["graniterapids", "bmg_g21"];
 
 /// The processor of portable AMD code, SPIR-V that is compiled for the device when it is loaded.
@@ -196,7 +198,7 @@ pub fn processor_family(name: &str) -> Option<Family> {
         Some(processor.family)
     } else if NVIDIA.contains(&name) {
         Some(Family::Nvptx)
-    } else if INTEL.contains(&name) {
+    } else if INTEL.contains(&name) || IntelGpu::find(name).is_some() {
         Some(Family::Intel)
     } else if name == AMDGCNSPIRV {
         Some(Family::AmdSpirv)
@@ -211,12 +213,14 @@ pub fn is_known_processor(name: &str) -> bool {
     name == GENERIC || processor_family(name).is_some()
 }
 
-/// The names of all processors this crate knows, alternative ones included, without `generic`.
+/// The names of all processors this crate knows, without `generic`: of AMD's the alternative ones, too, of Intel's GPUs
+/// one spelling each, see [`IntelGpu`].
 pub fn processor_names() -> impl Iterator<Item = &'static str> + Clone {
     let amd = amdgpu_processors().flat_map(|processor| {
         core::iter::once(processor.name).chain(processor.aliases.iter().copied())
     });
-    amd.chain(NVIDIA.iter().copied()).chain(INTEL.iter().copied()).chain([AMDGCNSPIRV])
+    let intel = INTEL.iter().copied().chain(IntelGpu::all().map(IntelGpu::name));
+    amd.chain(NVIDIA.iter().copied()).chain(intel).chain([AMDGCNSPIRV])
 }
 
 /// Whether `clang-offload-bundler` keeps a target ID with this processor.
@@ -235,6 +239,7 @@ pub fn bundler_accepts(name: &str) -> bool {
             AMDGCN.iter().any(|processor| processor.name == name && !processor.retired)
         }
         Some(Family::R600) => false,
+        Some(Family::Intel) => INTEL.contains(&name),
         Some(_) => true,
         None => name == GENERIC,
     }

@@ -10,6 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Se
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::feature::{Feature, Features, Setting};
+use crate::intel::IntelGpu;
 use crate::kind::OffloadKind;
 use crate::nvidia::NvidiaArch;
 use crate::processor::Processor;
@@ -130,6 +131,19 @@ impl Serialize for TargetId {
 impl<'de> Deserialize<'de> for TargetId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(Text("a target ID", Self::from_str))
+    }
+}
+
+/// The name; read as [`IntelGpu::find`] does.
+impl Serialize for IntelGpu {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for IntelGpu {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Text("a GPU of Intel's", Self::from_str))
     }
 }
 

@@ -6,6 +6,7 @@ use core::fmt;
 
 use crate::error::Error;
 use crate::feature::{Feature, Setting};
+use crate::intel::IntelGpu;
 use crate::kind::OffloadKind;
 use crate::nvidia::{NvidiaArch, NvidiaScope};
 use crate::processor::{Family, Processor, processor_family};
@@ -69,6 +70,14 @@ pub enum Verdict {
         /// The target's.
         target: NvidiaArch,
     },
+    /// The code object is for a GPU of Intel's by another name, or for one whose code the target runs
+    /// ([`IntelGpu::runs_on`]).
+    IntelCovers {
+        /// The code object's.
+        code_object: IntelGpu,
+        /// The target's.
+        target: IntelGpu,
+    },
     /// The offload kinds do not go together.
     KindMismatch {
         /// The code object's.
@@ -84,7 +93,7 @@ pub enum Verdict {
         target: Triple,
     },
     /// The processors differ, and neither generic nor portable code nor the rules of NVIDIA's
-    /// architectures ([`NvidiaArch::runs_on`]) make up for it.
+    /// architectures ([`NvidiaArch::runs_on`]) and Intel's GPUs ([`IntelGpu::runs_on`]) make up for it.
     ProcessorMismatch {
         /// The code object's, by its primary name.
         code_object: String,
@@ -127,6 +136,7 @@ impl Verdict {
                 Self::GenericCovers { .. }
                     | Self::PortableCovers { .. }
                     | Self::NvidiaCovers { .. }
+                    | Self::IntelCovers { .. }
             )
     }
 
@@ -158,6 +168,8 @@ impl Verdict {
                 let band = if code_object.is_ptx() { PORTABLE } else { GENERIC };
                 band.saturating_add(1).saturating_add(code_object.distance(*target))
             }
+            Self::IntelCovers { code_object, target } if code_object == target => 1,
+            Self::IntelCovers { .. } => GENERIC.saturating_add(1),
             _ => u32::MAX,
         }
     }
@@ -181,7 +193,8 @@ impl Verdict {
             Self::ProcessorMismatch { .. }
             | Self::Unparsable { .. }
             | Self::GenericCovers { .. }
-            | Self::NvidiaCovers { .. } => "Incompatible: Processor mismatch",
+            | Self::NvidiaCovers { .. }
+            | Self::IntelCovers { .. } => "Incompatible: Processor mismatch",
             Self::TooManyFeatures { .. } => {
                 "Incompatible: CodeObject has more features than target"
             }
@@ -215,6 +228,12 @@ impl fmt::Display for Verdict {
                 write!(f, "is PTX for {code_object}, compiled for {target} when it is loaded")
             }
             Self::NvidiaCovers { code_object, target } => {
+                write!(f, "is code for {code_object}, which {target} runs")
+            }
+            Self::IntelCovers { code_object, target } if code_object == target => {
+                write!(f, "is for {target} by another name")
+            }
+            Self::IntelCovers { code_object, target } => {
                 write!(f, "is code for {code_object}, which {target} runs")
             }
             Self::KindMismatch { code_object, target } => {

@@ -6,7 +6,7 @@ use bundle_format::EntryId;
 
 use super::products;
 use target_id::{
-    Family, Feature, NvidiaArch, OffloadKind, Processor, Setting, Target, TargetId, Triple,
+    Family, Feature, IntelGpu, NvidiaArch, OffloadKind, Setting, Target, TargetId, Triple,
     is_known_processor, processor_family,
 };
 
@@ -69,8 +69,8 @@ pub(crate) enum NotADevice {
     Malformed(target_id::Error),
     /// A name that no processor has, nor a future one could have.
     Unknown(String),
-    /// A generic processor, which stands for several.
-    Generic(&'static Processor),
+    /// A generic processor, which stands for several: its name and theirs.
+    Generic(&'static str, Vec<&'static str>),
     /// The name of portable code.
     Portable(String),
     /// A name of several products, or a part of their names, and these with their processors.
@@ -85,9 +85,8 @@ impl fmt::Display for NotADevice {
             NotADevice::Empty => f.write_str("expected a target ID such as gfx90a:xnack+ or sm_86"),
             NotADevice::Malformed(error) => error.fmt(f),
             NotADevice::Unknown(name) => write!(f, "no processor is called {name}"),
-            NotADevice::Generic(info) => {
-                let (name, covered) = (info.name(), few(info.covers()));
-                write!(f, "{name} is not a GPU, it stands for several: {covered}")
+            NotADevice::Generic(name, covered) => {
+                write!(f, "{name} is not a GPU, it stands for several: {}", few(covered))
             }
             NotADevice::Portable(name) => write!(f, "{name} is not a GPU, it is portable code"),
             NotADevice::Several { typed, choices } => {
@@ -123,7 +122,11 @@ impl Device {
             return Err(NotADevice::Unknown(name.to_owned()));
         }
         if let Some(info) = id.processor_info().filter(|info| info.is_generic()) {
-            return Err(NotADevice::Generic(info));
+            return Err(NotADevice::Generic(info.name(), info.covers().to_vec()));
+        }
+        if let Some(gpu) = IntelGpu::find(name).filter(|gpu| gpu.is_generic()) {
+            let covered = IntelGpu::all().filter(|one| gpu.runs_on(one)).map(IntelGpu::name);
+            return Err(NotADevice::Generic(gpu.name(), covered.collect()));
         }
         let name = name.to_owned();
         match Self::new(id, None, None) {
@@ -275,6 +278,9 @@ mod tests {
             ("polaris10", "gfx803"),
             ("sm_90a", "sm_90a"),
             ("intel_gpu_pvc", "intel_gpu_pvc"),
+            ("bmg-g21", "intel_gpu_bmg_g21"),
+            ("xe-lnl-m", "intel_gpu_lnl_m"),
+            ("20.4.4", "intel_gpu_lnl_m"),
             (" gfx906 ", "gfx906"),
             (" RX 7900 XTX", "gfx1100"),
             ("1002:740f", "gfx90a"),
@@ -289,6 +295,7 @@ mod tests {
         for (text, words) in [
             ("", "expected a target ID such as gfx90a:xnack+ or sm_86"),
             ("gfx9-generic", "is not a GPU, it stands for several: gfx900, "),
+            ("bmg", "is not a GPU, it stands for several: intel_gpu_bmg_g21, "),
             ("amdgcnspirv", "is not a GPU, it is portable code"),
             ("gfx90a:xnack", "lacks its sign"),
             ("gfx1100:xnack+", "does not have"),

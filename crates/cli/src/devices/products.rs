@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use target_id::IntelGpu;
+
 use super::device::{NotADevice, Vendor, may_be_processor};
 
 /// A line for each product and processor.
@@ -53,10 +55,9 @@ impl Product {
             }
     }
 
-    /// Returns whether a text is the processor as people say it: `pvc`, `ACM-G10`.
+    /// Returns whether a text is another name of the processor: `pvc`, `ACM-G10`, `xe-pvc`.
     fn is_short(&self, text: &str) -> bool {
-        let short = text.trim().to_ascii_lowercase().replace('-', "_");
-        self.processor.strip_prefix("intel_gpu_") == Some(&short)
+        processor_by_name(text).is_some_and(|name| name == self.processor)
     }
 
     /// Returns the part of the name that differs from product to product: `rx7600xt`.
@@ -65,13 +66,21 @@ impl Product {
     }
 }
 
-/// Replaces the name of a product, or its PCI ID, by its processor: `MI300X:xnack+` is `gfx942:xnack+`. All else stays
-/// as it is.
+/// The processor by a name that files do not have: one of Intel's GPUs in any spelling and letter case.
+fn processor_by_name(text: &str) -> Option<&'static str> {
+    IntelGpu::find(&text.trim().to_ascii_lowercase()).map(IntelGpu::name)
+}
+
+/// Replaces the name of a product, its PCI ID, or another name of its processor by the processor: `MI300X:xnack+` is
+/// `gfx942:xnack+`, `xe-pvc` is `intel_gpu_pvc`. All else stays as it is.
 pub(crate) fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
     let (name, features) = match text.find(':') {
         Some(at) if pci_id(text).is_none() => text.split_at(at),
         _ => (text, ""),
     };
+    if let Some(processor) = processor_by_name(name) {
+        return Ok(Cow::Owned(format!("{processor}{features}")));
+    }
     if may_be_processor(name) {
         return Ok(Cow::Borrowed(text));
     }
@@ -99,10 +108,7 @@ fn processor(typed: &str) -> Result<Option<&'static str>, NotADevice> {
         Product::all().filter(|product| is_meant(product)).collect()
     };
     // From the strictest way to read it to the loosest: only the last one does not name a product.
-    let mut found = those(&|p| p.is_short(typed));
-    if found.is_empty() {
-        found = those(&|p| p.key() == wanted);
-    }
+    let mut found = those(&|p| p.key() == wanted);
     if found.is_empty() {
         let short = shorter(&wanted);
         found = those(&|p| {
@@ -316,7 +322,14 @@ mod tests {
             ("GB10", "sm_121"),
             ("A770", "intel_gpu_acm_g10"),
             ("Intel(R) Arc(TM) A770 Graphics", "intel_gpu_acm_g10"),
-            ("Arc B580", "bmg_g21"),
+            ("Arc B580", "intel_gpu_bmg_g21"),
+            ("bmg_g21", "intel_gpu_bmg_g21"),
+            ("xe-bmg-g21", "intel_gpu_bmg_g21"),
+            ("intel_gpu_12_60_7", "intel_gpu_pvc"),
+            ("12.60.7", "intel_gpu_pvc"),
+            ("xe_35.11.0", "intel_gpu_cri"),
+            ("dg2-g10", "intel_gpu_acm_g10"),
+            ("intel_gpu_new", "intel_gpu_new"),
             ("Flex 170", "intel_gpu_acm_g10"),
             ("Data Center GPU Max 1550", "intel_gpu_pvc"),
             ("pvc", "intel_gpu_pvc"),

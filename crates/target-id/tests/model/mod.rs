@@ -135,9 +135,10 @@ pub(crate) const NVIDIA: &[Capability] = &[
     (8, 8, &[]),
     (8, 9, &[]),
     (9, 0, &[]),
-    (10, 0, &[(10, 0), (10, 3)]),
+    (10, 0, &[(10, 0), (10, 3), (10, 7)]),
     (10, 1, &[(10, 1)]),
-    (10, 3, &[(10, 3)]),
+    (10, 3, &[(10, 3), (10, 7)]),
+    (10, 7, &[(10, 7)]),
     (11, 0, &[(11, 0)]),
     (12, 0, &[(12, 0), (12, 1)]),
     (12, 1, &[(12, 1)]),
@@ -156,6 +157,35 @@ pub(crate) fn nvidia_names() -> Vec<String> {
         }
     }
     names
+}
+
+/// Some of Intel's GPUs: the names of one, with a space between, and those that run its code.
+pub(crate) const INTEL: &[(&str, &str)] = &[
+    ("pvc 12.60.7 pvc_sdv", "pvc"),
+    ("acm_g10 dg2_g10 ats_m150 12.55.8", "acm_g10 acm_g11 acm_g12"),
+    ("acm_g11 dg2_g11 ats_m75 12.56.5", "acm_g11"),
+    ("acm_g12 dg2_g12 12.57.0", "acm_g12"),
+    ("bmg_g21 20.1.4", "bmg_g21 bmg_g31 lnl_m"),
+    ("bmg_g31 20.2.0", "bmg_g31"),
+    ("lnl_m 20.4.4", "lnl_m"),
+    ("bmg", "bmg bmg_g21 bmg_g31 lnl_m"),
+];
+
+/// The first name and the GPUs that run the code.
+fn intel(name: &str) -> Option<(&'static str, &'static str)> {
+    let short = name.replace('-', "_");
+    let short = short.strip_prefix("intel_gpu_").or(short.strip_prefix("xe_")).unwrap_or(&short);
+    INTEL
+        .iter()
+        .find(|(names, _)| names.split(' ').any(|known| known == short))
+        .map(|(names, runs)| (names.split(' ').next().unwrap_or(""), *runs))
+}
+
+fn intel_runs(code: &str, gpu: &str) -> bool {
+    match (intel(code), intel(gpu)) {
+        (Some((_, runs)), Some((gpu, _))) => runs.split(' ').any(|known| known == gpu),
+        _ => false,
+    }
 }
 
 /// One side of a comparison. What is `None` is left open.
@@ -218,7 +248,8 @@ fn look_up(name: &str) -> Name {
     }
     if name == "generic" {
         Name::Generic
-    } else if ["amdgcnspirv", "bmg_g21", "graniterapids"].contains(&name)
+    } else if ["amdgcnspirv", "graniterapids"].contains(&name)
+        || intel(name).is_some()
         || (name.starts_with("sm_") && nvidia_names().iter().any(|known| known == name))
     {
         Name::Other
@@ -337,6 +368,7 @@ pub(crate) fn compatible(code: Id<'_>, target: Id<'_>, hip_openmp: bool) -> Answ
         Ok(()) if covers => Answer::Runs(PROCESSOR),
         Err(words) if covers => Answer::No(words),
         _ if nvidia_runs(&a.processor, &b.processor) => Answer::Runs(PROCESSOR),
+        _ if intel_runs(&a.processor, &b.processor) => Answer::Runs(PROCESSOR),
         _ => Answer::No(PROCESSOR),
     }
 }
@@ -389,7 +421,8 @@ fn is_portable(code: Id<'_>, target: Id<'_>) -> bool {
                 triples::arch_family(triple) == "amdgpu" && triples::os(triple) == "amdhsa"
             });
     }
-    let is_intel = ["bmg_g21", "graniterapids"].contains(&&device.processor[..])
+    let is_intel = device.processor == "graniterapids"
+        || intel(&device.processor).is_some()
         || device.processor.starts_with("intel_gpu_");
     let other = |triple: &str| is_spirv(triple) && vendor(triple) != "amd";
     is_intel
