@@ -1,16 +1,15 @@
-//! The tables of AMD GPU processors: LLVM 23's AMDGPU usage guide, sections "Processors" and
+//! The tables of AMD GPU processors: LLVM 24's AMDGPU usage guide, sections "Processors" and
 //! "Generic processors".
 //!
-//! The numbers are those of `EF_AMDGPU_MACH` in the same guide, and what LLVM 22 writes for all processors it knows.
+//! The numbers are those of `EF_AMDGPU_MACH` in the same guide, and what LLVM 22 and 24 write for all processors they know.
 //!
-//! gfx940 and gfx941 were removed before LLVM 22. LLVM 22 selects no feature for gfx1250 and
-//! gfx1251, LLVM 23 selects `sramecc`.
+//! gfx940 and gfx941 were removed before LLVM 22. LLVM 22 selects no feature for gfx1250 and gfx1251, LLVM 23 selects
+//! `sramecc`, LLVM 24 `xnack`: target IDs of all three are read. gfx1250-strict is new in LLVM 24.
 
 use crate::feature::Features;
 use crate::processor::{Family, Processor};
 
 const NONE: Features = Features::NONE;
-const SRAMECC: Features = Features::SRAMECC;
 const XNACK: Features = Features::XNACK;
 const BOTH: Features = Features::ALL;
 
@@ -125,8 +124,9 @@ pub(crate) static AMDGCN: &[Processor] = &[
     gcn(0x5c, "gfx1172", &[], NONE),
     gcn(0x48, "gfx1200", &[], NONE),
     gcn(0x4e, "gfx1201", &[], NONE),
-    gcn(0x49, "gfx1250", &[], SRAMECC),
-    gcn(0x5a, "gfx1251", &[], SRAMECC),
+    gcn(0x49, "gfx1250", &[], BOTH),
+    gcn(0xeb, "gfx1250-strict", &[], XNACK),
+    gcn(0x5a, "gfx1251", &[], BOTH),
     gcn(0x50, "gfx1310", &[], NONE),
     generic(
         0x51,

@@ -7,6 +7,7 @@ use crate::amdgpu::{AMDGCN, R600};
 use crate::error::Error;
 use crate::feature::{Feature, Features};
 use crate::intel::IntelGpu;
+use crate::triple::arch::amdgpu_processor;
 
 /// The instruction set family of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +38,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// An AMD GPU processor of LLVM 23's AMDGPU usage guide, or one of its retired ones.
+/// An AMD GPU processor of LLVM 24's AMDGPU usage guide, or one of its retired ones.
 ///
 /// ```
 /// use target_id::Processor;
@@ -80,6 +81,14 @@ impl Processor {
     #[must_use]
     pub fn from_elf_machine(machine: u32) -> Option<&'static Self> {
         amdgpu_processors().find(|processor| processor.machine == machine)
+    }
+
+    /// The processor that an architecture of a triple stands for: `gfx950` for `amdgpu9.50`, `gfx9-4-generic` for its
+    /// family `amdgpu9.4`. LLVM 24 takes such names as `--offload-arch`. `None` for families without a generic processor,
+    /// and for architectures that name no sub-architecture.
+    #[must_use]
+    pub fn from_architecture(arch: &str) -> Option<&'static Self> {
+        Self::in_family(Family::AmdGcn, amdgpu_processor(arch)?)
     }
 
     /// The number that the ELF headers of its code objects have in the low eight bits of `e_flags`, which LLVM's AMDGPU
@@ -227,9 +236,9 @@ pub fn processor_names() -> impl Iterator<Item = &'static str> + Clone {
 ///
 /// The bundler looks at the text before the first `:` and silently drops the whole target
 /// ID if it does not know that name, whatever the triple. It knows primary names only: no
-/// alternative names (`tahiti`), no names before GCN, no retired ones. This is LLVM 23's
-/// list; LLVM 22 lacks its newest names (gfx1154, gfx1170 to gfx1172, gfx1310,
-/// gfx11-7-generic, gfx12-5-generic, gfx13-generic and NVIDIA's names in `f`).
+/// alternative names (`tahiti`), no names before GCN, no retired ones. This is LLVM 24's
+/// list. LLVM 23 lacks gfx1250-strict, sm_107, sm_107a and sm_107f; LLVM 22 also lacks gfx1154, gfx1170 to gfx1172,
+/// gfx1310, gfx11-7-generic, gfx12-5-generic, gfx13-generic and NVIDIA's names in `f`.
 ///
 /// No rule of this crate drops anything; a tool may use this for a warning.
 #[must_use]
@@ -324,7 +333,8 @@ mod tests {
         assert_eq!(features("gfx906"), Features::ALL);
         assert_eq!(features("gfx940"), Features::ALL);
         assert_eq!(features("gfx90c"), Features::XNACK);
-        assert_eq!(features("gfx1250"), Features::SRAMECC);
+        assert_eq!(features("gfx1250"), Features::ALL);
+        assert_eq!(features("gfx1250-strict"), Features::XNACK);
         assert_eq!(features("gfx12-5-generic"), Features::NONE);
         assert_eq!(features("gfx1030"), Features::NONE);
     }

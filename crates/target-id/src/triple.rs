@@ -1,6 +1,6 @@
 //! Target triples: any text is one; the known ones can be compared and normalised.
 
-mod arch;
+pub(crate) mod arch;
 mod arm;
 mod fields;
 mod normalize;
@@ -21,8 +21,8 @@ use arch::Arch;
 /// third `-` belongs to the environment. Equality and order are those of the text; whether
 /// two triples mean compatible targets is [`compatible_with`](Self::compatible_with).
 ///
-/// The rules are those of LLVM 23, which are those of LLVM 22 plus a few names and the
-/// `amdgpu` architecture with its sub-architectures (`amdgpu9.06`).
+/// The rules are those of LLVM 24, which are those of LLVM 22 plus a few names and, since LLVM 23, the `amdgpu`
+/// architecture with its sub-architectures (`amdgpu9.06`).
 ///
 /// ```
 /// use target_id::Triple;
@@ -144,7 +144,8 @@ impl Triple {
     /// other and to absent ones. Apple triples ignore the environment, Windows-GNU triples
     /// the vendor, and ARM goes with Thumb. `amdgcn` and `amdgpu` are one architecture, and
     /// an `amdgpu` sub-architecture goes with itself, with its family (`amdgpu9.06` with
-    /// `amdgpu9`) and with none.
+    /// `amdgpu9`) and with none. One that this crate does not know goes with itself only; in LLVM not even that,
+    /// see [`has_unknown_sub_architecture`](Self::has_unknown_sub_architecture).
     ///
     /// Unlike in LLVM, two unknown architectures are compatible only if they are spelled
     /// the same. Fields are taken where they stand; nothing is normalised first.
@@ -186,6 +187,13 @@ impl Triple {
     #[must_use]
     pub fn is_known_arch(&self) -> bool {
         arch::parse(self.arch()).is_some()
+    }
+
+    /// Returns whether this is `amdgpu` with a sub-architecture that LLVM 24 does not know (`amdgpu99`). Such a triple is
+    /// compatible with nothing in LLVM 23 and 24, not with itself either.
+    #[must_use]
+    pub fn has_unknown_sub_architecture(&self) -> bool {
+        !arch::is_known_amdgpu_sub(self.amdgpu_sub())
     }
 
     /// Whether this is one of AMD's GPUs before GCN, `r600`.
@@ -236,7 +244,7 @@ impl Triple {
     }
 
     /// Sub-architecture of an `amdgpu` triple (`9.06`), empty for everything else.
-    pub(crate) fn amdgpu_sub(&self) -> &'static str {
+    pub(crate) fn amdgpu_sub(&self) -> &str {
         arch::parse(self.arch())
             .filter(|arch| arch.name == arch::AMDGPU)
             .map_or("", |arch| arch.sub)
@@ -248,7 +256,7 @@ impl Triple {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key<'a> {
     unknown_arch: &'a str,
-    arch: Arch,
+    arch: Arch<'a>,
     vendor: &'static str,
     os: &'static str,
     environment: &'static str,

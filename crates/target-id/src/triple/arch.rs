@@ -1,17 +1,19 @@
 //! Architecture names as LLVM reads them.
 
 use super::arm;
+use crate::amdgpu::AMDGCN;
+use crate::processor::Processor;
 
 /// Name under which `amdgcn` and all `amdgpu…` architectures go.
 pub(super) const AMDGPU: &str = "amdgcn";
 
 /// What an architecture field means: two spellings of one architecture are equal here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Arch {
+pub(super) struct Arch<'a> {
     /// One name for each architecture.
     pub(super) name: &'static str,
-    /// Sub-architecture, empty if none.
-    pub(super) sub: &'static str,
+    /// Sub-architecture, empty if none. Of `amdgpu` any text.
+    pub(super) sub: &'a str,
 }
 
 /// Each architecture with a closed list of spellings; the first one names it.
@@ -103,7 +105,7 @@ const VERSIONED: &[(&str, &[&str])] = &[
 ];
 
 /// The architecture a field names, if it names one.
-pub(super) fn parse(text: &str) -> Option<Arch> {
+pub(super) fn parse(text: &str) -> Option<Arch<'_>> {
     // Most are this one, and it is in no list.
     if text == AMDGPU {
         return Some(Arch { name: AMDGPU, sub: "" });
@@ -111,7 +113,7 @@ pub(super) fn parse(text: &str) -> Option<Arch> {
     listed(text).or_else(|| open_ended(text))
 }
 
-fn listed(text: &str) -> Option<Arch> {
+fn listed(text: &str) -> Option<Arch<'static>> {
     for spellings in SPELLINGS {
         if spellings.contains(&text) {
             let name = spellings.first()?;
@@ -133,9 +135,9 @@ fn listed(text: &str) -> Option<Arch> {
     None
 }
 
-fn open_ended(text: &str) -> Option<Arch> {
+fn open_ended(text: &str) -> Option<Arch<'_>> {
     if let Some(sub) = text.strip_prefix("amdgpu") {
-        return Some(Arch { name: AMDGPU, sub: amdgpu_sub(sub).map_or("", |(sub, _)| sub) });
+        return Some(Arch { name: AMDGPU, sub: amdgpu_sub(sub).map_or(sub, |(sub, _)| sub) });
     }
     if text.starts_with("kalimba") {
         return Some(Arch { name: "kalimba", sub: "" });
@@ -144,7 +146,7 @@ fn open_ended(text: &str) -> Option<Arch> {
 }
 
 /// `amdgpu` sub-architectures as the AMDGPU usage guide lists them: each family with its
-/// members. gfx810, gfx908 and gfx90a are families of their own.
+/// members. gfx810, gfx908, gfx90a and gfx1250-strict are families of their own.
 const AMDGPU_FAMILIES: &[(&str, &[&str])] = &[
     ("6", &["6.00", "6.01", "6.02"]),
     ("7", &["7.00", "7.01", "7.02", "7.03", "7.04", "7.05"]),
@@ -160,6 +162,7 @@ const AMDGPU_FAMILIES: &[(&str, &[&str])] = &[
     ("11.7", &["11.70", "11.71", "11.72"]),
     ("12", &["12.00", "12.01"]),
     ("12.5", &["12.50", "12.51"]),
+    ("12.50s", &[]),
     ("13", &["13.10"]),
 ];
 
@@ -178,20 +181,49 @@ fn amdgpu_sub(text: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Whether code for one `amdgpu` sub-architecture is code for the other.
+/// Returns whether LLVM knows an `amdgpu` sub-architecture, or there is none.
+pub(super) fn is_known_amdgpu_sub(sub: &str) -> bool {
+    sub.is_empty() || amdgpu_sub(sub).is_some()
+}
+
+/// Returns whether code for one `amdgpu` sub-architecture is code for the other. An unknown one is equal to itself only.
 pub(super) fn amdgpu_subs_fit(a: &str, b: &str) -> bool {
-    if a == b || a.is_empty() || b.is_empty() {
+    if a == b {
         return true;
     }
     let family = |sub| amdgpu_sub(sub).map(|(_, family)| family);
-    family(a) == Some(b) || family(b) == Some(a)
+    match (a, b) {
+        ("", known) | (known, "") => family(known).is_some(),
+        _ => family(a) == Some(b) || family(b) == Some(a),
+    }
+}
+
+/// The name of the processor that an `amdgpu` architecture stands for: `gfx950` for `amdgpu9.50`, `gfx9-4-generic` for
+/// `amdgpu9.4`. `None` for families without a generic processor.
+pub(crate) fn amdgpu_processor(arch: &str) -> Option<&'static str> {
+    let (sub, _) = amdgpu_sub(arch.strip_prefix("amdgpu")?)?;
+    let has_members =
+        AMDGPU_FAMILIES.iter().any(|(name, members)| *name == sub && !members.is_empty());
+    let is_it = |name: &str| match name.strip_prefix("gfx") {
+        Some("1250-strict") => sub == "12.50s",
+        Some(name) => match (name.strip_suffix("-generic"), has_members) {
+            (Some(generic), true) => generic.bytes().eq(sub.bytes().map(|c| match c {
+                b'.' => b'-',
+                c => c,
+            })),
+            (None, false) => name.bytes().eq(sub.bytes().filter(|c| *c != b'.')),
+            _ => false,
+        },
+        None => false,
+    };
+    AMDGCN.iter().map(Processor::name).find(|name| is_it(name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Option<(&'static str, &'static str)> {
+    fn name(text: &str) -> Option<(&'static str, &str)> {
         parse(text).map(|arch| (arch.name, arch.sub))
     }
 
@@ -236,7 +268,7 @@ mod tests {
     fn amdgpu_sub_architectures() {
         assert_eq!(name("amdgcn"), Some((AMDGPU, "")));
         assert_eq!(name("amdgpu"), Some((AMDGPU, "")));
-        assert_eq!(name("amdgpufoo"), Some((AMDGPU, "")));
+        assert_eq!(name("amdgpufoo"), Some((AMDGPU, "foo")));
         assert_eq!(name("amdgpu9.06"), Some((AMDGPU, "9.06")));
         assert_eq!(name("amdgpu10"), name("amdgpu10.1"));
         assert_eq!(name("amdgpu9.5"), name("amdgpu9.4"));
@@ -258,9 +290,48 @@ mod tests {
             ("10.1", "10.30", false),
             ("8", "8.10", false),
             ("12", "12.51", false),
+            ("11", "11.70", false),
+            ("", "12.50s", true),
+            ("12.5", "12.50s", false),
+            ("12.50", "12.50s", false),
+            ("99", "99", true),
+            ("99", "", false),
+            ("99", "9.06", false),
+            ("foo", "", false),
         ] {
             assert_eq!(amdgpu_subs_fit(a, b), fits, "{a} {b}");
             assert_eq!(amdgpu_subs_fit(b, a), fits, "{b} {a}");
         }
+    }
+
+    #[test]
+    fn processors_of_architectures() {
+        for (arch, processor) in [
+            ("amdgpu9.50", Some("gfx950")),
+            ("amdgpu9.06", Some("gfx906")),
+            ("amdgpu9.0a", Some("gfx90a")),
+            ("amdgpu8.10", Some("gfx810")),
+            ("amdgpu12.51", Some("gfx1251")),
+            ("amdgpu12.50s", Some("gfx1250-strict")),
+            ("amdgpu9", Some("gfx9-generic")),
+            ("amdgpu9.5", Some("gfx9-4-generic")),
+            ("amdgpu10", Some("gfx10-1-generic")),
+            ("amdgpu12.5", Some("gfx12-5-generic")),
+            ("amdgpu8", None),
+            ("amdgpu", None),
+            ("amdgpu12.50-strict", None),
+            ("amdgpu99", None),
+            ("amdgcn9.06", None),
+        ] {
+            assert_eq!(amdgpu_processor(arch), processor, "{arch}");
+        }
+        // All of today's processors have one.
+        let all = AMDGPU_FAMILIES
+            .iter()
+            .flat_map(|(family, members)| core::iter::once(family).chain(*members));
+        let found: alloc::collections::BTreeSet<_> =
+            all.filter_map(|sub| amdgpu_processor(&alloc::format!("amdgpu{sub}"))).collect();
+        let known = AMDGCN.iter().filter(|known| !known.is_retired()).map(Processor::name);
+        assert_eq!(found, known.collect());
     }
 }

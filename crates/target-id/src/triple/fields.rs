@@ -163,7 +163,7 @@ pub(super) fn format(text: &str) -> &'static str {
 }
 
 /// Object format of a triple that does not name one. `os` is what [`os`] returned.
-pub(super) fn default_format(arch: Option<Arch>, os: &str) -> &'static str {
+pub(super) fn default_format(arch: Option<Arch<'_>>, os: &str) -> &'static str {
     let darwin = matches!(
         os,
         "darwin" | "macos" | "ios" | "tvos" | "watchos" | "bridgeos" | "driverkit" | "xros"

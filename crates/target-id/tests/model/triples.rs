@@ -9,6 +9,12 @@ pub(crate) const ARCHS: &[(&str, &str, &str, &str)] = &[
     ("amdgpu9.06", "amdgpu", "9.06", "elf"),
     ("amdgpu9.4", "amdgpu", "9.4", "elf"),
     ("amdgpu9.42", "amdgpu", "9.42", "elf"),
+    ("amdgpu12.5", "amdgpu", "12.5", "elf"),
+    ("amdgpu12.50", "amdgpu", "12.50", "elf"),
+    ("amdgpu12.50s", "amdgpu", "12.50s", "elf"),
+    // Unknown: each is equal to itself only.
+    ("amdgpu99", "amdgpu", "?99", "elf"),
+    ("amdgpufoo", "amdgpu", "?foo", "elf"),
     ("r600", "r600", "", "elf"),
     ("nvptx64", "nvptx64", "", "elf"),
     ("nvptx", "nvptx", "", "elf"),
@@ -126,7 +132,9 @@ pub(crate) fn fit(a: &str, b: &str) -> bool {
         let of_family = |a: &str, b: &str| match b {
             "9" => ["9.00", "9.06"].contains(&a),
             "9.4" => a == "9.42",
-            _ => b.is_empty(),
+            "12.5" => a == "12.50",
+            "" => !a.starts_with('?'),
+            _ => false,
         };
         a.0 != "amdgpu" || a.1 == b.1 || of_family(a.1, b.1) || of_family(b.1, a.1)
     };
