@@ -18,6 +18,10 @@ use crate::verdict::{Side, Verdict};
 pub struct Options {
     /// As `--hip-openmp-compatible`: HIP code objects serve OpenMP targets and the reverse. Default: no.
     pub hip_openmp: bool,
+    /// As LLVM has it: a triple with [an unknown
+    /// sub-architecture](Triple::has_unknown_sub_architecture) is compatible with nothing, not with itself either.
+    /// Default: no, it is compatible with itself.
+    pub strict_sub_architectures: bool,
 }
 
 impl Options {
@@ -25,6 +29,13 @@ impl Options {
     #[must_use]
     pub fn with_hip_openmp(mut self, hip_openmp: bool) -> Self {
         self.hip_openmp = hip_openmp;
+        self
+    }
+
+    /// These options with another choice for unknown sub-architectures.
+    #[must_use]
+    pub fn with_strict_sub_architectures(mut self, strict: bool) -> Self {
+        self.strict_sub_architectures = strict;
         self
     }
 }
@@ -61,7 +72,9 @@ pub fn compatible_with_options(code_object: &Target, target: &Target, options: O
     let triples = code_object.triple().zip(target.triple());
 
     let same_kind = kinds.is_none_or(|(a, b)| a == b);
-    let fitting_triple = triples.is_none_or(|(a, b)| a.compatible_with(b));
+    let is_unknown =
+        |triple: &Triple| options.strict_sub_architectures && triple.has_unknown_sub_architecture();
+    let fitting_triple = triples.is_none_or(|(a, b)| a.compatible_with(b) && !is_unknown(a));
     if same_kind && fitting_triple && code_object.id() == target.id() {
         return Verdict::Exact;
     }

@@ -30,6 +30,7 @@
 //! | one target ID: read, checked, in canonical form | [`TargetId`] |
 //! | does this code object run there, and why not | [`Target`], [`compatible`], [`Verdict`] |
 //! | which of several is the best | [`Verdict::rank`] |
+//! | does a linker take this image for that one | [`provides`], [`Provision`] |
 //! | what must not be in one bundle together | [`conflicts`] |
 //! | triples in LLVM's normal form | [`Triple`] |
 //! | the table of AMD's processors: aliases, features, numbers in ELF headers | [`Processor`] |
@@ -90,6 +91,7 @@ mod intel;
 mod kind;
 mod nvidia;
 mod processor;
+mod provides;
 #[cfg(feature = "serde")]
 mod serialize;
 mod target;
@@ -108,6 +110,7 @@ pub use processor::{
     Family, Processor, amdgpu_processors, bundler_accepts, is_known_processor, processor_family,
     processor_names,
 };
+pub use provides::{Provision, provides};
 pub use target::Target;
 pub use target_id::TargetId;
 pub use triple::Triple;

@@ -142,6 +142,8 @@ impl TargetId {
     /// `e_ident[EI_ABIVERSION]`. `None` for a processor this crate does not know.
     ///
     /// Features come from code object V4 on (ABI version 2); older ones have flags that do not tell off from any.
+    /// LLVM up to 23 gives gfx1250 and gfx1251 both features and lets nobody choose `xnack`, LLVM 24 gives them `xnack`
+    /// alone: next to `sramecc`, whatever its setting, that of `xnack` does not count.
     #[must_use]
     pub fn from_elf_flags(flags: u32, abi_version: u8) -> Option<Self> {
         const MACHINE: u32 = 0xff;
@@ -152,7 +154,9 @@ impl TargetId {
             3 => Some(Setting::On),
             _ => None,
         };
-        let settings = [(Feature::Sramecc, setting(10)), (Feature::Xnack, setting(8))];
+        let is_fixed = matches!(info.name(), "gfx1250" | "gfx1251") && (flags >> 10) & 3 != 0;
+        let settings =
+            [(Feature::Sramecc, setting(10)), (Feature::Xnack, setting(8).filter(|_| !is_fixed))];
         let features = settings
             .into_iter()
             .filter(|_| abi_version >= CODE_OBJECT_V4)

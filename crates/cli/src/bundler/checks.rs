@@ -182,6 +182,8 @@ fn processor<'a>(id: &EntryId<'a>) -> &'a str {
 
 /// What is asked for when unbundling.
 pub(super) fn request(id: &EntryId<'_>, options: &Options) -> Request {
-    let compare = target_id::Options::default().with_hip_openmp(options.hip_openmp_compatible);
+    let compare = target_id::Options::default()
+        .with_hip_openmp(options.hip_openmp_compatible)
+        .with_strict_sub_architectures(true);
     Request::new(id).with_options(compare)
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use target_id::IntelGpu;
+use target_id::{IntelGpu, Processor};
 
 use super::device::{NotADevice, Vendor, may_be_processor};
 
@@ -66,9 +66,12 @@ impl Product {
     }
 }
 
-/// The processor by a name that files do not have: one of Intel's GPUs in any spelling and letter case.
+/// The processor by a name that target IDs do not have: one of Intel's GPUs in any spelling and letter case, or an
+/// architecture of AMD's triples (`amdgpu9.50`).
 fn processor_by_name(text: &str) -> Option<&'static str> {
-    IntelGpu::find(&text.trim().to_ascii_lowercase()).map(IntelGpu::name)
+    let text = text.trim().to_ascii_lowercase();
+    let intel = IntelGpu::find(&text).map(IntelGpu::name);
+    intel.or_else(|| Processor::from_architecture(&text).map(Processor::name))
 }
 
 /// Replaces the name of a product, its PCI ID, or another name of its processor by the processor: `MI300X:xnack+` is
@@ -324,6 +327,10 @@ mod tests {
             ("Intel(R) Arc(TM) A770 Graphics", "intel_gpu_acm_g10"),
             ("Arc B580", "intel_gpu_bmg_g21"),
             ("bmg_g21", "intel_gpu_bmg_g21"),
+            ("amdgpu9.50", "gfx950"),
+            ("amdgpu9.50:xnack+", "gfx950:xnack+"),
+            ("amdgpu12.50s", "gfx1250-strict"),
+            ("amdgpu11", "gfx11-generic"),
             ("xe-bmg-g21", "intel_gpu_bmg_g21"),
             ("intel_gpu_12_60_7", "intel_gpu_pvc"),
             ("12.60.7", "intel_gpu_pvc"),

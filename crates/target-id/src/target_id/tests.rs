@@ -262,4 +262,26 @@ fn elf_flags_tell_the_target_id() {
     // There the processor has no such feature.
     assert_eq!(TargetId::from_elf_flags(0x341, 4), TargetId::parse("gfx1100").ok());
     assert_eq!(TargetId::from_elf_flags(0x27, 4), None);
+    // LLVM 22 and 23, compilers of AMD's, LLVM 24.
+    for (flags, expected) in [
+        (0x549, "gfx1250"),
+        (0x749, "gfx1250"),
+        (0x649, "gfx1250"),
+        (0xd49, "gfx1250:sramecc+"),
+        (0x55a, "gfx1251"),
+        (0x149, "gfx1250"),
+        (0x349, "gfx1250:xnack+"),
+        (0x25a, "gfx1251:xnack-"),
+        (0x1eb, "gfx1250-strict"),
+        (0x2eb, "gfx1250-strict:xnack-"),
+        (0x0100_055b, "gfx12-5-generic"),
+        (0x0100_075b, "gfx12-5-generic"),
+        (0x0100_005b, "gfx12-5-generic"),
+    ] {
+        assert_eq!(
+            TargetId::from_elf_flags(flags, 4),
+            TargetId::parse(expected).ok(),
+            "{flags:#x}"
+        );
+    }
 }
