@@ -167,7 +167,7 @@ fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Ve
         (IntelGpu::find(code_object.processor()), IntelGpu::find(target.processor()))
         && (code == gpu || code.runs_on(gpu))
     {
-        return Verdict::IntelCovers { code_object: *code, target: *gpu };
+        return Verdict::IntelCovers { code_object: code, target: gpu };
     }
     Verdict::ProcessorMismatch {
         code_object: code_object.processor().to_owned(),

@@ -74,9 +74,9 @@ pub enum Verdict {
     /// ([`IntelGpu::runs_on`]).
     IntelCovers {
         /// The code object's.
-        code_object: IntelGpu,
+        code_object: &'static IntelGpu,
         /// The target's.
-        target: IntelGpu,
+        target: &'static IntelGpu,
     },
     /// The offload kinds do not go together.
     KindMismatch {
