@@ -190,6 +190,7 @@ impl Walker<'_> {
             compression: None,
             form: Some(form),
             object: None,
+            sycl: None,
         }
     }
 
@@ -454,6 +455,7 @@ impl Walker<'_> {
                 compression: None,
                 form: None,
                 object: None,
+                sycl: None,
             };
             let offset = start + entry.image_offset();
             self.image(source, &(offset..offset + entry.image_size()), &description)?;
@@ -508,6 +510,7 @@ impl Walker<'_> {
                     }),
                     form: None,
                     object: None,
+                    sycl: None,
                 };
                 let offset_in_source = start + entry.offset;
                 walker.image(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::bitcode;
 use crate::model::{Severity, printable};
 use crate::nv_fatbin;
+use crate::sycl;
 
 /// Something wrong in a walked file. Offsets count from the start of the container that the
 /// [`Finding`](crate::Finding) names.
@@ -31,6 +32,9 @@ pub enum Error {
     /// LLVM bitcode is malformed, or what it embeds cannot be reached.
     #[error(transparent)]
     Bitcode(#[from] bitcode::Error),
+    /// Tables of SYCL images, or such images, are malformed.
+    #[error(transparent)]
+    Sycl(#[from] sycl::Error),
     /// The headers of an object file, executable or library are malformed.
     #[error("malformed {format} file: {detail}")]
     Object {

@@ -17,6 +17,7 @@ use crate::image::{BundleForm, Description};
 use crate::image_format::ImageFormat;
 use crate::model::{ContainerKind, Segment};
 use crate::source::{HeaderReader, Headers, Source};
+use crate::sycl;
 use crate::walker::Walker;
 
 /// Section type of packages that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
@@ -86,7 +87,10 @@ impl Walker<'_> {
             ControlFlow::Continue(())
         };
         match with_object_reader(source, window, |data| parts(data, names, &mut keep))? {
-            Ok(Parts::Sections) => self.sections(source, window, sections),
+            Ok(Parts::Sections) => {
+                let sycl = self.sycl_tables(source, window, &sections)?;
+                self.sections(source, window, sections, &sycl)
+            }
             Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
             Ok(Parts::Nothing) => self.finding(source, window.start, Error::NoSectionHeaders),
             Ok(Parts::TooManyNames) => {
@@ -102,6 +106,7 @@ impl Walker<'_> {
         source: &mut Source<'_>,
         window: &Range<u64>,
         sections: Vec<Section>,
+        sycl: &sycl::Images,
     ) -> io::Result<()> {
         let available = window.end - window.start;
         let mut walked = Ranges::default();
@@ -124,7 +129,8 @@ impl Walker<'_> {
             }
             let inner = window.start + start..window.start + end;
             let id = section.name.strip_prefix(bundle_format::MAGIC_TEXT).map(String::from);
-            let known = section.device || id.is_some();
+            let is_sycl = sycl.are_in(&inner) || self.holds_sycl(source, &inner, &section.name)?;
+            let known = section.device || id.is_some() || is_sycl;
             let start_of = match known {
                 true => Start::Container,
                 false => starts_with(source, &inner, &mut headers)?,
@@ -139,8 +145,9 @@ impl Walker<'_> {
                 self.finding(source, window.start, error)?;
                 continue;
             }
-            let segment = Segment::new(ContainerKind::Section, section.name);
+            let segment = Segment::new(ContainerKind::Section, section.name.clone());
             self.within(source, segment, &inner, None, |walker, source| match id {
+                _ if is_sycl => walker.sycl_section(source, &inner, &section.name, sycl),
                 Some(id) => walker.section_entry(source, window, &inner, id),
                 None => walker.sequence(source, &inner, section.holds_bundle.then_some(window)),
             })?;

@@ -16,6 +16,7 @@ use crate::image_format::ImageFormat;
 use crate::image_target;
 use crate::model::{Compression, ContainerKind, Location, Segment};
 use crate::source::{Source, SourceReader};
+use crate::sycl::SyclImage;
 
 /// What a packager binary records about an image, beyond its [`Target`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +73,8 @@ pub(crate) struct Description {
     pub(crate) form: Option<BundleForm>,
     /// Where the object file lies whose section the image is, for [`BundleForm::Section`].
     pub(crate) object: Option<Range<u64>>,
+    /// Set where a table of Intel's SYCL toolchain describes the image.
+    pub(crate) sycl: Option<Arc<SyclImage>>,
 }
 
 /// The target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
@@ -188,6 +191,12 @@ impl<'e> Image<'e, '_> {
     #[must_use]
     pub fn package_entry(&self) -> Option<&PackageEntry> {
         self.description.package.as_ref()
+    }
+
+    /// What a table of Intel's SYCL toolchain records about it; `None` for images that no such table describes.
+    #[must_use]
+    pub fn sycl(&self) -> Option<&SyclImage> {
+        self.description.sycl.as_deref()
     }
 
     /// Where its first byte lies.

@@ -18,6 +18,7 @@ use crate::model::{
     printable, write_finding, write_path,
 };
 use crate::source::ReadSeek;
+use crate::sycl::SyclImage;
 use crate::walker::{Options, Summary, walk, walk_slice};
 
 /// Lists every image in a file: those of sections, archives, bundles, packages and fatbinaries, at any depth, in file
@@ -179,6 +180,7 @@ pub struct ListedImage {
     pub(crate) compression: Option<Compression>,
     pub(crate) compressed_bundle: Option<Compression>,
     pub(crate) format: ImageFormat,
+    pub(crate) sycl: Option<Arc<SyclImage>>,
 }
 
 impl ListedImage {
@@ -238,6 +240,12 @@ impl ListedImage {
     #[must_use]
     pub fn package_entry(&self) -> Option<&PackageEntry> {
         self.package_entry.as_ref()
+    }
+
+    /// What a table of Intel's SYCL toolchain records about it; `None` for images that no such table describes.
+    #[must_use]
+    pub fn sycl(&self) -> Option<&SyclImage> {
+        self.sycl.as_deref()
     }
 
     /// Where its first byte lies.
@@ -390,6 +398,7 @@ impl Image<'_, '_> {
             compression: self.compression(),
             compressed_bundle: self.compressed_bundle(),
             format: self.format(),
+            sycl: self.description.sycl.clone(),
         }
     }
 }

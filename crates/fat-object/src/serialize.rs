@@ -6,6 +6,7 @@ use target_id::{OffloadKind, Target};
 use crate::image_format::ImageFormat;
 use crate::listing::{ListedFinding, ListedImage, Listing};
 use crate::model::{Compression, ContainerKind, Location, Segment, Severity};
+use crate::sycl::{SyclImage, SyclProperty, SyclValue, aspect_name};
 
 /// The name used in machine-readable output.
 impl Serialize for ContainerKind {
@@ -62,7 +63,7 @@ impl Serialize for ListedImage {
         let target = self.target();
         let id = Some(target.id()).filter(|id| !id.is_empty());
         let compression = self.compressed_bundle().or(self.compression());
-        let mut fields = serializer.serialize_struct("ListedImage", 13)?;
+        let mut fields = serializer.serialize_struct("ListedImage", 14)?;
         fields.serialize_field("index", &self.index())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("container", &self.container())?;
@@ -76,7 +77,51 @@ impl Serialize for ListedImage {
         fields.serialize_field("stored_size", &self.stored_size())?;
         fields.serialize_field("compression", &compression)?;
         fields.serialize_field("image_format", &self.format())?;
+        match self.sycl() {
+            Some(sycl) => fields.serialize_field("sycl", sycl)?,
+            None => fields.skip_field("sycl")?,
+        }
         fields.end()
+    }
+}
+
+/// `version`, `format`, `compile_options`, `link_options`, `compile_target`, `aspects`, `kernels`, `properties`.
+impl Serialize for SyclImage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = |number| aspect_name(number).map_or_else(|| number.to_string(), str::to_owned);
+        let mut fields = serializer.serialize_struct("SyclImage", 8)?;
+        fields.serialize_field("version", &self.version())?;
+        fields.serialize_field("format", &self.format())?;
+        fields.serialize_field("compile_options", self.compile_options())?;
+        fields.serialize_field("link_options", self.link_options())?;
+        fields.serialize_field("compile_target", &self.compile_target())?;
+        fields.serialize_field("aspects", &self.aspects().map(name).collect::<Vec<_>>())?;
+        fields.serialize_field("kernels", &self.kernels().collect::<Vec<_>>())?;
+        fields.serialize_field("properties", self.properties())?;
+        fields.end()
+    }
+}
+
+/// `set`, `name`, `value`.
+impl Serialize for SyclProperty {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("SyclProperty", 3)?;
+        fields.serialize_field("set", self.set())?;
+        fields.serialize_field("name", self.name())?;
+        fields.serialize_field("value", self.value())?;
+        fields.end()
+    }
+}
+
+/// A number, a text, an array of bytes, or nothing for a type that is not known.
+impl Serialize for SyclValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SyclValue::Number(number) => serializer.serialize_u64(*number),
+            SyclValue::Bytes(bytes) => serializer.collect_seq(bytes.iter()),
+            SyclValue::Text(text) => serializer.serialize_str(text),
+            SyclValue::Unknown(_) => serializer.serialize_none(),
+        }
     }
 }
 

@@ -454,7 +454,9 @@ impl Walker<'_> {
         // Bitcode for a device embeds nothing, and there can be much of it.
         let is_host = description.target.is_host();
         let may_hold = format.may_hold_images() || (format == ImageFormat::Bitcode && is_host);
-        if !may_hold || description.compression.is_some() || !self.options.enter_images {
+        // Archives of code for several GPUs of Intel are images as a whole.
+        let is_whole = description.compression.is_some() || description.sycl.is_some();
+        if !may_hold || is_whole || !self.options.enter_images {
             return Ok(());
         }
         let name = description.id.clone().unwrap_or_else(|| index.to_string());

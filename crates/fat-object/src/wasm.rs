@@ -14,6 +14,7 @@ use crate::containers::{Start, lossy, starts_with};
 use crate::error::Error;
 use crate::host::{Section, is_device_section};
 use crate::source::Source;
+use crate::sycl;
 use crate::walker::Walker;
 
 /// What all modules start with.
@@ -100,7 +101,7 @@ impl Walker<'_> {
                 sections.push(Section { name, range, device, holds_bundle: false });
             }
         }
-        self.sections(source, window, sections)?;
+        self.sections(source, window, sections, &sycl::Images::default())?;
         match fault {
             Some(error) => self.finding(source, window.start, error),
             None => Ok(()),

@@ -174,7 +174,9 @@ impl Totals {
     /// images are counted themselves.
     pub(super) fn add(&mut self, image: &ListedImage) {
         let format = image.format();
-        if image.size() == 0 || format == ImageFormat::HostPlaceholder || format.is_container() {
+        let is_entered = image.compression().is_none() && image.sycl().is_none();
+        let is_around = format.is_container() && is_entered;
+        if image.size() == 0 || format == ImageFormat::HostPlaceholder || is_around {
             return;
         }
         let name = group(image);

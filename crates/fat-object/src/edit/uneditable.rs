@@ -29,6 +29,9 @@ impl Contents {
                 (ContainerKind::NvFatbin, _) => {
                     container.uneditable = Some("NVIDIA fatbinaries");
                 }
+                (ContainerKind::Section, None) => {
+                    container.uneditable = Some("SYCL images that the file registers by tables");
+                }
                 // This form nobody reads out of a compressed bundle, either.
                 (ContainerKind::Bundle, Some(BundleForm::EndMarkers(_))) => {
                     let kind = "text bundles with markers behind their entries only";

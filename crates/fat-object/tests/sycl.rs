@@ -1,0 +1,215 @@
+//! Host files with SYCL images of Intel's toolchain: what tables describe, and what is found without.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how tests fail")]
+
+mod sycl_sample;
+
+use fat_object::{
+    Error, ImageFormat, ListedImage, Options, SyclError, SyclValue, list_slice, survey,
+};
+use target_id::OffloadKind;
+
+use sycl_sample::{Form, Sample, file, spirv};
+
+fn samples() -> Vec<Sample> {
+    vec![
+        Sample::plain("spir64", &spirv(1), &["one", "another"]).aspects(&[6, 5]),
+        Sample::plain("spir64", &spirv(2), &[]).compressed(),
+        Sample::plain("spir64_gen", b"machine code", &["one"]).compile_target("intel_gpu_pvc"),
+        Sample::plain("spir64", &spirv(3), &["third"]).compressed(),
+        Sample::plain("spir64_gen", &spirv(4), &["fourth"]).compressed().compile_target("dg2"),
+    ]
+}
+
+fn forms() -> Vec<Form> {
+    let mut forms = Vec::new();
+    for version in 1..=3 {
+        for (is_pe, relocated) in [(false, false), (false, true), (true, false)] {
+            for (new_entries, per_table) in [(false, 100), (true, 2)] {
+                let form = Form::default();
+                let form = Form { version, is_pe, relocated, new_entries, per_table, ..form };
+                forms.extend([form, Form { kind: 8, ..form }]);
+            }
+        }
+    }
+    forms
+}
+
+/// The errors and the images of a file.
+fn listed(bytes: &[u8]) -> (Vec<SyclError>, Vec<ListedImage>) {
+    let listing = list_slice(bytes, &Options::default()).unwrap();
+    let errors = listing.findings().iter().map(|finding| match finding.error() {
+        Error::Sycl(error) => error.clone(),
+        error => panic!("{error}"),
+    });
+    (errors.collect(), listing.images().to_vec())
+}
+
+#[test]
+fn tables_of_all_versions_describe_each_image() {
+    for form in forms() {
+        let images = samples();
+        let file = file(form, &images);
+        for tables_only in [false, true] {
+            let options = Options::default().with_tables_only(tables_only);
+            let listing = list_slice(&file.bytes, &options).unwrap();
+            assert!(listing.findings().is_empty(), "{form:?} {:?}", listing.findings());
+            assert_eq!(listing.images().len(), images.len(), "{form:?}");
+            for found in &listing {
+                let offset = found.location().file_offset().unwrap();
+                let n = file.images.iter().position(|&at| at as u64 == offset).unwrap();
+                let expected = &images[n];
+                assert_eq!(found.size(), expected.size);
+                assert_eq!(found.stored_size(), Some(expected.stored.len() as u64));
+                assert_eq!(found.bytes_in(&file.bytes), Some(&expected.stored[..]));
+                assert_eq!(found.target().kind(), Some(&OffloadKind::Sycl));
+                assert_eq!(found.target().triple().unwrap().as_str(), expected.target);
+                let format = match n {
+                    2 => ImageFormat::Unknown,
+                    _ => ImageFormat::SpirV,
+                };
+                assert_eq!(found.format(), format, "{n}");
+                let sycl = found.sycl().unwrap();
+                assert_eq!((sycl.version(), sycl.format()), (form.version, expected.format));
+                assert_eq!(sycl.kernels().collect::<Vec<_>>(), expected.kernels);
+                assert_eq!((sycl.compile_options(), sycl.link_options()), ("", ""));
+                let has_sets = form.version > 1;
+                let compile_target = expected.compile_target.as_deref().filter(|_| has_sets);
+                assert_eq!(sycl.compile_target(), compile_target);
+                assert_eq!(found.target().id(), compile_target.unwrap_or_default());
+                let aspects = if has_sets { &expected.aspects[..] } else { &[] };
+                assert_eq!(sycl.aspects().collect::<Vec<_>>(), aspects);
+                let level = sycl.properties().iter().find(|property| property.name() == "optLevel");
+                let level = level.map(|property| (property.set(), property.value()));
+                let expected = ("SYCL/misc properties", &SyclValue::Number(2));
+                assert_eq!(level, has_sets.then_some(expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn images_that_tables_describe_are_not_entered() {
+    for bytes in [&b"!<arch>\n no member"[..], b"\x7fELF no header"] {
+        let image = Sample::plain("spir64_gen", bytes, &["one"]);
+        let (errors, found) = listed(&file(Form::default(), &[image]).bytes);
+        assert_eq!((errors.len(), found.len()), (0, 1));
+    }
+}
+
+#[test]
+fn images_without_tables_end_where_their_bytes_tell() {
+    let images = samples();
+    for form in forms() {
+        let mut file = file(form, &images);
+        for at in &file.tables {
+            file.bytes[*at] = 2;
+        }
+        let (errors, found) = listed(&file.bytes);
+        // Machine code does not tell where it ends, and begins its section.
+        let is_gap = |error: &SyclError| matches!(error, SyclError::Gap { .. });
+        let (gaps, errors): (Vec<_>, Vec<_>) = errors.into_iter().partition(is_gap);
+        assert!(gaps.len() <= 1);
+        let address = sycl_sample::BASE + file.images[0] as u64;
+        assert_eq!(errors, [SyclError::Undescribed { count: 5, address }]);
+        assert!(found.iter().all(|image| image.sycl().is_none()));
+        let sizes: Vec<_> = found.iter().map(ListedImage::size).collect();
+        assert_eq!(sizes[..3], [28, 28, 28]);
+    }
+}
+
+#[test]
+fn tables_that_contradict_themselves_are_found() {
+    let images = samples();
+    let file = file(Form::default(), &images);
+    let changed = |at: usize, new: &[u8]| {
+        let mut bytes = file.bytes.clone();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        listed(&bytes)
+    };
+    let (descriptors, table) = (&file.descriptors, file.tables[0]);
+    let at = descriptors[0] as u64;
+
+    let (errors, found) = changed(descriptors[0], &[4]);
+    assert!(matches!(errors[0], SyclError::Version { version: 4, at: found } if found == at));
+    assert_eq!(found.iter().filter(|image| image.sycl().is_some()).count(), 0);
+
+    let (errors, found) = changed(descriptors[3], &[2]);
+    assert!(
+        matches!(errors[0], SyclError::Descriptor { version: 3, found_version: 2, .. }),
+        "{errors:?}"
+    );
+    assert_eq!(found.iter().filter(|image| image.sycl().is_some()).count(), 3);
+
+    let (errors, _) = changed(table + 2, &[0xff, 0xff]);
+    assert!(matches!(errors[0], SyclError::Array { count: 0xffff, .. }), "{errors:?}");
+
+    for (field, what) in [(40, "image"), (56, "entries"), (72, "property sets")] {
+        let (errors, found) = changed(descriptors[0] + field + 5, &[1]);
+        let matches =
+            |error: &SyclError| matches!(error, SyclError::Range { what: w, .. } if *w == what);
+        assert!(matches(&errors[0]), "{errors:?}");
+        assert_eq!(found.iter().filter(|image| image.sycl().is_some()).count(), 4);
+    }
+    for (field, what) in [(8, "target"), (16, "compile options"), (24, "link options")] {
+        let (errors, _) = changed(descriptors[0] + field + 5, &[1]);
+        let matches =
+            |error: &SyclError| matches!(error, SyclError::Text { what: w, .. } if *w == what);
+        assert!(matches(&errors[0]), "{errors:?}");
+    }
+
+    let (errors, found) = changed(file.tgtimg + 8, &[29]);
+    assert_eq!(errors, [SyclError::Size { expected: 29, found: 28 }]);
+    assert_eq!(found.len(), 5);
+    let (errors, _) = changed(file.tgtimg + 16 + 8, &[29]);
+    assert!(matches!(errors[..], [SyclError::Stream(_)]), "{errors:?}");
+    let (errors, _) = changed(file.images[1] + 12, &[0]);
+    assert!(matches!(errors[..], []), "a changed magic is no SPIR-V: {errors:?}");
+    let (errors, _) = changed(file.images[1] + 12 + 7, &[9]);
+    assert!(matches!(errors[..], [SyclError::SpirV { size: 28, .. }]), "{errors:?}");
+    let (errors, _) = changed(file.images[1] + 40, &[9]);
+    assert!(matches!(errors[..], [SyclError::Gap { .. }]), "{errors:?}");
+}
+
+#[test]
+fn tables_that_share_bytes_cost_no_more_than_the_file() {
+    // Each of many descriptors names the whole image.
+    let large = spirv(1).repeat(1000);
+    let one = Sample::plain("spir64", &large, &["kernel"]);
+    let mut file = file(
+        Form::default(),
+        &[&[one][..], &vec![Sample::plain("spir64", &[], &[]); 200]].concat(),
+    );
+    let first = file.bytes[file.descriptors[0]..][..80].to_vec();
+    for &at in &file.descriptors {
+        file.bytes[at..at + 80].copy_from_slice(&first);
+    }
+    let (errors, found) = listed(&file.bytes);
+    assert!(errors.iter().any(|error| matches!(error, SyclError::Overlap { .. })), "{errors:?}");
+    assert!(found.len() < 4);
+}
+
+#[test]
+fn objects_keep_their_one_entry() {
+    // Not linked: the table has relocations with symbols, and nothing has an address.
+    let images = [Sample::plain("spir64", &spirv(1), &["one"])];
+    let mut object = file(Form { relocated: true, ..Form::default() }, &images).bytes;
+    object[16] = 1;
+    object[56] = 0;
+    let (errors, found) = listed(&object);
+    assert_eq!((errors.len(), found.len()), (0, 1));
+    assert_eq!(found[0].id(), Some("sycl-spir64"));
+    let images = [&images[..], &samples()].concat();
+    let mut object = file(Form { relocated: true, ..Form::default() }, &images).bytes;
+    object[16] = 1;
+    object[56] = 0;
+    let (_, found) = listed(&object);
+    assert_eq!(found.len(), 5);
+    assert!(found.iter().all(|image| image.id().is_none_or(|id| id == "sycl-spir64_gen")));
+}
+
+#[test]
+fn edits_refuse_registered_images() {
+    let file = file(Form::default(), &samples());
+    let contents = survey(std::io::Cursor::new(&file.bytes), &Options::default()).unwrap();
+    assert!(contents.containers().iter().all(|container| container.uneditable().is_some()));
+}
