@@ -1,8 +1,8 @@
 //! Whether images are for the targets that they are stored for.
 
 use arbitrary::{Result, Unstructured};
-use fat_object::{Disagreement, check_agreement};
-use target_id::{OffloadKind, Target, TargetId, Triple, compatible};
+use fat_object::{BundleForm, Disagreement, Image, ImageFormat, check_agreement};
+use target_id::{Family, OffloadKind, Target, TargetId, Triple, compatible};
 
 use crate::assert_message;
 
@@ -69,7 +69,8 @@ pub fn check(data: &[u8]) {
             assert!(target.triple().is_some() && target.kind() != Some(&OffloadKind::Host));
             assert!(!image.starts_with(b"BC\xc0\xde"));
             if let Disagreement::Target { found: id, verdict } = error {
-                assert_eq!(Some(id), found.map(|id| id.to_string()).as_ref());
+                let is_nvidia = target.triple().is_some_and(Triple::is_nvptx);
+                assert!(is_nvidia || Some(id) == found.map(|id| id.to_string()).as_ref());
                 assert_eq!(&compatible(&Target::new(None, None, id), &target), verdict);
                 assert!(!verdict.is_compatible());
             }
@@ -77,11 +78,37 @@ pub fn check(data: &[u8]) {
     }
 }
 
+/// A walk marks the images that [`check_agreement`] refuses, if they are of a format that devices load, and not sources.
+pub fn check_marked(image: &Image<'_, '_>, contents: &[u8]) {
+    let is_text =
+        matches!(image.bundle_form(), Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
+    let format = ImageFormat::sniff(&contents[..contents.len().min(ENOUGH)]);
+    let is_device_code = matches!(
+        format,
+        ImageFormat::Elf { .. } | ImageFormat::Cubin | ImageFormat::SpirV | ImageFormat::Ptx
+    );
+    let refused = check_agreement(image.target(), contents).err();
+    match image.disagreement() {
+        Some(Disagreement::Kind { found, recorded }) => {
+            let entry = image.package_entry().expect("only offload binaries record kinds");
+            assert_eq!((*found, *recorded), (format, entry.image_kind()));
+            assert_eq!(refused, None);
+        }
+        marked => assert_eq!(marked, refused.filter(|_| is_device_code && !is_text).as_ref()),
+    }
+    if let Some(disagreement) = image.disagreement() {
+        assert_message(disagreement);
+        assert!(!disagreement.found().is_empty());
+    }
+}
+
 /// The target ID of an AMD GPU code object.
 fn code_object(image: &[u8]) -> Option<TargetId> {
     let is_amd = image.starts_with(b"\x7fELF") && image.get(18..20) == Some(&[224, 0]);
-    let flags = image.get(48..52).filter(|_| is_amd && image.len() >= 64)?;
+    let is_64 = image.get(4..6) == Some(&[2, 1]);
+    let flags = image.get(48..52).filter(|_| is_amd && is_64 && image.len() >= 64)?;
     TargetId::from_elf_flags(u32::from_le_bytes(flags.try_into().ok()?), image[8])
+        .filter(|id| id.processor_info().is_some_and(|info| info.family() == Family::AmdGcn))
 }
 
 fn described(u: &mut Unstructured<'_>) -> Result<(Target, Vec<u8>)> {

@@ -9,6 +9,8 @@ use fat_object::{
     list_with_thin_members, walk,
 };
 
+use crate::agreement;
+
 /// The most that a run may have decompressed at one time.
 const LIMIT: u64 = 16 << 20;
 /// The most that it may have decompressed in all, beyond that, for each byte of a file.
@@ -69,6 +71,9 @@ pub struct Walk<'d> {
     listed: Vec<ListedImage>,
     /// `true` if a container of device code was entered.
     has_code: bool,
+    /// Images that are for other devices than their containers say, and findings that say so.
+    marked: usize,
+    disagreements: usize,
     /// The texts of all findings.
     findings: Vec<String>,
     /// What was found to be damaged.
@@ -97,6 +102,8 @@ impl<'d> Walk<'d> {
             images: Vec::new(),
             listed: Vec::new(),
             has_code: false,
+            marked: 0,
+            disagreements: 0,
             findings: Vec::new(),
             errors: Vec::new(),
         }
@@ -112,6 +119,7 @@ impl<'d> Walk<'d> {
         let summary = result.expect("memory can always be read");
         assert_eq!(summary.size, self.data.len() as u64);
         assert_eq!((summary.images, summary.findings), (self.images.len(), self.findings.len()));
+        assert_eq!(self.marked, self.disagreements);
         assert_eq!(self.frames.len(), 1);
         assert_disjoint(&mut self.frames[0]);
         // An image takes a descriptor of at least 25 bytes on each level.
@@ -176,10 +184,14 @@ impl<'d> Walk<'d> {
         if !whole.is_complete() {
             return;
         }
-        let findings = |listing: &Listing| -> Vec<_> {
-            listing.findings().iter().map(ToString::to_string).collect()
+        // Tables do not tell what images are.
+        let others = |listing: &Listing| -> Vec<_> {
+            let findings = listing.findings().iter();
+            let is_other = |error: &Error| !matches!(error, Error::Disagreement { .. });
+            let others = findings.filter(|finding| is_other(finding.error()));
+            others.map(ToString::to_string).collect()
         };
-        assert_eq!(findings(&by_table), findings(&whole));
+        assert_eq!(others(&by_table), others(&whole));
         assert_eq!(by_table.images().len(), whole.images().len());
         for (image, read) in by_table.iter().zip(&whole) {
             assert_eq!(
@@ -190,7 +202,9 @@ impl<'d> Walk<'d> {
                 (image.offset_in_container(), image.size(), image.compressed_bundle()),
                 (read.offset_in_container(), read.size(), read.compressed_bundle())
             );
-            if image.format() != read.format() {
+            if image.format() == read.format() {
+                assert_eq!(image.disagreement(), read.disagreement());
+            } else {
                 assert_eq!(image.format(), ImageFormat::NotRead);
                 assert!(image.compressed_bundle().is_some() && image.size() > 0);
             }
@@ -314,6 +328,11 @@ impl Visitor for Walk<'_> {
         image.reader().read_to_end(&mut contents)?;
         let stored = image.compression().map_or(image.size(), |c| c.stored_size());
         assert_eq!(contents.len() as u64, stored);
+        match image.compression() {
+            None => agreement::check_marked(image, &contents),
+            Some(_) => assert_eq!(image.disagreement(), None, "nobody asked for it"),
+        }
+        self.marked += usize::from(image.disagreement().is_some());
         let holds_code = image.holds_code()?;
         assert!(image.size() > 0 || holds_code == Some(false));
         // An empty image lies wherever its container says.
@@ -339,6 +358,7 @@ impl Visitor for Walk<'_> {
         if finding.severity() == Severity::Error {
             self.errors.push(text.clone());
         }
+        self.disagreements += usize::from(matches!(finding.error(), Error::Disagreement { .. }));
         self.findings.push(text);
         Ok(())
     }

@@ -56,6 +56,12 @@ pub(crate) struct Args {
     /// Only containers of this kind. Repeatable
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<Runtime>,
+    /// Read all of compressed bundles and images, to compare each image with its name
+    ///
+    /// Entries of bundles, packages and fatbinaries name the GPU of an image, and runtimes choose by that name. An image for
+    /// another GPU than its name says is loaded by none. Without this option images are compared that are not compressed.
+    #[arg(long)]
+    check: bool,
     /// Print one JSON array of all containers of all files, with one object for each GPU
     #[arg(long)]
     json: bool,
@@ -169,7 +175,8 @@ impl File {
         let name = input::display(path);
         let mut collector = Collector::new(path, &name, &args.kinds);
         // IDs decide, and they stand in the tables.
-        let options = args.limits.options().with_tables_only(true);
+        let options = args.limits.options();
+        let options = options.with_tables_only(!args.check).with_check_compressed(args.check);
         let walked = input::walk(path, args.limits.max_input, &options, threads, &mut collector);
         let mut complaints = std::mem::take(&mut collector.complaints);
         let error = |message| report::Complaint { severity: Severity::Error, message };

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use bundle_format::EntryId;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use fat_object::{Image, ImageFormat};
+use fat_object::{Disagreement, Image, ImageFormat};
 use target_id::{OffloadKind, Target, compatible, is_known_processor};
 
 use crate::devices::{self, Device, NotADevice, may_be_processor};
@@ -100,6 +100,14 @@ fn near(text: &str, target: &Target) -> Vec<String> {
     match target.kind() {
         Some(_) => suggest::entry_id(text).into_iter().collect(),
         None => suggest::target_id(text),
+    }
+}
+
+/// The name of an image's target, with what the image holds instead: `gfx906 (holds gfx1250)`.
+pub(crate) fn marked(name: &str, disagreement: Option<&Disagreement>) -> String {
+    match disagreement {
+        Some(disagreement) => format!("{name} (holds {})", disagreement.found()),
+        None => name.to_owned(),
     }
 }
 

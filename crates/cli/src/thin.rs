@@ -8,7 +8,7 @@ use fat_object::{ImageFormat, ListedImage};
 use crate::Outcome;
 use crate::edit::{
     Editor, Fate, NewImages, Options, Rule, Subject, Uneditable, Wishes, Work, closest, is_exactly,
-    is_host, names,
+    is_host, is_misnamed, names,
 };
 use crate::failure::Failure;
 use crate::select::Request;
@@ -146,7 +146,12 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
             Fate::Stays => {}
             Fate::StaysToo => also.compatible.push(image),
             Fate::StaysUnknown => also.unlabelled.push(image),
-            Fate::Goes => wishes.remove(image),
+            Fate::Goes => {
+                if is_misnamed(image) {
+                    also.misnamed.push(image);
+                }
+                wishes.remove(image);
+            }
         }
     }
     let typed: Vec<_> = rule.requests().iter().map(Request::text).collect();
@@ -169,11 +174,13 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     Ok(wishes)
 }
 
-/// What stays though nobody asked for it.
+/// What stays though nobody asked for it, and what goes that is for other devices than its entry says.
 #[derive(Default)]
 struct Also<'c> {
     compatible: Vec<&'c ListedImage>,
     unlabelled: Vec<&'c ListedImage>,
+    /// What goes although its name may be asked for.
+    misnamed: Vec<&'c ListedImage>,
 }
 
 impl Also<'_> {
@@ -190,6 +197,12 @@ impl Also<'_> {
             };
             wishes
                 .note(format!("{typed} also keeps {also}, which it could load (--exact does not)"));
+        }
+        if !self.misnamed.is_empty() {
+            let names = names(&self.misnamed);
+            wishes.warn(format!(
+                "{typed} removes images that hold other code than their entries say: {names}"
+            ));
         }
         if !self.unlabelled.is_empty() {
             let n = self.unlabelled.len();

@@ -47,8 +47,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let check = |path: &PathBuf| {
         let mut findings = Findings::default();
         let mut visitor = Checker { path, findings: &mut findings };
-        let result =
-            input::walk(path, args.limits.max_input, &args.limits.options(), threads, &mut visitor);
+        let options = args.limits.options().with_check_compressed(true);
+        let result = input::walk(path, args.limits.max_input, &options, threads, &mut visitor);
         (result, findings)
     };
     parallel::in_order(files, &args.files, check, |path, (result, visitor)| {

@@ -1,42 +1,76 @@
-//! Whether an image is what its entry in a container says.
+//! Comparison of an image with what its entry in a container says.
 
-use target_id::{Target, Triple, Verdict, compatible, is_known_processor};
+use offload_binary::ImageKind;
+use target_id::{Family, NvidiaArch, Processor, Target, Triple, Verdict, compatible};
 
+use crate::image::{BundleForm, Description, PackageEntry, loaded_as};
 use crate::image_format::{EM_AMDGPU, ImageFormat};
-use crate::image_target::amdgpu_target_id;
+use crate::image_target;
 
-/// How an image contradicts the target it is to be stored for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// A contradiction between an image and the target that its container states for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Disagreement {
-    /// Devices of this architecture load other things.
+    /// The format is one that devices of this architecture do not load.
     #[error("{found} where {expected} is expected")]
     Format {
-        /// What the image is.
+        /// The format of the image.
         found: ImageFormat,
-        /// What it may be.
+        /// The formats that devices of the architecture load, in words.
         expected: &'static str,
     },
-    /// A code object for other AMD GPUs.
+    /// The image is for other devices.
     #[error("the code object {verdict}")]
     Target {
-        /// The target ID that its ELF header has.
+        /// The target ID that the image itself states: the ELF header of an AMD GPU code object, `sm_90` of a cubin's,
+        /// `compute_90` for the `.target` of PTX.
         found: String,
-        /// Why devices of the target cannot load it.
+        /// The reason why devices of the target cannot load it.
         verdict: Verdict,
     },
+    /// The kind of image that an offload binary records is another one. Runtimes go by the bytes.
+    #[error("{found} where the offload binary records {recorded}")]
+    Kind {
+        /// The format of the image.
+        found: ImageFormat,
+        /// The kind that is recorded.
+        recorded: ImageKind,
+    },
+}
+
+impl Disagreement {
+    /// Returns the image's own target ID, or its format, as messages name it: `gfx1250`, `SPIR-V`.
+    #[must_use]
+    pub fn found(&self) -> String {
+        match self {
+            Disagreement::Target { found, .. } => found.clone(),
+            Disagreement::Format { found, .. } | Disagreement::Kind { found, .. } => {
+                found.to_string()
+            }
+        }
+    }
 }
 
 /// Checks an image against the target that its container is to state, by its first bytes, of which 2048 are enough.
 ///
-/// Of AMD's code objects processor and features are compared, of others the format. LLVM bitcode is for every target,
-/// and what is not known is not found wrong: hosts, other architectures, processors newer than this crate.
+/// Processor and features are compared of AMD's code objects, the architecture of cubins and PTX, the format of others.
+/// LLVM bitcode is for every target, and what is not known is not found wrong: hosts, other architectures, processors newer
+/// than this crate, headers that name none. Code for a generic processor agrees with each processor that it covers,
+/// code for an earlier NVIDIA GPU with each that runs it.
+///
+/// A [walk](crate::walk) makes the same check of each image that it reads
+/// ([`Image::disagreement`](crate::Image::disagreement)), except that an image of an unknown format, or one that is a
+/// container, is no contradiction there.
 ///
 /// # Errors
 ///
 /// [`Disagreement`]
 pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement> {
-    let found = ImageFormat::sniff(head);
+    agreement(target, ImageFormat::sniff(head), head)
+}
+
+/// As [`check_agreement`], of a format that is known.
+fn agreement(target: &Target, found: ImageFormat, head: &[u8]) -> Result<(), Disagreement> {
     let Some(triple) = target.triple() else { return Ok(()) };
     if target.is_host() || found == ImageFormat::Bitcode {
         return Ok(());
@@ -47,14 +81,11 @@ pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement>
     if !is_expected {
         return Err(Disagreement::Format { found, expected });
     }
-    if found != (ImageFormat::Elf { machine: EM_AMDGPU }) {
+    if !names_a_device(triple, target) {
         return Ok(());
     }
-    let is_known = target.target_id().is_ok_and(|id| is_known_processor(id.processor()));
-    let Some(found) = amdgpu_target_id(head).filter(|_| is_known) else { return Ok(()) };
-    let found = found.to_string();
-    let code_object = Target::new(None, None, &found);
-    match compatible(&code_object, target) {
+    let Some(found) = own_target_id(found, head) else { return Ok(()) };
+    match compatible(&Target::new(None, None, &found), target) {
         verdict @ (Verdict::ProcessorMismatch { .. }
         | Verdict::FeatureMismatch { .. }
         | Verdict::TooManyFeatures { .. }) => Err(Disagreement::Target { found, verdict }),
@@ -62,10 +93,66 @@ pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement>
     }
 }
 
-/// What devices of an architecture load, in words, and whether `found` is that.
+/// The contradiction between an image and what its container says of it, as a walk finds it. `head` has its first bytes.
+///
+/// Formats that no device loads are not looked at: sources and precompiled headers, which text bundles hold above all, and
+/// containers, whose images are checked themselves.
+pub(crate) fn contradiction(
+    description: &Description,
+    format: ImageFormat,
+    head: &[u8],
+) -> Option<Disagreement> {
+    let is_text = matches!(description.form, Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
+    if is_text || !is_device_code(format) {
+        return None;
+    }
+    let kind = description.package.as_ref().map(PackageEntry::image_kind);
+    agreement(&description.target, format, head)
+        .err()
+        .or_else(|| kind.and_then(|kind| kind_agreement(kind, format).err()))
+}
+
+fn is_device_code(format: ImageFormat) -> bool {
+    matches!(
+        format,
+        ImageFormat::Elf { .. } | ImageFormat::Cubin | ImageFormat::SpirV | ImageFormat::Ptx
+    )
+}
+
+/// Compares the kind of image that an offload binary records with the bytes. Objects may be of any format: compilers
+/// call bitcode so that is linked later.
+fn kind_agreement(recorded: ImageKind, found: ImageFormat) -> Result<(), Disagreement> {
+    let is_elf = matches!(found, ImageFormat::Elf { .. } | ImageFormat::Cubin);
+    let agrees = match recorded {
+        ImageKind::BITCODE | ImageKind::FATBINARY => false,
+        ImageKind::CUBIN => is_elf,
+        ImageKind::PTX => found == ImageFormat::Ptx,
+        ImageKind::SPIRV => found == ImageFormat::SpirV || is_elf,
+        _ => true,
+    };
+    match agrees {
+        true => Ok(()),
+        false => Err(Disagreement::Kind { found, recorded }),
+    }
+}
+
+/// Returns whether the target ID names a processor of its architecture that this crate knows.
+fn names_a_device(triple: &Triple, target: &Target) -> bool {
+    target.target_id().is_ok_and(|id| match NvidiaArch::parse(id.processor()) {
+        Ok(arch) => triple.is_nvptx() && !arch.is_ptx(),
+        Err(_) => id.processor_info().is_some_and(|info| info.family() == Family::AmdGcn),
+    })
+}
+
+/// The formats that devices of an architecture load, in words, and whether `found` is one of them.
 fn expectation(triple: &Triple, id: &str, found: ImageFormat) -> Option<(&'static str, bool)> {
-    if triple.is_spirv() || id == "amdgcnspirv" {
-        return Some(("SPIR-V or LLVM bitcode", found == ImageFormat::SpirV));
+    if triple.is_spirv() || triple.is_spir() || id == "amdgcnspirv" {
+        // LLVM's linker wrapper wraps SPIR-V for OpenMP on GPUs of Intel in an ELF file, Intel's compresses that of SYCL.
+        let is_wrapped =
+            matches!(found, ImageFormat::Elf { machine: EM_INTELGT } | ImageFormat::Zstd)
+                && triple.vendor() != "amd"
+                && id != "amdgcnspirv";
+        return Some(("SPIR-V or LLVM bitcode", found == ImageFormat::SpirV || is_wrapped));
     }
     if triple.is_amdgpu() {
         let is_code_object = found == ImageFormat::Elf { machine: EM_AMDGPU };
@@ -77,6 +164,20 @@ fn expectation(triple: &Triple, id: &str, found: ImageFormat) -> Option<(&'stati
         return Some(("a cubin, PTX, a fatbinary or LLVM bitcode", is_for_cuda));
     }
     None
+}
+
+const EM_INTELGT: u16 = 205;
+
+/// The target ID that an image itself states, as devices go by it ([`loaded_as`]); `None` where it states none that this
+/// crate knows.
+fn own_target_id(format: ImageFormat, head: &[u8]) -> Option<String> {
+    let is_stated =
+        matches!(format, ImageFormat::Elf { .. } | ImageFormat::Cubin | ImageFormat::Ptx);
+    let target = image_target::of_bytes(head, format).filter(|_| is_stated)?;
+    let family = target.target_id().ok().and_then(|id| id.processor_info().map(Processor::family));
+    // Code objects of version 2 name no processor: their flags look like the numbers of processors before GCN.
+    let is_named = !target.id().is_empty() && family != Some(Family::R600);
+    is_named.then(|| loaded_as(&target, format).id().to_owned())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
 use zerocopy::{FromBytes, LittleEndian};
 
 use crate::budget::Budget;
-use crate::image_format::{EM_AMDGPU, ImageFormat};
+use crate::image_format::{EM_AMDGPU, ImageFormat, SNIFF_LEN};
 use crate::model::Compression;
 use crate::source::{Origin, Source};
 use crate::wire::{ElfHeader, ElfHeader64, ElfSectionHeader};
@@ -16,7 +16,7 @@ type Header = ElfHeader64<LittleEndian>;
 type Section = <Header as ElfHeader>::Section;
 
 /// The size of compressed images that are decompressed. Those without code have a few kilobytes.
-const MOST_DECOMPRESSED: u64 = 64 << 10;
+pub(crate) const MOST_DECOMPRESSED: u64 = 64 << 10;
 
 /// Section headers that are looked at. Images without code have two dozen, others code in one of the last.
 const LAST_SECTIONS: u64 = 256;
@@ -66,7 +66,9 @@ pub(crate) fn in_compressed(
     compression: Compression,
     budget: &mut Budget,
 ) -> io::Result<Option<bool>> {
-    let Some(image) = decompressed(source, window, compression, budget)? else { return Ok(None) };
+    let Some(image) = decompressed(source, window, compression, MOST_DECOMPRESSED, budget)? else {
+        return Ok(None);
+    };
     let mut reader = Cursor::new(&image[..]);
     in_elf(
         &mut Source::of_bytes(&mut reader, &image, Origin::Decompressed),
@@ -74,17 +76,37 @@ pub(crate) fn in_compressed(
     )
 }
 
-/// Decompresses an image that is compressed by itself; `None` if it is large, malformed, or of an unknown method, or if the
-/// budget is spent.
+/// Returns the first bytes of an image that is compressed by itself, as many as tell what it is; `None` where it cannot be
+/// decompressed, or has more than `most` bytes.
+pub(crate) fn decompressed_head(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    compression: Compression,
+    most: u64,
+    budget: &mut Budget,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut image = decompressed(source, window, compression, most, budget)?;
+    if let Some(image) = &mut image {
+        image.truncate(SNIFF_LEN);
+        image.shrink_to_fit();
+    }
+    Ok(image)
+}
+
+/// Decompresses an image that is compressed by itself; `None` if it has more than `most` bytes, is malformed, or of an
+/// unknown method, or if the budget is spent.
 pub(crate) fn decompressed(
     source: &mut Source<'_>,
     window: &Range<u64>,
     compression: Compression,
+    most: u64,
     budget: &mut Budget,
 ) -> io::Result<Option<Vec<u8>>> {
     let size = compression.uncompressed_size;
     let stored = window.end - window.start;
-    if size > MOST_DECOMPRESSED || stored > 2 * MOST_DECOMPRESSED || !budget.take(size) {
+    // No codec makes more of a byte, but Zstandard of zeros.
+    let is_likely = size / 1024 <= stored;
+    if size > most || stored > most.saturating_mul(2) || !is_likely || !budget.take(size) {
         return Ok(None);
     }
     let stored = source.read_range(window)?;

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::agreement::Disagreement;
 use crate::bitcode;
 use crate::model::{Severity, printable};
 use crate::nv_fatbin;
@@ -210,6 +211,14 @@ pub enum Error {
     /// Composition").
     #[error("{0}")]
     Composition(bundle_format::CompositionFinding),
+    /// An image is for other devices than its entry says ([`Image::disagreement`](crate::Image::disagreement)).
+    #[error("entry {entry} holds another image than it says: {disagreement}", entry = printable(entry))]
+    Disagreement {
+        /// The bundle entry ID, or the target of an image that has none; at most 1024 characters.
+        entry: String,
+        /// The contradiction.
+        disagreement: Disagreement,
+    },
     /// An ELF executable or library has no section headers, by which device code is found.
     #[error("the file has no section headers: device code in it, if any, cannot be found")]
     NoSectionHeaders,
@@ -220,7 +229,9 @@ impl Error {
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {
-            Error::Composition(_) | Error::NoSectionHeaders => Severity::Warning,
+            Error::Composition(_) | Error::Disagreement { .. } | Error::NoSectionHeaders => {
+                Severity::Warning
+            }
             _ => Severity::Error,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use target_id::{NvidiaArch, Target};
 
+use crate::agreement::Disagreement;
 use crate::budget::Budget;
 use crate::code;
 use crate::edit::EditError;
@@ -77,6 +78,18 @@ pub(crate) struct Description {
     pub(crate) sycl: Option<Arc<SyclImage>>,
 }
 
+impl Description {
+    /// Returns the name of the entry for a message: its ID, its target, or its number.
+    pub(crate) fn entry(&self, index: usize) -> String {
+        const LONGEST: usize = 1024;
+        let named = || self.target.to_string();
+        match self.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(named) {
+            name if name.is_empty() => index.to_string(),
+            name => name.chars().take(LONGEST).collect(),
+        }
+    }
+}
+
 /// The target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
 pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target> {
     match NvidiaArch::parse(target.id()) {
@@ -113,6 +126,7 @@ pub struct Image<'e, 's> {
     pub(crate) path: &'e [Segment],
     pub(crate) description: &'e Description,
     pub(crate) format: ImageFormat,
+    pub(crate) disagreement: Option<&'e Disagreement>,
     pub(crate) around: Option<Compression>,
     pub(crate) window: Range<u64>,
     pub(crate) source: &'e mut Source<'s>,
@@ -239,6 +253,18 @@ impl<'e> Image<'e, '_> {
         self.format
     }
 
+    /// The contradiction between the image and its [target](Self::target), if there is one: an image for other devices than
+    /// the container says. No device loads it, because runtimes choose by what the container says.
+    ///
+    /// `None` where nothing is known, as of images that were [not read](ImageFormat::NotRead), and of those that are
+    /// [compressed](Self::compression) by themselves unless
+    /// [`Options::check_compressed`](crate::Options::check_compressed) is set. Each one is a
+    /// [finding](crate::Error::Disagreement), too.
+    #[must_use]
+    pub fn disagreement(&self) -> Option<&'e Disagreement> {
+        self.disagreement
+    }
+
     /// Returns whether the image holds machine code; `None` where that is not known.
     ///
     /// An image without code has no kernel. Compilers make such images of source files without kernels, for each GPU they
@@ -281,7 +307,13 @@ impl<'e> Image<'e, '_> {
             None => image_target::of_window(self.source, &self.window, self.format),
             Some(own) => {
                 let (source, window) = (&mut *self.source, &self.window);
-                let image = code::decompressed(source, window, own, self.decompressed)?;
+                let image = code::decompressed(
+                    source,
+                    window,
+                    own,
+                    code::MOST_DECOMPRESSED,
+                    self.decompressed,
+                )?;
                 Ok(image.and_then(|image| image_target::of_bytes(&image, self.format)))
             }
         }

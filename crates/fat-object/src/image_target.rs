@@ -81,11 +81,6 @@ pub(crate) fn of_window(
     })
 }
 
-/// Returns the target ID in the ELF header of code for AMD GPUs; `None` for an unknown processor.
-pub(crate) fn amdgpu_target_id(head: &[u8]) -> Option<TargetId> {
-    amdgpu_id(&header(head)?)
-}
-
 fn header(head: &[u8]) -> Option<Header> {
     let (header, _) = Header::read_from_prefix(head).ok()?;
     header.ident.starts_with(b"\x7fELF\x02\x01").then_some(header)

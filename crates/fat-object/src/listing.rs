@@ -10,6 +10,7 @@ use std::vec;
 
 use target_id::Target;
 
+use crate::agreement::Disagreement;
 use crate::error::Error;
 use crate::image::{BundleForm, Image, PackageEntry, loaded_as};
 use crate::image_format::ImageFormat;
@@ -181,6 +182,7 @@ pub struct ListedImage {
     pub(crate) compressed_bundle: Option<Compression>,
     pub(crate) format: ImageFormat,
     pub(crate) sycl: Option<Arc<SyclImage>>,
+    pub(crate) disagreement: Option<Box<Disagreement>>,
 }
 
 impl ListedImage {
@@ -311,6 +313,23 @@ impl ListedImage {
     pub fn format(&self) -> ImageFormat {
         self.format
     }
+
+    /// The contradiction between the image and its [target](Self::target), if there is one:
+    /// [`Image::disagreement`].
+    ///
+    /// ```
+    /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+    /// let data = layout.to_vec(&[b"\x03\x02\x23\x07"])?; // SPIR-V
+    /// let listing = fat_object::list_slice(&data, &fat_object::Options::default())?;
+    /// let found = listing.images()[0].disagreement().map(ToString::to_string);
+    /// let expected = "SPIR-V where an AMD GPU code object or LLVM bitcode is expected";
+    /// assert_eq!(found.as_deref(), Some(expected));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn disagreement(&self) -> Option<&Disagreement> {
+        self.disagreement.as_deref()
+    }
 }
 
 /// One line; control characters of names are escaped, long ones are cut.
@@ -399,6 +418,7 @@ impl Image<'_, '_> {
             compressed_bundle: self.compressed_bundle(),
             format: self.format(),
             sycl: self.description.sycl.clone(),
+            disagreement: self.disagreement().cloned().map(Box::new),
         }
     }
 }

@@ -63,7 +63,8 @@ impl Serialize for ListedImage {
         let target = self.target();
         let id = Some(target.id()).filter(|id| !id.is_empty());
         let compression = self.compressed_bundle().or(self.compression());
-        let mut fields = serializer.serialize_struct("ListedImage", 14)?;
+        let more = if self.disagreement().is_some() { 2 } else { 0 };
+        let mut fields = serializer.serialize_struct("ListedImage", 14 + more)?;
         fields.serialize_field("index", &self.index())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("container", &self.container())?;
@@ -80,6 +81,10 @@ impl Serialize for ListedImage {
         match self.sycl() {
             Some(sycl) => fields.serialize_field("sycl", sycl)?,
             None => fields.skip_field("sycl")?,
+        }
+        if let Some(disagreement) = self.disagreement() {
+            fields.serialize_field("holds", &disagreement.found())?;
+            fields.serialize_field("disagreement", &disagreement.to_string())?;
         }
         fields.end()
     }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use target_id::Target;
 
+use crate::agreement::contradiction;
 use crate::ahead::Outcome;
 use crate::budget::Budget;
+use crate::code;
 use crate::containers::is_text_ending_in_marker;
 use crate::error::Error;
 use crate::image::{Description, Image};
@@ -58,6 +60,10 @@ pub struct Options {
     /// by something; compressed packages are always; and, to [look into images](Self::enter_images), if it holds more than code for AMD GPUs. An entry for
     /// an AMD GPU that is a container all the same is not looked into, unless it is the first.
     pub tables_only: bool,
+    /// `true` if images that are compressed by themselves, in NVIDIA's fatbinaries, are decompressed to be compared with what
+    /// their entries say ([`Image::disagreement`](crate::Image::disagreement)). It takes as long as decompressing.
+    /// Default: `false`.
+    pub check_compressed: bool,
     /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
     /// these are decompressed nevertheless.
     pub(crate) tell_unopened: bool,
@@ -77,6 +83,7 @@ impl Default for Options {
             early_images: false,
             enter_images: true,
             tables_only: false,
+            check_compressed: false,
             tell_unopened: false,
             tell_sized: false,
         }
@@ -144,6 +151,13 @@ impl Options {
     #[must_use]
     pub fn with_tables_only(mut self, tables_only: bool) -> Self {
         self.tables_only = tables_only;
+        self
+    }
+
+    /// These options, with images that are compressed by themselves [checked](Self::check_compressed) or not.
+    #[must_use]
+    pub fn with_check_compressed(mut self, check_compressed: bool) -> Self {
+        self.check_compressed = check_compressed;
         self
     }
 }
@@ -435,10 +449,22 @@ impl Walker<'_> {
             let error = Error::TooManyNames { limit: self.names.limit() };
             return self.finding(source, window.start, error);
         }
-        let format = match description.format {
-            Some(format) => format,
-            None => ImageFormat::sniff(&source.peek(window, SNIFF_LEN)?),
+        let head = match (description.format, description.compression) {
+            (None, _) => Some(source.peek(window, SNIFF_LEN)?),
+            (Some(_), Some(own)) if self.options.check_compressed => {
+                let room = self.room();
+                code::decompressed_head(source, window, own, room, &mut self.decompressed)?
+            }
+            _ => None,
         };
+        let format = match (description.format, &head) {
+            (Some(format), _) => format,
+            (None, head) => ImageFormat::sniff(head.as_deref().unwrap_or_default()),
+        };
+        let disagreement = head.and_then(|head| {
+            let own = description.format.map_or(format, |_| ImageFormat::sniff(&head));
+            contradiction(description, own, &head)
+        });
         let index = self.images;
         self.images += 1;
         self.visitor.image(&mut Image {
@@ -446,11 +472,16 @@ impl Walker<'_> {
             path: &self.path,
             description,
             format,
+            disagreement: disagreement.as_ref(),
             around: self.compressions.last().copied(),
             window: window.clone(),
             source,
             decompressed: &mut self.decompressed,
         })?;
+        if let Some(disagreement) = disagreement {
+            let error = Error::Disagreement { entry: description.entry(index), disagreement };
+            self.finding(source, window.start, error)?;
+        }
         // Bitcode for a device embeds nothing, and there can be much of it.
         let is_host = description.target.is_host();
         let may_hold = format.may_hold_images() || (format == ImageFormat::Bitcode && is_host);

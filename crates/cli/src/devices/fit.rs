@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fat_object::{ContainerKind, ImageFormat, ListedImage};
+use fat_object::{ContainerKind, Disagreement, ImageFormat, ListedImage};
 use target_id::{Target, Verdict, compatible};
 
 use super::device::{Device, States, Vendor};
@@ -15,6 +15,8 @@ pub(crate) struct Code<'a> {
     pub(crate) format: ImageFormat,
     pub(crate) size: u64,
     pub(crate) container: ContainerKind,
+    /// The contradiction between the target and the image.
+    pub(crate) disagreement: Option<&'a Disagreement>,
 }
 
 impl<'a> From<&'a ListedImage> for Code<'a> {
@@ -24,6 +26,7 @@ impl<'a> From<&'a ListedImage> for Code<'a> {
             format: image.format(),
             size: image.size(),
             container: image.container(),
+            disagreement: image.disagreement(),
         }
     }
 }
@@ -41,6 +44,13 @@ impl Code<'_> {
             Some(triple) if triple.as_str().starts_with("spir64_gen") => Some(Vendor::Intel),
             _ => Vendor::of_processor(self.target.id()),
         }
+    }
+
+    /// Returns the target that the image itself states, if it is another one, with the name of its processor.
+    fn own(&self) -> Option<(Target, &str)> {
+        let Some(Disagreement::Target { found, .. }) = self.disagreement else { return None };
+        let (kind, triple) = (self.target.kind().cloned(), self.target.triple().cloned());
+        Some((Target::new(kind, triple, found), found))
     }
 
     /// Returns whether the triple stands for portable code.
@@ -78,6 +88,9 @@ impl Code<'_> {
                 false => format!("is for another vendor ({name})"),
             });
         }
+        if let Some(Disagreement::Format { found, expected }) = self.disagreement {
+            return Some(format!("holds {found} where {expected} is expected"));
+        }
         if self.is_unnamed_machine_code() {
             return Some("is machine code for GPUs that the container does not name".to_owned());
         }
@@ -97,6 +110,8 @@ pub(crate) struct Fit {
     never: Option<String>,
     /// One for each state of the device.
     verdicts: Vec<Verdict>,
+    /// The reason why it fits no state that its name fits, or why its name is no reason: it holds code for other devices.
+    misnamed: Option<String>,
     /// The states in which the device could load it.
     pub(crate) states: States,
     /// `true` if it is machine code for processors that the container does not name, maybe for this one.
@@ -107,7 +122,13 @@ impl Fit {
     pub(crate) fn new(code: &Code<'_>, device: &Device) -> Self {
         let may_fit = code.is_unnamed_machine_code() && device.vendor() == Vendor::Intel;
         if let Some(reason) = code.never(device) {
-            return Fit { never: Some(reason), verdicts: Vec::new(), states: 0, may_fit };
+            return Fit {
+                never: Some(reason),
+                verdicts: Vec::new(),
+                misnamed: None,
+                states: 0,
+                may_fit,
+            };
         }
         // The linker takes code for no processor in particular with that for any.
         let is_for_all = code.container == ContainerKind::OffloadBinary
@@ -119,10 +140,26 @@ impl Fit {
                 false => compatible(&code.target, state),
             })
             .collect();
-        let states = (verdicts.iter().enumerate())
+        let mut states = (verdicts.iter().enumerate())
             .filter(|(_, verdict)| verdict.is_compatible())
             .fold(0, |states, (n, _)| states | 1 << n);
-        Fit { never: None, verdicts, states, may_fit }
+        let mut misnamed = None;
+        if let Some((own, found)) = code.own() {
+            // Runtimes choose by name; their loaders compare the processor in the image's header, and refuse others.
+            let loads = (device.states().iter().enumerate())
+                .filter(|(_, state)| compatible(&own, state).is_compatible())
+                .fold(0, |states, (n, _)| states | 1 << n);
+            misnamed = match (states, loads) {
+                (0, 0) => None,
+                (0, _) => Some(format!(
+                    "holds code for {found}, but is called {}, and runtimes choose by that",
+                    code.target.id()
+                )),
+                _ => Some(format!("holds code for {found}")),
+            };
+            states &= loads;
+        }
+        Fit { never: None, verdicts, misnamed, states, may_fit }
     }
 
     /// Returns whether the device could load the image in some state, as far as the container tells.
@@ -148,6 +185,9 @@ impl Fit {
     /// The reason why it fits in no state. Of several reasons the one that is due to the features that were asked for.
     pub(crate) fn why_not(&self, device: &Device) -> String {
         if let Some(reason) = &self.never {
+            return reason.clone();
+        }
+        if let Some(reason) = &self.misnamed {
             return reason.clone();
         }
         let asked = |verdict: &&Verdict| match verdict {

@@ -29,7 +29,7 @@ use report::FileRow;
 pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use place::{Numbered, Within};
-pub(crate) use rules::{Fate, Rule, closest, group, is_exactly, is_host};
+pub(crate) use rules::{Fate, Rule, closest, group, is_exactly, is_host, is_misnamed};
 pub(crate) use wishes::{Wishes, names};
 
 /// The options that all commands have that edit files.

@@ -1,6 +1,6 @@
 //! Which images `offload thin` keeps.
 
-use fat_object::{ImageFormat, ListedImage};
+use fat_object::{Disagreement, ImageFormat, ListedImage};
 use target_id::{OffloadKind, Target, TargetId, Triple, is_known_processor};
 
 use crate::devices::{Code, Fit, agree};
@@ -50,7 +50,7 @@ impl Rule {
                 }
             }
             Rule::Keep { requests, .. }
-                if requests.iter().any(|request| is_exactly(target, request.target())) =>
+                if requests.iter().any(|request| is_just_for(image, request.target())) =>
             {
                 Fate::Stays
             }
@@ -73,9 +73,9 @@ impl Rule {
         match self {
             _ if is_host(image) => false,
             Rule::Keep { exact: false, .. } => {
-                is_exactly(target, wanted) || could_load(image, request)
+                is_just_for(image, wanted) || could_load(image, request)
             }
-            Rule::Keep { exact: true, .. } => is_exactly(target, wanted),
+            Rule::Keep { exact: true, .. } => is_just_for(image, wanted),
             Rule::Drop { .. } => is_for(target, wanted),
         }
     }
@@ -84,6 +84,16 @@ impl Rule {
 /// The host's entry of a bundle.
 pub(crate) fn is_host(image: &ListedImage) -> bool {
     image.target().is_host() || image.format() == ImageFormat::HostPlaceholder
+}
+
+/// Returns whether an image is for other devices than its entry says.
+pub(crate) fn is_misnamed(image: &ListedImage) -> bool {
+    matches!(image.disagreement(), Some(Disagreement::Format { .. } | Disagreement::Target { .. }))
+}
+
+/// Returns whether an image is for just what was typed, and not in name only.
+fn is_just_for(image: &ListedImage, wanted: &Target) -> bool {
+    !is_misnamed(image) && is_exactly(image.target(), wanted)
 }
 
 /// Whether an image is for just what was typed.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::rules::{group, is_host};
 use crate::report;
+use crate::select::marked;
 use fat_object::{
     ContainerKind, Contents, Edit, EditOptions, EditableContainer, ListedImage, Segment,
 };
@@ -120,6 +121,7 @@ pub(super) fn path_text(path: &[Segment]) -> String {
 /// What images are for, each once, for a message.
 pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ListedImage>) -> String {
     let mut seen = BTreeSet::new();
-    let names = images.map(|image| group(image.target(), image.id()));
+    let names =
+        images.map(|image| marked(&group(image.target(), image.id()), image.disagreement()));
     report::few(names.filter(|name| seen.insert(name.clone())))
 }

@@ -51,8 +51,12 @@ pub(super) fn path(image: &ListedImage) -> String {
     texts.join(" ")
 }
 
-/// What totals are counted by: the target ID, else the kind or triple.
+/// What totals are counted by: the target ID, else the kind or triple, with what the image holds instead.
 pub(super) fn group(image: &ListedImage) -> String {
+    crate::select::marked(&name(image), image.disagreement())
+}
+
+fn name(image: &ListedImage) -> String {
     let target = image.target();
     let kind = target.kind().map(ToString::to_string);
     match target.id() {

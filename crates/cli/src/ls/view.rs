@@ -8,7 +8,7 @@ use fat_object::{Container, ImageFormat, ListedImage, Summary};
 use target_id::{OffloadKind, Target};
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
-use crate::select::{format_text, triple_text};
+use crate::select::{format_text, marked, triple_text};
 use crate::style::{self, BAR, COLUMN, HEADING, PLAIN, TARGET};
 use crate::table::{Align, Table};
 
@@ -95,7 +95,7 @@ pub(super) fn flat(out: &mut dyn Write, images: &[&Hashed], file_size: u64) -> i
             image.index().to_string(),
             or_dash(target.kind().map(OffloadKind::as_str)),
             or_dash(triple_text(target)),
-            or_dash(target_id(target)),
+            marked(target_id(target), image.disagreement()),
             format_text(image.format()),
             style::size(image.size()),
             stored_text(image),
@@ -120,7 +120,7 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
                 let what: String =
                     parts.into_iter().flatten().flat_map(|part| [part, " "]).collect();
                 let what = style::printable(&what);
-                let target = or_dash(target_id(target));
+                let target = marked(target_id(target), image.disagreement());
                 let target = style::printable(&target);
                 let (index, size) = (image.index(), style::size(image.size()));
                 write!(out, "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  ")?;
@@ -138,8 +138,8 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
     Ok(())
 }
 
-fn target_id(target: &Target) -> Option<&str> {
-    Some(target.id()).filter(|id| !id.is_empty())
+fn target_id(target: &Target) -> &str {
+    Some(target.id()).filter(|id| !id.is_empty()).unwrap_or("-")
 }
 
 fn or_dash(text: Option<&str>) -> String {

@@ -7,12 +7,13 @@ use std::io;
 use std::path::Path;
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Visitor,
+    Container, ContainerKind, Disagreement, Error, Finding, Image, ImageFormat, Location, ReadSeek,
+    Visitor,
 };
 use target_id::{NvidiaArch, NvidiaScope, OffloadKind, Target};
 
 use crate::devices::{Code, Vendor};
-use crate::select::triple_text;
+use crate::select::{marked, triple_text};
 use crate::{input, report};
 
 /// The runtime that loads images of a kind.
@@ -76,11 +77,15 @@ pub(super) struct Candidate {
     pub(super) container: ContainerKind,
     /// Presence of machine code; `None` if it is not known.
     pub(super) holds_code: Option<bool>,
+    /// The contradiction between the target and the image.
+    pub(super) disagreement: Option<Disagreement>,
+    /// Its name where it says what there is code for: its [label](Self::label), and what it holds instead.
+    code_for: String,
 }
 
 impl Candidate {
     fn new(image: &mut Image<'_, '_>) -> io::Result<Self> {
-        Ok(Candidate {
+        let candidate = Candidate {
             holds_code: image.holds_code()?,
             index: image.index(),
             target: image.loaded_as().into_owned(),
@@ -89,7 +94,11 @@ impl Candidate {
             format: image.format(),
             size: image.size(),
             container: image.container(),
-        })
+            disagreement: image.disagreement().cloned(),
+            code_for: String::new(),
+        };
+        let code_for = marked(candidate.label(), image.disagreement());
+        Ok(Candidate { code_for, ..candidate })
     }
 
     /// Returns whether it is known to hold no kernel.
@@ -107,6 +116,7 @@ impl Candidate {
             format: self.format,
             size: self.size,
             container: self.container,
+            disagreement: self.disagreement.as_ref(),
         }
     }
 
@@ -187,7 +197,8 @@ impl Unit {
     /// What there is code for, each once, in file order.
     pub(super) fn built_for(&self) -> Vec<&str> {
         let mut seen = HashSet::new();
-        self.with_code().map(Candidate::label).filter(|label| seen.insert(*label)).collect()
+        let labels = self.with_code().map(|candidate| &candidate.code_for[..]);
+        labels.filter(|label| seen.insert(*label)).collect()
     }
 
     /// The images for devices that may hold kernels.
@@ -372,6 +383,10 @@ impl Visitor for Collector<'_> {
         if finding.severity() == fat_object::Severity::Error {
             self.errors += 1;
         }
+        // The table says it of the image.
+        if matches!(finding.error(), Error::Disagreement { .. }) {
+            return Ok(());
+        }
         self.complaints.push(report::Complaint::new(self.file, finding));
         Ok(())
     }
@@ -388,7 +403,7 @@ impl Unit {
         let candidates: Vec<_> = (images.iter().enumerate())
             .map(|(index, (id, format))| {
                 let stored = bundle_format::EntryId::parse(id).unwrap().target();
-                Candidate {
+                let candidate = Candidate {
                     index,
                     // As an image says it.
                     target: match format {
@@ -405,7 +420,11 @@ impl Unit {
                     size: 1,
                     container,
                     holds_code: None,
-                }
+                    disagreement: None,
+                    code_for: String::new(),
+                };
+                let code_for = candidate.label().to_owned();
+                Candidate { code_for, ..candidate }
             })
             .collect();
         let kinds = candidates.iter().map(|candidate| Runtime::of(candidate.target.kind()));

@@ -34,6 +34,11 @@ pub struct Row {
     pub compression: Option<Compression>,
     /// Null where it was not read.
     pub image_format: Option<String>,
+    /// What an image holds that is not for its target, and that in words.
+    #[serde(default)]
+    pub holds: Option<String>,
+    #[serde(default)]
+    pub disagreement: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]

@@ -61,8 +61,8 @@ impl Contents {
         &self.containers
     }
 
-    /// Everything wrong with the file that hides nothing in it: entry IDs that cannot be read, bytes after containers, and
-    /// what is wrong inside images. [`plan`](Contents::plan) refuses such files, unless they are
+    /// Everything wrong with the file that hides nothing in it: entry IDs that cannot be read, images for other
+    /// devices than their entries say, bytes after containers, and what is wrong inside images. [`plan`](Contents::plan) refuses such files, unless they are
     /// [allowed](crate::EditOptions::allow_findings).
     #[must_use]
     pub fn findings(&self) -> &[ListedFinding] {
@@ -321,8 +321,11 @@ impl Visitor for Surveyor {
     }
 
     fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        let is_about_an_id =
-            matches!(finding.error(), Error::Composition(broken) if broken.is_about_one_id());
+        let is_about_an_id = match finding.error() {
+            Error::Composition(broken) => broken.is_about_one_id(),
+            Error::Disagreement { .. } => true,
+            _ => false,
+        };
         if finding.severity() < Severity::Error && !is_about_an_id {
             return Ok(());
         }
