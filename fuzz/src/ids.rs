@@ -2,8 +2,8 @@
 
 use bundle_format::{CompositionFinding, EntryId, composition};
 use target_id::{
-    ConflictKind, OffloadKind, Options, Target, TargetId, Triple, compatible,
-    compatible_with_options, conflicts,
+    ConflictKind, IntelGpu, OffloadKind, Options, Processor, Target, TargetId, Triple, compatible,
+    compatible_with_options, conflicts, provides,
 };
 
 use crate::assert_message;
@@ -41,7 +41,23 @@ fn target(line: &str) -> Target {
     Target::new(kind, triple, id)
 }
 
+/// The names of processors: each leads to one that has it.
+fn check_names(target: &Target) {
+    if let Some(gpu) = IntelGpu::find(target.id()) {
+        assert_eq!(IntelGpu::find(gpu.name()), Some(gpu));
+        assert_eq!(gpu.ip_version().map(IntelGpu::from_ip_version), gpu.ip_version().map(|_| Some(gpu)));
+        assert!(gpu.is_generic() || gpu.runs_on(gpu));
+    }
+    if let Some(processor) = Processor::from_architecture(target.id()) {
+        assert_eq!(Processor::amdgpu(processor.name()), Some(processor));
+    }
+    if let Some(isa) = Target::from_isa_name(target.id()) {
+        assert!(target.id().ends_with(isa.id()) && isa.triple().is_some_and(Triple::is_amdgpu));
+    }
+}
+
 fn check_target_id(target: &Target) {
+    check_names(target);
     let again = |text: &str| match target.triple() {
         Some(triple) => TargetId::parse_for(triple, text),
         None => TargetId::parse(text),
@@ -107,6 +123,13 @@ fn check_pair(a: &Target, b: &Target) {
     assert_message(&verdict);
     let more = compatible_with_options(a, b, Options::default().with_hip_openmp(true));
     assert!(!verdict.is_compatible() || more.is_compatible());
+    let strict = Options::default().with_strict_sub_architectures(true);
+    let fewer = compatible_with_options(a, b, strict);
+    assert!(!fewer.is_compatible() || verdict.is_compatible());
+    let (there, back) = (provides(a, b), provides(b, a));
+    assert!(!there.is_equivalent() || there.is_provided());
+    assert_eq!(there.is_equivalent(), back.is_equivalent());
+    assert_message(&there);
 }
 
 fn check_conflicts(targets: &[Target]) {

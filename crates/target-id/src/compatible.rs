@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::feature::Feature;
 use crate::intel::IntelGpu;
+use crate::kind::OffloadKind;
 use crate::nvidia::NvidiaArch;
 use crate::processor::{AMDGCNSPIRV, Family, GENERIC, Processor, processor_family};
 use crate::target::Target;
@@ -53,7 +54,7 @@ impl Options {
 ///    set it, not those that leave it open.
 ///
 /// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide), portable code, and
-/// code for other NVIDIA architectures ([`NvidiaArch::runs_on`]) and Intel GPUs ([`IntelGpu::runs_on`]). A processor `compute_80` stands for
+/// code for other NVIDIA architectures ([`NvidiaArch::runs_on`]) and Intel GPUs ([`IntelGpu::runs_on`], for `sycl` by name only). A processor `compute_80` stands for
 /// PTX, as in the options of NVIDIA's compiler; containers call PTX `sm_80` and tell it otherwise.
 ///
 /// The bundler brings the targets of its command line to
@@ -98,7 +99,15 @@ pub fn compatible_with_options(code_object: &Target, target: &Target, options: O
             let on_amdgpu = [code_object, target]
                 .iter()
                 .any(|side| side.triple().is_some_and(Triple::is_amdgpu));
-            compare_ids(&a, &b, on_amdgpu)
+            match compare_ids(&a, &b, on_amdgpu) {
+                // The SYCL runtime compares names.
+                Verdict::IntelCovers { code_object: code, target: gpu }
+                    if code != gpu && code_object.kind() == Some(&OffloadKind::Sycl) =>
+                {
+                    processor_mismatch(&a, &b)
+                }
+                verdict => verdict,
+            }
         }
     }
 }
@@ -169,6 +178,10 @@ fn compare_ids(code_object: &TargetId, target: &TargetId, on_amdgpu: bool) -> Ve
     {
         return Verdict::IntelCovers { code_object: code, target: gpu };
     }
+    processor_mismatch(code_object, target)
+}
+
+fn processor_mismatch(code_object: &TargetId, target: &TargetId) -> Verdict {
     Verdict::ProcessorMismatch {
         code_object: code_object.processor().to_owned(),
         target: target.processor().to_owned(),

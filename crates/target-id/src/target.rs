@@ -28,6 +28,30 @@ impl Target {
         Self { kind, triple, id: id.to_owned() }
     }
 
+    /// The target that a code object of AMD's names as text, in `amdhsa.target` of its metadata and in `.amdgcn_target` of
+    /// its assembly. The form differs from release to release; all are read. `None` for other texts.
+    ///
+    /// ```
+    /// use target_id::Target;
+    ///
+    /// for text in [
+    ///     "amdgcn-amd-amdhsa--gfx90a:xnack+",          // LLVM 22
+    ///     "amdgcn-amd-amdhsa-unknown-gfx90a:xnack+",   // LLVM 23
+    ///     "amdgpu9.0a-amd-amdhsa-unknown-gfx90a:xnack+", // LLVM 24
+    /// ] {
+    ///     assert_eq!(Target::from_isa_name(text).ok_or(text)?.id(), "gfx90a:xnack+");
+    /// }
+    /// # Ok::<(), &str>(())
+    /// ```
+    #[must_use]
+    pub fn from_isa_name(text: &str) -> Option<Self> {
+        // Names of processors may hold dashes, so what counts is the fourth.
+        let (fourth, _) = text.match_indices('-').nth(3)?;
+        let id = text.get(fourth.saturating_add(1)..).filter(|id| !id.is_empty())?;
+        let triple = Triple::parse(text.get(..fourth)?);
+        triple.is_amdgpu().then(|| Self::new(None, Some(triple), id))
+    }
+
     /// The offload kind, unless left open.
     #[must_use]
     pub fn kind(&self) -> Option<&OffloadKind> {
@@ -104,6 +128,32 @@ mod tests {
         );
         assert!(host.is_host() && !Target::new(kind(), triple(), "").is_host());
         assert_eq!(host.to_string(), "host-x86_64-unknown-linux-gnu-");
+    }
+
+    #[test]
+    fn texts_of_code_objects() {
+        for (text, triple, id) in [
+            ("amdgcn-amd-amdhsa--gfx906", "amdgcn-amd-amdhsa-", "gfx906"),
+            ("amdgcn-amd-amdhsa--gfx9-4-generic", "amdgcn-amd-amdhsa-", "gfx9-4-generic"),
+            (
+                "amdgcn-amd-amdhsa-unknown-gfx90a:xnack-",
+                "amdgcn-amd-amdhsa-unknown",
+                "gfx90a:xnack-",
+            ),
+            (
+                "amdgpu12.50s-amd-amdhsa-unknown-gfx1250-strict:xnack-",
+                "amdgpu12.50s-amd-amdhsa-unknown",
+                "gfx1250-strict:xnack-",
+            ),
+        ] {
+            let expected = Target::new(None, Some(Triple::parse(triple)), id);
+            assert_eq!(Target::from_isa_name(text), Some(expected));
+        }
+        for text in
+            ["", "gfx906", "amdgcn-amd-amdhsa--", "hip-amdgcn-amd-amdhsa--gfx906", "a-b-c-d-e"]
+        {
+            assert_eq!(Target::from_isa_name(text), None, "{text}");
+        }
     }
 
     #[test]

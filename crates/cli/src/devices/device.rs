@@ -163,8 +163,8 @@ impl Device {
     /// The target ID in a text: full bundle entry IDs and the output of `rocminfo` carry it at their end.
     pub(crate) fn target_id_in(text: &str) -> &str {
         let text = text.trim();
-        if let Some(id) = text.strip_prefix("amdgcn-amd-amdhsa--") {
-            return id;
+        if let Some(target) = Target::from_isa_name(text) {
+            return text.get(text.len() - target.id().len()..).unwrap_or(text);
         }
         match EntryId::parse(text) {
             Ok(id) if Vendor::of_processor(id.target_id()).is_some() => id.target_id(),
@@ -273,6 +273,8 @@ mod tests {
             ("gfx1100", "gfx1100"),
             ("gfx90a:xnack+:sramecc-", "gfx90a:sramecc-:xnack+"),
             ("amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-"),
+            ("amdgpu12.50s-amd-amdhsa-unknown-gfx1250-strict:xnack-", "gfx1250-strict:xnack-"),
+            ("hipv4-amdgcn-amd-amdhsa--gfx1250-strict", "gfx1250-strict"),
             ("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+", "gfx90a:xnack+"),
             ("openmp-nvptx64-nvidia-cuda--sm_80", "sm_80"),
             ("polaris10", "gfx803"),

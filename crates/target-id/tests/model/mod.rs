@@ -182,8 +182,10 @@ fn intel(name: &str) -> Option<(&'static str, &'static str)> {
         .map(|(names, runs)| (names.split(' ').next().unwrap_or(""), *runs))
 }
 
-fn intel_runs(code: &str, gpu: &str) -> bool {
+/// The runtime of SYCL wants the very GPU.
+fn intel_runs(code: &str, gpu: &str, kind: Option<&str>) -> bool {
     match (intel(code), intel(gpu)) {
+        (Some((code, _)), Some((gpu, _))) if kind == Some("sycl") => code == gpu,
         (Some((_, runs)), Some((gpu, _))) => runs.split(' ').any(|known| known == gpu),
         _ => false,
     }
@@ -369,7 +371,7 @@ pub(crate) fn compatible(code: Id<'_>, target: Id<'_>, hip_openmp: bool) -> Answ
         Ok(()) if covers => Answer::Runs(PROCESSOR),
         Err(words) if covers => Answer::No(words),
         _ if nvidia_runs(&a.processor, &b.processor) => Answer::Runs(PROCESSOR),
-        _ if intel_runs(&a.processor, &b.processor) => Answer::Runs(PROCESSOR),
+        _ if intel_runs(&a.processor, &b.processor, code.kind) => Answer::Runs(PROCESSOR),
         _ => Answer::No(PROCESSOR),
     }
 }
