@@ -39,9 +39,9 @@ pub(crate) struct Args {
 /// The tools with options of their own.
 const TOOLS: [(&str, &Tool); 5] = [
     ("clang-offload-bundler", &bundler::TOOL),
-    ("clang-offload-packager", &packager::TOOL),
+    ("clang-offload-packager", &packager::TOOL_24),
     ("clang-offload-wrapper", &wrapper::CLANG),
-    ("llvm-offload-binary", &packager::TOOL),
+    ("llvm-offload-binary", &packager::TOOL_24),
     ("llvm-offload-wrapper", &wrapper::LLVM),
 ];
 

@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ccob::{Method, WriteOptions};
 use offload_binary::{FormatVersion, LlvmRelease};
 
 use crate::devices::may_be_processor;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::packager::{ImageSpec, Package};
+use crate::parallel::Threads;
 use crate::suggest::{did_you_mean, nearest};
 use crate::{Outcome, input, report, standard, style, suggest};
 
@@ -23,6 +25,8 @@ use crate::{Outcome, input, report, standard, style, suggest};
   offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
                           kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin
       two images, for two GPUs
+  offload pack --compress -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc
+      compressed, for LLVM 24
   offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -
       look what came out
 
@@ -32,9 +36,19 @@ pub(crate) struct Args {
     /// The package to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Version of the format: 1, which every release of LLVM reads, or 2, which LLVM 23 reads
-    #[arg(long, value_name = "N", default_value = "1", value_parser = ["1", "2"])]
-    format_version: String,
+    /// Version of the format: 1, which every release of LLVM reads, 2, which LLVM 23 and later read, or 3, which LLVM
+    /// 24 reads [default: 1, with --compress 3]
+    #[arg(long, value_name = "N", value_parser = ["1", "2", "3"])]
+    format_version: Option<String>,
+    /// Compress the package: version 3 only
+    #[arg(long)]
+    compress: bool,
+    /// Compression method: zstd, which is the default, or zlib
+    #[arg(long, value_name = "METHOD", value_parser = ["zstd", "zlib"], hide_possible_values = true, requires = "compress")]
+    method: Option<String>,
+    /// Compression level: for zstd to 22, and negative ones for speed (default 5); for zlib 0 to 9 (default 6)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "compress")]
+    level: Option<i32>,
     #[command(flatten)]
     max_input: MaxInput,
     /// What an image is, as KEY=VALUE,...: one of kind (openmp, cuda, hip, sycl), triple, arch, file
@@ -75,11 +89,19 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if refused {
         return Ok(Outcome::Faults);
     }
-    let version = match &*args.format_version {
-        "2" => FormatVersion::V2,
-        _ => FormatVersion::V1,
+    let version = match args.format_version.as_deref() {
+        Some("1") => FormatVersion::V1,
+        Some("2") => FormatVersion::V2,
+        None if !args.compress => FormatVersion::V1,
+        _ => FormatVersion::V3,
     };
     let mut package = Package::new(&specs, version, LlvmRelease::Llvm23, args.max_input)?;
+    if args.compress {
+        let mut how = WriteOptions::default().with_threads(Threads::default().number());
+        how.method = args.method.as_deref().and_then(Method::from_name).unwrap_or(Method::ZSTD);
+        how.level = args.level;
+        package.compress(&how)?;
+    }
     if args.output == Path::new("-") {
         package.write_to(&mut standard::output()?)?;
         return Ok(Outcome::Clean);
@@ -96,7 +118,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let plural = if images == 1 { "" } else { "s" };
     let (file, size) = (args.output.display().to_string(), style::size(package.size()));
     let file = style::printable(&file);
-    writeln!(out, "{file}  {size}  {images} image{plural}, format version {}", version.number())?;
+    let how = if args.compress { ", compressed" } else { "" };
+    writeln!(out, "{file}  {size}  {images} image{plural}, format version {version}{how}")?;
     out.flush()?;
     Ok(Outcome::Clean)
 }

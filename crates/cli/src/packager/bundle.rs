@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use ccob::{Method, WriteOptions};
 use offload_binary::{
     FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, Piece, llvm_order,
 };
@@ -18,6 +19,7 @@ use crate::payload::{Payload, at};
 pub(crate) struct Package {
     layout: Layout,
     inputs: Vec<Payload>,
+    compressed: Option<Vec<u8>>,
 }
 
 impl Package {
@@ -31,8 +33,8 @@ impl Package {
         max: MaxInput,
     ) -> io::Result<Self> {
         let order_of = match version {
-            FormatVersion::V2 => LlvmRelease::Llvm23,
-            _ => LlvmRelease::Llvm22,
+            FormatVersion::V1 => LlvmRelease::Llvm22,
+            _ => LlvmRelease::Llvm23,
         };
         let mut inputs: Vec<Payload> = Vec::new();
         let mut entries = Vec::new();
@@ -67,12 +69,40 @@ impl Package {
             }
         }
         let layout = Layout::new(version, &entries).map_err(io::Error::other)?;
-        Ok(Package { layout, inputs })
+        Ok(Package { layout, inputs, compressed: None })
+    }
+
+    /// Compresses the package, which is of version 3, in memory.
+    pub(crate) fn compress(&mut self, how: &WriteOptions) -> io::Result<()> {
+        let refused = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+        let version = self.layout.version();
+        if version != FormatVersion::V3 {
+            return Err(refused(format!(
+                "packages of version {version} cannot be compressed: expected version 3"
+            )));
+        }
+        // zlib takes no other, and -1 for its own choice.
+        let levels = -1..=9;
+        if let Some(level) = how.level.filter(|level| !levels.contains(level))
+            && how.method == Method::ZLIB
+        {
+            return Err(refused(format!(
+                "zlib compression level {level} is out of range: expected -1 to 9"
+            )));
+        }
+        let mut how = how.clone();
+        how.level = how.level.filter(|level| (how.method, *level) != (Method::ZLIB, -1));
+        let mut plain = Vec::new();
+        let size = usize::try_from(self.layout.total_size()).unwrap_or(usize::MAX);
+        plain.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.write_to(&mut plain)?;
+        self.compressed = Some(fat_object::compress_package(&plain, &how)?);
+        Ok(())
     }
 
     /// Bytes of the package.
     pub(crate) fn size(&self) -> u64 {
-        self.layout.total_size()
+        self.compressed.as_ref().map_or(self.layout.total_size(), |bytes| bytes.len() as u64)
     }
 
     /// The inputs with the sizes of their images.
@@ -82,6 +112,10 @@ impl Package {
 
     /// Writes the package. Images go from file to file; where both are files, the kernel copies.
     pub(crate) fn write_to<W: Write>(&mut self, out: &mut W) -> io::Result<()> {
+        if let Some(bytes) = &self.compressed {
+            out.write_all(bytes)?;
+            return out.flush();
+        }
         for piece in self.layout.pieces() {
             match piece {
                 Piece::Bytes(bytes) => out.write_all(bytes)?,

@@ -32,7 +32,7 @@ enum Place {
     Input(u64),
     /// In a file that a thin archive names.
     ThinMember(PathBuf, u64),
-    /// In the copies of what bitcode holds at places that are no whole bytes.
+    /// In the copies of what bitcode holds at places that are no whole bytes, and of what was compressed.
     Copy(u64),
 }
 
@@ -166,7 +166,7 @@ impl Visitor for Collector<'_> {
         let place = match (image.location(), &frame.thin_member) {
             (Location::File(offset), _) => Place::Input(offset),
             (Location::ThinMember(offset), Some(path)) => Place::ThinMember(path.clone(), offset),
-            (Location::Bitcode(_), _) => {
+            (Location::Bitcode(_) | Location::Decompressed(_), _) => {
                 let copies = match &mut self.copies {
                     Some(copies) => copies,
                     none => none.insert(tempfile::tempfile()?),
@@ -175,7 +175,6 @@ impl Visitor for Collector<'_> {
                 io::copy(&mut image.reader(), copies)?;
                 Place::Copy(offset)
             }
-            // Compressed bundles are not opened.
             _ => return Ok(()),
         };
         let format = image.format();

@@ -35,10 +35,9 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     let mut found = Collector::new(&path, opened.permissions().of_part());
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
-    let mut limits = fat_object::Options::default();
-    // Packages in compressed bundles do not count.
-    limits.decompress = false;
-    fat_object::walk(&mut file, &limits, &mut found).map_err(named)?;
+    // Packages in compressed bundles do not count: no more of those is read than their tables.
+    let walked = fat_object::Options::default().with_tables_only(true);
+    fat_object::walk(&mut file, &walked, &mut found).map_err(named)?;
 
     let mut plan = Plan::default();
     let complete = plan.make(options, &found.candidates, report);

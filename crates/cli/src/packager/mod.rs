@@ -14,13 +14,16 @@ use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::{drop_in, input, report, standard};
 pub(crate) use bundle::Package;
+pub(crate) use options::ImageSpec;
 use options::Options;
-pub(crate) use options::{ImageSpec, TOOL};
+pub(crate) use options::{TOOL, TOOL_24};
 
 /// Runs the packager with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let (invocation, options) = match drop_in::start(&TOOL, "llvm-offload-binary") {
+    // Help texts are printed while the command line is read.
+    let tool = if is_for_24() { &TOOL_24 } else { &TOOL };
+    let (invocation, options) = match drop_in::start(tool, "llvm-offload-binary") {
         Ok((invocation, matches)) => (invocation, Options::new(matches)),
         Err(exit) => return exit,
     };
@@ -30,10 +33,24 @@ pub fn main() -> ExitCode {
         report::deprecated("clang-offload-packager", "llvm-offload-binary");
     }
     if options.help || (options.input.is_empty() && options.output.is_empty()) {
-        let help = llvm_cl::help_list(&TOOL, &invocation.program, false);
+        let help = llvm_cl::help_list(tool, &invocation.program, false);
         return report::print(&invocation.typed, &help);
     }
     run(&invocation.typed, &options)
+}
+
+/// Returns whether the arguments of this process ask for LLVM 24.
+fn is_for_24() -> bool {
+    let mut args = std::env::args_os().skip(1);
+    let mut last = None;
+    while let Some(arg) = args.next() {
+        match arg.to_str().map(|arg| arg.trim_start_matches('-')) {
+            Some("release") => last = args.next(),
+            Some(text) => last = text.strip_prefix("release=").map(Into::into).or(last),
+            None => {}
+        }
+    }
+    last.is_some_and(|release| release == "24")
 }
 
 fn run(tool: &str, options: &Options) -> ExitCode {
@@ -75,6 +92,9 @@ fn run(tool: &str, options: &Options) -> ExitCode {
 fn bundle(options: &Options) -> io::Result<()> {
     let mut package =
         Package::new(&options.images, options.version, options.release, MaxInput::default())?;
+    if let Some(how) = &options.compression {
+        package.compress(how)?;
+    }
     if options.output == b"-" {
         return package.write_to(&mut standard::output()?);
     }

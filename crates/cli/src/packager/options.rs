@@ -1,19 +1,63 @@
 //! The command line of the packager.
 
+use ccob::{Method, WriteOptions};
 use offload_binary::{FormatVersion, LlvmRelease, OffloadKind};
 
 use crate::llvm_cl::{Kind, Matches, Opt, Tool, Visibility};
+use crate::parallel::Threads;
 
-pub(crate) static TOOL: Tool = Tool {
-    overview: "A utility for bundling several object files into a single binary.\n\
-               The output binary can then be embedded into the host section table\n\
-               to create a fatbinary containing offloading code.",
-    positionals: "Extract from <file>.",
-    min_positionals: 0,
-    max_positionals: 1,
-    heading: "llvm-offload-binary options:",
-    options: &[
+/// The tool as LLVM 22 and 23 have it: options that only 24 has are taken, and not shown.
+pub(crate) static TOOL: Tool = tool(&OPTIONS);
+/// The tool as LLVM 24 has it.
+pub(crate) static TOOL_24: Tool = tool(&OPTIONS_24);
+
+static OPTIONS: [Opt; 9] = options(Visibility::Never);
+static OPTIONS_24: [Opt; 9] = options(Visibility::Shown);
+
+const fn tool(options: &'static [Opt]) -> Tool {
+    Tool {
+        overview: "A utility for bundling several object files into a single binary.\n\
+                   The output binary can then be embedded into the host section table\n\
+                   to create a fatbinary containing offloading code.",
+        positionals: "Extract from <file>.",
+        min_positionals: 0,
+        max_positionals: 1,
+        heading: "llvm-offload-binary options:",
+        options,
+        version: concat!(
+            "offload ",
+            env!("CARGO_PKG_VERSION"),
+            ", in place of llvm-offload-binary of LLVM version 23.1.4\n"
+        ),
+    }
+}
+
+/// All options; `since_24` says who sees those that came with LLVM 24.
+const fn options(since_24: Visibility) -> [Opt; 9] {
+    [
         Opt::new("archive", Kind::Bool, "", "Write extracted files to a static archive"),
+        Opt {
+            visibility: since_24,
+            ..Opt::new("compress", Kind::Bool, "", "Compress the packaged offload binary")
+        },
+        Opt {
+            visibility: since_24,
+            ..Opt::new(
+                "compression-format",
+                Kind::Named(&[("zstd", "Zstandard compression"), ("zlib", "zlib compression")]),
+                "value",
+                "Format used with --compress",
+            )
+        },
+        Opt {
+            visibility: since_24,
+            ..Opt::new(
+                "compression-level",
+                Kind::Signed,
+                "int",
+                "Compression level used with --compress",
+            )
+        },
         Opt::new("o", Kind::Value, "file", "Write output to <file>."),
         Opt::new(
             "image",
@@ -23,24 +67,19 @@ pub(crate) static TOOL: Tool = Tool {
         ),
         Opt::new(
             "format-version",
-            Kind::Choice(&["1", "2"]),
-            "1|2",
-            "Version of the format to write: 1, which every LLVM reads (default), or 2, for LLVM 23",
+            Kind::Choice(&["1", "2", "3"]),
+            "1|2|3",
+            "Version of the format to write: 1, which every LLVM reads (default), 2, for LLVM 23, or 3, for LLVM 24",
         ),
         Opt::new(
             "release",
-            Kind::Choice(&["22", "23"]),
-            "22|23",
-            "Extract and name files as this release of LLVM does (default 23)",
+            Kind::Choice(&["22", "23", "24"]),
+            "22|23|24",
+            "Write, extract and name files as this release of LLVM does (default: extract as 23, write version 1)",
         ),
         Opt { visibility: Visibility::Never, ..Opt::new("h", Kind::Bool, "", "Alias for -help") },
-    ],
-    version: concat!(
-        "offload ",
-        env!("CARGO_PKG_VERSION"),
-        ", in place of llvm-offload-binary of LLVM version 23.1.4\n"
-    ),
-};
+    ]
+}
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -53,23 +92,46 @@ pub(super) struct Options {
     pub(super) help: bool,
     pub(super) version: FormatVersion,
     pub(super) release: LlvmRelease,
+    /// How to compress the package, if that is asked for.
+    pub(super) compression: Option<WriteOptions>,
 }
 
 impl Options {
     pub(super) fn new(mut matches: Matches) -> Self {
+        let release = match matches.value("release") {
+            Some(b"22") => Some(LlvmRelease::Llvm22),
+            Some(b"23") => Some(LlvmRelease::Llvm23),
+            Some(b"24") => Some(LlvmRelease::Llvm24),
+            _ => None,
+        };
+        let compression = matches.is_on("compress").then(|| {
+            let mut how = WriteOptions::default().with_threads(Threads::default().number());
+            how.method = match matches.value("compression-format") {
+                Some(b"zlib") => Method::ZLIB,
+                _ => Method::ZSTD,
+            };
+            how.level = matches.signed("compression-level");
+            how
+        });
         Options {
             images: matches.values("image").map(ImageSpec::parse).collect(),
             output: matches.value("o").unwrap_or_default().to_vec(),
             archive: matches.is_on("archive"),
             help: matches.is_on("h"),
             version: match matches.value("format-version") {
+                Some(b"1") => FormatVersion::V1,
                 Some(b"2") => FormatVersion::V2,
-                _ => FormatVersion::V1,
+                Some(b"3") => FormatVersion::V3,
+                _ => match release {
+                    Some(LlvmRelease::Llvm23) => FormatVersion::V2,
+                    Some(LlvmRelease::Llvm24) => FormatVersion::V3,
+                    // Nothing else can be compressed.
+                    None if compression.is_some() => FormatVersion::V3,
+                    _ => FormatVersion::V1,
+                },
             },
-            release: match matches.value("release") {
-                Some(b"22") => LlvmRelease::Llvm22,
-                _ => LlvmRelease::Llvm23,
-            },
+            release: release.unwrap_or(LlvmRelease::Llvm23),
+            compression,
             input: matches.positionals.pop().unwrap_or_default(),
         }
     }
