@@ -103,7 +103,7 @@ fn bundle(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
 
 /// An offload binary of HIP, or of version 1 one for each image.
 fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
-    let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2])?;
+    let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2, FormatVersion::V3])?;
     let mut images = Vec::new();
     for arch in ["gfx906", "gfx90a", "gfx1100"] {
         if images.is_empty() || u.arbitrary()? {
@@ -121,7 +121,11 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let entries: Vec<_> = images.iter().map(entry).collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
     let layout = offload_binary::Layout::new(version, &entries).expect("is small");
-    Ok(layout.to_vec(&images).expect("as laid out"))
+    let plain = layout.to_vec(&images).expect("as laid out");
+    match version == FormatVersion::V3 && u.arbitrary()? {
+        true => Ok(fat_object::compress_package(&plain, &WriteOptions::default()).expect("sound")),
+        false => Ok(plain),
+    }
 }
 
 /// All numbers of the headers, the dynamic section, relocations, symbols and wrappers.

@@ -1,4 +1,4 @@
-//! `offload compress`: bundles into compressed bundles.
+//! `offload compress`: bundles and offload binaries into compressed ones.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,15 +10,20 @@ use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 use crate::parallel::Threads;
 use crate::{Outcome, report};
 
-/// Compress the bundles in any file
+/// Compress the bundles and offload binaries in any file
 ///
-/// Files are bundles, objects, archives, libraries and programs. Every plain bundle becomes a compressed one (CCOB);
-/// compressed ones stay as they are, as do bundles that would not get smaller. Bundles that start at multiples of 4096,
-/// as the HIP runtime wants them, do so again. Linked files get smaller and load as before.
+/// Files are bundles, offload binaries, objects, archives, libraries and programs. Every plain bundle becomes a compressed
+/// one (CCOB); compressed ones stay as they are, as do bundles that would not get smaller. Bundles that start at
+/// multiples of 4096, as the HIP runtime wants them, do so again. Linked files get smaller and load as before.
+///
+/// Offload binaries of version 3 become compressed ones, which LLVM 24 reads. Those of versions 1 and 2 become compressed
+/// ones of version 3 where the file consists of offload binaries, or with --format-version 3: LLVM 23 and older read no
+/// version 3. Those that a program hands to another runtime than HIP's stay plain. A note tells of each sort. The default
+/// level for them is LLVM's, 5 for zstd.
 ///
 /// `offload decompress` restores the file byte for byte. This is checked before anything is written. A note tells where
 /// another byte than one of device code will differ; a file that could not be decompressed is not written. Files in
-/// which there is nothing to do are left alone; one without any bundle is an error (--allow-uneditable).
+/// which there is nothing to do are left alone; one without bundles and offload binaries is an error (--allow-uneditable).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload compress kernels.hipfb -o kernels.ccob
@@ -34,12 +39,12 @@ use crate::{Outcome, report};
 
 The same input, method and level give the same bytes, whatever the number of threads.")]
 pub(crate) struct Args {
-    /// Files with bundles; - is standard input. Several only with --in-place or --dry-run
+    /// Files with bundles or offload binaries; - is standard input. Several only with --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
-    /// Compress compressed bundles anew
+    /// Compress again what is compressed
     #[arg(long)]
     recompress: bool,
     #[command(flatten)]
@@ -110,8 +115,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             None if is_for_runtime(contents) => write.clone().with_version(Version::V2),
             _ => write.clone(),
         };
+        let upgrade = match args.how.format_version.as_deref() {
+            None => contents.format() == ImageFormat::OffloadBinary,
+            Some(version) => version == "3",
+        };
         let options = CompressOptions::default()
             .with_write(write)
+            .with_upgrade_packages(upgrade)
             .with_recompress(args.recompress)
             .with_limits(args.options.limits.ccob());
         let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);

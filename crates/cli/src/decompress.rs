@@ -1,4 +1,4 @@
-//! `offload decompress`: compressed bundles into bundles.
+//! `offload decompress`: compressed bundles and offload binaries into plain ones.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use crate::Outcome;
 use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 
-/// Decompress the bundles in any file, and check them
+/// Decompress the bundles and offload binaries in any file, and check them
 ///
 /// The opposite of `offload compress`, for everything that compresses bundles: every compressed bundle (CCOB, versions
 /// 1 to 3, zstd and zlib) is checked against its hash and becomes a plain one; plain ones stay as they are. Bundles
 /// that start at multiples of 4096 do so again. Files that `offload compress` made smaller become what they were, byte
 /// for byte, unless `compress` printed a note. Files that were linked with compressed bundles have no room, and need
-/// --grow. A file without any bundle is an error (--allow-uneditable).
+/// --grow. A file without bundles and offload binaries is an error (--allow-uneditable).
+///
+/// Compressed offload binaries become plain ones of version 3: an older version that they had is recorded nowhere.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   offload decompress kernels.ccob -o kernels.hipfb
@@ -24,7 +26,7 @@ use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
   llvm-objcopy --dump-section .hip_fatbin=all.bin libfoo.so && offload decompress all.bin -o plain
       those of a section, concatenated as they lie there")]
 pub(crate) struct Args {
-    /// Files with bundles; - is standard input. Several only with --in-place or --dry-run
+    /// Files with bundles or offload binaries; - is standard input. Several only with --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]

@@ -28,8 +28,8 @@ Edit what lies in files:
   remove       Remove entries of bundles and packages, in any file
   replace      Put images in the place of others, in any file
   add          Add images to a bundle or a package, in any file
-  compress     Compress the bundles in any file
-  decompress   Decompress the bundles in any file, and check them
+  compress     Compress bundles and offload binaries in any file
+  decompress   Decompress bundles and offload binaries, and check them
 
 Link:
   wrap         Put device images into a module that registers them at run time

@@ -50,9 +50,9 @@ enum Command {
     Replace(replace::Args),
     /// Add images to a bundle or a package, in any file
     Add(add::Args),
-    /// Compress the bundles in any file
+    /// Compress bundles and offload binaries in any file
     Compress(compress::Args),
-    /// Decompress the bundles in any file, and check them
+    /// Decompress bundles and offload binaries, and check them
     Decompress(decompress::Args),
     /// Put device images into a module that registers them at run time
     Wrap(wrap::Args),

@@ -372,6 +372,11 @@ fn other_parts<'d>(
     Ok(Parts::Sections)
 }
 
+/// Returns whether HIP's runtime is handed what sections of this name hold.
+pub(crate) fn is_hip_section(name: &[u8]) -> bool {
+    is_device_section(name) && name.windows(7).any(|part| part == b"hip_fat")
+}
+
 pub(crate) fn is_device_section(name: &[u8]) -> bool {
     // Part of a name: COFF objects may carry several `.llvm.offloading` sections with a suffix.
     name.starts_with(b".llvm.offloading")

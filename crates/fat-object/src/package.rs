@@ -62,7 +62,8 @@ pub fn decompress_package(data: &[u8], max: u64) -> Result<Vec<u8>, Error> {
 }
 
 /// Compresses a plain package of version 3, which `plain` starts with. The result is padded to a multiple of 8 bytes, so
-/// that another package can follow it.
+/// that another package can follow it. It decompresses to the same bytes, unless entries do not follow the header
+/// directly: such a package, which no tool writes, is laid out again.
 ///
 /// Without a level, Zstandard has 5, as in LLVM, and zlib 6. [`WriteOptions::version`] is of no consequence.
 ///
@@ -80,6 +81,13 @@ pub fn compress_package(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>,
     }
     let end = usize::try_from(package.size()).unwrap_or(usize::MAX);
     let start = usize::try_from(version.header_len()).unwrap_or(usize::MAX);
+    let entries_at =
+        plain.get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+    if entries_at != Some(version.header_len()) {
+        // The header of a compressed package cannot say that entries start elsewhere.
+        let plain = offload_binary::convert(plain.get(..end).unwrap_or_default(), version)?;
+        return compress_package(&plain, options);
+    }
     let body = plain.get(start..end).unwrap_or_default();
     let mut options = options.clone();
     if options.method == Method::ZSTD {

@@ -380,10 +380,12 @@ impl Editor<'_> {
     }
 }
 
-/// Returns whether there are bundles of both sorts, compressed and plain.
+/// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.
 fn is_mixed(contents: &Contents) -> bool {
-    let holds = |kind| contents.containers().iter().any(|container| container.kind() == kind);
-    holds(ContainerKind::Ccob) && holds(ContainerKind::Bundle)
+    let has_form = |container: &&EditableContainer| container.kind() != ContainerKind::NvFatbin;
+    let mut forms =
+        contents.containers().iter().filter(has_form).map(|c| c.compression().is_some());
+    forms.next().is_some_and(|first| forms.any(|next| next != first))
 }
 
 fn is_about_hash(error: &Error) -> bool {
@@ -436,7 +438,34 @@ fn describe(note: &EditNote, contents: &Contents, wishes: &Wishes) -> String {
             "holds bundles that were linked compressed: decompress needs --grow, before and after"
                 .to_owned()
         }
+        EditNote::OlderPackages { count } => format!(
+            "{}: versions 1 and 2, for readers that may not know version 3 (--format-version 3 compresses what is never loaded)",
+            stay_plain(*count)
+        ),
+        EditNote::RegisteredPackages { count } => {
+            format!(
+                "{}: a runtime reads what is loaded, and may not decompress it",
+                stay_plain(*count)
+            )
+        }
+        EditNote::UpgradedPackages { count } => {
+            let (binaries, are) = match count {
+                1 => ("offload binary", "is"),
+                _ => ("offload binaries", "are"),
+            };
+            format!(
+                "{count} {binaries} {are} of version 3 now, which LLVM 23 and older do not read"
+            )
+        }
         // More to come.
         note => format!("{note:?}"),
+    }
+}
+
+/// The start of a note about offload binaries.
+fn stay_plain(count: usize) -> String {
+    match count {
+        1 => "1 offload binary stays plain".to_owned(),
+        n => format!("{n} offload binaries stay plain"),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use fat_object::{ContainerKind, Contents, EditPlan};
+use fat_object::{ContainerKind, Contents, EditNote, EditPlan};
 use serde::Serialize;
 use target_id::OffloadKind;
 
@@ -31,6 +31,9 @@ pub(super) struct FileRow {
     /// Whether the output is the input.
     #[serde(skip)]
     in_place: bool,
+    /// Number of offload binaries that stay plain for their readers.
+    #[serde(skip)]
+    stay: usize,
 }
 
 /// Images before and after, of one target. Sizes are without compression.
@@ -57,6 +60,9 @@ struct ContainerRow {
     uncompressed_after: u64,
     #[serde(skip)]
     kind: ContainerKind,
+    /// `true` if it was compressed before.
+    #[serde(skip)]
+    is_compressed: bool,
 }
 
 impl FileRow {
@@ -78,6 +84,7 @@ impl FileRow {
                 uncompressed_before: change.plain_before,
                 uncompressed_after: change.plain_after,
                 kind: container.kind(),
+                is_compressed: container.compression().is_some(),
             })
         });
         FileRow {
@@ -92,6 +99,7 @@ impl FileRow {
             notes: wishes.notes.clone(),
             warnings: wishes.warnings.clone(),
             in_place: false,
+            stay: plan.notes().iter().map(staying).sum(),
         }
     }
 
@@ -129,23 +137,45 @@ impl FileRow {
         if work == Work::Edit {
             return String::new();
         }
-        let bundles: Vec<_> = self.containers.iter().filter(|place| place.is_bundle()).collect();
-        let n = bundles.len();
-        let (bundle, is) = if n == 1 { ("bundle", "is") } else { ("bundles", "are") };
+        let places: Vec<_> = self.containers.iter().filter(|place| place.has_form()).collect();
+        let n = places.len();
+        let is_package = |place: &&&ContainerRow| place.kind == ContainerKind::OffloadBinary;
+        let noun = match (places.iter().filter(is_package).count(), n) {
+            (0, 1) => "bundle",
+            (0, _) => "bundles",
+            (_, 1) => "offload binary",
+            (packages, _) if packages == n => "offload binaries",
+            _ => "bundles and offload binaries",
+        };
+        let is = if n == 1 { "is" } else { "are" };
         match work {
             _ if n == 0 => ": there is no bundle in it".to_owned(),
-            Work::Decompress => format!(": its {n} {bundle} {is} not compressed"),
-            _ if bundles.iter().all(|place| place.kind == ContainerKind::Ccob) => {
-                format!(": its {n} {bundle} {is} compressed already")
+            Work::Decompress => format!(": its {n} {noun} {is} not compressed"),
+            _ if places.iter().all(|place| place.is_compressed) => {
+                format!(": its {n} {noun} {is} compressed already")
             }
-            _ => format!(": its {n} {bundle} would not get smaller"),
+            // Notes say which, and why.
+            _ if self.stay > 0 => String::new(),
+            _ => format!(": its {n} {noun} would not get smaller"),
         }
     }
 }
 
+/// The number of offload binaries of which a note says that they stay plain.
+fn staying(note: &EditNote) -> usize {
+    match note {
+        EditNote::OlderPackages { count } | EditNote::RegisteredPackages { count } => *count,
+        _ => 0,
+    }
+}
+
 impl ContainerRow {
-    fn is_bundle(&self) -> bool {
-        matches!(self.kind, ContainerKind::Bundle | ContainerKind::Ccob)
+    /// Returns whether there are compressed ones of its kind.
+    fn has_form(&self) -> bool {
+        matches!(
+            self.kind,
+            ContainerKind::Bundle | ContainerKind::Ccob | ContainerKind::OffloadBinary
+        )
     }
 }
 
@@ -228,14 +258,16 @@ fn target_table(rows: &[TargetRow]) -> Table {
 }
 
 fn container_table(rows: &[ContainerRow]) -> Table {
+    let has_package = rows.iter().any(|row| row.kind == ContainerKind::OffloadBinary);
+    let heading = if has_package { "CONTAINER" } else { "BUNDLE" };
     let mut table = Table::default()
-        .column("BUNDLE", Align::Left, PLAIN)
+        .column(heading, Align::Left, PLAIN)
         .column("CHANGE", Align::Left, PLAIN)
         .optional(1)
         .column("BEFORE", Align::Right, PLAIN)
         .column("AFTER", Align::Right, PLAIN)
         .column("RATIO", Align::Right, PLAIN);
-    for row in rows.iter().filter(|row| row.is_bundle()) {
+    for row in rows.iter().filter(|row| row.has_form()) {
         table.row(&[
             row.path.join(" "),
             row.change.to_owned(),

@@ -1,4 +1,4 @@
-//! Bundles compressed, several at a time.
+//! Bundles and packages compressed, several at a time.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -6,6 +6,9 @@ use std::sync::{Mutex, mpsc};
 use std::{panic, thread};
 
 use ccob::{Codec, Limits, Method, WriteOptions};
+
+use crate::error::Error;
+use crate::package::compress_package;
 
 /// How [`Edit::compress`](crate::Edit::compress) compresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +20,10 @@ pub struct CompressOptions {
     /// Whether bundles that are compressed already are decompressed and compressed anew. Otherwise they stay as they
     /// are.
     pub recompress: bool,
-    /// How much a compressed bundle may expand to.
+    /// `true` if packages of versions 1 and 2 become compressed ones of version 3, which LLVM 23 and older do not read. They
+    /// do so in files of packages, and in sections that no linked file loads; others stay as they are. Default: `false`.
+    pub upgrade_packages: bool,
+    /// How much a compressed bundle or package may expand to.
     pub limits: Limits,
 }
 
@@ -33,6 +39,13 @@ impl CompressOptions {
     #[must_use]
     pub fn with_recompress(mut self, recompress: bool) -> Self {
         self.recompress = recompress;
+        self
+    }
+
+    /// These options, with packages of older versions [made version 3](Self::upgrade_packages) or not.
+    #[must_use]
+    pub fn with_upgrade_packages(mut self, upgrade_packages: bool) -> Self {
+        self.upgrade_packages = upgrade_packages;
         self
     }
 
@@ -54,20 +67,26 @@ pub(super) struct Job {
     pub(super) write: WriteOptions,
     /// Above so many bytes higher levels are tried.
     pub(super) enough: Option<u64>,
+    /// `true` for a package of version 3; otherwise it is a bundle.
+    pub(super) is_package: bool,
 }
 
-type Compressed = Result<Vec<u8>, ccob::Error>;
+type Compressed = Result<Vec<u8>, Error>;
 
 impl Job {
     fn run(self, threads: u32) -> Compressed {
-        let Job { data, write, enough } = self;
+        let Job { data, write, enough, is_package } = self;
         let write = write.with_threads(threads);
-        let mut best = ccob::compress(&data, &write)?;
+        let compress = |write: &WriteOptions| match is_package {
+            true => compress_package(&data, write),
+            false => ccob::compress(&data, write).map_err(Error::Ccob),
+        };
+        let mut best = compress(&write)?;
         for &level in higher_levels(write.method) {
             if enough.is_none_or(|enough| best.len() as u64 <= enough) {
                 break;
             }
-            let next = ccob::compress(&data, &write.clone().with_level(level))?;
+            let next = compress(&write.clone().with_level(level))?;
             if next.len() < best.len() {
                 best = next;
             }

@@ -3,18 +3,22 @@
 use std::io::{Cursor, Read as _};
 use std::sync::Arc;
 
-use ccob::{Header, Limits, Version, WriteOptions};
+use ccob::{Header, Limits, Method, Version, WriteOptions};
+use offload_binary::FormatVersion;
 
 use super::compress::Job;
 use super::contents::Planner;
 use super::decompress::Decompress;
+use super::readers::Treatment;
+use super::rebuild::malformed;
 use super::splices::{Splice, Splices};
 use super::survey::Node;
+use super::write::refused;
 use super::{BundleEdit, Change, EditError, bundle, dispatch, package, text};
 use crate::containers::read_and;
 use crate::error::Error;
 use crate::image::BundleForm;
-use crate::model::{ContainerKind, Segment};
+use crate::model::{Compression, ContainerKind, Segment};
 use crate::source::{Origin, Source};
 
 /// The next thing to do for a container.
@@ -65,16 +69,10 @@ impl Planner<'_, '_> {
         match node.kind() {
             ContainerKind::Bundle => self.bundle(source, node, path),
             ContainerKind::Ccob => self.compressed_bundle(source, node, path, alone),
-            ContainerKind::OffloadBinary => {
-                let wishes = self.wishes(node);
-                let new = package::rebuild(source, &node.range, &wishes);
-                // One of version 1 goes with its image.
-                let Some(new) = new.map_err(|error| error.of(node, path))? else {
-                    return Ok(Step::Removed);
-                };
-                self.is_emptied(node, &wishes, path)?;
-                Ok(Step::Done(changed(&new, node), new))
-            }
+            ContainerKind::OffloadBinary => match node.compression {
+                None => self.package(source, node, path),
+                Some(compression) => self.compressed_package(source, node, path, compression),
+            },
             _ => Err(EditError::Unsupported {
                 path: path.to_vec(),
                 kind: "device code in containers of this kind",
@@ -104,7 +102,8 @@ impl Planner<'_, '_> {
             return Ok(Step::Done(change, new));
         };
         let data = self.bytes(source, &new)?;
-        let job = Job { data, write: written(options.write.clone()), enough: None };
+        let job =
+            Job { data, write: written(options.write.clone()), enough: None, is_package: false };
         Ok(Step::Compress(job, Otherwise::Smaller(change, new)))
     }
 
@@ -139,6 +138,7 @@ impl Planner<'_, '_> {
         let later = Arc::new(Decompress {
             stored: node.range.clone(),
             size,
+            is_package: false,
             alone,
             path: path.to_vec(),
             max,
@@ -189,7 +189,12 @@ impl Planner<'_, '_> {
                     true => data.into_inner(),
                     false => self.bytes(&mut inner, &new)?,
                 };
-                let job = Job { data, write: written(options.write.clone()), enough: None };
+                let job = Job {
+                    data,
+                    write: written(options.write.clone()),
+                    enough: None,
+                    is_package: false,
+                };
                 Ok(Step::Compress(job, Otherwise::Always(Change::Recompressed)))
             }
             _ if is_unchanged => Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range))),
@@ -200,10 +205,109 @@ impl Planner<'_, '_> {
                     .with_version(header.version())
                     .with_method(header.method());
                 let enough = is_smaller.then_some(available);
-                let job = Job { data, write: written(options), enough };
+                let job = Job { data, write: written(options), enough, is_package: false };
                 Ok(Step::Compress(job, Otherwise::Always(Change::Edited)))
             }
         }
+    }
+
+    fn package(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+    ) -> Result<Step, EditError> {
+        let wishes = self.wishes(node);
+        let new = package::rebuild(source, &node.range, &wishes);
+        // One of version 1 goes with its image.
+        let Some(new) = new.map_err(|error| error.of(node, path))? else {
+            return Ok(Step::Removed);
+        };
+        self.is_emptied(node, &wishes, path)?;
+        let change = changed(&new, node);
+        let BundleEdit::Compress(options) = self.bundle_edit(node) else {
+            return Ok(Step::Done(change, new));
+        };
+        let treatment = self.editable(node).and_then(|old| old.treatment(options));
+        let Some(treatment @ (Treatment::Compress | Treatment::Upgrade)) = treatment else {
+            return Ok(Step::Done(change, new));
+        };
+        let mut data = self.bytes(source, &new)?;
+        if treatment == Treatment::Upgrade {
+            data = offload_binary::convert(&data, FormatVersion::V3)
+                .map_err(|error| malformed(error).of(node, path))?;
+        }
+        let job = Job { data, write: options.write.clone(), enough: None, is_package: true };
+        Ok(Step::Compress(job, Otherwise::Smaller(change, new)))
+    }
+
+    fn compressed_package(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+        compression: Compression,
+    ) -> Result<Step, EditError> {
+        let size = compression.uncompressed_size();
+        let edit = self.bundle_edit(node);
+        let max = match edit {
+            BundleEdit::Compress(options) => options.limits.max_uncompressed,
+            _ => self.contents.max_decompressed,
+        };
+        if size > max {
+            let error = ccob::Error::TooLarge { uncompressed_size: size, max };
+            return Err(malformed(Error::PackageStream(error)).of(node, path));
+        }
+        let later = Arc::new(Decompress {
+            stored: node.range.clone(),
+            size,
+            is_package: true,
+            alone: false,
+            path: path.to_vec(),
+            max,
+            allow_findings: self.edit.options.allow_findings,
+        });
+        let is_wished = self.is_wished(node);
+        let recompressed = match edit {
+            BundleEdit::Decompress if !is_wished => {
+                let plain = Splice::Decompressed(later, 0..size).into();
+                return Ok(Step::Done(Change::Decompressed, plain));
+            }
+            BundleEdit::Compress(options) if options.recompress => Some(options.write.clone()),
+            _ => None,
+        };
+        let data = later.read(source.reader()).map_err(refused)?;
+        let mut data = Cursor::new(data);
+        let mut inner = Source::new(&mut data, Origin::Decompressed)?;
+        let window = 0..inner.len();
+        let wishes = self.wishes(node);
+        let new = package::rebuild(&mut inner, &window, &wishes);
+        let Some(new) = new.map_err(|error| error.of(node, path))? else {
+            return Ok(Step::Removed);
+        };
+        self.is_emptied(node, &wishes, path)?;
+        let (write, change, enough) = match recompressed {
+            _ if matches!(edit, BundleEdit::Decompress) => {
+                let plain = decompressed_later(&later, new);
+                return Ok(Step::Done(Change::Decompressed, plain));
+            }
+            Some(write) => (write, Change::Recompressed, None),
+            None if new.is_copy_of(&window) => {
+                return Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range)));
+            }
+            None => {
+                let method = match compression.method() == "zlib" {
+                    true => Method::ZLIB,
+                    false => Method::ZSTD,
+                };
+                let stored = node.range.end - node.range.start;
+                let enough = (new.len() < window.end).then_some(stored);
+                (WriteOptions::default().with_method(method), Change::Edited, enough)
+            }
+        };
+        let data = self.bytes(&mut inner, &new)?;
+        let job = Job { data, write, enough, is_package: true };
+        Ok(Step::Compress(job, Otherwise::Always(change)))
     }
 
     /// The new bytes in memory.

@@ -6,15 +6,15 @@ use std::num::NonZeroU32;
 use target_id::Target;
 
 use super::container::Step;
+use super::readers::Treatment;
 use super::splices::Splices;
-use super::survey::Node;
+use super::survey::{EditableContainer, Node};
 use super::wishes::{NewImage, NewImages, Wish, Wishes};
 use super::{
     BundleEdit, Change, ContainerChange, Contents, Edit, EditError, EditNote, EditPlan,
     ImageChange, ImageEdit, compress, dispatch, restore, target_of,
 };
 use crate::agreement::check_agreement;
-use crate::error::Error;
 use crate::image::BundleForm;
 use crate::listing::ListedImage;
 use crate::model::{ContainerKind, Location, Segment};
@@ -47,6 +47,7 @@ pub(super) fn plan(
         _ => dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?,
     };
     planner.check_done()?;
+    planner.note_packages();
     let images = planner.image_changes();
     let Planner { changes, notes, .. } = planner;
     Ok(EditPlan { splices, input_size: contents.size, containers: changes, images, notes })
@@ -217,23 +218,32 @@ impl<'a, 'i> Planner<'a, 'i> {
             || node.children.iter().any(|child| self.touches(child))
     }
 
-    /// Whether it is a bundle that is to be compressed or decompressed.
+    /// The container that a node is, if images lie in it directly.
+    pub(super) fn editable(&self, node: &Node) -> Option<&'a EditableContainer> {
+        self.contents.containers.get(node.container?)
+    }
+
+    /// Whether it is a bundle or package that is to be compressed or decompressed.
     fn changes_form(&self, node: &Node) -> bool {
         match self.bundle_edit(node) {
             BundleEdit::Keep => false,
             BundleEdit::Compress(options) => match node.kind() {
                 ContainerKind::Bundle => true,
-                kind => kind == ContainerKind::Ccob && options.recompress,
+                ContainerKind::Ccob => options.recompress,
+                _ => self.editable(node).is_some_and(|old| old.is_compressed_by(options)),
             },
-            BundleEdit::Decompress => node.kind() == ContainerKind::Ccob,
+            BundleEdit::Decompress => node.compression.is_some(),
         }
     }
 
     /// How many bundles may have to be compressed.
     fn to_compress(&self, places: &[Place<'_>]) -> usize {
-        let compressed = |node: &Node| match node.kind() {
-            ContainerKind::Bundle => matches!(self.bundle_edit(node), BundleEdit::Compress(_)),
-            kind => kind == ContainerKind::Ccob && self.touches(node),
+        let compressed = |node: &Node| match (node.kind(), node.compression) {
+            (_, Some(_)) => self.touches(node),
+            (ContainerKind::Bundle | ContainerKind::OffloadBinary, None) => {
+                matches!(self.bundle_edit(node), BundleEdit::Compress(_))
+            }
+            _ => false,
         };
         places.iter().filter(|place| compressed(place.node)).count()
     }
@@ -283,7 +293,7 @@ impl<'a, 'i> Planner<'a, 'i> {
             let compressed = compressed.map_err(|error| EditError::Damaged {
                 path: place.path.clone(),
                 location: place.node.location,
-                error: Box::new(Error::Ccob(error)),
+                error: Box::new(error),
             })?;
             let (change, splices) = otherwise.unless_better(compressed);
             self.record(place.node, change, splices.len(), Some(plain));
@@ -314,6 +324,28 @@ impl<'a, 'i> Planner<'a, 'i> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Tells what became of packages when the file was compressed.
+    fn note_packages(&mut self) {
+        let BundleEdit::Compress(options) = &self.edit.bundles else { return };
+        let (mut older, mut registered, mut upgraded) = (0, 0, 0);
+        for (old, new) in self.contents.containers.iter().zip(&self.changes) {
+            match old.treatment(options) {
+                Some(Treatment::Older) => older += 1,
+                Some(Treatment::Registered) => registered += 1,
+                Some(Treatment::Upgrade) if new.change == Change::Compressed => upgraded += 1,
+                _ => {}
+            }
+        }
+        let notes = [
+            EditNote::OlderPackages { count: older },
+            EditNote::RegisteredPackages { count: registered },
+            EditNote::UpgradedPackages { count: upgraded },
+        ];
+        let counts = [older, registered, upgraded];
+        let notes = notes.into_iter().zip(counts).filter(|&(_, count)| count > 0);
+        self.notes.extend(notes.map(|(note, _)| note));
     }
 
     /// Whether the wishes leave no device image, which has to be allowed.

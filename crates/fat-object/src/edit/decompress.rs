@@ -1,4 +1,4 @@
-//! Compressed bundles that are decompressed only when the new file is written: their headers tell all sizes.
+//! Compressed bundles and packages that are decompressed only when the new file is written: their headers tell all sizes.
 
 use std::io::{self, Cursor, Read as _, SeekFrom};
 use std::ops::Range;
@@ -10,16 +10,19 @@ use super::{EditError, survey};
 use crate::error::Error;
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{Location, Segment};
+use crate::package::decompress_package;
 use crate::source::ReadSeek;
 use crate::walker::Options;
 
-/// A compressed bundle of the edited file.
+/// A compressed bundle or package of the edited file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decompress {
     /// Where it lies in the file.
     pub(crate) stored: Range<u64>,
     /// Bytes it holds, as its header says.
     pub(crate) size: u64,
+    /// `true` if it is a package, and not a bundle.
+    pub(crate) is_package: bool,
     /// Whether it lies in a file of its own, with no other.
     pub(crate) alone: bool,
     /// The containers around it, itself the last.
@@ -51,13 +54,23 @@ impl Decompress {
         if stored.len() < room {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, EditError::InputChanged));
         }
+        let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        if self.is_package {
+            let data = decompress_package(&stored, self.size)
+                .map_err(|error| refused(self.damaged(error)))?;
+            if data.len() as u64 != self.size {
+                return Err(refused(EditError::InputChanged));
+            }
+            self.check_contents(&data).map_err(refused)?;
+            grown(&data);
+            return Ok(data);
+        }
         let limits = Limits::default().with_max_uncompressed(self.size);
         let decompressed = match self.allow_findings {
             false => ccob::decompress_growing(&stored, &limits, grown),
             true => ccob::decompress_unverified(&stored, &limits)
                 .inspect(|decompressed| grown(&decompressed.data)),
         };
-        let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let Decompressed { data, .. } =
             decompressed.map_err(|error| refused(self.damaged(error.into())))?;
         if data.len() as u64 != self.size {

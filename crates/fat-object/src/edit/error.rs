@@ -25,8 +25,8 @@ pub enum EditError {
     /// The file holds no device code.
     #[error("no device code found")]
     NoDeviceCode,
-    /// The file holds device code, but no bundle that could be compressed or decompressed.
-    #[error("no bundle found")]
+    /// The file holds device code, but no bundle and no package that could be compressed or decompressed.
+    #[error("no bundle and no offload binary found")]
     NoBundle,
     /// A part of the file is damaged. Files that do not verify are not edited.
     #[error("{}", Found(path, *location, error))]

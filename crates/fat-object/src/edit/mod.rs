@@ -20,6 +20,7 @@ mod moves;
 mod object;
 mod package;
 mod pe;
+mod readers;
 mod rebuild;
 mod relayout;
 mod restore;
@@ -208,13 +209,14 @@ impl Edit {
         self.added.push(Added { container, id: id.into(), image });
     }
 
-    /// Compresses every plain bundle, and with [`CompressOptions::recompress`] compressed ones again. A file without
-    /// bundles is [refused](EditError::NoBundle).
+    /// Compresses every plain bundle, and every plain package of version 3 that no runtime but HIP's reads, and with
+    /// [`CompressOptions::recompress`] compressed ones again. [Older packages](CompressOptions::upgrade_packages) stay. A
+    /// file without bundles and packages is [refused](EditError::NoBundle).
     pub fn compress(&mut self, options: CompressOptions) {
         self.bundles = BundleEdit::Compress(options);
     }
 
-    /// Decompresses every compressed bundle. A file without bundles is [refused](EditError::NoBundle).
+    /// Decompresses every compressed bundle and package. A file without any is [refused](EditError::NoBundle).
     pub fn decompress(&mut self) {
         self.bundles = BundleEdit::Decompress;
     }
@@ -329,6 +331,22 @@ pub enum EditNote {
     },
     /// The compressed file cannot be decompressed in place, nor could the edited one, in which bundles are compressed.
     NotDecompressible,
+    /// Packages of versions 1 and 2 stay as they are: LLVM 23 and older, which may have to read them, know no compressed
+    /// ones. [`CompressOptions::upgrade_packages`] compresses those that tools read.
+    OlderPackages {
+        /// How many.
+        count: usize,
+    },
+    /// Packages that programs hand to a runtime stay as they are: it may not decompress them.
+    RegisteredPackages {
+        /// How many.
+        count: usize,
+    },
+    /// Packages of versions 1 and 2 are compressed ones of version 3 now, which LLVM 23 and older do not read.
+    UpgradedPackages {
+        /// How many.
+        count: usize,
+    },
 }
 
 /// A part of a new file, in order.

@@ -13,7 +13,8 @@ use crate::model::{
 };
 use crate::walker::{Options, walk};
 
-use super::{EditError, elf};
+use super::readers::{PackageForm, Treatment};
+use super::{CompressOptions, EditError, elf};
 
 /// What [`survey`] found.
 #[derive(Clone, Debug)]
@@ -87,9 +88,25 @@ pub struct EditableContainer {
     pub(crate) compression: Option<Compression>,
     pub(crate) images: Range<usize>,
     pub(crate) uneditable: Option<&'static str>,
+    /// Of a plain package.
+    pub(crate) package: Option<PackageForm>,
 }
 
 impl EditableContainer {
+    /// Returns whether compression changes it.
+    pub(super) fn is_compressed_by(&self, options: &CompressOptions) -> bool {
+        match (self.kind, self.compression) {
+            (ContainerKind::Bundle, _) => true,
+            (_, Some(_)) => options.recompress,
+            _ => matches!(self.treatment(options), Some(Treatment::Compress | Treatment::Upgrade)),
+        }
+    }
+
+    /// Returns what compression makes of it, for a plain package.
+    pub(super) fn treatment(&self, options: &CompressOptions) -> Option<Treatment> {
+        self.package.map(|package| package.treatment(options))
+    }
+
     /// The position among [`Contents::containers`], from 0.
     #[must_use]
     pub fn index(&self) -> usize {
@@ -147,11 +164,14 @@ impl EditableContainer {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) segment: Segment,
-    /// In the file, or in the decompressed data of the compressed bundle around it.
+    /// In the file, or in the decompressed data of the compressed bundle around it. That of a compressed package has the
+    /// padding that follows its stream.
     pub(crate) range: Range<u64>,
     pub(crate) location: Location,
     /// Index among the containers, of one that images lie in directly; of a compressed bundle that of the bundle in it.
     pub(crate) container: Option<usize>,
+    /// Its own.
+    pub(crate) compression: Option<Compression>,
     pub(crate) children: Vec<Node>,
 }
 
@@ -200,8 +220,26 @@ pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Content
         verified: options.decompress && options.verify_hash,
         max_decompressed: options.max_decompressed,
     };
+    pad(&mut contents.root, contents.size);
     contents.find_uneditable(&mut input)?;
     Ok(contents)
+}
+
+/// Counts the padding after compressed packages, which no size in the file counts, as a part of them. `end`: where what
+/// is around them ends.
+fn pad(nodes: &mut [Node], end: u64) {
+    for node in nodes {
+        let is_package = node.kind() == ContainerKind::OffloadBinary;
+        if is_package && node.compression.is_some() {
+            let size = (node.range.end - node.range.start).checked_next_multiple_of(8);
+            node.range.end = node.range.start.saturating_add(size.unwrap_or(u64::MAX)).min(end);
+        }
+        let end = match node.compression {
+            Some(compression) if !is_package => compression.uncompressed_size(),
+            _ => node.range.end,
+        };
+        pad(&mut node.children, end);
+    }
 }
 
 #[derive(Default)]
@@ -257,6 +295,7 @@ impl Visitor for Surveyor {
             range: start..start.saturating_add(container.size()),
             location: container.location(),
             container: None,
+            compression: container.compression(),
             children: Vec::new(),
         };
         let place = EditableContainer {
@@ -268,6 +307,7 @@ impl Visitor for Surveyor {
             compression: container.compression(),
             images: 0..0,
             uneditable: None,
+            package: None,
         };
         self.open.push((node, place));
         Ok(())

@@ -17,6 +17,7 @@ impl Contents {
         let mut source = Source::new(input, Origin::File)?;
         let mut found = Vec::new();
         in_file(&mut source, &(0..self.size), &self.root, &mut found)?;
+        self.find_readers(&mut source)?;
         for (container, kind) in found {
             if let Some(container) = self.containers.get_mut(container) {
                 container.uneditable = Some(kind);
@@ -97,7 +98,10 @@ impl Planner<'_, '_> {
             .extend(notes.map(|(kind, containers)| EditNote::Uneditable { kind, containers }));
 
         let is_bundle = |container: &EditableContainer| {
-            matches!(container.kind, ContainerKind::Bundle | ContainerKind::Ccob)
+            matches!(
+                container.kind,
+                ContainerKind::Bundle | ContainerKind::Ccob | ContainerKind::OffloadBinary
+            )
         };
         let keeps = matches!(self.edit.bundles, BundleEdit::Keep);
         let is_allowed = keeps || self.edit.options.allow_uneditable || !self.wishes.is_empty();
@@ -111,11 +115,10 @@ impl Planner<'_, '_> {
     fn would_change(&self, container: &EditableContainer) -> bool {
         let is_wished = self.wishes.get(&container.index).is_some_and(|wishes| !wishes.are_none());
         is_wished
-            || match (&self.edit.bundles, container.kind) {
-                (BundleEdit::Compress(_), ContainerKind::Bundle) => true,
-                (BundleEdit::Compress(options), ContainerKind::Ccob) => options.recompress,
-                (BundleEdit::Decompress, ContainerKind::Ccob) => true,
-                _ => false,
+            || match &self.edit.bundles {
+                BundleEdit::Keep => false,
+                BundleEdit::Compress(options) => container.is_compressed_by(options),
+                BundleEdit::Decompress => container.compression.is_some(),
             }
     }
 }

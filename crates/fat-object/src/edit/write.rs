@@ -100,7 +100,7 @@ fn write_range(
 }
 
 /// The error that a compressed bundle was refused with, if that is what this is.
-fn refused(error: io::Error) -> EditError {
+pub(super) fn refused(error: io::Error) -> EditError {
     match error.downcast::<EditError>() {
         Ok(refused) => refused,
         Err(error) => EditError::Read(error),

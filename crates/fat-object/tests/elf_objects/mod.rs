@@ -13,6 +13,7 @@
 pub struct Section {
     pub name: &'static str,
     pub kind: u32,
+    pub flags: u64,
     pub contents: Vec<u8>,
     pub align: u64,
     pub link: u32,
@@ -39,7 +40,8 @@ pub const GROUP: u32 = 17;
 pub const SYMTAB_SHNDX: u32 = 18;
 
 pub fn progbits(name: &'static str, contents: &[u8]) -> Section {
-    Section { name, kind: PROGBITS, contents: contents.to_vec(), align: 1, link: 0, info: 0 }
+    let contents = contents.to_vec();
+    Section { name, kind: PROGBITS, flags: 0, contents, align: 1, link: 0, info: 0 }
 }
 
 pub fn elf(wide: bool, big: bool) -> Elf {
@@ -121,10 +123,15 @@ impl Elf {
         let count = self.sections.len() + 2;
         let mut body = Vec::new();
         let start = if self.table_first { header_len + count * entry_len } else { header_len };
-        let header = |fields: [u32; 2], place: [usize; 2], rest: [u32; 2], align, entry: usize| {
+        let header = |fields: [u32; 2],
+                      flags: u64,
+                      place: [usize; 2],
+                      rest: [u32; 2],
+                      align,
+                      entry: usize| {
             [
                 self.words(&fields),
-                self.long(0),
+                self.long(flags),
                 self.long(0),
                 self.long(place[0] as u64),
                 self.long(place[1] as u64),
@@ -136,7 +143,7 @@ impl Elf {
         };
         let names = self.names();
         let null = if self.extended { (count, count as u32 - 1) } else { (0, 0) };
-        let mut table = header([0, 0], [0, null.0], [null.1, 0], 0, 0);
+        let mut table = header([0, 0], 0, [0, null.0], [null.1, 0], 0, 0);
         let mut known = ("", 0);
         for section in &self.sections {
             let entry = match (section.kind, self.wide) {
@@ -154,10 +161,10 @@ impl Elf {
             }
             let fields = [known.1, section.kind];
             let rest = [section.link, section.info];
-            table.extend(header(fields, place, rest, section.align, entry));
+            table.extend(header(fields, section.flags, place, rest, section.align, entry));
             body.extend(&section.contents);
         }
-        table.extend(header([1, 3], [start + body.len(), names.len()], [0, 0], 1, 0));
+        table.extend(header([1, 3], 0, [start + body.len(), names.len()], [0, 0], 1, 0));
         body.extend(names);
         if !self.table_first {
             let padded = (start + body.len()).next_multiple_of(8) - start;
