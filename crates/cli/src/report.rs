@@ -145,8 +145,19 @@ fn not_read(format: ImageFormat) -> String {
             "is a Debian package: packages are not read; unpack it first".to_owned()
         }
         ImageFormat::Rpm => "is an RPM package: packages are not read; unpack it first".to_owned(),
+        ImageFormat::MetalLibrary
+        | ImageFormat::DirectX
+        | ImageFormat::LtoIr
+        | ImageFormat::Mlir => format!("is {}{format}: not supported", article(format)),
         // Often a tar archive inside.
         format => format!("is {format}: not read; decompress it first"),
+    }
+}
+
+fn article(format: ImageFormat) -> &'static str {
+    match format {
+        ImageFormat::MetalLibrary | ImageFormat::DirectX => "a ",
+        _ => "",
     }
 }
 
@@ -154,10 +165,8 @@ fn none(summary: &Summary) -> String {
     match summary.format {
         ImageFormat::Empty => "the file is empty".to_owned(),
         ImageFormat::LinkerScript => "no device images: linker script".to_owned(),
-        // It may be a device image itself, or a module for the host.
         ImageFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
-        format if format.may_hold_images() => "no device images".to_owned(),
-        format => format!("the file is a bare image ({format}), in no container"),
+        _ => "no device images".to_owned(),
     }
 }
 

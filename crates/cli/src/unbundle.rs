@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use bundle_format::{EntryId, Request};
-use fat_object::{Finding, Image, ReadSeek, Severity, Visitor};
+use fat_object::{ContainerKind, Finding, Image, ReadSeek, Severity, Visitor};
 use serde::Serialize;
 use target_id::Target;
 
@@ -228,6 +228,9 @@ impl Taker<'_> {
 
 impl Visitor for Taker<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if image.container() == ContainerKind::File {
+            return Ok(());
+        }
         self.images += 1;
         // What is compressed by itself comes out of no container as code.
         if image.compression().is_some() {

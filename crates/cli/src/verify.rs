@@ -9,6 +9,7 @@ use fat_object::{
 };
 
 use crate::parallel::{self, Threads};
+use crate::select::triple_text;
 use crate::{Outcome, input, report, style};
 
 /// Check structure, bounds, hashes and rules of composition
@@ -90,6 +91,9 @@ fn judge(
         if args.require_images && findings.device_images == 0 {
             return Err("no device images".to_owned());
         }
+        if let Some(bare) = &findings.bare {
+            return Ok(bare.clone());
+        }
         let images = count(summary.images, "image");
         return Ok(match findings.containers {
             0 => images,
@@ -107,9 +111,6 @@ fn judge(
 /// Returns the text for a file that holds no images.
 fn nothing(format: ImageFormat) -> String {
     match format {
-        ImageFormat::SpirV | ImageFormat::Ptx | ImageFormat::Cubin => {
-            format!("a bare image ({format}), in no container")
-        }
         ImageFormat::LinkerScript => "no device code (linker script)".to_owned(),
         ImageFormat::Empty => "empty file".to_owned(),
         _ => "no device code".to_owned(),
@@ -130,6 +131,8 @@ fn count(n: usize, what: &str) -> String {
 struct Findings {
     findings: Vec<String>,
     containers: usize,
+    /// The text for a file that is an image itself.
+    bare: Option<String>,
     /// Images that are for a device and not empty.
     device_images: usize,
 }
@@ -152,6 +155,17 @@ impl Visitor for Checker<'_> {
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if image.container() == ContainerKind::File && image.path().is_empty() {
+            let target = image.target();
+            let parts = [triple_text(target), Some(target.id()).filter(|id| !id.is_empty())];
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            let target = parts.join(" ");
+            let format = image.format();
+            self.findings.bare = Some(match &*target {
+                "" => format!("a bare image ({format})"),
+                target => format!("a bare image ({format}, {target})"),
+            });
+        }
         let is_device = !image.target().is_host() && image.size() > 0;
         self.findings.device_images += usize::from(is_device);
         Ok(())

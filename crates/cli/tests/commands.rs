@@ -122,7 +122,6 @@ fn verify_says_what_there_was_to_check() {
     let script = b"/* GNU ld script */\nOUTPUT_FORMAT(elf64-x86-64)\nINPUT ( libfoo.so.1 )\n";
     for (name, bytes, words) in [
         ("libfoo.so", &script[..], "no device code (linker script)"),
-        ("a.ptx", b"//\n.version 7.0\n", "a bare image (PTX), in no container"),
         ("a.a", b"!<arch>\n", "no device code"),
         ("host.o", &fs::read(data("host.o")).unwrap(), "no device code"),
         ("empty.o", b"", "empty file"),
@@ -206,7 +205,6 @@ fn ls_says_why_a_file_lists_nothing() {
     for (name, bytes, words) in [
         ("empty", &b""[..], "the file is empty"),
         ("libfoo.so", b"INPUT(-lfoo)\n", "no device images: linker script"),
-        ("a.ptx", b"//\n.version 7.0\n", "bare image (PTX)"),
         ("a.a", b"!<arch>\n", "no device images"),
     ] {
         let path = write(&place, name, bytes);

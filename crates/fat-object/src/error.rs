@@ -149,6 +149,48 @@ pub enum Error {
         /// Length of the file.
         available: u64,
     },
+    /// The table of segments of an ELF file for a GPU lies beyond its end.
+    #[error(
+        "segment table lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+    )]
+    SegmentTable {
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+        /// Length of the file.
+        available: u64,
+    },
+    /// A segment of an ELF file for a GPU lies beyond its end.
+    #[error(
+        "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+    )]
+    SegmentBeyondEnd {
+        /// Position in the table of segments, from 0.
+        index: usize,
+        /// Offset of its first byte.
+        start: u64,
+        /// Offset of its end.
+        end: u64,
+        /// Length of the file.
+        available: u64,
+    },
+    /// A file of PTX does not say for which target it is.
+    #[error("PTX names no target: expected a directive .target in the first {looked_at} bytes")]
+    PtxTarget {
+        /// Bytes that were looked at.
+        looked_at: usize,
+    },
+    /// A SPIR-V module is malformed.
+    #[error("malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}")]
+    SpirV {
+        /// Offset of what is wrong.
+        offset: u64,
+        /// What belongs there.
+        expected: &'static str,
+        /// The number found there.
+        found: u64,
+    },
     /// Two sections with device code share bytes.
     #[error(
         "section {name} at {start:#x}..{end:#x} overlaps another section with device code",

@@ -9,6 +9,7 @@ use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
 use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf, macho};
 
+use crate::bare;
 use crate::budget::Budget;
 use crate::containers::{Start, lossy, starts_with};
 use crate::embed::{MACH_O_BUNDLE_SECTION, MACH_O_SEGMENT};
@@ -92,7 +93,13 @@ impl Walker<'_> {
                 self.sections(source, window, sections, &sycl)
             }
             Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
-            Ok(Parts::Nothing) => self.finding(source, window.start, Error::NoSectionHeaders),
+            Ok(Parts::Nothing) => {
+                // Code for a GPU is loaded by its segments.
+                match bare::is_device_elf(ImageFormat::sniff(&source.peek(window, 20)?)) {
+                    true => Ok(()),
+                    false => self.finding(source, window.start, Error::NoSectionHeaders),
+                }
+            }
             Ok(Parts::TooManyNames) => {
                 let error = Error::TooManyNames { limit: self.names.limit() };
                 self.finding(source, window.start, error)

@@ -7,6 +7,8 @@ pub(crate) const SNIFF_LEN: usize = 2048;
 
 const EM_CUDA: u16 = 190;
 pub(crate) const EM_AMDGPU: u16 = 224;
+/// Intel's GPUs.
+pub(crate) const EM_INTELGT: u16 = 205;
 
 /// The format of an image, by its own magic, whatever the container says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +61,14 @@ pub enum ImageFormat {
     Bzip2,
     /// Data compressed by xz.
     Xz,
+    /// A library of Apple's Metal, which this crate does not read.
+    MetalLibrary,
+    /// A container of DirectX shaders (DXBC, DXIL), which this crate does not read.
+    DirectX,
+    /// NVIDIA's LTO-IR: code for the link step of a device, in no documented format.
+    LtoIr,
+    /// MLIR bytecode, which this crate does not read.
+    Mlir,
     /// A linker script, which stands for libraries that it names.
     LinkerScript,
     /// The one-byte section that stands for the host object itself in an object made by the bundler.
@@ -133,6 +143,10 @@ impl ImageFormat {
             ImageFormat::Gzip => "gzip",
             ImageFormat::Bzip2 => "bzip2",
             ImageFormat::Xz => "xz",
+            ImageFormat::MetalLibrary => "metallib",
+            ImageFormat::DirectX => "dxbc",
+            ImageFormat::LtoIr => "lto-ir",
+            ImageFormat::Mlir => "mlir",
             ImageFormat::LinkerScript => "linker-script",
             ImageFormat::HostPlaceholder => "host-placeholder",
             ImageFormat::NotRead => "not-read",
@@ -163,6 +177,10 @@ impl ImageFormat {
             ImageFormat::Gzip => "gz",
             ImageFormat::Bzip2 => "bz2",
             ImageFormat::Xz => "xz",
+            ImageFormat::MetalLibrary => "metallib",
+            ImageFormat::DirectX => "dxbc",
+            ImageFormat::LtoIr => "ltoir",
+            ImageFormat::Mlir => "mlirbc",
             ImageFormat::LinkerScript => "ld",
             ImageFormat::Empty
             | ImageFormat::HostPlaceholder
@@ -177,15 +195,15 @@ impl ImageFormat {
     #[must_use]
     pub fn may_hold_images(self) -> bool {
         match self {
-            ImageFormat::Elf { machine } => machine != EM_AMDGPU,
+            ImageFormat::Elf { machine } => ![EM_AMDGPU, EM_INTELGT].contains(&machine),
             ImageFormat::Coff | ImageFormat::MachO | ImageFormat::Wasm => true,
             _ => self.is_container(),
         }
     }
 
     /// Returns whether a walk reads files of this format, so that finding no image in one means that there is none.
-    /// `false` for packages (zip, tar, deb, RPM), compressed data and bytes of no known format. Of a file that is a device
-    /// image only the format is looked at.
+    /// `false` for packages (zip, tar, deb, RPM), compressed data, device code of formats that are known by name only (Metal,
+    /// DirectX, LTO-IR, MLIR) and bytes of no known format.
     #[must_use]
     pub fn is_read(self) -> bool {
         !matches!(
@@ -198,6 +216,10 @@ impl ImageFormat {
                 | ImageFormat::Gzip
                 | ImageFormat::Bzip2
                 | ImageFormat::Xz
+                | ImageFormat::MetalLibrary
+                | ImageFormat::DirectX
+                | ImageFormat::LtoIr
+                | ImageFormat::Mlir
                 | ImageFormat::Unknown
         )
     }
@@ -242,6 +264,10 @@ impl fmt::Display for ImageFormat {
             ImageFormat::Gzip => "gzip data",
             ImageFormat::Bzip2 => "bzip2 data",
             ImageFormat::Xz => "xz data",
+            ImageFormat::MetalLibrary => "Metal library",
+            ImageFormat::DirectX => "DirectX shader",
+            ImageFormat::LtoIr => "LTO-IR",
+            ImageFormat::Mlir => "MLIR bytecode",
             ImageFormat::LinkerScript => "linker script",
             ImageFormat::HostPlaceholder => "host object",
             ImageFormat::NotRead => "not read",
@@ -262,6 +288,10 @@ const MAGICS: &[(&[u8], ImageFormat)] = &[
     (b"!<arch>\n", ImageFormat::Archive),
     (b"!<thin>\n", ImageFormat::Archive),
     (b"\x28\xb5\x2f\xfd", ImageFormat::Zstd),
+    (b"MTLB", ImageFormat::MetalLibrary),
+    (b"DXBC", ImageFormat::DirectX),
+    (b"\xed\x43\x4e\x7f", ImageFormat::LtoIr),
+    (b"ML\xefR", ImageFormat::Mlir),
     (b"PK\x03\x04", ImageFormat::Zip),
     // An empty one.
     (b"PK\x05\x06", ImageFormat::Zip),

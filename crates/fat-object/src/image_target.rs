@@ -16,7 +16,7 @@ type Header = ElfHeader64<LittleEndian>;
 type Section = <Header as ElfHeader>::Section;
 
 /// Bytes of PTX and SPIR-V that are read: directives and capabilities stand first, after comments and names.
-const HEAD: usize = 16 << 10;
+pub(crate) const HEAD: usize = 16 << 10;
 
 /// Section headers of a cubin that are read. The one in question is the ninth.
 const SECTIONS: u16 = 64;

@@ -40,6 +40,7 @@
 //! | LLVM bitcode, raw or in its wrapper, for the host | globals that the named metadata `llvm.embedded.objects` lists with the section `.llvm.offloading` |
 //! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
 //! | text whose last line is the marker of a text bundle | the form of the first proposal of bundles; text bundles with other text in front |
+//! | files and members of archives that are device images themselves | code objects, cubins, PTX, SPIR-V, LLVM bitcode for a device: an image in [no container](ContainerKind::File) |
 //! | files and sections of containers | bundles (binary, text), compressed bundles, packages, NVIDIA fatbinaries: concatenated, zero-padded |
 //!
 //! The formats of the containers are those of the crates [`bundle_format`], [`ccob`] and [`offload_binary`], which tell
@@ -269,6 +270,7 @@ struct Readme;
 mod agreement;
 mod ahead;
 mod archive;
+mod bare;
 mod bitcode;
 mod budget;
 mod code;

@@ -27,6 +27,8 @@ pub enum ContainerKind {
     Ccob,
     /// An NVIDIA fatbinary.
     NvFatbin,
+    /// No container: the file, or the member of an archive, is the image. No [`Segment`] is of this kind.
+    File,
     /// An image that is a container itself, or a host object that carries device code.
     Image,
 }
@@ -43,6 +45,7 @@ impl ContainerKind {
             ContainerKind::Bundle => "bundle",
             ContainerKind::Ccob => "ccob",
             ContainerKind::NvFatbin => "nv-fatbin",
+            ContainerKind::File => "file",
             ContainerKind::Image => "image",
         }
     }

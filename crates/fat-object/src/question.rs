@@ -158,8 +158,8 @@ impl Visitor for Look {
         if self.found { Err(io::Error::other("the walk was ended")) } else { Ok(()) }
     }
 
-    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
-        self.found = true;
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.found |= image.container() != ContainerKind::File;
         Ok(())
     }
 

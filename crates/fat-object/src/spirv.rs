@@ -1,6 +1,13 @@
-//! First instructions of a SPIR-V module: SPIR-V Specification, "Logical Layout of a Module".
+//! SPIR-V modules: SPIR-V Specification, "Physical Layout" and "Logical Layout of a Module".
+
+use std::io;
+use std::ops::Range;
 
 use target_id::{Target, Triple};
+
+use crate::error::Error;
+use crate::image_target::HEAD;
+use crate::source::Source;
 
 /// Words before the first instruction.
 const HEADER_WORDS: usize = 5;
@@ -33,6 +40,62 @@ pub(crate) fn target(head: &[u8]) -> Option<Target> {
     Some(Target::new(None, Some(Triple::parse(triple)), id))
 }
 
+/// Bytes that are read at one time.
+const PIECE: u64 = 64 << 10;
+
+/// Returns what is wrong with the header or with the chain of instructions of the module in `window`.
+pub(crate) fn check(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
+    const HEADER: u64 = 4 * HEADER_WORDS as u64;
+    let fault = |offset, expected, found| Ok(Some(Error::SpirV { offset, expected, found }));
+    let len = window.end - window.start;
+    if len < HEADER || !len.is_multiple_of(4) {
+        return fault(len, "20 bytes or more, a multiple of 4", len);
+    }
+    let head = source.peek(window, HEAD)?;
+    let is_swapped = is_swapped(&head);
+    let version = words(&head, is_swapped).nth(1).unwrap_or_default();
+    if version & 0xffff_00ff != 1 << 16 {
+        return fault(4, "version 1 (0x10000 and minor number times 0x100)", version.into());
+    }
+    if Module::parse(&head).is_none() {
+        let first = words(&head, is_swapped).nth(HEADER_WORDS).unwrap_or_default();
+        return fault(HEADER, "capabilities, extensions, and a memory model", first.into());
+    }
+    let mut at = HEADER;
+    while at < len {
+        let piece = at..len.min(at + PIECE);
+        let bytes = source.read_range(&(window.start + piece.start..window.start + piece.end))?;
+        let mut words = words(&bytes, is_swapped);
+        while let Some(first) = words.next() {
+            let count = u64::from(first >> 16);
+            if count == 0 {
+                return fault(at, "an instruction of one word or more", 0);
+            }
+            if at + 4 * count > len {
+                return fault(at, "an instruction that ends with the module or before", count);
+            }
+            at += 4 * count;
+            match usize::try_from(count - 1) {
+                Ok(0) => {}
+                Ok(operands) => drop(words.nth(operands - 1)),
+                Err(_) => break,
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_swapped(head: &[u8]) -> bool {
+    head.starts_with(b"\x07\x23\x02\x03")
+}
+
+fn words(bytes: &[u8], is_swapped: bool) -> impl Iterator<Item = u32> {
+    bytes.chunks_exact(4).filter_map(|word| word.first_chunk()).map(move |word| match is_swapped {
+        true => u32::from_be_bytes(*word),
+        false => u32::from_le_bytes(*word),
+    })
+}
+
 impl Module {
     fn parse(head: &[u8]) -> Option<Self> {
         const OP_EXTENSION: u32 = 10;
@@ -41,14 +104,7 @@ impl Module {
         const OP_CAPABILITY: u32 = 17;
         const CAPABILITY_SHADER: u32 = 1;
         const CAPABILITY_KERNEL: u32 = 6;
-        let is_swapped = head.starts_with(b"\x07\x23\x02\x03");
-        let mut words =
-            head.chunks_exact(4).filter_map(|word| word.first_chunk()).map(
-                |word| match is_swapped {
-                    true => u32::from_be_bytes(*word),
-                    false => u32::from_le_bytes(*word),
-                },
-            );
+        let mut words = words(head, is_swapped(head));
         let generator = words.nth(2)?;
         let mut module = Module { generator, addressing: 0, kernel: false, shader: false };
         let mut words = words.skip(HEADER_WORDS - 3);

@@ -9,6 +9,7 @@ use target_id::Target;
 
 use crate::agreement::contradiction;
 use crate::ahead::Outcome;
+use crate::bare;
 use crate::budget::Budget;
 use crate::code;
 use crate::containers::is_text_ending_in_marker;
@@ -264,6 +265,8 @@ pub(crate) struct Walker<'v> {
     /// Whether an entry that stands for the object itself was found in the object that is walked.
     pub(crate) has_placeholder: bool,
     images: usize,
+    /// Containers entered so far.
+    entered: usize,
     pub(crate) findings: usize,
     /// The IDs of a bundle without fault that came before.
     pub(crate) sound_ids: Vec<String>,
@@ -293,6 +296,7 @@ impl<'v> Walker<'v> {
             in_thin_member: false,
             has_placeholder: false,
             images: 0,
+            entered: 0,
             findings: 0,
             sound_ids: Vec::new(),
             targets: HashMap::new(),
@@ -312,6 +316,7 @@ impl Walker<'_> {
     ) -> io::Result<ImageFormat> {
         let head = source.peek(window, SNIFF_LEN)?;
         let format = ImageFormat::sniff(&head);
+        let before = self.entered;
         match format {
             ImageFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
                 self.text_bundle(source, window)?;
@@ -324,8 +329,11 @@ impl Walker<'_> {
             ImageFormat::Wasm => self.wasm(source, window)?,
             ImageFormat::Bitcode => self.bitcode(source, window)?,
             // The file itself may be a code object that was made the host of a bundle.
-            ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO
-                if format.may_hold_images() || self.path.is_empty() =>
+            ImageFormat::Elf { .. }
+            | ImageFormat::Cubin
+            | ImageFormat::Coff
+            | ImageFormat::MachO
+                if format.may_hold_images() || self.is_outside() =>
             {
                 self.host_file(source, window)?;
             }
@@ -337,6 +345,9 @@ impl Walker<'_> {
                 return Ok(ImageFormat::Bundle);
             }
             _ => {}
+        }
+        if bare::may_be(format) && self.entered == before && self.is_outside() {
+            self.bare_image(source, window, format)?;
         }
         Ok(format)
     }
@@ -411,6 +422,7 @@ impl Walker<'_> {
             return self.finding(source, window.start, error);
         }
         let kind = segment.kind();
+        self.entered += 1;
         self.path.push(segment);
         let container = Container {
             path: &self.path,
@@ -507,6 +519,11 @@ impl Walker<'_> {
     /// Counts the names of all containers around; false if these are too many.
     fn takes_path(&mut self) -> bool {
         self.names.take(self.path.iter().map(|segment| segment.name().len() as u64).sum())
+    }
+
+    /// The containers around.
+    pub(crate) fn path(&self) -> &[Segment] {
+        &self.path
     }
 
     /// Whether the walk is directly inside a container of this kind.

@@ -183,9 +183,12 @@ fn what_hides_device_code_is_an_error() {
         assert!(ask(packed).is_err());
     }
     // Nothing, and device images themselves.
-    for image in [&b""[..], b"\x03\x02\x23\x07", b".version 8.0\n"] {
+    let spirv = [0x0723_0203, 0x1_0000, 0, 1, 0, 2 << 16 | 17, 6, 3 << 16 | 14, 2, 2];
+    let spirv: Vec<u8> = spirv.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+    for image in [&b""[..], &spirv, b".version 8.0\n.target sm_80\n"] {
         assert!(!ask(image).unwrap());
     }
+    assert!(ask(&spirv[..20]).is_err(), "a damaged one");
 }
 
 #[test]

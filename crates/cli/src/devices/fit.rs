@@ -7,6 +7,9 @@ use target_id::{Target, Verdict, compatible};
 
 use super::device::{Device, States, Vendor};
 
+/// The system of graphics shaders.
+const VULKAN: &str = "vulkan";
+
 /// An image as far as the rule looks at it.
 #[derive(Clone, Debug)]
 pub(crate) struct Code<'a> {
@@ -37,6 +40,7 @@ impl Code<'_> {
         match self.target.triple() {
             Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
             Some(triple) if triple.is_nvptx() => Some(Vendor::Nvidia),
+            Some(triple) if triple.os() == VULKAN => None,
             Some(triple) if self.is_spirv() => match triple.vendor() {
                 "amd" => Some(Vendor::Amd),
                 _ => Some(Vendor::Intel),
@@ -75,6 +79,12 @@ impl Code<'_> {
         }
         if self.container == ContainerKind::NvFatbin && format == ImageFormat::Unknown {
             return Some("is neither machine code nor PTX".to_owned());
+        }
+        if self.container == ContainerKind::File && format == ImageFormat::Bitcode {
+            return Some("is LLVM bitcode, which is linked and compiled, not loaded".to_owned());
+        }
+        if self.target.triple().is_some_and(|triple| triple.os() == VULKAN) {
+            return Some("is a graphics shader (Vulkan)".to_owned());
         }
         if self.size == 0 {
             return Some("is empty".to_owned());

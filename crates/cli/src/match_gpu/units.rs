@@ -169,6 +169,8 @@ impl Unit {
                 path.pop();
             }
             (_, Some(ContainerKind::Section)) => path.push("section:__CLANG_OFFLOAD_BUNDLE__*"),
+            ([], Some(ContainerKind::File)) => path.push("the file"),
+            (_, Some(ContainerKind::File)) => path.push("member:*"),
             ([], _) => path.push("offload-binary:*"),
             _ => {}
         }
@@ -347,8 +349,10 @@ impl Visitor for Collector<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         // Each package holds an image or some, and each section of the object form one: the runtime chooses
         // among all of them.
-        let parts =
-            matches!(image.container(), ContainerKind::OffloadBinary | ContainerKind::Section);
+        let parts = matches!(
+            image.container(),
+            ContainerKind::OffloadBinary | ContainerKind::Section | ContainerKind::File
+        );
         let unit = self.around.last().and_then(|around| around.unit.as_ref());
         let depth = self.around.len().saturating_sub(usize::from(parts && unit.is_none()));
         let around = self.around.get(..depth).unwrap_or_default();

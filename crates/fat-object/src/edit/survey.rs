@@ -271,12 +271,31 @@ impl Surveyor {
             _ => self.open.last(),
         };
         let place = place.map(|(_, place)| place.clone());
-        let Some((node, _)) = self.open.last_mut() else { return usize::MAX };
+        let Some((node, _)) = self.open.last_mut() else { return self.file() };
         *node.container.get_or_insert_with(|| {
             let (index, images) = (self.containers.len(), next_image..next_image);
             self.containers.extend(place.map(|place| EditableContainer { index, images, ..place }));
             index
         })
+    }
+}
+
+impl Surveyor {
+    /// The file itself, where it is an image.
+    fn file(&mut self) -> usize {
+        let index = self.containers.len();
+        self.containers.push(EditableContainer {
+            index,
+            path: Vec::new(),
+            kind: ContainerKind::File,
+            location: Location::File(0),
+            size: 0,
+            compression: None,
+            package: None,
+            images: index..index,
+            uneditable: None,
+        });
+        index
     }
 }
 
@@ -353,6 +372,9 @@ impl Visitor for Surveyor {
         let container = self.container(index);
         if let Some(container) = self.containers.get_mut(container) {
             container.images.end = index + 1;
+            if container.kind == ContainerKind::File {
+                container.size = image.size();
+            }
         }
         let path = Arc::clone(self.path.get_or_insert_with(|| image.path().into()));
         self.images.push(ListedImage { index, ..image.listed(path) });

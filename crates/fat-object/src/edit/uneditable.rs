@@ -33,6 +33,9 @@ impl Contents {
                 (ContainerKind::Section, None) => {
                     container.uneditable = Some("SYCL images that the file registers by tables");
                 }
+                (ContainerKind::File | ContainerKind::Member | ContainerKind::Slice, _) => {
+                    container.uneditable = Some("device images in no container");
+                }
                 // This form nobody reads out of a compressed bundle, either.
                 (ContainerKind::Bundle, Some(BundleForm::EndMarkers(_))) => {
                     let kind = "text bundles with markers behind their entries only";

@@ -1,0 +1,115 @@
+//! Device images that lie in no container: a file, or the member of an archive, is the image.
+
+use std::io;
+use std::ops::Range;
+
+use target_id::{Target, Triple};
+use zerocopy::{FromBytes, LittleEndian};
+
+use crate::error::Error;
+use crate::image::Description;
+use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat};
+use crate::image_target;
+use crate::model::ContainerKind;
+use crate::source::Source;
+use crate::spirv;
+use crate::walker::Walker;
+use crate::wire::{ElfHeader, ElfHeader64, ElfSegment64};
+
+type Header = ElfHeader64<LittleEndian>;
+type Segment = ElfSegment64<LittleEndian>;
+
+/// Returns whether such a file can be a device image by itself. Of LLVM bitcode the triple decides.
+pub(crate) fn may_be(format: ImageFormat) -> bool {
+    is_device_elf(format)
+        || matches!(format, ImageFormat::Ptx | ImageFormat::SpirV | ImageFormat::Bitcode)
+}
+
+/// Returns whether it is an ELF file for a GPU.
+pub(crate) fn is_device_elf(format: ImageFormat) -> bool {
+    matches!(format, ImageFormat::Cubin | ImageFormat::Elf { machine: EM_AMDGPU | EM_INTELGT })
+}
+
+impl Walker<'_> {
+    /// Returns whether nothing but archives and universal files lies around.
+    pub(crate) fn is_outside(&self) -> bool {
+        let is_file = |kind| matches!(kind, ContainerKind::Member | ContainerKind::Slice);
+        self.path().iter().all(|segment| is_file(segment.kind()))
+    }
+
+    /// Visits the file or member in `window` as an image, if that is what it is.
+    pub(crate) fn bare_image(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        format: ImageFormat,
+    ) -> io::Result<()> {
+        let target = image_target::of_window(source, window, format)?;
+        let fault = match format {
+            ImageFormat::Bitcode => {
+                if !target.as_ref().and_then(Target::triple).is_some_and(is_device) {
+                    return Ok(());
+                }
+                None
+            }
+            ImageFormat::Ptx if target.is_none() => {
+                Some(Error::PtxTarget { looked_at: image_target::HEAD.min(len(window)) })
+            }
+            ImageFormat::SpirV => spirv::check(source, window)?,
+            _ if is_device_elf(format) => segments(source, window)?,
+            _ => None,
+        };
+        let description = Description {
+            container: ContainerKind::File,
+            target: target.unwrap_or_else(|| Target::new(None, None, "")).into(),
+            id: None,
+            offset_in_container: 0,
+            package: None,
+            format: Some(format),
+            compression: None,
+            form: None,
+            object: None,
+            sycl: None,
+        };
+        self.image(source, window, &description)?;
+        fault.map_or(Ok(()), |error| self.finding(source, window.start, error))
+    }
+}
+
+fn len(window: &Range<u64>) -> usize {
+    usize::try_from(window.end - window.start).unwrap_or(usize::MAX)
+}
+
+/// Returns whether modules for this triple are code for a GPU.
+fn is_device(triple: &Triple) -> bool {
+    triple.is_amdgpu() || triple.is_nvptx() || triple.is_spirv() || triple.is_spir()
+}
+
+/// Returns the first segment that lies beyond the end of an ELF file; loaders need no sections.
+fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
+    let head = source.peek(window, size_of::<Header>())?;
+    let Ok(header) = Header::read_from_bytes(&head) else { return Ok(None) };
+    if !header.ident.starts_with(b"\x7fELF\x02\x01") {
+        return Ok(None);
+    }
+    let fields = header.fields();
+    let available = window.end - window.start;
+    let entry = size_of::<Segment>() as u64;
+    if fields.phnum == 0 || u64::from(fields.phentsize) != entry {
+        return Ok(None);
+    }
+    let end = fields.phoff.saturating_add(u64::from(fields.phnum) * entry);
+    if end > available {
+        return Ok(Some(Error::SegmentTable { start: fields.phoff, end, available }));
+    }
+    let table = source.read_range(&(window.start + fields.phoff..window.start + end))?;
+    for (index, segment) in table.chunks_exact(size_of::<Segment>()).enumerate() {
+        let Ok(segment) = Segment::read_from_bytes(segment) else { continue };
+        let (start, size) = (segment.offset.get(), segment.filesz.get());
+        let end = start.saturating_add(size);
+        if size > 0 && end > available {
+            return Ok(Some(Error::SegmentBeyondEnd { index, start, end, available }));
+        }
+    }
+    Ok(None)
+}
