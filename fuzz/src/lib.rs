@@ -154,6 +154,27 @@ mod tests {
     }
 
     #[test]
+    fn names_of_processors() {
+        let ids = [
+            "gfx1250-strict:xnack+",
+            "gfx12-5-generic",
+            "amdgpu12.50s",
+            "amdgpu12.50s-amd-amdhsa-unknown-gfx1250-strict:xnack-",
+            "xe-bmg-g21",
+            "20.1.4",
+            "intel_gpu_bmg",
+            "sm_107f",
+            "generic",
+        ];
+        for arch in ["amdgcn", "amdgpu12.50s", "amdgpu99", "spir64_gen", "nvptx64"] {
+            for pair in ids.windows(2) {
+                let lines = pair.iter().map(|id| format!("? ? {id}\nhip {arch}-amd-amdhsa {id}\n"));
+                ids::check_targets(&lines.collect::<String>());
+            }
+        }
+    }
+
+    #[test]
     fn walk_samples() {
         over_samples(walks::check);
     }

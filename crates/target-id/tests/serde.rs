@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json, to_value};
 use target_id::{
-    Feature, Features, NvidiaArch, OffloadKind, Processor, Setting, Target, TargetId, Triple,
-    compatible,
+    Feature, Features, IntelGpu, NvidiaArch, OffloadKind, Processor, Setting, Target, TargetId,
+    Triple, compatible,
 };
 
 /// Written as this, and read back from it, also out of a text.
@@ -41,6 +41,10 @@ fn text_is_a_string_known_or_not() {
     for arch in ["sm_90a", "compute_100f"] {
         both_ways(&NvidiaArch::parse(arch).unwrap(), &json!(arch));
     }
+    for gpu in ["intel_gpu_pvc", "intel_gpu_bmg"] {
+        both_ways(IntelGpu::find(gpu).unwrap(), &json!(gpu));
+    }
+    assert_eq!(from_value::<IntelGpu>(json!("xe-pvc")).unwrap().name(), "intel_gpu_pvc");
     both_ways(&Setting::On, &json!("on"));
     both_ways(&Setting::Off, &json!("off"));
     both_ways(Processor::amdgpu("tahiti").unwrap(), &json!("gfx600"));
