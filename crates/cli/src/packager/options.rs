@@ -3,7 +3,7 @@
 use ccob::{Method, WriteOptions};
 use offload_binary::{FormatVersion, LlvmRelease, OffloadKind};
 
-use crate::llvm_cl::{Kind, Matches, Opt, Tool, Visibility};
+use crate::llvm_cl::{Kind, Matches, Opt, Print, Tool, Visibility};
 use crate::parallel::Threads;
 
 /// The tool as LLVM 22 and 23 have it: options that only 24 has are taken, and not shown.
@@ -11,8 +11,10 @@ pub(crate) static TOOL: Tool = tool(&OPTIONS);
 /// The tool as LLVM 24 has it.
 pub(crate) static TOOL_24: Tool = tool(&OPTIONS_24);
 
-static OPTIONS: [Opt; 9] = options(Visibility::Never);
-static OPTIONS_24: [Opt; 9] = options(Visibility::Shown);
+// LLVM 22 and 23 print for -h what they print without arguments.
+static OPTIONS: [Opt; 9] = options(Visibility::Never, Kind::Bool);
+static OPTIONS_24: [Opt; 9] =
+    options(Visibility::Shown, Kind::Print(Print::Help { list: false, hidden: false }));
 
 const fn tool(options: &'static [Opt]) -> Tool {
     Tool {
@@ -32,8 +34,8 @@ const fn tool(options: &'static [Opt]) -> Tool {
     }
 }
 
-/// All options; `since_24` says who sees those that came with LLVM 24.
-const fn options(since_24: Visibility) -> [Opt; 9] {
+/// All options; `since_24` says who sees those that came with LLVM 24, and `h` what -h does.
+const fn options(since_24: Visibility, h: Kind) -> [Opt; 9] {
     [
         Opt::new("archive", Kind::Bool, "", "Write extracted files to a static archive"),
         Opt {
@@ -77,7 +79,7 @@ const fn options(since_24: Visibility) -> [Opt; 9] {
             "22|23|24",
             "Write, extract and name files as this release of LLVM does (default: extract as 23, write version 1)",
         ),
-        Opt { visibility: Visibility::Never, ..Opt::new("h", Kind::Bool, "", "Alias for -help") },
+        Opt { visibility: Visibility::Never, ..Opt::new("h", h, "", "Alias for -help") },
     ]
 }
 
