@@ -81,7 +81,7 @@ fn len(window: &Range<u64>) -> usize {
 }
 
 /// Returns whether modules for this triple are code for a GPU.
-fn is_device(triple: &Triple) -> bool {
+pub(crate) fn is_device(triple: &Triple) -> bool {
     triple.is_amdgpu() || triple.is_nvptx() || triple.is_spirv() || triple.is_spir()
 }
 

@@ -93,3 +93,40 @@ fn compressed_ptx_states_its_own() {
     assert_eq!((summary.format, summary.findings), (ImageFormat::Fatbinary, 0));
     assert_eq!(both.0, [("sm_50".to_owned(), Some("sm_52".to_owned()))]);
 }
+
+/// HIP compiled with `-flto`: no metadata lists the global with the bundle.
+#[test]
+fn bundles_in_plain_globals_of_bitcode() {
+    const CONSTANTS: u64 = 11;
+    let layout = bundle_format::Layout::new([("hipv4-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
+    let bundle = layout.to_vec(&[b"code"]).unwrap();
+    let with = |triple: &str, strings: &[&[u8]]| {
+        module(|module| {
+            module.record(1, &[2]).record(TRIPLE, &wide(triple.as_bytes()));
+            module.block(4, CONSTANTS, |constants| {
+                constants.record(1, &[0]);
+                for string in strings {
+                    constants.record(8, &wide(string));
+                }
+            });
+        })
+    };
+    let host = "x86_64-pc-linux-gnu";
+    let list = |file: &[u8]| fat_object::list_slice(file, &Options::default()).unwrap();
+    let listing = list(&with(host, &[b"text", &bundle, b"", &bundle]));
+    assert!(listing.findings().is_empty());
+    let texts: Vec<String> = listing.iter().map(ToString::to_string).collect();
+    let text = "hipv4-amdgcn-amd-amdhsa--gfx906 (unknown, 4 bytes) in section:.hip_fatbin/bundle:0";
+    assert_eq!(texts, [text, text]);
+    // The magic alone, as in programs that read bundles, a damaged bundle, and code for a device.
+    for file in [
+        with(host, &[b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"]),
+        with(host, &[&bundle[..bundle.len() - 1]]),
+        with("spirv64-unknown-unknown", &[&bundle]),
+    ] {
+        let listing = list(&file);
+        let texts: Vec<String> = listing.iter().map(ToString::to_string).collect();
+        assert!(texts.iter().all(|text| !text.contains("section")), "{texts:?}");
+        assert!(listing.findings().is_empty(), "{:?}", listing.findings());
+    }
+}

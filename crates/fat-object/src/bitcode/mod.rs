@@ -29,6 +29,7 @@ mod symtab;
 use std::io::{self, Cursor as Bytes};
 use std::ops::Range;
 
+use target_id::Triple;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -38,6 +39,10 @@ use error::Fault;
 use module::Object;
 pub use symbols::bitcode_symbols;
 
+use crate::bare;
+use crate::budget::Budget;
+use crate::containers::{Start, starts_with};
+use crate::image_format::ImageFormat;
 use crate::model::{ContainerKind, Segment};
 use crate::source::{Origin, Source};
 use crate::walker::Walker;
@@ -106,8 +111,18 @@ impl Walker<'_> {
             data.push(0);
         }
         let held = data.len() as u64;
+        let name = match object.is_listed {
+            true => module::SECTION,
+            false => section_of(&data),
+        };
         let mut data = Bytes::new(data);
-        let segment = Segment::new(ContainerKind::Section, module::SECTION);
+        if !object.is_listed {
+            let mut inner = Source::new(&mut data, Origin::Bitcode)?;
+            if starts_with(&mut inner, &(0..held), &mut Budget::new(held))? != Start::Container {
+                return Ok(());
+            }
+        }
+        let segment = Segment::new(ContainerKind::Section, name);
         let stored = stream.start + start..stream.start + end;
         self.hold(held);
         self.decompressed.spend(held);
@@ -119,6 +134,15 @@ impl Walker<'_> {
         })?;
         self.release(held);
         Ok(())
+    }
+}
+
+/// Returns the section that clang gives a global with such a container.
+fn section_of(data: &[u8]) -> &'static str {
+    match ImageFormat::sniff(data.get(..32).unwrap_or(data)) {
+        ImageFormat::Fatbinary => ".nv_fatbin",
+        ImageFormat::OffloadBinary => module::SECTION,
+        _ => ".hip_fatbin",
     }
 }
 
@@ -173,6 +197,12 @@ fn find(cursor: &mut Cursor<'_, '_>, found: &mut Vec<Object>) -> Result<(), Faul
         let end = cursor.position();
         if block.id == module::MODULE_BLOCK {
             module::embedded_objects(cursor, &block, found)?;
+            // Code for a device embeds none, and there can be much of it.
+            let triple = module::triple(cursor, &block)?.unwrap_or_default();
+            let triple = Triple::parse(&String::from_utf8_lossy(&triple));
+            if !bare::is_device(&triple) {
+                module::container_constants(cursor, &block, found)?;
+            }
             has_module = true;
         }
         cursor.leave_to(end);

@@ -72,6 +72,8 @@ pub(super) struct Object {
     pub(super) position: u64,
     /// Whether a NUL follows that is not stored.
     pub(super) zero_terminated: bool,
+    /// `true` if the metadata lists it. What others hold only starts as a container does.
+    pub(super) is_listed: bool,
 }
 
 /// Which records a walk visits.
@@ -111,8 +113,9 @@ pub(super) fn triple(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Optio
             Item::Block(_) => {}
             Item::Record(mut record) => match record.code {
                 MODULE_TRIPLE => return cursor.bytes(&mut record, LONGEST_TRIPLE).map(Some),
-                MODULE_GLOBALVAR | MODULE_FUNCTION => return Ok(None),
-                _ => cursor.skip(&mut record)?,
+                // Version, data layout, assembler, sections, libraries, collectors, groups, source file.
+                1 | 3..=6 | 10..=12 | 16 => cursor.skip(&mut record)?,
+                _ => return Ok(None),
             },
         }
     }
@@ -147,6 +150,43 @@ pub(super) fn embedded_objects(
     // Removed when used: globals with equal contents share one constant.
     found.extend(in_order.filter_map(|constant| objects.remove(constant)));
     first_error.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// First bytes of containers.
+const MAGICS: [[u8; 4]; 4] =
+    [*b"__CL", ccob::MAGIC, crate::nv_fatbin::MAGIC, offload_binary::MAGIC];
+
+/// Adds to `found` constants of bytes that start as a container of device code does. Clang puts the bundle of a HIP source
+/// file into a global that no metadata lists.
+pub(super) fn container_constants(
+    cursor: &mut Cursor<'_, '_>,
+    module: &Head,
+    found: &mut Vec<Object>,
+) -> Result<(), Fault> {
+    let mut known: BTreeSet<u64> = found.iter().map(|object| object.position).collect();
+    walk(cursor, module, Part::Values, &mut |cursor, entry, record| {
+        if entry.is_global || ![CONSTANT_STRING, CONSTANT_CSTRING].contains(&record.code) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        cursor.begin(record)?;
+        let position = cursor.position();
+        let mut first = [0; 4];
+        let mut read = record.clone();
+        for byte in &mut first {
+            *byte =
+                cursor.operand(&mut read)?.and_then(|value| u8::try_from(value).ok()).unwrap_or(0);
+        }
+        cursor.seek(position);
+        if MAGICS.contains(&first) && known.insert(position) {
+            if found.len() >= MAX_OBJECTS {
+                return Err(too_many_objects().into());
+            }
+            let zero_terminated = record.code == CONSTANT_CSTRING;
+            let record = record.clone();
+            found.push(Object { record, position, zero_terminated, is_listed: false });
+        }
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 fn too_many_objects() -> Error {
@@ -334,7 +374,10 @@ fn constants(
                     let zero_terminated = record.code == CONSTANT_CSTRING;
                     cursor.begin(record)?;
                     let (record, position) = (record.clone(), cursor.position());
-                    objects.insert(entry.id, Object { record, position, zero_terminated });
+                    objects.insert(
+                        entry.id,
+                        Object { record, position, zero_terminated, is_listed: true },
+                    );
                 }
                 // Nothing but zeros, or nothing at all.
                 CONSTANT_NULL | CONSTANT_UNDEF | CONSTANT_POISON => {}
