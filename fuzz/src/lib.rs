@@ -21,6 +21,7 @@ pub mod model;
 pub mod objects;
 pub mod packages;
 pub mod streams;
+pub mod sycl;
 pub mod walks;
 pub mod wrappers;
 

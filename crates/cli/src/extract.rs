@@ -5,7 +5,9 @@ use std::io::{self, Seek, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use fat_object::{Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor};
+use fat_object::{
+    ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor,
+};
 
 use crate::opened::Opened;
 use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
@@ -195,7 +197,9 @@ impl Visitor for Extractor<'_> {
             self.passed.add(image);
             return Ok(());
         }
-        if let Some(compression) = image.compression() {
+        if let Some(compression) = image.compression()
+            && !is_decompressed(image)
+        {
             report::warning(&format_args!(
                 "{}: image {} is compressed by itself ({}) and is written as stored",
                 self.file,
@@ -208,7 +212,7 @@ impl Visitor for Extractor<'_> {
             Sink::Files(outputs, directory) => {
                 let output = directory.file(&name);
                 match image.location() {
-                    Location::File(start) => {
+                    Location::File(start) if !is_decompressed(image) => {
                         self.parts.push((output, start..start + image.size()));
                         image.size()
                     }
@@ -238,8 +242,19 @@ impl Visitor for Extractor<'_> {
     }
 }
 
+/// Returns whether the image is compressed by itself, and written as it is before: SYCL's. Tools for CUDA take images of
+/// fatbinaries as they are stored.
+fn is_decompressed(image: &Image<'_, '_>) -> bool {
+    image.compression().is_some() && image.container() == ContainerKind::Section
+}
+
 /// Writes an image; what lies in the input goes from file to file.
 fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u64> {
+    if is_decompressed(image) {
+        let bytes = image.decompress()?.unwrap_or_default();
+        out.write_all(&bytes)?;
+        return Ok(bytes.len() as u64);
+    }
     match image.location() {
         Location::File(start) => output::copy_part(input, start..start + image.size(), out),
         _ => {
@@ -272,8 +287,10 @@ fn file_name(input: &Path, image: &Image<'_, '_>) -> String {
     let stem = stem.map_or("stdin".into(), |stem| stem.to_string_lossy());
     let name = format!("{}.{}.{}", safe_name(&stem), image.index(), safe_name(&identity(image)));
     let extension = match image.compression() {
-        Some(compression) => format!("{}.{}", image.format().extension(), compression.method()),
-        None => image.format().extension().to_owned(),
+        Some(compression) if !is_decompressed(image) => {
+            format!("{}.{}", image.format().extension(), compression.method())
+        }
+        _ => image.format().extension().to_owned(),
     };
     plain_name(&name, &extension)
 }

@@ -2,6 +2,7 @@
 
 mod json;
 mod judge;
+mod kernels;
 mod units;
 mod view;
 

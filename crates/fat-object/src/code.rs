@@ -110,14 +110,20 @@ pub(crate) fn decompressed(
         return Ok(None);
     }
     let stored = source.read_range(window)?;
-    Ok(match compression.method {
+    Ok(inflate(&stored, compression))
+}
+
+/// Decompresses an image that is compressed by itself; `None` if it is damaged, or its method is not known.
+pub(crate) fn inflate(stored: &[u8], compression: Compression) -> Option<Vec<u8>> {
+    let size = compression.uncompressed_size;
+    match compression.method {
         "lz4" => {
             let len = usize::try_from(size).unwrap_or(usize::MAX);
-            lz4_flex::block::decompress(&stored, len).ok().filter(|image| image.len() == len)
+            lz4_flex::block::decompress(stored, len).ok().filter(|image| image.len() == len)
         }
-        "zstd" => ccob::decompress_stream(ccob::Method::ZSTD, &stored, size).ok(),
+        "zstd" => ccob::decompress_stream(ccob::Method::ZSTD, stored, size).ok(),
         _ => None,
-    })
+    }
 }
 
 /// Returns whether it is a header of this class and byte order.

@@ -334,6 +334,45 @@ impl<'e> Image<'e, '_> {
         SourceReader::new(self.source, self.window.clone())
     }
 
+    /// Decompresses an image that is [compressed](Image::compression) by itself; `None` for others, which
+    /// [`reader`](Self::reader) reads. It counts against [`Options::max_decompressed`](crate::Options::max_decompressed).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidData`](io::ErrorKind::InvalidData) for a damaged image, and for one that exceeds the limit; those of
+    /// [`reader`](Self::reader).
+    pub fn decompress(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(own) = self.description.compression else { return Ok(None) };
+        let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        if !self.decompressed.take(own.uncompressed_size) {
+            let (size, left) = (own.uncompressed_size, self.decompressed.left());
+            let what = format!(
+                "decompressing this image ({size} bytes) would exceed the limit of {left} bytes"
+            );
+            return Err(invalid(what));
+        }
+        let stored = self.source.read_range(&self.window)?;
+        let image = code::inflate(&stored, own);
+        image.map(Some).ok_or_else(|| invalid(format!("malformed {} data", own.method)))
+    }
+
+    /// Returns the GPUs that an archive of Intel's offline compiler has machine code for, by IP version (`12.60.7`), and
+    /// `generic_ir` if it has SPIR-V, too. `None` for images that are no such archive.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`decompress`](Self::decompress).
+    pub fn archived_gpus(&mut self) -> io::Result<Option<Vec<String>>> {
+        if self.format != ImageFormat::Archive {
+            return Ok(None);
+        }
+        let image = match self.decompress()? {
+            Some(image) => image,
+            None => self.source.read_range(&self.window)?,
+        };
+        Ok(crate::sycl::gpus(&image))
+    }
+
     /// Hands out the image's bytes in pieces, which is faster than to [read](Self::reader) them: those of compressed
     /// bundles are in memory, and handed out as they lie there. The first error of `each` ends it.
     ///

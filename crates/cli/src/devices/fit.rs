@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use fat_object::{ContainerKind, Disagreement, ImageFormat, ListedImage};
-use target_id::{Target, Verdict, compatible};
+use target_id::{IntelGpu, Target, Verdict, compatible};
 
 use super::device::{Device, States, Vendor};
+use crate::report::few;
 
 /// The system of graphics shaders.
 const VULKAN: &str = "vulkan";
@@ -20,6 +21,10 @@ pub(crate) struct Code<'a> {
     pub(crate) container: ContainerKind,
     /// The contradiction between the target and the image.
     pub(crate) disagreement: Option<&'a Disagreement>,
+    /// `true` for an image that a table of SYCL's describes.
+    pub(crate) is_registered: bool,
+    /// IP versions of the GPUs that an archive of machine code is for, and `generic_ir`.
+    pub(crate) gpus: Option<&'a [String]>,
 }
 
 impl<'a> From<&'a ListedImage> for Code<'a> {
@@ -30,6 +35,8 @@ impl<'a> From<&'a ListedImage> for Code<'a> {
             size: image.size(),
             container: image.container(),
             disagreement: image.disagreement(),
+            is_registered: image.sycl().is_some(),
+            gpus: None,
         }
     }
 }
@@ -68,13 +75,28 @@ impl Code<'_> {
         triple.is_some_and(|triple| triple.starts_with("spir64_gen")) && self.target.id().is_empty()
     }
 
+    /// Returns the verdict about machine code for several GPUs of Intel, if it says for which. SPIR-V among it is for all.
+    fn of_archive(&self, device: &Device) -> Option<Verdict> {
+        let gpus = self.gpus.filter(|_| self.is_unnamed_machine_code())?;
+        let processor = device.id().processor();
+        let device = IntelGpu::find(processor)?;
+        let runs = |gpu: &&String| IntelGpu::find(gpu).is_some_and(|gpu| gpu.runs_on(device));
+        match gpus.iter().find(runs) {
+            Some(_) => Some(Verdict::Exact),
+            None if gpus.iter().any(|gpu| gpu == "generic_ir") => {
+                Some(Verdict::PortableCovers { processor: processor.to_owned() })
+            }
+            None => None,
+        }
+    }
+
     /// The reason why no device of this vendor can load it.
     fn never(&self, device: &Device) -> Option<String> {
         if self.target.is_host() || self.format == ImageFormat::HostPlaceholder {
             return Some("is host code".to_owned());
         }
         let format = self.format;
-        if format.is_container() {
+        if format.is_container() && !self.is_registered {
             return Some(format!("is a {format}, whose images are judged on their own"));
         }
         if self.container == ContainerKind::NvFatbin && format == ImageFormat::Unknown {
@@ -102,6 +124,10 @@ impl Code<'_> {
             return Some(format!("holds {found} where {expected} is expected"));
         }
         if self.is_unnamed_machine_code() {
+            if let Some(gpus) = self.gpus {
+                let gpus = gpus.iter().map(|gpu| gpu_name(gpu));
+                return Some(format!("is machine code for {} only", few(gpus)));
+            }
             return Some("is machine code for GPUs that the container does not name".to_owned());
         }
         match self.target.triple().map(|triple| triple.as_str()) {
@@ -130,7 +156,14 @@ pub(crate) struct Fit {
 
 impl Fit {
     pub(crate) fn new(code: &Code<'_>, device: &Device) -> Self {
-        let may_fit = code.is_unnamed_machine_code() && device.vendor() == Vendor::Intel;
+        if let Some(verdict) = code.of_archive(device) {
+            let verdicts = vec![verdict; device.states().len()];
+            let states = device.all_states();
+            return Fit { never: None, verdicts, misnamed: None, states, may_fit: false };
+        }
+        let may_fit = code.is_unnamed_machine_code()
+            && device.vendor() == Vendor::Intel
+            && code.gpus.is_none();
         if let Some(reason) = code.never(device) {
             return Fit {
                 never: Some(reason),
@@ -151,7 +184,11 @@ impl Fit {
             })
             .collect();
         let mut states = (verdicts.iter().enumerate())
-            .filter(|(_, verdict)| verdict.is_compatible())
+            // The runtime of SYCL compares names.
+            .filter(|(_, verdict)| {
+                let is_other = matches!(verdict, Verdict::IntelCovers { .. });
+                verdict.is_compatible() && !(code.is_registered && is_other)
+            })
             .fold(0, |states, (n, _)| states | 1 << n);
         let mut misnamed = None;
         if let Some((own, found)) = code.own() {
@@ -216,6 +253,14 @@ impl Fit {
             Some(Verdict::NvidiaCovers { code_object, .. }) if code_object.is_ptx() => 2,
             _ => 0,
         }
+    }
+}
+
+/// The name of one of Intel's GPUs, given by its IP version.
+fn gpu_name(ip_version: &str) -> &str {
+    match IntelGpu::find(ip_version) {
+        Some(gpu) => gpu.name(),
+        None => ip_version,
     }
 }
 

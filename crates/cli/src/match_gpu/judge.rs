@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use fat_object::ContainerKind;
 use target_id::Verdict;
 
+use super::kernels;
 use super::units::{Candidate, Runtime, Unit};
 use crate::devices::{Device, Fit, States};
 
@@ -18,7 +19,7 @@ pub(super) enum Given {
 }
 
 impl Given {
-    fn in_states(gpu: &Device, states: States) -> Self {
+    pub(super) fn in_states(gpu: &Device, states: States) -> Self {
         match states {
             0 => Given::No,
             states if states == gpu.all_states() => Given::Yes,
@@ -88,6 +89,9 @@ pub(super) fn judge(unit: &Unit, gpu: &Device) -> Answer {
     let order = order(unit);
     let fits: Vec<Fit> =
         unit.candidates.iter().map(|candidate| Fit::new(&candidate.code(), gpu)).collect();
+    if let Some(answer) = kernels::judge(unit, gpu, &fits) {
+        return answer;
+    }
     // The few that are given in some state, in file order.
     let mut picked: BTreeMap<usize, States> = BTreeMap::new();
     let mut union = 0;

@@ -81,12 +81,22 @@ pub(super) struct Candidate {
     pub(super) disagreement: Option<Disagreement>,
     /// Its name where it says what there is code for: its [label](Self::label), and what it holds instead.
     code_for: String,
+    /// Kernels that a table of SYCL's says are in it; `None` if there is no such table.
+    pub(super) kernels: Option<Vec<String>>,
+    /// IP versions of the GPUs that an archive of machine code of SYCL's is for.
+    pub(super) gpus: Option<Vec<String>>,
 }
 
 impl Candidate {
     fn new(image: &mut Image<'_, '_>) -> io::Result<Self> {
         let candidate = Candidate {
             holds_code: image.holds_code()?,
+            kernels: image.sycl().map(|sycl| sycl.kernels().map(str::to_owned).collect()),
+            // Nothing is known of damaged ones.
+            gpus: match image.sycl() {
+                Some(_) => image.archived_gpus().unwrap_or_default(),
+                None => None,
+            },
             index: image.index(),
             target: image.loaded_as().into_owned(),
             stored_id: image.target().id().to_owned(),
@@ -117,6 +127,8 @@ impl Candidate {
             size: self.size,
             container: self.container,
             disagreement: self.disagreement.as_ref(),
+            is_registered: self.kernels.is_some(),
+            gpus: self.gpus.as_deref(),
         }
     }
 
@@ -424,6 +436,8 @@ impl Unit {
                     size: 1,
                     container,
                     holds_code: None,
+                    kernels: None,
+                    gpus: None,
                     disagreement: None,
                     code_for: String::new(),
                 };

@@ -7,12 +7,14 @@
 mod error;
 mod memory;
 mod modules;
+mod native;
 mod table;
 mod walk;
 
 use std::sync::Arc;
 
 pub use error::Error;
+pub(crate) use native::gpus;
 pub(crate) use walk::Images;
 
 /// Description of an image in a table of Intel's SYCL toolchain.

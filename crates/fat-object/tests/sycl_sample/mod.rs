@@ -1,4 +1,5 @@
 //! Linked host files with SYCL images and the tables that describe them.
+#![allow(dead_code, reason = "each test includes this and uses a part")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "made for tests")]
 
 /// An image and what its descriptor says.

@@ -1,0 +1,64 @@
+//! Judgement of SYCL images whose kernels are known: the runtime chooses one for each kernel.
+
+use std::collections::{HashMap, HashSet};
+
+use super::judge::{Answer, Given, Judged, Standing};
+use super::units::{Runtime, Unit};
+use crate::devices::{Device, Fit};
+
+/// Judges a unit whose images have tables that name kernels; `None` for others.
+///
+/// Of the images with a kernel the runtime takes machine code for the GPU, else the last with portable code (`sycl-rt`:
+/// `getDeviceImage`, `urDeviceSelectBinary`).
+pub(super) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
+    if unit.runtime != Runtime::Sycl {
+        return None;
+    }
+    let mut images: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (n, candidate) in unit.candidates.iter().enumerate() {
+        for kernel in candidate.kernels.iter().flatten() {
+            images.entry(kernel).or_default().push(n);
+        }
+    }
+    if images.is_empty() {
+        return None;
+    }
+    let mut picked = HashSet::new();
+    let (mut states, mut may_fit, mut has_some) = (gpu.all_states(), false, false);
+    for images in images.values() {
+        let fitting = || images.iter().filter_map(|&n| Some((n, fits.get(n)?)));
+        let found = fitting().fold(0, |states, (_, fit)| states | fit.states);
+        let best = fitting().filter(|(_, fit)| fit.states != 0);
+        let best = best.min_by_key(|(n, fit)| (fit.tier(), if fit.tier() == 2 { !n } else { *n }));
+        picked.extend(best.map(|(n, _)| n));
+        has_some |= found != 0;
+        // Machine code for GPUs that nothing names may do for this kernel.
+        match found {
+            0 if fitting().any(|(_, fit)| fit.may_fit) => may_fit = true,
+            found => states &= found,
+        }
+    }
+    let given = match Given::in_states(gpu, states) {
+        Given::No => Given::No,
+        _ if may_fit => Given::If("its machine code is for this very GPU".to_owned()),
+        given => given,
+    };
+    let judged = fits.iter().zip(&unit.candidates).enumerate().map(|(n, (fit, candidate))| {
+        // Those without kernels hold functions and variables that others import.
+        let has_kernels = candidate.kernels.as_ref().is_some_and(|kernels| !kernels.is_empty());
+        match (fit.states, !has_kernels || picked.contains(&n)) {
+            (0, _) => Judged { given: Given::No, reason: fit.why_not(gpu) },
+            (states, true) => Judged {
+                given: Given::in_states(gpu, states),
+                reason: fit.verdict_in(states).map(ToString::to_string).unwrap_or_default(),
+            },
+            (_, false) => Judged {
+                given: Given::No,
+                reason: "would do, but each of its kernels is taken from another image".to_owned(),
+            },
+        }
+    });
+    let lacks_some = given == Given::No && has_some;
+    let note = lacks_some.then_some("not all kernels have an image for it");
+    Some(Answer { given, images: judged.collect(), standing: Standing::Counts, note })
+}
