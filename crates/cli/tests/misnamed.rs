@@ -208,3 +208,38 @@ fn edits_refuse_it_and_thin_says_what_goes() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stdout(&place.run(&["verify", "cured"])), "cured: ok, 1 image in 1 container\n");
 }
+
+#[test]
+fn drop_in_tools_say_no_more_than_llvms() {
+    let place = place();
+    place.write("image", &code_object(0x549));
+    for (tool, args) in [
+        (
+            env!("CARGO_BIN_EXE_llvm-offload-binary"),
+            &[
+                "-o",
+                "packages",
+                "--image=file=image,triple=amdgcn-amd-amdhsa,arch=gfx906,kind=openmp",
+            ][..],
+        ),
+        (env!("CARGO_BIN_EXE_llvm-offload-binary"), &["packages", "--image=file=out,arch=gfx906"]),
+        (
+            env!("CARGO_BIN_EXE_clang-offload-bundler"),
+            &[
+                "--unbundle",
+                "--type=o",
+                "--input=plain",
+                "--output=code",
+                "--targets=hipv4-amdgcn-amd-amdhsa--gfx906",
+            ],
+        ),
+    ] {
+        let mut tool = std::process::Command::new(tool);
+        let output = tool.args(args).current_dir(place.0.path()).output().unwrap();
+        assert_eq!((output.status.code(), &stderr(&output)[..]), (Some(0), ""), "{args:?}");
+    }
+    let verified = place.run(&["verify", "packages"]);
+    assert_eq!(verified.status.code(), Some(1));
+    let expected = "the code object is for gfx1250, not for gfx906";
+    assert!(stdout(&verified).contains(expected), "{}", stdout(&verified));
+}

@@ -196,8 +196,10 @@ impl Visitor for Collector<'_> {
             return Ok(());
         };
         let matters = match finding.error() {
-            // LLVM's tool does not compare the sizes of a thin archive's members.
-            Error::Composition(_) | Error::ThinMemberSize { .. } => false,
+            // LLVM's tool compares neither images with what is said of them nor the sizes of a thin archive's members.
+            Error::Composition(_) | Error::Disagreement { .. } | Error::ThinMemberSize { .. } => {
+                false
+            }
             Error::Bundle(_)
             | Error::Ccob(_)
             | Error::NvFatbin(_)
