@@ -26,6 +26,16 @@ const ENTRIES: [&str; 3] = [
 ];
 const PLAIN: [&str; 3] = [".text", ".a-name-longer-than-sixteen", ".data"];
 
+/// What stands for no container.
+const MAGICS: [&[u8]; 6] = [
+    b"text",
+    b"CCOB\x02\0\x01\0",
+    b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0",
+    b"\x10\xff\x10\xad\x01\0\0\0",
+    b"\x50\xed\x55\xba\x01\0\x10\0",
+    b"\x7fELF\x02\x01\x01",
+];
+
 /// A host file, and the images in it, in the order in which a walk meets them.
 pub(crate) struct Host {
     pub(crate) fields: Fields,
@@ -111,6 +121,8 @@ fn sections(
     format: Format,
 ) -> Result<(Vec<Section>, Vec<Vec<u8>>)> {
     let (mut sections, mut images) = (Vec::new(), Vec::new());
+    // What only a scan finds comes after the rest.
+    let mut scanned = Vec::new();
     for _ in 0..u.int_in_range(0..=MOST)? {
         let role =
             *u.choose(&[Role::Device, Role::Device, Role::Entry, Role::Unnamed, Role::Plain])?;
@@ -135,7 +147,14 @@ fn sections(
             Role::Entry => model::payload(u, 0)?,
             Role::Plain => {
                 let len = u.int_in_range(0..=40)?;
-                model::File { bytes: vec![b't'; len], images: Vec::new() }
+                let mut bytes = vec![b't'; len];
+                if len > 0 && u.arbitrary()? {
+                    let inside = model::container(u, depth.min(1))?;
+                    bytes.extend(inside.bytes);
+                    bytes.extend(MAGICS[u.int_in_range(0..=MAGICS.len() - 1)?]);
+                    scanned.extend(inside.images);
+                }
+                model::File { bytes, images: Vec::new() }
             }
         };
         // A bundle of no entries gives nothing away.
@@ -145,6 +164,7 @@ fn sections(
         }
         sections.push(Section { name: name.to_owned(), role, bytes: file.bytes });
     }
+    images.extend(scanned);
     Ok((sections, images))
 }
 

@@ -206,13 +206,22 @@ pub(crate) struct Limits {
     /// Most bytes of decompressed data held at one time (suffixes K, M, G)
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = parse_size)]
     max_decompressed: u64,
+    /// Do not search host files for containers outside of device sections; faster
+    ///
+    /// By default every byte of a host file (ELF, PE, Mach-O, COFF, WebAssembly) that no device section accounts for
+    /// is searched for bundles, offload binaries and fatbinaries. Containers found there are named by section and
+    /// offset.
+    #[arg(long)]
+    no_scan: bool,
     #[command(flatten)]
     pub(crate) max_input: MaxInput,
 }
 
 impl Limits {
     pub(crate) fn options(&self) -> fat_object::Options {
-        fat_object::Options::default().with_max_decompressed(self.max_decompressed)
+        fat_object::Options::default()
+            .with_max_decompressed(self.max_decompressed)
+            .with_scan(!self.no_scan)
     }
 
     /// The same bound for a single compressed bundle.

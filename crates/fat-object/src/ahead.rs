@@ -119,7 +119,8 @@ impl<'o> Ahead<'o> {
     ) where
         'o: 's,
     {
-        let options = Options { decompress: false, tell_sized: true, ..self.options.clone() };
+        let options =
+            Options { decompress: false, tell_sized: true, scan: false, ..self.options.clone() };
         let mut finder =
             Finder { from: offset, largest: options.max_decompressed, jobs: VecDeque::new() };
         // What is wrong is found by the walk itself.

@@ -488,7 +488,7 @@ impl Walker<'_> {
                 let format = match entry.kind {
                     EntryKind::Ptx => Some(ImageFormat::Ptx),
                     EntryKind::Elf => Some(ImageFormat::Cubin),
-                    EntryKind::Other => Some(ImageFormat::Unknown),
+                    EntryKind::LinkTimeIr | EntryKind::Other => Some(ImageFormat::Unknown),
                 };
                 let description = Description {
                     container: ContainerKind::NvFatbin,

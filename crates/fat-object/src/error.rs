@@ -261,6 +261,15 @@ pub enum Error {
         /// The contradiction.
         disagreement: Disagreement,
     },
+    /// The [scan](crate::Options::scan) ended before the end of a host file: too many bytes looked like the start of a
+    /// container and were none, as in files that are made to cost time.
+    #[error(
+        "the scan for containers ended at {at:#x}: too many bytes before look like the start of one"
+    )]
+    ScanStopped {
+        /// Offset in the host file from which on there was no scan.
+        at: u64,
+    },
     /// An ELF executable or library has no section headers, by which device code is found.
     #[error("the file has no section headers: device code in it, if any, cannot be found")]
     NoSectionHeaders,

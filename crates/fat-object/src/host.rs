@@ -24,10 +24,18 @@ use crate::walker::Walker;
 /// Section type of packages that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
-/// Sections of these names hold device code and nothing else. `.hip_fat` is what is left of `.hip_fatbin` in
-/// the eight bytes of a PE section name.
-const DEVICE_SECTIONS: [&str; 6] =
-    [".hip_fatbin", ".hip_fat", "__hip_fatbin", ".nv_fatbin", "__nv_fatbin", "__nv_relfatbin"];
+/// Sections of these names hold device code and nothing else. `.hip_fat`, `.nv_fatb` and `__nv_rel` are what is left of
+/// longer names in the eight bytes of a PE section name.
+const DEVICE_SECTIONS: [&str; 8] = [
+    ".hip_fatbin",
+    ".hip_fat",
+    "__hip_fatbin",
+    ".nv_fatbin",
+    ".nv_fatb",
+    "__nv_fatbin",
+    "__nv_relfatbin",
+    "__nv_rel",
+];
 
 pub(crate) struct Section {
     pub(crate) name: String,
@@ -90,13 +98,16 @@ impl Walker<'_> {
         match with_object_reader(source, window, |data| parts(data, names, &mut keep))? {
             Ok(Parts::Sections) => {
                 let sycl = self.sycl_tables(source, window, &sections)?;
-                self.sections(source, window, sections, &sycl)
+                self.sections(source, window, &sections, &sycl)
             }
             Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
             Ok(Parts::Nothing) => {
                 // Code for a GPU is loaded by its segments.
                 match bare::is_device_elf(ImageFormat::sniff(&source.peek(window, 20)?)) {
                     true => Ok(()),
+                    false if self.options.scan => {
+                        self.sections(source, window, &[], &sycl::Images::default())
+                    }
                     false => self.finding(source, window.start, Error::NoSectionHeaders),
                 }
             }
@@ -112,7 +123,7 @@ impl Walker<'_> {
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
-        sections: Vec<Section>,
+        sections: &[Section],
         sycl: &sycl::Images,
     ) -> io::Result<()> {
         let available = window.end - window.start;
@@ -120,6 +131,7 @@ impl Walker<'_> {
         // Sections that do not overlap have no more bytes than the file.
         let mut headers = Budget::new(available);
         let mut beyond_end = false;
+        let scans = self.options.scan && !source.is_start() && !is_image(source, window)?;
         // Objects can lie in objects.
         let around = std::mem::take(&mut self.has_placeholder);
         for section in sections {
@@ -127,7 +139,7 @@ impl Walker<'_> {
             if end > available {
                 // The first says that the file is cut short; the others add nothing.
                 if !beyond_end {
-                    let name = section.name;
+                    let name = section.name.clone();
                     let error = Error::SectionBeyondEnd { name, start, end, available };
                     self.finding(source, window.start, error)?;
                 }
@@ -148,19 +160,31 @@ impl Walker<'_> {
                 Start::Unknown => true,
             };
             if overlaps {
-                let error = Error::OverlappingSections { name: section.name, start, end };
+                let name = section.name.clone();
+                let error = Error::OverlappingSections { name, start, end };
                 self.finding(source, window.start, error)?;
                 continue;
             }
-            let segment = Segment::new(ContainerKind::Section, section.name.clone());
+            let segment = Segment::new(ContainerKind::Section, &*section.name);
+            let object = section.holds_bundle.then_some(window);
+            // Other data may follow where only the first bytes speak of a container.
+            let mixed = !known && scans && !self.options.tell_trailing;
+            let mut walked_to = inner.end;
             self.within(source, segment, &inner, None, |walker, source| match id {
                 _ if is_sycl => walker.sycl_section(source, &inner, &section.name, sycl),
                 Some(id) => walker.section_entry(source, window, &inner, id),
-                None => walker.sequence(source, &inner, section.holds_bundle.then_some(window)),
+                None => {
+                    walked_to = walker.sequence(source, &inner, object, mixed)?;
+                    Ok(())
+                }
             })?;
+            walked.cut(start, walked_to - window.start);
         }
         self.has_placeholder = around;
-        Ok(())
+        match scans {
+            true => self.scan(source, window, &walked, sections),
+            false => Ok(()),
+        }
     }
 
     /// A section that is a bundle entry itself, as the bundler puts them into objects.
@@ -224,9 +248,14 @@ impl Walker<'_> {
     }
 }
 
+/// Returns whether the file is a device image, which holds no others.
+fn is_image(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
+    Ok(bare::is_device_elf(ImageFormat::sniff(&source.peek(window, 64)?)))
+}
+
 /// Ranges that do not overlap.
 #[derive(Default)]
-struct Ranges(BTreeMap<u64, u64>);
+pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
     /// Adds a range; false if it shares bytes with one added before.
@@ -240,6 +269,20 @@ impl Ranges {
         }
         self.0.insert(range.start, range.end);
         true
+    }
+
+    /// Lets the range that starts here end earlier.
+    fn cut(&mut self, start: u64, end: u64) {
+        if let Some(old) = self.0.get_mut(&start) {
+            *old = end.clamp(start, *old);
+        }
+    }
+
+    /// The ranges between, up to `len`.
+    pub(crate) fn gaps(&self, len: u64) -> impl Iterator<Item = Range<u64>> {
+        let ends = std::iter::once(0).chain(self.0.values().copied());
+        let starts = self.0.keys().copied().chain([len]);
+        ends.zip(starts).map(|(end, start)| end..start).filter(|gap| !gap.is_empty())
     }
 }
 
@@ -405,5 +448,10 @@ mod tests {
         assert!(!ranges.insert(&(0..40)));
         assert!(!ranges.insert(&(12..13)));
         assert!(ranges.insert(&(30..31)));
+        assert!(ranges.gaps(40).eq(std::iter::once(31..40)));
+        ranges.cut(10, 15);
+        ranges.cut(20, 20);
+        assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [15..20, 20..30]);
+        assert!(Ranges::default().gaps(7).eq(std::iter::once(0..7)));
     }
 }

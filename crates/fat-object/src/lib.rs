@@ -207,6 +207,8 @@
 //!   these bytes allow.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
 //!   above each container and image included.
+//! - A [scan](Options::scan) reads the bytes of a host file once, and headers of what is not a container after all up to
+//!   a quarter of the file and 16 MiB; then it [ends](Error::ScanStopped).
 //! - One section of an object can stand for the object itself, no more.
 //! - Linked ELF files are edited up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255.
 //! - Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of what
@@ -289,6 +291,7 @@ mod model;
 mod nv_fatbin;
 mod package;
 mod question;
+mod scan;
 #[cfg(feature = "serde")]
 mod serialize;
 mod source;

@@ -31,6 +31,9 @@ pub enum ContainerKind {
     File,
     /// An image that is a container itself, or a host object that carries device code.
     Image,
+    /// Bytes of a host file in no section that is known by name: after the last section, or of a file without any. The
+    /// [scan](crate::Options::scan) finds containers there.
+    OutsideSections,
 }
 
 impl ContainerKind {
@@ -47,6 +50,7 @@ impl ContainerKind {
             ContainerKind::NvFatbin => "nv-fatbin",
             ContainerKind::File => "file",
             ContainerKind::Image => "image",
+            ContainerKind::OutsideSections => "outside-sections",
         }
     }
 }
@@ -68,19 +72,39 @@ pub struct Segment {
     name: Arc<str>,
     /// Where it is not UTF-8.
     name_bytes: Option<Arc<[u8]>>,
+    /// `true` if the scan found what lies here.
+    scanned: bool,
 }
 
 impl Segment {
     pub(crate) fn new(kind: ContainerKind, name: impl Into<Arc<str>>) -> Self {
-        Segment { kind, name: name.into(), name_bytes: None }
+        Segment { kind, name: name.into(), name_bytes: None, scanned: false }
     }
 
     /// A segment whose name may be no UTF-8.
     pub(crate) fn from_bytes(kind: ContainerKind, bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(name) => Segment::new(kind, name),
-            Err(_) => Segment { kind, name: lossy(bytes).into(), name_bytes: Some(bytes.into()) },
+            Err(_) => Segment {
+                kind,
+                name: lossy(bytes).into(),
+                name_bytes: Some(bytes.into()),
+                scanned: false,
+            },
         }
+    }
+
+    /// The same for a place that the scan found.
+    pub(crate) fn found_by_scan(self) -> Self {
+        Segment { scanned: true, ..self }
+    }
+
+    /// Returns whether the [scan](crate::Options::scan) found what lies here: a section for other data, or
+    /// [bytes outside of sections](ContainerKind::OutsideSections). The [name](Self::name) of such a place tells its
+    /// offset.
+    #[must_use]
+    pub fn is_found_by_scan(&self) -> bool {
+        self.scanned
     }
 
     /// What this step enters.
@@ -91,6 +115,9 @@ impl Segment {
 
     /// The name of the member, slice, section or image; the position among their neighbours, from 0, of
     /// containers that have no name.
+    ///
+    /// What the [scan](crate::Options::scan) finds lies in one container each, named by its offset in the file (or in
+    /// the data that is [not of the file](Location)): `.rodata at 0x1b9fe050` in a section, `0x1b9fe050` outside.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -134,6 +134,8 @@ pub enum Error {
 pub(crate) enum EntryKind {
     Ptx,
     Elf,
+    /// For NVIDIA's linker, which compiles it: seen in libcufft and libcusparse.
+    LinkTimeIr,
     Other,
 }
 
@@ -151,6 +153,13 @@ pub(crate) struct Entry {
     pub(crate) compression: Option<(&'static str, u64)>,
     /// Where the next entry starts.
     pub(crate) end: u64,
+}
+
+impl Entry {
+    /// Returns whether it is code for some NVIDIA GPU: it may be anything where only a magic tells of a fatbinary.
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.kind != EntryKind::Other && (10..1000).contains(&self.sm) && self.stored_size > 0
+    }
 }
 
 /// Reads the header: the length of the whole fatbinary. `available` counts from the magic to the end of the
@@ -207,6 +216,7 @@ pub(crate) fn parse_entry(
         kind: match entry.kind.get() {
             1 => EntryKind::Ptx,
             2 => EntryKind::Elf,
+            8 => EntryKind::LinkTimeIr,
             _ => EntryKind::Other,
         },
         sm: entry.sm.get(),

@@ -17,7 +17,7 @@ use crate::walker::{Options, names_of, walk_slice};
 ///
 /// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at about
 /// the cost of reading the headers with the `object` crate. It reads bitcode without its functions, and the members of an
-/// archive up to the first with device code.
+/// archive up to the first with device code. It does not [scan](Options::scan) for what lies elsewhere.
 ///
 /// | answer | meaning |
 /// |---|---|
@@ -129,7 +129,8 @@ const FIRST: [u8; 4] = [
 /// The answer of a walk that ends at the first container of device code.
 fn of_walk(data: &[u8]) -> io::Result<bool> {
     // A container is found by its header.
-    let mut options = Options::default().with_decompress(false).with_enter_images(false);
+    let mut options =
+        Options::default().with_decompress(false).with_enter_images(false).with_scan(false);
     options.tell_unopened = true;
     let mut look = Look { found: false, fault: None };
     let walked = walk_slice(data, &options, &mut look);

@@ -64,7 +64,7 @@ impl Serialize for ListedImage {
         let id = Some(target.id()).filter(|id| !id.is_empty());
         let compression = self.compressed_bundle().or(self.compression());
         let more = if self.disagreement().is_some() { 2 } else { 0 };
-        let mut fields = serializer.serialize_struct("ListedImage", 14 + more)?;
+        let mut fields = serializer.serialize_struct("ListedImage", 15 + more)?;
         fields.serialize_field("index", &self.index())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("container", &self.container())?;
@@ -85,6 +85,10 @@ impl Serialize for ListedImage {
         if let Some(disagreement) = self.disagreement() {
             fields.serialize_field("holds", &disagreement.found())?;
             fields.serialize_field("disagreement", &disagreement.to_string())?;
+        }
+        match self.path().iter().any(Segment::is_found_by_scan) {
+            true => fields.serialize_field("found_by", "scan")?,
+            false => fields.skip_field("found_by")?,
         }
         fields.end()
     }

@@ -65,11 +65,20 @@ pub struct Options {
     /// their entries say ([`Image::disagreement`](crate::Image::disagreement)). It takes as long as decompressing.
     /// Default: `false`.
     pub check_compressed: bool,
+    /// `true` if host files (ELF, PE, Mach-O, COFF, WebAssembly) are searched for containers in all bytes that nothing
+    /// accounts for: sections for other data, files without section headers, bytes after the last section. It costs
+    /// less than reading those bytes. Default: `true`.
+    ///
+    /// A container is found by its magic and taken for one if all of its headers are in order. Such containers come
+    /// after those of the host file's own sections; [`Segment::is_found_by_scan`] tells them apart.
+    pub scan: bool,
     /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
     /// these are decompressed nevertheless.
     pub(crate) tell_unopened: bool,
     /// Whether compressed bundles that are not opened are told of whose headers record where they end.
     pub(crate) tell_sized: bool,
+    /// `true` if a container at the start of a section for other data is to be the only thing there.
+    pub(crate) tell_trailing: bool,
 }
 
 impl Default for Options {
@@ -85,6 +94,8 @@ impl Default for Options {
             enter_images: true,
             tables_only: false,
             check_compressed: false,
+            scan: true,
+            tell_trailing: false,
             tell_unopened: false,
             tell_sized: false,
         }
@@ -159,6 +170,13 @@ impl Options {
     #[must_use]
     pub fn with_check_compressed(mut self, check_compressed: bool) -> Self {
         self.check_compressed = check_compressed;
+        self
+    }
+
+    /// These options, with host files [scanned](Self::scan) for containers in any of their bytes, or not.
+    #[must_use]
+    pub fn with_scan(mut self, scan: bool) -> Self {
+        self.scan = scan;
         self
     }
 }
@@ -324,7 +342,7 @@ impl Walker<'_> {
             ImageFormat::Bundle
             | ImageFormat::CompressedBundle
             | ImageFormat::OffloadBinary
-            | ImageFormat::Fatbinary => self.sequence(source, window, None)?,
+            | ImageFormat::Fatbinary => self.sequence(source, window, None, false).map(drop)?,
             ImageFormat::Archive | ImageFormat::Deb => self.archive(source, window)?,
             ImageFormat::Wasm => self.wasm(source, window)?,
             ImageFormat::Bitcode => self.bitcode(source, window)?,
@@ -353,24 +371,27 @@ impl Walker<'_> {
     }
 
     /// Walks containers that follow each other, with zeros between and after them. `object` is where the object
-    /// file lies for which bundles among them are its object form.
+    /// file lies for which bundles among them are its object form. Returns where other bytes follow that may do so: the end
+    /// of the window, unless it is `mixed`.
     pub(crate) fn sequence(
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
         object: Option<&Range<u64>>,
-    ) -> io::Result<()> {
+        mixed: bool,
+    ) -> io::Result<u64> {
         let mut at = window.start;
         let mut ordinal = 0;
         loop {
+            let before = at;
             at = source.skip_zeros(&(at..window.end))?;
             if at >= window.end {
-                return Ok(());
+                return Ok(window.end);
             }
             let rest = at..window.end;
             let head = source.peek(&rest, SNIFF_LEN)?;
             if ordinal > 0 && self.directly_in(ContainerKind::Member) && is_member_padding(&head) {
-                return Ok(());
+                return Ok(window.end);
             }
             let end = match ImageFormat::sniff(&head) {
                 ImageFormat::Bundle if !bundle_format::text::is_text_bundle(&head) => {
@@ -379,6 +400,7 @@ impl Walker<'_> {
                 ImageFormat::CompressedBundle => self.compressed_bundle(source, &rest, ordinal)?,
                 ImageFormat::OffloadBinary => self.offload_binary(source, &rest, ordinal)?,
                 ImageFormat::Fatbinary => self.nv_fatbin(source, &rest, ordinal)?,
+                _ if mixed && ordinal > 0 => return Ok(before),
                 _ => {
                     let first = head.into_iter().take(8).collect();
                     let error = match ordinal {
@@ -392,7 +414,7 @@ impl Walker<'_> {
             // A container always takes at least its header; the check only guards the loop.
             match end {
                 Some(end) if end > at => at = end,
-                _ => return Ok(()),
+                _ => return Ok(window.end),
             }
             ordinal += 1;
         }

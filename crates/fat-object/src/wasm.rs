@@ -101,7 +101,7 @@ impl Walker<'_> {
                 sections.push(Section { name, range, device, holds_bundle: false });
             }
         }
-        self.sections(source, window, sections, &sycl::Images::default())?;
+        self.sections(source, window, &sections, &sycl::Images::default())?;
         match fault {
             Some(error) => self.finding(source, window.start, error),
             None => Ok(()),

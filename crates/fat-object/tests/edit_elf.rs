@@ -490,16 +490,14 @@ fn the_escape_for_many_program_headers_is_refused() {
 }
 
 #[test]
-fn a_file_without_section_headers_has_no_device_code_to_edit() {
+fn a_file_without_section_headers_is_not_edited() {
     let error = refused(&sample(), |file| {
         file[40..48].fill(0);
         file[60..64].fill(0);
     });
+    // A scan finds the bundles.
     assert!(
-        matches!(
-            error,
-            EditError::NoSectionHeaders | EditError::NoDeviceCode | EditError::Damaged { .. }
-        ),
+        matches!(error, EditError::Unsupported { kind: "containers that only a scan finds", .. }),
         "{error}"
     );
 }

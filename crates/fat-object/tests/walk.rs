@@ -342,7 +342,8 @@ fn sections_beyond_the_end_and_overlapping_ones() {
     let fatbin = section_header(&bytes, 4096);
     let mut long = bytes.clone();
     patch_u64(&mut long, fatbin + 32, 1 << 40);
-    let seen = collect(&long);
+    let no_scan = Options::default().with_scan(false);
+    let seen = collect_with(&long, &no_scan).0;
     assert_eq!(seen.images, []);
     assert!(
         seen.findings[0]
@@ -367,11 +368,11 @@ fn sections_beyond_the_end_and_overlapping_ones() {
     let seen = collect(&outside);
     assert!(seen.findings[0].0.contains("malformed ELF file"), "{:?}", seen.findings);
 
-    // No section table at all: nothing is found, and that is said.
+    // No section table at all: only a scan finds something, and that is said.
     let mut none = bytes;
     patch_u64(&mut none, 40, 0);
     none[60..62].fill(0);
-    let seen = collect(&none);
+    let seen = collect_with(&none, &no_scan).0;
     assert_eq!(seen.images, []);
     assert_eq!(seen.findings[0].1, Severity::Warning);
 }
@@ -386,7 +387,7 @@ fn a_magic_alone_makes_no_container_of_an_unnamed_section() {
     assert_eq!(collect(&renamed).images.len(), 4);
     // the number of entries of the first bundle
     renamed[4096 + 24..4096 + 32].fill(b'x');
-    let seen = collect(&renamed);
+    let seen = collect_with(&renamed, &Options::default().with_scan(false)).0;
     assert_eq!((seen.images.len(), seen.findings.len()), (0, 0));
     // In a section whose name promises device code the same is a fault.
     let mut damaged = bytes;

@@ -254,6 +254,7 @@ impl TopLevel<'_> {
         options.verify_hash = hashes != Hashes::Known;
         options.early_images = hashes == Hashes::Beside;
         options.enter_images = false;
+        options.scan = false;
         match walk(&options, self) {
             Ok(_) => Ok(()),
             Err(error) => Err(self.failed.take().unwrap_or(Error::Read(error))),

@@ -20,7 +20,7 @@ pub(super) fn list(
 ) -> Result<(), Failure> {
     let mut file = input::open_sized(path, MaxInput::default())
         .map_err(|error| crate::payload::at(path, &error))?;
-    let limits = fat_object::Options::default().with_tables_only(tables_only);
+    let limits = fat_object::Options::default().with_tables_only(tables_only).with_scan(false);
     let summary = entries::for_each(path, &mut file, file_type, &limits, notes, &mut |entry| {
         lines.push(match entry.member {
             Some(member) => format!("{member}: {}", entry.id),

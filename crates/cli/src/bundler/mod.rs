@@ -155,7 +155,7 @@ impl Tool<'_> {
                 .collect(),
             allow_missing: options.allow_missing_bundles,
             check_input_archive: options.check_input_archive,
-            limits: fat_object::Options::default(),
+            limits: fat_object::Options::default().with_scan(false),
             verbose: self.verbose(),
             debug: options.debug,
             dry_run: options.dry_run,

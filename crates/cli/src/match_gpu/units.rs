@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fat_object::{
     Container, ContainerKind, Disagreement, Error, Finding, Image, ImageFormat, Location, ReadSeek,
-    Visitor,
+    Segment, Visitor,
 };
 use target_id::{NvidiaArch, NvidiaScope, OffloadKind, Target};
 
@@ -156,7 +156,8 @@ const REGISTERED_SECTIONS: [&str; 3] = [".hip_fatbin", ".hip_fat", "__hip_fatbin
 const PAGE: u64 = 4096;
 
 /// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all packages of another
-/// section, or all sections of a bundle in its object form; and of these, what one runtime loads.
+/// section, all sections of a bundle in its object form, or all images that a scan found in no container; and of these,
+/// what one runtime loads.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// The containers from outside in, each as `kind:name`.
@@ -170,6 +171,8 @@ pub(super) struct Unit {
     container: usize,
     host: usize,
     section: String,
+    /// `true` if a scan found the images in no container.
+    loose: bool,
 }
 
 impl Unit {
@@ -180,6 +183,7 @@ impl Unit {
             ([.., ccob, "bundle:0"], _) if ccob.starts_with("ccob:") => {
                 path.pop();
             }
+            _ if self.loose => path.push("loose images"),
             (_, Some(ContainerKind::Section)) => path.push("section:__CLANG_OFFLOAD_BUNDLE__*"),
             ([], Some(ContainerKind::File)) => path.push("the file"),
             (_, Some(ContainerKind::File)) => path.push("member:*"),
@@ -193,12 +197,12 @@ impl Unit {
     /// The object file of which it is relocatable CUDA code. The runtime links such code from PTX where the code
     /// that was linked at build time does not fit.
     pub(super) fn relocatable_in(&self) -> Option<usize> {
-        (self.section == "__nv_relfatbin").then_some(self.host)
+        matches!(&*self.section, "__nv_relfatbin" | "__nv_rel").then_some(self.host)
     }
 
     /// The object file of which it is CUDA code that may be linked.
     pub(super) fn linked_in(&self) -> Option<usize> {
-        (self.section == ".nv_fatbin").then_some(self.host)
+        matches!(&*self.section, ".nv_fatbin" | ".nv_fatb").then_some(self.host)
     }
 
     /// Whose GPUs it is for, if all its images say so and agree.
@@ -241,7 +245,7 @@ pub(super) struct Collector<'a> {
     only: &'a [Runtime],
     units: Vec<Unit>,
     /// Positions in `units`.
-    by_container: HashMap<(usize, Runtime), usize>,
+    by_container: HashMap<(usize, Runtime, bool), usize>,
     pub(super) errors: usize,
     /// Size of the files that a thin archive names.
     pub(super) thin_size: u64,
@@ -359,19 +363,22 @@ impl Visitor for Collector<'_> {
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        // Each package holds an image or some, and each section of the object form one: the runtime chooses
-        // among all of them.
-        let parts = matches!(
-            image.container(),
-            ContainerKind::OffloadBinary | ContainerKind::Section | ContainerKind::File
-        );
+        // Each package holds an image or some, and each section of the object form one, as does each place that a scan
+        // found: the runtime chooses among all of them.
+        let loose = image.path().last().is_some_and(Segment::is_found_by_scan);
+        let parts = loose
+            || matches!(
+                image.container(),
+                ContainerKind::OffloadBinary | ContainerKind::Section | ContainerKind::File
+            );
         let unit = self.around.last().and_then(|around| around.unit.as_ref());
         let depth = self.around.len().saturating_sub(usize::from(parts && unit.is_none()));
         let around = self.around.get(..depth).unwrap_or_default();
         let container = around.last().map_or(0, |around| around.number);
         let runtime = Runtime::of(image.target().kind());
         let candidate = Candidate::new(image)?;
-        let known = *self.by_container.entry((container, runtime)).or_insert(self.units.len());
+        let known = (container, runtime, loose);
+        let known = *self.by_container.entry(known).or_insert(self.units.len());
         if let Some(unit) = self.units.get_mut(known) {
             unit.candidates.push(candidate);
             return Ok(());
@@ -391,6 +398,7 @@ impl Visitor for Collector<'_> {
             container,
             host,
             section: section.unwrap_or_default(),
+            loose,
         });
         Ok(())
     }
@@ -455,6 +463,7 @@ impl Unit {
             container: 0,
             host: 0,
             section: String::new(),
+            loose: false,
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
     // Packages in compressed bundles do not count: no more of those is read than their tables.
-    let walked = fat_object::Options::default().with_tables_only(true);
+    let walked = fat_object::Options::default().with_tables_only(true).with_scan(false);
     fat_object::walk(&mut file, &walked, &mut found).map_err(named)?;
 
     let mut plan = Plan::default();

@@ -141,7 +141,8 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         let bytes = with(base, at(2, SIZE), &words(&[size]));
         family.refused(format!("section cut to {size} bytes"), bytes);
     }
-    family.holds("section of no bytes", with(base, at(2, SIZE), &words(&[0])), &[]);
+    // A scan finds what no section names.
+    family.add("section of no bytes", with(base, at(2, SIZE), &words(&[0])), unknown());
     family.add(
         "section without contents (NOBITS)",
         with(base, at(2, TYPE), &8_u32.to_le_bytes()),

@@ -130,7 +130,7 @@ impl Walker<'_> {
             let mut inner = Source::new(&mut data, Origin::Bitcode)?;
             walker.add_source(&inner);
             let all = 0..inner.len();
-            walker.sequence(&mut inner, &all, None)
+            walker.sequence(&mut inner, &all, None, false).map(drop)
         })?;
         self.release(held);
         Ok(())

@@ -421,7 +421,9 @@ fn gather<'n>(
             ContainerKind::Member | ContainerKind::Slice => {
                 gather(&node.children, path, false, places);
             }
-            ContainerKind::Section => gather(&node.children, path, true, places),
+            ContainerKind::Section | ContainerKind::OutsideSections => {
+                gather(&node.children, path, true, places);
+            }
             _ => {
                 let alone = nodes.len() == 1 && !in_section;
                 places.push(Place { node, path: path.clone(), alone });

@@ -44,7 +44,9 @@ pub(super) fn file(
             archive::edit(source, context, members)
         }
         _ => {
-            let sections = nodes.iter().map(|node| section(planner, node, path, new));
+            // The others stay: they are no sections.
+            let sections = nodes.iter().filter(|node| !node.segment.is_found_by_scan());
+            let sections = sections.map(|node| section(planner, node, path, new));
             let sections = sections.collect::<Result<Vec<SectionEdit>, EditError>>()?;
             if !sections.iter().any(SectionEdit::is_changed) {
                 return Ok(Splices::copy_of(window));

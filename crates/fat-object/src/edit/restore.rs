@@ -141,6 +141,7 @@ fn way_back(
 ) -> Result<Back, EditError> {
     let mut reader = new.reader(source.reader(), planner.images.readers);
     let options = Options::default().with_decompress(false).with_max_decompressed(u64::MAX);
+    let options = options.with_scan(planner.contents.scanned);
     let back = survey(&mut reader, &options).and_then(|after| {
         let back = decompressed(&after, &mut reader, &planner.edit.options)?;
         Ok((after, back))

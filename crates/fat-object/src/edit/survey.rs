@@ -33,6 +33,8 @@ pub struct Contents {
     pub(crate) verified: bool,
     /// Bytes that a compressed bundle may expand to.
     pub(crate) max_decompressed: u64,
+    /// `true` if containers were looked for in any byte of host files.
+    pub(crate) scanned: bool,
 }
 
 impl Contents {
@@ -199,8 +201,13 @@ impl Node {
 /// [`EditError::Read`].
 pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Contents, EditError> {
     let mut surveyor = Surveyor::default();
-    let walked =
-        Options { enter_images: true, tables_only: false, tell_unopened: true, ..options.clone() };
+    let walked = Options {
+        enter_images: true,
+        tables_only: false,
+        tell_unopened: true,
+        tell_trailing: true,
+        ..options.clone()
+    };
     let summary = walk(&mut input, &walked, &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
@@ -219,6 +226,7 @@ pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Content
         findings: surveyor.findings,
         verified: options.decompress && options.verify_hash,
         max_decompressed: options.max_decompressed,
+        scanned: options.scan,
     };
     pad(&mut contents.root, contents.size);
     contents.find_uneditable(&mut input)?;

@@ -48,6 +48,9 @@ impl Contents {
     }
 }
 
+/// Nobody knows who refers to them, and to what lies after them.
+const SCANNED: &str = "containers that only a scan finds";
+
 /// Finds containers that cannot be edited because of the file around them.
 fn in_file(
     source: &mut Source<'_>,
@@ -61,6 +64,7 @@ fn in_file(
     let host = Host::of(source, window)?;
     for node in nodes {
         match (host, node.kind(), node.location) {
+            _ if node.segment.is_found_by_scan() => in_node(node, Some(SCANNED), found),
             (Host::Archive, ContainerKind::Member, Location::File(_)) => {
                 in_file(source, &node.range, &node.children, found)?;
             }

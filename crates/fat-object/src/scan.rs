@@ -1,0 +1,296 @@
+//! The scan of what nothing accounts for in a host file: containers in sections for other data, and outside of all
+//! sections.
+//!
+//! Magics alone prove nothing: programs that deal with these formats have them among their constants. Each candidate is
+//! parsed as far as its headers and tables go, inside its section, before a visitor sees any of it.
+
+use std::io;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use aho_corasick::packed::Searcher;
+use bundle_format::EntryId;
+use bundle_format::binary::Bundle;
+use offload_binary::OffloadBinary;
+
+use target_id::Target;
+
+use crate::bare::is_device_elf;
+use crate::budget::Budget;
+use crate::containers::{bundle_prefix, lossy, package_prefix};
+use crate::error::Error;
+use crate::host::{Ranges, Section};
+use crate::image::Description;
+use crate::image_format::ImageFormat;
+use crate::image_target;
+use crate::model::{ContainerKind, Segment};
+use crate::nv_fatbin;
+use crate::source::Source;
+use crate::walker::Walker;
+
+mod device_elf;
+
+/// The length of [`MAGICS`], each.
+const MAGIC_LEN: u64 = 4;
+
+/// What containers and images begin with.
+const MAGICS: [[u8; 4]; 5] =
+    [offload_binary::MAGIC, ccob::MAGIC, *b"__CL", nv_fatbin::MAGIC, *b"\x7fELF"];
+
+/// The first bytes of a candidate, which tell most of the wrong ones.
+const HEAD_LEN: usize = 96;
+
+/// What is read at a time of a source that is not in memory.
+const PIECE: u64 = 256 << 10;
+
+/// Bytes that may be read of candidates that are none: a quarter of the file, and as many as these.
+const REJECTED_AT_LEAST: u64 = 16 << 20;
+const BYTES_FOR_EACH_REJECTED: u64 = 4;
+
+impl Walker<'_> {
+    /// Walks the containers in all bytes of the host file in `window` that are not `walked`. Sections and ranges count
+    /// from its start.
+    pub(crate) fn scan(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        walked: &Ranges,
+        sections: &[Section],
+    ) -> io::Result<()> {
+        let available = window.end - window.start;
+        let mut named: Vec<&Section> =
+            sections.iter().filter(|section| section.range.end <= available).collect();
+        named.sort_by_key(|section| section.range.start);
+        let mut scanner = Scanner::default();
+        let allowed = (available / BYTES_FOR_EACH_REJECTED).saturating_add(REJECTED_AT_LEAST);
+        let mut rejected = Budget::new(allowed);
+        for gap in walked.gaps(available) {
+            let gap = window.start + gap.start..window.start + gap.end;
+            let mut at = gap.start;
+            while let Some(found) = scanner.next(source, &(at..gap.end))? {
+                let section = section_at(&named, found - window.start);
+                let limit = section.map_or(gap.end, |s| gap.end.min(window.start + s.range.end));
+                let candidate = found..limit;
+                at = match sound(source, &candidate, &mut rejected)? {
+                    Verdict::Sound(format, end) => {
+                        self.found(source, &(found..end), format, section)?.max(found + 1)
+                    }
+                    Verdict::Rejected => found + 1,
+                    Verdict::Unknown => {
+                        let error = Error::ScanStopped { at: found - window.start };
+                        return self.finding(source, window.start, error);
+                    }
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks what was found. Returns where it ends.
+    fn found(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        format: ImageFormat,
+        section: Option<&Section>,
+    ) -> io::Result<u64> {
+        let segment = match section {
+            Some(section) => {
+                let name = format!("{} at {:#x}", section.name, window.start);
+                Segment::new(ContainerKind::Section, name)
+            }
+            None => Segment::new(ContainerKind::OutsideSections, format!("{:#x}", window.start)),
+        };
+        let kind = segment.kind();
+        let mut end = window.end;
+        self.within(source, segment.found_by_scan(), window, None, |walker, source| {
+            let walked = match format {
+                ImageFormat::Bundle => walker.bundle(source, window, 0, None)?,
+                ImageFormat::CompressedBundle => walker.compressed_bundle(source, window, 0)?,
+                ImageFormat::OffloadBinary => walker.offload_binary(source, window, 0)?,
+                ImageFormat::Fatbinary => walker.nv_fatbin(source, window, 0)?,
+                format => {
+                    let target = image_target::of_window(source, window, format)?;
+                    let description = Description::of_loose(kind, target);
+                    walker.image(source, window, &description)?;
+                    Some(window.end)
+                }
+            };
+            // What is damaged after all, or of a size that only decompression tells.
+            end = walked.unwrap_or(window.start);
+            Ok(())
+        })?;
+        Ok(end)
+    }
+}
+
+impl Description {
+    /// An image in no container, of which nothing is known but what it says itself.
+    fn of_loose(container: ContainerKind, target: Option<Target>) -> Self {
+        Description {
+            container,
+            target: target.unwrap_or_else(|| Target::new(None, None, "")).into(),
+            id: None,
+            offset_in_container: 0,
+            package: None,
+            format: None,
+            compression: None,
+            form: None,
+            object: None,
+            sycl: None,
+        }
+    }
+}
+
+/// The section that holds this byte.
+fn section_at<'s>(sections: &[&'s Section], at: u64) -> Option<&'s Section> {
+    let after = sections.partition_point(|section| section.range.start <= at);
+    let section = sections.get(after.checked_sub(1)?)?;
+    section.range.contains(&at).then_some(section)
+}
+
+/// A candidate, after a look at its headers.
+enum Verdict {
+    /// What it is, and its end, at most that of the window.
+    Sound(ImageFormat, u64),
+    Rejected,
+    /// Too many were rejected before.
+    Unknown,
+}
+
+/// Tells whether what starts with a magic is a container, by all of its headers.
+fn sound(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    rejected: &mut Budget,
+) -> io::Result<Verdict> {
+    if rejected.left() == 0 {
+        return Ok(Verdict::Unknown);
+    }
+    let head = source.peek(window, HEAD_LEN)?;
+    let available = window.end - window.start;
+    let mut read = head.len() as u64;
+    let format = ImageFormat::sniff(&head);
+    let size = match format {
+        ImageFormat::CompressedBundle => compressed_bundle(&head, available),
+        ImageFormat::Fatbinary => fatbinary(&head, available),
+        ImageFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => None,
+        // Most are refused by the first bytes.
+        ImageFormat::Bundle
+            if Bundle::parse_prefix(&head, available).is_err_and(|e| e.needed().is_none()) =>
+        {
+            None
+        }
+        ImageFormat::Bundle => {
+            let prefix = bundle_prefix(source, window)?;
+            read += prefix.len() as u64;
+            bundle(&prefix, available)
+        }
+        ImageFormat::OffloadBinary
+            if OffloadBinary::parse_prefix(&head, available)
+                .is_err_and(|error| error.needed().is_none()) =>
+        {
+            None
+        }
+        ImageFormat::OffloadBinary => {
+            let prefix = package_prefix(source, window)?;
+            read += prefix.len() as u64;
+            let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
+            binary.filter(|binary| binary.entries().next().is_some()).map(|binary| binary.size())
+        }
+        format if is_device_elf(format) => device_elf::size(source, window, &head, &mut read)?,
+        _ => None,
+    };
+    Ok(match size {
+        Some(size) => Verdict::Sound(format, window.start.saturating_add(size).min(window.end)),
+        None => {
+            rejected.spend(read);
+            Verdict::Rejected
+        }
+    })
+}
+
+/// The size of a bundle, each of whose entries has an ID.
+fn bundle(prefix: &[u8], available: u64) -> Option<u64> {
+    let bundle = Bundle::parse_prefix(prefix, available).ok()?;
+    let is_sound = !bundle.is_empty()
+        && bundle.entries().all(|entry| EntryId::parse(&lossy(entry.id())).is_ok());
+    is_sound.then(|| bundle.end())
+}
+
+/// The size of a compressed bundle, after whose header a stream of its method starts. One of version 1, which records
+/// no size, takes what there is.
+fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
+    let header = ccob::Header::parse(head, available).ok()?;
+    let stream = head.get(header.header_len()..)?;
+    let starts = match header.method() {
+        // A frame, or one to skip (RFC 8878).
+        ccob::Method::ZSTD => {
+            matches!(stream, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+        }
+        // Deflate, and a checksum of the first two bytes (RFC 1950).
+        ccob::Method::ZLIB => {
+            matches!(stream, [first, second, ..] if first & 0xf == 8
+                && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
+        }
+        _ => false,
+    };
+    let is_sound = starts && header.uncompressed_size() > 0;
+    is_sound.then(|| header.total_size().unwrap_or(available))
+}
+
+/// The size of a fatbinary, whose first entry is code for a GPU.
+fn fatbinary(head: &[u8], available: u64) -> Option<u64> {
+    let len = nv_fatbin::parse_header(head, available).ok()?;
+    let entry = head.get(usize::try_from(nv_fatbin::HEADER_LEN).ok()?..)?;
+    let entry = nv_fatbin::parse_entry(entry, 0, nv_fatbin::HEADER_LEN, len).ok()?;
+    entry.is_plausible().then_some(len)
+}
+
+/// Finds magics, from one to the next.
+#[derive(Default)]
+struct Scanner {
+    /// A part of a source that is not in memory, and where it starts.
+    piece: Vec<u8>,
+    start: u64,
+}
+
+impl Scanner {
+    /// The first magic in `window`, which lies in no part that was scanned before.
+    fn next(&mut self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<u64>> {
+        if let Some(bytes) = source.bytes(window) {
+            return Ok(find(bytes).map(|at| window.start + at as u64));
+        }
+        let mut at = window.start;
+        while at.saturating_add(MAGIC_LEN) <= window.end {
+            let end = self.start.saturating_add(self.piece.len() as u64);
+            if !(self.start..end).contains(&at) || at.saturating_add(MAGIC_LEN) > end {
+                let len = usize::try_from(PIECE.min(window.end - at)).unwrap_or(usize::MAX);
+                self.piece.clear();
+                self.piece.resize(len, 0);
+                self.start = at;
+                source.read_exact_at(at, &mut self.piece)?;
+                continue;
+            }
+            let end = end.min(window.end);
+            let index = |at: u64| usize::try_from(at - self.start).unwrap_or(usize::MAX);
+            let bytes = self.piece.get(index(at)..index(end)).unwrap_or_default();
+            if let Some(found) = find(bytes) {
+                return Ok(Some(at + found as u64));
+            }
+            // One may start in the last bytes.
+            at = end - (MAGIC_LEN - 1);
+        }
+        Ok(None)
+    }
+}
+
+/// The position of the first magic.
+fn find(bytes: &[u8]) -> Option<usize> {
+    static SEARCHER: OnceLock<Option<Searcher>> = OnceLock::new();
+    match SEARCHER.get_or_init(|| Searcher::new(MAGICS)) {
+        Some(searcher) => searcher.find(bytes).map(|found| found.start()),
+        // Where there are no vector instructions for it.
+        None => bytes.windows(4).position(|bytes| MAGICS.iter().any(|magic| magic == bytes)),
+    }
+}

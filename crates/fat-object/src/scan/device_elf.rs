@@ -1,0 +1,144 @@
+//! ELF files for GPUs whose end nothing but their own headers tells.
+
+use std::io;
+use std::ops::Range;
+
+use object::elf::{SHT_NOBITS, SHT_NULL};
+use zerocopy::{FromBytes, LittleEndian};
+
+use crate::source::Source;
+use crate::wire::{ElfHeader, ElfHeader32, ElfHeader64, ElfSectionHeader, ElfSegment};
+
+/// Headers that are read at a time.
+const HEADERS: u64 = 512;
+
+/// `e_ident[EI_CLASS]`, `e_ident[EI_DATA]`, `e_ident[EI_VERSION]`, after the magic.
+const IDENT_32: &[u8] = b"\x7fELF\x01\x01\x01";
+const IDENT_64: &[u8] = b"\x7fELF\x02\x01\x01";
+
+/// The size of the ELF file for a GPU that starts in `window`; `None` if none does that is in order.
+///
+/// All headers of segments and sections lie in the window, and so do the bytes that they name: the last of these is the
+/// end. `read` counts the bytes that were looked at.
+pub(super) fn size(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    read: &mut u64,
+) -> io::Result<Option<u64>> {
+    match head {
+        _ if head.starts_with(IDENT_64) => {
+            of_class::<ElfHeader64<LittleEndian>>(source, window, head, read)
+        }
+        _ if head.starts_with(IDENT_32) => {
+            of_class::<ElfHeader32<LittleEndian>>(source, window, head, read)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn of_class<Elf: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    read: &mut u64,
+) -> io::Result<Option<u64>> {
+    let Ok((header, _)) = Elf::read_from_prefix(head) else { return Ok(None) };
+    let (header, header_len) = (header.fields(), size_of::<Elf>());
+    // The first of the last six fields of two bytes each.
+    let ehsize = head.get(header_len - 12..header_len - 10);
+    let is_sized = matches!(
+        ehsize,
+        Some(&[low, high]) if usize::from(u16::from_le_bytes([low, high])) == header_len
+    );
+    if !is_sized || (header.phnum, header.shnum, header.shoff) == (0, 0, 0) {
+        return Ok(None);
+    }
+    let mut extent = Extent { source, window: window.clone(), end: header_len as u64, read };
+    let segments =
+        Table { offset: header.phoff, count: header.phnum.into(), entry_len: header.phentsize };
+    let is_sound = extent.table::<Elf::Segment>(segments, |segment| Some(segment.file_range()))?;
+    if !is_sound {
+        return Ok(None);
+    }
+    let mut sections =
+        Table { offset: header.shoff, count: header.shnum.into(), entry_len: header.shentsize };
+    if sections.count == 0 && sections.offset != 0 {
+        // More than the field holds: the first header tells.
+        let first = Table { count: 1, ..sections };
+        if !extent.table::<Elf::Section>(first, |section| {
+            sections.count = section.fields().size;
+            None
+        })? {
+            return Ok(None);
+        }
+    }
+    let names = u64::from(header.shstrndx);
+    let is_sound = (sections.count == 0 || names < sections.count.max(0xff00))
+        && extent.table::<Elf::Section>(sections, |section| {
+            let section = section.fields();
+            let is_stored = section.kind != SHT_NULL.0 && section.kind != SHT_NOBITS.0;
+            is_stored.then_some((section.offset, section.size))
+        })?;
+    Ok(is_sound.then_some(extent.end))
+}
+
+#[derive(Clone, Copy)]
+struct Table {
+    offset: u64,
+    count: u64,
+    entry_len: u16,
+}
+
+/// The bytes that an ELF file names.
+struct Extent<'a, 's> {
+    source: &'a mut Source<'s>,
+    window: Range<u64>,
+    /// The end of what was named, from the start of the window.
+    end: u64,
+    read: &'a mut u64,
+}
+
+impl Extent<'_, '_> {
+    /// Counts a table and what its entries name; `false` if something of it leaves the window.
+    fn table<Entry: FromBytes>(
+        &mut self,
+        table: Table,
+        mut range: impl FnMut(Entry) -> Option<(u64, u64)>,
+    ) -> io::Result<bool> {
+        if table.count == 0 {
+            return Ok(true);
+        }
+        let len = size_of::<Entry>();
+        let all = table.count.checked_mul(len as u64);
+        if usize::from(table.entry_len) != len
+            || !all.is_some_and(|all| self.add(table.offset, all))
+        {
+            return Ok(false);
+        }
+        let mut at = self.window.start + table.offset;
+        let mut left = table.count;
+        while left > 0 {
+            let count = left.min(HEADERS);
+            let end = at + count * len as u64;
+            *self.read += end - at;
+            let entries = self.source.read_range(&(at..end))?;
+            for entry in entries.chunks_exact(len) {
+                let range = Entry::read_from_bytes(entry).ok().and_then(&mut range);
+                if range.is_some_and(|(start, size)| !self.add(start, size)) {
+                    return Ok(false);
+                }
+            }
+            (at, left) = (end, left - count);
+        }
+        Ok(true)
+    }
+
+    /// Counts bytes; `false` if they leave the window.
+    fn add(&mut self, start: u64, size: u64) -> bool {
+        let end = start.checked_add(size);
+        let end = end.filter(|&end| end <= self.window.end - self.window.start);
+        self.end = self.end.max(end.unwrap_or(0));
+        end.is_some()
+    }
+}

@@ -1,0 +1,295 @@
+//! Containers in bytes of host files that no section for device code accounts for.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test says no"
+)]
+
+mod elf_objects;
+
+use std::io::Cursor;
+use std::path::Path;
+
+use elf_objects::{elf, progbits};
+use fat_object::{Error, ListedImage, Listing, Options, Segment, list, list_slice};
+
+fn data(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// A fatbinary with one cubin.
+fn fatbinary() -> Vec<u8> {
+    let mut entry = [2_u16, 0x101].map(u16::to_le_bytes).concat();
+    entry.extend(64_u32.to_le_bytes());
+    entry.extend(8_u64.to_le_bytes());
+    entry.extend([0; 12]);
+    entry.extend(80_u32.to_le_bytes());
+    entry.resize(64, 0);
+    entry.extend(b"machine!");
+    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
+    bytes.extend((entry.len() as u64).to_le_bytes());
+    bytes.extend(entry);
+    bytes
+}
+
+/// The first of several packages.
+fn package() -> Vec<u8> {
+    let mut bytes = data("packages.offload");
+    let size = offload_binary::OffloadBinary::parse(&bytes).unwrap().size();
+    bytes.truncate(usize::try_from(size).unwrap());
+    bytes
+}
+
+/// A compressed bundle that does not record its size.
+fn first_version(bundle: &[u8]) -> Vec<u8> {
+    let options = ccob::WriteOptions::default().with_version(ccob::Version::V1);
+    ccob::compress(bundle, &options).unwrap()
+}
+
+/// One of each kind, with the number of its images.
+fn containers() -> Vec<(&'static str, Vec<u8>, usize)> {
+    let images = |bytes: &[u8]| list_slice(bytes, &Options::default()).unwrap().images().len();
+    [
+        ("bundle:0", data("hip.hipfb")),
+        ("ccob:0", first_version(&data("hip.hipfb"))),
+        ("ccob:0", data("hip-ccob-v2.hipfb")),
+        ("ccob:0", data("hip-ccob-v3.hipfb")),
+        ("offload-binary:0", package()),
+        ("nv-fatbin:0", fatbinary()),
+    ]
+    .map(|(kind, bytes)| {
+        let images = images(&bytes);
+        assert!(images > 0);
+        (kind, bytes, images)
+    })
+    .into_iter()
+    .chain(device_elfs().map(|bytes| ("", bytes, 1)))
+    .collect()
+}
+
+/// ELF files for GPUs: of AMD with segments, of NVIDIA with the version of CUDA and tables in front, of Intel.
+fn device_elfs() -> [Vec<u8>; 4] {
+    let bundle = data("hip.hipfb");
+    let amd = list_slice(&bundle, &Options::default()).unwrap();
+    let amd = amd.images().last().unwrap().bytes_in(&bundle).unwrap().to_vec();
+    assert_eq!(amd[18], 224);
+    let of_machine = |wide, table_first, machine: u8, version: u8| {
+        let mut image = elf(wide, false);
+        image.sections.push(progbits(".text", b"machine code"));
+        image.table_first = table_first;
+        let mut image = image.build();
+        (image[18], image[20]) = (machine, version);
+        image
+    };
+    let mut cubin = of_machine(true, true, 190, 0x7b);
+    cubin[48..52].copy_from_slice(&0x50_0550_u32.to_le_bytes());
+    [amd, cubin, of_machine(false, false, 190, 1), of_machine(true, false, 205, 1)]
+}
+
+/// Random bytes, and magics without containers.
+fn noise(seed: u32, len: usize) -> Vec<u8> {
+    let magics: [&[u8]; 11] = [
+        b"\x10\xff\x10\xad",
+        b"\x10\xff\x10\xad\x01\0\0\0\x60\0\0\0\0\0\0\0",
+        b"CCOB",
+        b"CCOB\x02\0\x01\0\x40\0\0\0",
+        b"CCOB\x01\0\x01\0\x40\0\0\0",
+        b"__CLANG_OFFLOAD_BUNDLE__",
+        b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0",
+        b"\x7fELF",
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xbe\0",
+        b"\x50\xed\x55\xba",
+        b"\x50\xed\x55\xba\x01\0\x10\0\x40\0\0\0\0\0\0\0",
+    ];
+    let mut bytes = Vec::new();
+    let mut state = seed;
+    while bytes.len() < len {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        match (state >> 16) % 64 {
+            at @ 0..11 => bytes.extend(magics[at as usize]),
+            _ => bytes.extend((state >> 8).to_le_bytes()),
+        }
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Lists a file in memory, and from a reader, which gives the same.
+fn listing(file: &[u8]) -> Listing {
+    let lent = list_slice(file, &Options::default()).unwrap();
+    let read = list(Cursor::new(file), &Options::default()).unwrap();
+    assert_eq!(lent.images(), read.images());
+    assert_eq!(texts(&lent), texts(&read));
+    lent
+}
+
+fn texts(listing: &Listing) -> Vec<String> {
+    listing.findings().iter().map(ToString::to_string).collect()
+}
+
+fn path(image: &ListedImage) -> String {
+    image.path().iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
+}
+
+fn without_scan(file: &[u8]) -> Listing {
+    list_slice(file, &Options::default().with_scan(false)).unwrap()
+}
+
+#[test]
+fn containers_in_sections_for_other_data_are_found_once() {
+    for (kind, container, count) in containers() {
+        for (before, after) in [(1, 0), (3, 5), (4096, 1), (262_143, 300_000), (262_100, 70)] {
+            let mut section = noise(before, before as usize);
+            let place = 64 + section.len();
+            section.extend(&container);
+            section.extend(noise(7, after));
+            let mut host = elf(true, false);
+            host.sections = vec![progbits(".rodata", &section), progbits(".data", &noise(9, 999))];
+            let file = host.build();
+            let found = listing(&file);
+            assert_eq!(texts(&found), [""; 0], "{kind} {before}");
+            assert_eq!(found.images().len(), count, "{kind} {before}");
+            for image in &found {
+                let expected = match kind {
+                    "" => format!("section:.rodata at {place:#x}"),
+                    kind => format!("section:.rodata at {place:#x}/{kind}"),
+                };
+                assert!(path(image).starts_with(&expected), "{}", path(image));
+                assert!(image.path()[0].is_found_by_scan());
+                assert!(!image.path()[1..].iter().any(Segment::is_found_by_scan));
+            }
+            assert_eq!(without_scan(&file).images(), []);
+        }
+    }
+}
+
+#[test]
+fn sections_in_front_of_others_and_bytes_between_and_after_them() {
+    let mut host = elf(true, false);
+    let several: Vec<u8> = containers().into_iter().flat_map(|(_, bytes, _)| bytes).collect();
+    let count: usize = containers().iter().map(|(_, _, images)| images).sum();
+    host.sections.insert(0, progbits(".hip_fatbin", &data("hip.hipfb")));
+    host.sections.push(progbits(".rodata", &[b"text", &several[..], b"text"].concat()));
+    host.trailing = [&several[..], b"!"].concat();
+    let file = host.build();
+    let end = file.len() - host.trailing.len();
+    let found = listing(&file);
+    assert_eq!(texts(&found), [""; 0]);
+    assert_eq!(found.images().len(), 2 + 2 * count);
+    let known = without_scan(&file);
+    assert_eq!(known.images(), &found.images()[..2]);
+    assert!(path(&found.images()[1]).starts_with("section:.hip_fatbin/bundle:0"));
+    assert!(path(&found.images()[2]).starts_with("section:.rodata at "));
+    let last = path(&found.images()[2 + count]);
+    assert_eq!(last, format!("outside-sections:{end:#x}/bundle:0"));
+    // No image is listed twice.
+    let stored = || found.iter().filter(|image| image.size() > 0 && image.stored_size().is_some());
+    let mut offsets: Vec<_> = stored().map(|image| image.location().file_offset()).collect();
+    offsets.dedup();
+    assert_eq!(offsets.len(), stored().count());
+}
+
+#[test]
+fn loose_images_have_the_target_that_they_state() {
+    let images = device_elfs();
+    let mut host = elf(true, false);
+    host.sections = vec![progbits(".data", &images.concat())];
+    let file = host.build();
+    let found = listing(&file);
+    assert_eq!(texts(&found), [""; 0]);
+    let targets: Vec<_> = found.iter().map(|image| image.target().to_string()).collect();
+    assert!(targets[0].starts_with("amdgcn-amd-amdhsa") && targets[0].contains("gfx"));
+    assert!(targets[1].starts_with("nvptx64-nvidia-cuda") && targets[1].ends_with("sm_80"));
+    let bytes: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+    assert_eq!(bytes, images);
+}
+
+#[test]
+fn files_without_section_headers_are_scanned() {
+    let mut host = elf(true, false);
+    host.sections.push(progbits(".rodata", &[&[1], &data("hip.hipfb")[..]].concat()));
+    let mut file = host.build();
+    file[16] = 3;
+    file[40..48].fill(0);
+    file[60..64].fill(0);
+    let found = listing(&file);
+    assert_eq!((found.images().len(), texts(&found)), (2, vec![]));
+    assert!(path(&found.images()[0]).starts_with("outside-sections:0x"));
+    assert!(matches!(without_scan(&file).findings()[0].error(), Error::NoSectionHeaders));
+}
+
+/// Without a scan these bytes are a fault: nobody knows what they are.
+#[test]
+fn other_data_may_follow_a_container_at_the_start_of_a_section_for_other_data() {
+    let bundle = data("hip.hipfb");
+    let mut host = elf(true, false);
+    let section = [&bundle[..], &[0; 32], b"text", &bundle, b"text"].concat();
+    host.sections.push(progbits(".rodata", &section));
+    let file = host.build();
+    let found = listing(&file);
+    assert_eq!((found.images().len(), texts(&found)), (4, vec![]));
+    assert_eq!(path(&found.images()[0]), "section:.rodata/bundle:0");
+    assert!(path(&found.images()[2]).starts_with("section:.rodata at "));
+    let known = without_scan(&file);
+    assert_eq!(known.images().len(), 2);
+    assert!(matches!(known.findings()[0].error(), Error::TrailingBytes { .. }));
+}
+
+#[test]
+fn other_host_files_are_scanned() {
+    for name in ["hip.o", "hip-two-units.so"] {
+        let file = data(name);
+        let known = listing(&file).images().len();
+        for (kind, container, count) in containers() {
+            let file = [&file[..], b"x", &container].concat();
+            assert_eq!(listing(&file).images().len(), known + count, "{name} {kind}");
+        }
+    }
+    let wasm = [b"\0asm\x01\0\0\0\0\x05\x04name" as &[u8], &data("hip.hipfb")].concat();
+    assert_eq!(list_slice(&wasm, &Options::default()).unwrap().images().len(), 2);
+}
+
+#[test]
+fn containers_that_leave_their_section_are_none() {
+    for (kind, container, _) in containers() {
+        for cut in [1, container.len() / 2] {
+            let mut host = elf(true, false);
+            let section = [b"x", &container[..container.len() - cut]].concat();
+            host.sections = vec![progbits(".rodata", &section), progbits(".data", &container[..9])];
+            let found = listing(&host.build());
+            // Where a compressed bundle of version 1 ends only its stream tells.
+            let is_first = kind == "ccob:0" && container[4] == 1;
+            assert!(found.images().is_empty(), "{kind} {cut}");
+            assert_eq!(found.findings().is_empty(), !is_first, "{kind} {cut}");
+        }
+    }
+}
+
+/// Many headers that share one long table, which is wrong at its end: reading it for each would cost a multiple of the
+/// file.
+#[test]
+fn too_many_wrong_candidates_end_the_scan() {
+    const COUNT: usize = 1000;
+    const TABLE: u16 = 65_000;
+    let mut section = Vec::new();
+    for number in 0..COUNT {
+        let mut header = b"\x7fELF\x02\x01\x01".to_vec();
+        header.resize(64, 0);
+        (header[18], header[52], header[58]) = (224, 64, 64);
+        header[40..48].copy_from_slice(&(64 * (COUNT - number) as u64).to_le_bytes());
+        header[60..62].copy_from_slice(&TABLE.to_le_bytes());
+        section.extend(header);
+    }
+    section.resize(64 * (COUNT + usize::from(TABLE) - 1), 0);
+    section.extend([[0, 0, 0, 0, 1, 0, 0, 0], [0xff; 8], [0xff; 8], [0xff; 8]].concat());
+    section.resize(64 * (COUNT + usize::from(TABLE)), 0);
+    let mut host = elf(true, false);
+    host.sections = vec![progbits(".rodata", &section)];
+    let found = listing(&host.build());
+    assert_eq!(found.images(), []);
+    assert!(matches!(found.findings()[0].error(), Error::ScanStopped { .. }), "{found:?}");
+    assert_eq!(found.findings().len(), 1);
+}
