@@ -143,7 +143,8 @@ fn check_frames(data: &[u8], limits: &Limits) {
     let choice = data.last().copied().unwrap_or_default();
     let skippable = |len: u8| {
         let magic = 0x184D_2A50 + u32::from(len % 16);
-        [&magic.to_le_bytes()[..], &u32::from(len).to_le_bytes(), &vec![choice; len.into()]].concat()
+        [&magic.to_le_bytes()[..], &u32::from(len).to_le_bytes(), &vec![choice; len.into()]]
+            .concat()
     };
     let mut stream = Vec::new();
     for (index, part) in data.chunks(data.len() / 3 + 1).enumerate() {

@@ -82,8 +82,7 @@ impl Form {
             .with_method([Method::ZLIB, Method::ZSTD][choices.of(2) as usize])
             .with_threads(1 + choices.of(3) as u32);
         let upgrade = choices.of(2) == 0;
-        let options =
-            CompressOptions::default().with_write(write).with_upgrade_packages(upgrade);
+        let options = CompressOptions::default().with_write(write).with_upgrade_packages(upgrade);
         match self {
             Form::Keep => {}
             Form::Compress => edit.compress(options),

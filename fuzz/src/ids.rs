@@ -45,7 +45,10 @@ fn target(line: &str) -> Target {
 fn check_names(target: &Target) {
     if let Some(gpu) = IntelGpu::find(target.id()) {
         assert_eq!(IntelGpu::find(gpu.name()), Some(gpu));
-        assert_eq!(gpu.ip_version().map(IntelGpu::from_ip_version), gpu.ip_version().map(|_| Some(gpu)));
+        assert_eq!(
+            gpu.ip_version().map(IntelGpu::from_ip_version),
+            gpu.ip_version().map(|_| Some(gpu))
+        );
         assert!(gpu.is_generic() || gpu.runs_on(gpu));
     }
     if let Some(processor) = Processor::from_architecture(target.id()) {

@@ -109,7 +109,8 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
         if images.is_empty() || u.arbitrary()? {
             let size = u.int_in_range(1..=9000)?;
             let byte: u8 = u.arbitrary()?;
-            images.push((arch, (0..size).map(|at| byte.wrapping_add((at / 7) as u8) | 1).collect()));
+            images
+                .push((arch, (0..size).map(|at| byte.wrapping_add((at / 7) as u8) | 1).collect()));
         }
     }
     let entry = |(arch, image): &(&'static str, Vec<u8>)| {

@@ -2,12 +2,18 @@
 
 use arbitrary::{Result as Made, Unstructured};
 use offload_binary::{
-    Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind,
-    binaries, convert,
+    CompressedBinary, Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary,
+    OffloadKind, binaries, convert,
 };
+
+use fat_object::ccob::{Method, WriteOptions};
+use fat_object::{compress_package, decompress_package};
 
 use crate::fields::Fields;
 use crate::{assert_message, grow_prefix};
+
+/// The most that a compressed package may inflate to.
+const LIMIT: u64 = 16 << 20;
 
 /// An offload binary, and several in a row.
 pub fn check(data: &[u8]) {
@@ -19,6 +25,7 @@ pub fn check(data: &[u8]) {
     }
     check_sequence(data);
     check_converted(data);
+    check_compressed(data);
 }
 
 /// Packages of any entries, which are read as they were written; then damaged, if the fuzzer likes.
@@ -41,6 +48,16 @@ pub fn check_layout(data: &[u8]) {
     assert!(read.iter().map(|(entry, _)| entry).eq(&entries));
     assert!(read.iter().map(|(_, image)| *image).eq(parts));
 
+    let bytes = match version {
+        FormatVersion::V3 if u.ratio(1, 2).unwrap_or(false) => {
+            let method = if u.ratio(1, 2).unwrap_or(false) { Method::ZLIB } else { Method::ZSTD };
+            let how = WriteOptions::default().with_method(method);
+            let compressed = compress_package(&bytes, &how).expect("was laid out");
+            assert!(decompress_package(&compressed, LIMIT).expect("was compressed") == bytes);
+            compressed
+        }
+        _ => bytes,
+    };
     let mut fields = Fields::of(bytes);
     for at in (8..fields.len().min(2000)).step_by(8) {
         fields.mark(at, if at == 8 { 4 } else { 8 });
@@ -57,10 +74,27 @@ pub fn check_layout(data: &[u8]) {
     check_converted(&bytes);
 }
 
+/// A compressed package inflates to what its header says, or there is an error.
+fn check_compressed(data: &[u8]) {
+    let available = data.len() as u64;
+    let Ok(Some(header)) = CompressedBinary::parse_prefix(data, available) else { return };
+    assert!(header.size() <= available && header.stream().end == header.size());
+    let again = CompressedBinary::parse_prefix(&header.header(), available);
+    assert_eq!(again, Ok(Some(header)));
+    match decompress_package(data, LIMIT) {
+        Ok(plain) => {
+            assert_eq!(plain.len() as u64, header.inflated_size());
+            let binary = OffloadBinary::parse(&plain).expect("was checked");
+            assert_eq!(binary.entries().len() as u64, header.entry_count());
+        }
+        Err(error) => assert_message(&error),
+    }
+}
+
 type Described = (FormatVersion, Vec<ImageEntry<'static>>, Vec<Vec<u8>>);
 
 fn described(u: &mut Unstructured<'_>) -> Made<Described> {
-    let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2])?;
+    let version = *u.choose(&[FormatVersion::V1, FormatVersion::V2, FormatVersion::V3])?;
     let (mut entries, mut images) = (Vec::new(), Vec::new());
     for _ in 0..u.int_in_range(0..=6)? {
         let len = u.int_in_range(0..=40)?.min(u.len());
@@ -117,7 +151,7 @@ fn check_binary(data: &[u8], binary: OffloadBinary<'_>) {
         }
     };
     let mut ranges = Vec::new();
-    assert!(binary.version() == FormatVersion::V2 || binary.entries().len() == 1);
+    assert!(binary.version() != FormatVersion::V1 || binary.entries().len() == 1);
     for (index, entry) in binary.entries().enumerate() {
         assert_eq!(entry.index(), index);
         let image = entry.image().expect("all is in memory");
@@ -170,6 +204,9 @@ fn check_converted(data: &[u8]) {
             assert!(contents == self::contents(&v2));
             assert!(convert(&v2, FormatVersion::V2).as_ref() == Ok(&v2));
             assert!(convert(&v2, FormatVersion::V1) == v1);
+            let v3 = convert(data, FormatVersion::V3).expect("as version 2");
+            assert!(contents == self::contents(&v3));
+            assert!(convert(&v3, FormatVersion::V2).as_ref() == Ok(&v2));
             match v1 {
                 Ok(v1) => {
                     assert!(contents == self::contents(&v1));
