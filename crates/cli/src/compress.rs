@@ -10,7 +10,7 @@ use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 use crate::parallel::Threads;
 use crate::{Outcome, report};
 
-/// Compress the bundles and offload binaries in any file
+/// Compress bundles and offload binaries in any file
 ///
 /// Files are bundles, offload binaries, objects, archives, libraries and programs. Every plain bundle becomes a compressed
 /// one (CCOB); compressed ones stay as they are, as do bundles that would not get smaller. Bundles that start at
