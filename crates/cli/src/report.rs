@@ -97,6 +97,20 @@ pub(crate) fn reason(error: &io::Error) -> String {
     text
 }
 
+/// The error with its reason before the name of the file: LLVM's tools that name no file start with the reason.
+pub(crate) fn reason_first(error: io::Error) -> io::Error {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+
+    // Errors of the system; others are ours.
+    let of_system = !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof);
+    let text = error.to_string();
+    let named = text.strip_prefix('\'').and_then(|text| text.rsplit_once("': "));
+    match named.filter(|_| of_system && error.get_ref().is_some()) {
+        Some((path, reason)) => io::Error::new(error.kind(), format!("{reason}: '{path}'")),
+        None => error,
+    }
+}
+
 /// A finding of a walk, as an error or a warning.
 pub(crate) fn finding(file: &str, finding: &Finding<'_>) {
     Complaint::new(file, finding).report();

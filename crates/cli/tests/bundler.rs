@@ -802,8 +802,8 @@ fn damaged_compressed_bundles_are_errors() {
         damaged[at] ^= byte.max(1);
         write(&place, "x", &damaged);
         let complaint = bad(&place, &strs(&unbundling("bc", &[HOST, HIP], "x")));
-        let expected = "Failed to decompress input: 'x': at byte 0x0: ";
-        assert!(complaint.starts_with(expected), "{at}: {complaint}");
+        assert!(complaint.starts_with("Failed to decompress input: "), "{at}: {complaint}");
+        assert!(complaint.contains(": 'x': at byte 0x0: "), "{at}: {complaint}");
         assert!(!exists(&place, "0"));
     }
     for len in [5, 20, 40, bytes.len() - 1] {

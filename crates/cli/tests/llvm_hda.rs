@@ -365,7 +365,7 @@ fn complaints_are_those_of_llvm() {
     assert_eq!(theirs, ours);
     // With the name of the file.
     let (theirs, ours) = both("short");
-    assert_eq!(format!("'short': {theirs}"), ours);
+    assert_eq!(format!("{theirs}: 'short'"), ours);
     let (theirs, ours) = both("nowhere.a");
     assert_eq!(theirs, ours);
 }

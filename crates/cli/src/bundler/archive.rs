@@ -187,8 +187,9 @@ fn failure(job: &UnbundleJob, error: &Error) -> Failure {
         Error::Read(source) => at(&job.input, source),
         // As LLVM says it, of larger files as well.
         Error::NotAnArchive { first } if first.len() < 8 => {
-            format!("'{name}': file too small to be an archive")
+            format!("file too small to be an archive: '{name}'")
         }
+        Error::NotAnArchive { .. } => format!("file too small to be an archive: '{name}': {error}"),
         error => format!("'{name}': {error}"),
     }
     .into()

@@ -107,8 +107,9 @@ pub(super) fn for_each(
         errors.push(misfit);
     }
     if !bad_compression.is_empty() || !errors.is_empty() {
-        let bad_compression = bad_compression.iter().map(|error| named(error));
-        let bad_compression = bad_compression.map(|e| format!("Failed to decompress input: {e}"));
+        let bad_compression = bad_compression
+            .iter()
+            .map(|(words, e)| format!("Failed to decompress input: {words}{}", named(e)));
         let errors = errors.iter().map(|error| named(error));
         return Err(bad_compression.chain(errors).collect::<Vec<_>>().into());
     }
@@ -193,7 +194,7 @@ struct Finder<'a> {
     warnings: Vec<String>,
     errors: Vec<String>,
     /// Errors, too.
-    bad_compression: Vec<String>,
+    bad_compression: Vec<(&'static str, String)>,
     /// Offset in the file, sizes, and how long it took.
     compressed: Vec<(u64, Compression, Duration)>,
     since: Instant,
@@ -322,8 +323,8 @@ impl Visitor for Finder<'_> {
             || matches!(finding.error(), Error::TrailingBytes { .. });
         match (harmless, finding.error()) {
             (true, _) => self.warnings.push(finding.to_string()),
-            (false, Error::Ccob(_)) => {
-                self.bad_compression.push(finding.to_string());
+            (false, Error::Ccob(error)) => {
+                self.bad_compression.push((llvm_words(error), finding.to_string()));
             }
             (false, _) => self.errors.push(finding.to_string()),
         }
@@ -332,6 +333,18 @@ impl Visitor for Finder<'_> {
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
         input::open_thin_member(self.input, name)
+    }
+}
+
+/// LLVM's words for what is wrong with a compressed bundle.
+fn llvm_words(error: &ccob::Error) -> &'static str {
+    use ccob::Error::{BadStream, TrailingBytes, Truncated, UnsupportedMethod};
+    match error {
+        BadStream { .. } | TrailingBytes { .. } | Truncated { .. } => {
+            "Could not decompress embedded file contents: "
+        }
+        UnsupportedMethod { .. } => "Unknown compressing method: ",
+        _ => "",
     }
 }
 

@@ -42,7 +42,36 @@ pub(super) struct Fault {
     /// The candidate it lies in: it only matters when that one is opened.
     pub(super) parent: Option<usize>,
     pub(super) severity: Severity,
+    /// LLVM's words for it, if it has some.
+    pub(super) llvm_words: Option<&'static str>,
     pub(super) message: String,
+}
+
+/// LLVM's words for an error.
+fn llvm_words(error: &Error) -> Option<&'static str> {
+    use offload_binary::Error as Package;
+
+    /// Bytes of the header and of one entry in version 1: LLVM 22 reads nothing of fewer.
+    const LEAST: u64 = 72;
+    const INVALID: &str = "Invalid data was encountered while parsing the file";
+    match error {
+        Error::OffloadBinary(Package::SizeBeyondEnd { available, .. }) if *available < LEAST => {
+            Some(INVALID)
+        }
+        Error::OffloadBinary(
+            Package::TruncatedHeader { .. }
+            | Package::BadMagic { .. }
+            | Package::UnsupportedVersion { .. },
+        )
+        | Error::PackageStream(_)
+        | Error::TrailingBytes { .. }
+        | Error::UnknownContents { .. } => Some(INVALID),
+        Error::OffloadBinary(_) => Some("The end of the file was unexpectedly encountered"),
+        Error::Archive { .. } | Error::MemberBeyondEnd { .. } => {
+            Some("truncated or malformed archive")
+        }
+        _ => None,
+    }
 }
 
 /// Collects candidates while a file is walked.
@@ -211,6 +240,7 @@ impl Visitor for Collector<'_> {
             self.faults.push(Fault {
                 parent: frame.parent,
                 severity: finding.severity(),
+                llvm_words: llvm_words(finding.error()),
                 message: finding.to_string(),
             });
         }

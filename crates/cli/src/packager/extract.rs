@@ -15,7 +15,7 @@ use super::options::{ImageSpec, Options};
 use crate::input::Stamp;
 use crate::opened::{MaxInput, Opened};
 use crate::output::{Name, Outputs};
-use crate::report::reason;
+use crate::report::{reason, reason_first};
 use crate::{input, standard, style};
 
 /// What an extraction has to say. Nothing was written if there are errors.
@@ -46,7 +46,10 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
         match fault.severity {
             _ if fault.parent.is_some_and(|parent| !plan.opened.contains(&parent)) => {}
             Severity::Warning => report.warnings.push(message),
-            Severity::Error => report.errors.push(message),
+            Severity::Error => report.errors.push(match fault.llvm_words {
+                Some(words) => format!("{words}: {message}"),
+                None => message,
+            }),
         }
     }
     if !report.errors.is_empty() || !complete {
@@ -57,10 +60,10 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     }
     let outputs = plan.write(&found, &mut file).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => named(error),
-        _ => error,
+        _ => reason_first(error),
     })?;
     stamp.check(&file).map_err(named)?;
-    outputs.commit()?;
+    outputs.commit().map_err(reason_first)?;
     plan.tell(options.release)
 }
 
@@ -182,7 +185,7 @@ impl Plan {
         let path = input::path(file);
         let shown = path.display().to_string();
         if path.as_os_str().is_empty() {
-            return Err("'file' has no value".to_owned());
+            return Err("No such file or directory: 'file' has no value".to_owned());
         }
         if shown == "-" {
             self.stdout.push(content);

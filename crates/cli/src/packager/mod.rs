@@ -83,7 +83,7 @@ fn run(tool: &str, options: &Options) -> ExitCode {
             report::warning_of(tool, &format_args!("'--image={}' has no 'triple'", spec.text()));
         }
     }
-    match bundle(options) {
+    match bundle(options).map_err(report::reason_first) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report::end(tool, &error),
     }

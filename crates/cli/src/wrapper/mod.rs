@@ -13,6 +13,7 @@ use crate::llvm_cl::{Matches, Tool};
 use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::payload::Payload;
+use crate::report::reason_first;
 use crate::{drop_in, input, report};
 pub(crate) use clang::TOOL as CLANG;
 pub use clang::main as clang_main;
@@ -218,10 +219,21 @@ fn run(
     let output = input::path(matches.value("o").unwrap_or_default());
     let written = request(&matches)
         .and_then(|request| request.wrap())
-        .and_then(|mut wrapped| wrapped.write(Emit::Bitcode, &output));
+        .and_then(|mut wrapped| wrapped.write(Emit::Bitcode, &output).map_err(reason_first));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => report::end(&invocation.typed, &error),
+        Err(error) => report::end(&invocation.typed, &in_llvms_words(error)),
+    }
+}
+
+/// The error with LLVM's words before it, where it has other ones.
+fn in_llvms_words(error: io::Error) -> io::Error {
+    let typed = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+    match typed {
+        Some(Error::SingleImage { .. }) => io::Error::other(format!(
+            "CUDA / HIP offloading uses a single fatbinary or offload bundle: {error}"
+        )),
+        _ => error,
     }
 }
 
