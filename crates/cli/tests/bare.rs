@@ -230,8 +230,8 @@ fn edits_refuse() {
     for (args, words) in [
         (&["thin", "--drop", "gfx90a"][..], refused),
         (&["remove", "--id", "gfx90a"], refused),
-        (&["compress"], "no bundle found"),
-        (&["decompress"], "no bundle found"),
+        (&["compress"], "no bundle and no offload binary found"),
+        (&["decompress"], "no bundle and no offload binary found"),
     ] {
         let args: Vec<_> = args.iter().copied().chain(["--in-place"]).collect();
         let (code, _, err) = run(&args, &path);
