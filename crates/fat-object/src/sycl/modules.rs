@@ -79,7 +79,10 @@ fn frame_end(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<
     let Some(header) = FrameHeader::parse(&head) else { return Ok(None) };
     let mut at = window.start + header.len;
     loop {
-        let Some(&[a, b, c]) = source.peek(&(at..window.end.max(at)), 3)?.first_chunk() else {
+        if at >= window.end {
+            return Ok(None);
+        }
+        let Some(&[a, b, c]) = source.peek(&(at..window.end), 3)?.first_chunk() else {
             return Ok(None);
         };
         let block = u32::from_le_bytes([a, b, c, 0]);
@@ -183,8 +186,10 @@ mod tests {
         let len = one.len() as u64;
         let expected = [(0..len, false), (len..len + 24, false), (len + 32..len + 56, false)];
         assert_eq!(modules(&all), expected);
-        assert_eq!(modules(&all[..all.len() - 2])[2], (len + 32..len + 54, false));
-        assert_eq!(modules(&all[..30]), [(0..30, false)]);
+        // A part of a word belongs to no module; the walk tells of it.
+        assert_eq!(modules(&all[..all.len() - 2])[2], (len + 32..len + 52, false));
+        assert_eq!(modules(&all[..30]), [(0..28, false)]);
+        assert_eq!(modules(&all[..26]), [(0..26, false)]);
         assert_eq!(modules(&all[..19]), []);
         assert_eq!(modules(&[7; 40]), []);
         let big: Vec<_> = one.chunks(4).flat_map(|word| word.iter().rev().copied()).collect();
@@ -198,6 +203,9 @@ mod tests {
         let two = [0x28, 0xb5, 0x2f, 0xfd, 4, 0, 5 << 3 | 2, 0, 0, 9, 1, 0, 0, 8, 8, 8, 8];
         let all = [&one[..], &two, &[0; 3], &one].concat();
         assert_eq!(modules(&all), [(0..12, true), (12..29, true), (32..44, true)]);
+        // A block that ends far past the end of the file.
+        let long = [&one[..6], &[0xf8, 0xff, 0x0f], &[0; 3][..]].concat();
+        assert_eq!(modules(&long), []);
         assert_eq!(content_size(&one), Some(3));
         assert_eq!(content_size(&two), None);
         assert_eq!(content_size(&[0x28, 0xb5, 0x2f, 0xfd, 0x60, 1, 1]), Some(513));
