@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::Outcome;
 use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 
-/// Decompress the bundles and offload binaries in any file, and check them
+/// Decompress bundles and offload binaries, and check them
 ///
 /// The opposite of `offload compress`, for everything that compresses bundles: every compressed bundle (CCOB, versions
 /// 1 to 3, zstd and zlib) is checked against its hash and becomes a plain one; plain ones stay as they are. Bundles
