@@ -47,7 +47,7 @@ wheels/gpu-1.0-py3-none-any.whl
   compute_70               PTX               2 images       1.3 KiB
   compute_80               PTX               1 images       0.7 KiB
   generic                  SPIR-V            1 images       0.5 KiB
-  gfx1100                  ELF               3 images       9.4 KiB
+  gfx1100                  ELF               4 images      12.5 KiB
   gfx1100                  LLVM bitcode      1 images       4.2 KiB
   gfx906                   ELF               2 images       5.4 KiB
   gfx90a                   ELF               1 images       3.7 KiB
