@@ -53,6 +53,14 @@ impl Payload {
         self.stamp.size()
     }
 
+    /// The input with these contents instead of its own, in a temporary file.
+    pub(crate) fn with_contents(&self, contents: &[u8]) -> io::Result<Self> {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(contents)?;
+        let stamp = Stamp::of(&file)?;
+        Ok(Payload { path: self.path.clone(), stamp, held: Some(file), small: None })
+    }
+
     /// Copies the file; from a file to a file, the kernel does it.
     pub(crate) fn copy_to<W: Write>(&mut self, out: &mut W) -> io::Result<()> {
         let size = self.size();

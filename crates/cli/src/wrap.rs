@@ -83,6 +83,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .map_err(|error| unknown(&error, &args.abi, &Abi::ALL.map(Abi::name)))?,
         triple: args.triple.clone().unwrap_or_else(host_triple),
         relocatable: args.relocatable,
+        retain: false,
         images: args.images.clone(),
         target_ids: args.offload_arch.clone(),
         max_input: args.max_input,

@@ -10,11 +10,14 @@
 )]
 
 mod common;
+#[path = "common/modules.rs"]
+mod modules;
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::slice;
 
+use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::TempDir;
 use wrapper_ir::{Abi, Image, Kind, ManagedCall, ObjectFormat, Target, Wrapper};
 
@@ -76,58 +79,11 @@ fn text(wrapper: &Wrapper<'_>, images: &[&[u8]]) -> String {
     wrapper.module().unwrap().ir_to_string(images).unwrap()
 }
 
-/// Text without comments.
-fn plain(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with(';'));
-    lines.map(|line| line.split(" ; preds").next().unwrap().trim_end().to_owned() + "\n").collect()
-}
-
-/// `text` with each difference there is on purpose; all of them have to be there.
-fn with(text: String, differences: &[(&str, &str)]) -> String {
-    differences.iter().fold(text, |text, (theirs, ours)| {
-        assert!(text.contains(theirs), "LLVM has no {theirs:?} in\n{text}");
-        text.replace(theirs, ours)
-    })
-}
-
-/// LLVM's module has no data layout, ours has.
-fn with_data_layout(text: String, triple: &str) -> String {
-    let target = Target::new(triple).unwrap();
-    let line = format!("target triple = \"{triple}\"");
-    let layout = format!("target datalayout = \"{}\"\n{line}", target.data_layout());
-    with(text, &[(&line, &layout)])
-}
-
-/// For the sanitizers, as LLVM 23 does. LLVM's modules have no data layout, so that it does not know the alignments of
-/// integers. LLVM does not align fatbinaries; a runtime that maps what is in them wants it.
-const FATBIN: [(&str, &str); 3] = [
-    (
-        "FatBinSegment\", align 8",
-        "FatBinSegment\", no_sanitize_address, no_sanitize_hwaddress, align 8",
-    ),
-    ("%size = load i64, ptr %6, align 4", "%size = load i64, ptr %6, align 8"),
-    ("%data = load i64, ptr %8, align 4", "%data = load i64, ptr %8, align 8"),
-];
-
-/// Functions that are declared, and not called.
-const HIP: [(&str, &str); 2] = [
-    ("declare void @__cudaRegisterFatBinaryEnd(ptr)\n\n", ""),
-    (", section \".hip_fatbin\"", ", section \".hip_fatbin\", align 4096"),
-];
-const CUDA: [(&str, &str); 3] = [
-    ("declare void @__cudaRegisterSurface(ptr, ptr, ptr, ptr, i32, i32)\n\n", ""),
-    ("declare void @__cudaRegisterTexture(ptr, ptr, ptr, ptr, i32, i32, i32)\n\n", ""),
-    (", section \".nv_fatbin\"", ", section \".nv_fatbin\", align 8"),
-];
-
-/// LLVM calls CUDA's function for managed variables with the arguments of HIP's.
-const CUDA_MANAGED: [(&str, &str); 2] = [
-    (
-        "ManagedVar(ptr, ptr, ptr, ptr, i64, i32)",
-        "ManagedVar(ptr, ptr, ptr, ptr, i32, i64, i32, i32)",
-    ),
-    ("ptr %name, i64 %size, i32 %9)", "ptr %name, i32 %extern, i64 %size, i32 %constant, i32 0)"),
-];
+/// For the sanitizers, as LLVM 23 does.
+const SANITIZERS: (&str, &str) = (
+    "FatBinSegment\", align 8",
+    "FatBinSegment\", no_sanitize_address, no_sanitize_hwaddress, align 8",
+);
 
 /// Without something in the section COFF linkers drop it, and its bounds; see `links_without_entries`.
 const COFF: (&str, &str) = (
@@ -159,7 +115,8 @@ fn hip_and_cuda() {
     for triple in [LINUX, "riscv64-unknown-linux-gnu", WINDOWS] {
         for kind in [Kind::Hip, Kind::Cuda] {
             let theirs = place.theirs(kind, triple, &[IMAGE]);
-            let theirs = with(with_data_layout(plain(&theirs), triple), &FATBIN);
+            let theirs = with(with_data_layout(plain(&theirs), triple), &LOADS);
+            let theirs = with(theirs, &[SANITIZERS]);
             let theirs = with(theirs, if kind == Kind::Hip { &HIP } else { &CUDA });
             let theirs = match triple {
                 WINDOWS => with(theirs, &[COFF]),

@@ -331,3 +331,78 @@ fn help_names_every_option() {
         assert!(help.contains(option), "{help}");
     }
 }
+
+#[test]
+fn release_24() {
+    let place = place();
+    for kind in Kind::ALL {
+        let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
+        let image = Image::from_bytes(IMAGES[1]);
+        let wrapper = Wrapper::new(kind, Abi::Llvm24, Target::new(TRIPLE).unwrap()).image(image);
+        let module = wrapper.retain(true).module().unwrap();
+        let expected = module.bitcode().unwrap().to_vec(&IMAGES[1..]).unwrap();
+        for release in [&["--release=24"][..], &["-release", "24"]] {
+            let args = [&["-o", "out.bc", &option, &triple, "b"], release].concat();
+            good(LLVM, &place, &args);
+            assert!(read(&place, "out.bc") == expected, "{kind}");
+        }
+        good(LLVM, &place, &["--release=23", &option, &triple, "-o", "out.bc", "b"]);
+        assert!(read(&place, "out.bc") == bitcode(kind, Abi::Current, &IMAGES[1..], &[]), "{kind}");
+    }
+    let wrong = bad(LLVM, &["--release=25", "--kind=hip", "-o", "out", "a"]);
+    assert!(wrong.contains("for the --release option: Cannot find option named '25'!"), "{wrong}");
+}
+
+/// Compressed packages are wrapped as the plain ones in them.
+#[test]
+fn compressed_packages_are_decompressed() {
+    use ccob::{Method, WriteOptions};
+    use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
+
+    let place = place();
+    let images = [&[7; 30_000][..], &[8; 5]];
+    let entry = |image: &&[u8]| ImageEntry::new(image.len() as u64);
+    for kind in Kind::ALL {
+        let count = if kind == Kind::OpenMp { 2 } else { 1 };
+        let entries: Vec<_> = images[..count].iter().map(entry).collect();
+        let entries: Vec<_> =
+            entries.into_iter().map(|entry| entry.offload_kind(OffloadKind::from(kind))).collect();
+        let layout = Layout::new(FormatVersion::V3, &entries).unwrap();
+        let plain = layout.to_vec(&images[..count]).unwrap();
+        let mut options = WriteOptions::default();
+        options.method = Method::ZLIB;
+        let small = fat_object::compress_package(&plain, &options).unwrap();
+        fs::write(place.path().join("p"), &small).unwrap();
+        let expected = bitcode(kind, Abi::Current, &[&plain], &[]);
+        let option = format!("--kind={kind}");
+        good(LLVM, &place, &[&option, "--triple", TRIPLE, "-o", "out.bc", "p"]);
+        assert!(read(&place, "out.bc") == expected, "{kind}");
+        let args = ["wrap", &option, "--triple", TRIPLE, "-o", "-", "-"];
+        let output = run_with(OFFLOAD, &place, &args, &small);
+        assert!(output.status.success() && output.stdout == expected, "{kind}");
+    }
+
+    let fails = |package: &[u8], expected: &str| {
+        fs::write(place.path().join("p"), package).unwrap();
+        let args = ["--kind=openmp", "--triple", TRIPLE, "-o", "bad.bc", "b", "p"];
+        let output = run_with(LLVM, &place, &args, b"");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        assert!(stderr(&output).contains("'p': "), "{}", stderr(&output));
+        assert!(!place.path().join("bad.bc").exists());
+    };
+    let entry = ImageEntry::new(30_000).offload_kind(OffloadKind::OPENMP);
+    let plain = Layout::new(FormatVersion::V3, &[entry]).unwrap().to_vec(&[images[0]]).unwrap();
+    let mut options = WriteOptions::default();
+    options.method = Method::ZLIB;
+    let small = fat_object::compress_package(&plain, &options).unwrap();
+    fails(&[&small[..], &small[..]].concat(), "wrap packages one by one");
+    fails(&small[..small.len() - 9], "bytes are left");
+    let mut damaged = small.clone();
+    damaged[45] ^= 0xff;
+    fails(&damaged, "zlib");
+    // A claim of 2^60 bytes.
+    let mut enormous = small;
+    enormous[39] = 0x10;
+    fails(&enormous, "more than the limit");
+}

@@ -178,6 +178,8 @@ pub enum Constant {
         source: Type,
         /// Its 64-bit indices.
         indices: Vec<u64>,
+        /// `true` if the `getelementptr` is an inbounds one.
+        inbounds: bool,
     },
     /// Bytes, an array of 8-bit integers.
     Bytes(Cow<'static, [u8]>),
@@ -407,13 +409,16 @@ impl Constant {
         Self::Symbol(name.clone())
     }
 
-    /// The address `offset` bytes into the variable `global`, which holds `size` bytes.
-    pub(crate) fn inside_bytes(global: &Name, size: u64, offset: u64) -> Self {
+    /// The address `offset` bytes into the variable `global`, which holds `size` bytes, in the form of the generation.
+    pub(crate) fn inside_bytes(abi: Abi, global: &Name, size: u64, offset: u64) -> Self {
         if offset == 0 {
             return Self::symbol(global);
         }
-        let (global, source) = (global.clone(), Type::bytes(size));
-        Self::Inside { global, offset, source, indices: vec![0, offset] }
+        let (source, indices) = match abi {
+            Abi::Llvm24 => (Type::Int(8), vec![offset]),
+            _ => (Type::bytes(size), vec![0, offset]),
+        };
+        Self::Inside { global: global.clone(), offset, source, indices, inbounds: false }
     }
 
     /// The type.

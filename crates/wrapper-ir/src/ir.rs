@@ -225,8 +225,9 @@ impl fmt::Display for Plain<'_> {
             // An image is written by who has its bytes.
             Constant::Zero(_) | Constant::Image { .. } => f.write_str("zeroinitializer"),
             Constant::Symbol(name) => write!(f, "@{}", Named(name)),
-            Constant::Inside { global, source, indices, .. } => {
-                write!(f, "getelementptr ({}, ptr @{}", Typed(source), Named(global))?;
+            Constant::Inside { global, source, indices, inbounds, .. } => {
+                let inbounds = if *inbounds { "inbounds " } else { "" };
+                write!(f, "getelementptr {inbounds}({}, ptr @{}", Typed(source), Named(global))?;
                 for index in indices {
                     write!(f, ", i64 {index}")?;
                 }

@@ -47,6 +47,7 @@ pub fn main() -> ExitCode {
             abi: Abi::Aomp,
             triple: text(matches.value("target").unwrap_or_default()),
             relocatable: false,
+            retain: false,
             images: images(matches),
             target_ids: matches.values("offload-arch").map(text).collect(),
             max_input: MaxInput::default(),

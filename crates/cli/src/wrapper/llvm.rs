@@ -37,6 +37,12 @@ pub(crate) static TOOL: Tool = Tool {
             "Put OpenMP images where no later link takes them for the device again",
         ),
         Opt::new("triple", Kind::Value, "string", "Target triple for the wrapper module"),
+        Opt::new(
+            "release",
+            Kind::Choice(&["23", "24"]),
+            "23|24",
+            "Wrap for host objects of this release of LLVM (default: 23), with its modules",
+        ),
     ],
     version: concat!(
         "offload ",
@@ -50,14 +56,17 @@ pub(crate) static TOOL: Tool = Tool {
 pub fn main() -> ExitCode {
     run(&TOOL, "llvm-offload-wrapper", |matches| {
         let kind = text(matches.value("kind").unwrap_or_default());
+        let is_for_24 = matches.value("release") == Some(b"24");
         Ok(Request {
             kind: wrapper_ir::Kind::from_name(&kind).map_err(std::io::Error::other)?,
-            abi: Abi::Current,
+            abi: if is_for_24 { Abi::Llvm24 } else { Abi::Current },
             triple: match matches.value("triple") {
                 None | Some(b"") => host_triple(),
                 Some(triple) => text(triple),
             },
             relocatable: matches.is_on("relocatable"),
+            // As LLVM 24 does: nobody hands the arguments of a link over here.
+            retain: is_for_24,
             images: images(matches),
             target_ids: Vec::new(),
             max_input: MaxInput::default(),

@@ -12,7 +12,7 @@ use wrapper_ir::{Abi, Error, Image, Kind, LinkTool, Module, Target, Wrapper};
 use crate::llvm_cl::{Matches, Tool};
 use crate::opened::MaxInput;
 use crate::output::Outputs;
-use crate::payload::Payload;
+use crate::payload::{self, Payload};
 use crate::report::reason_first;
 use crate::{drop_in, input, report};
 pub(crate) use clang::TOOL as CLANG;
@@ -26,6 +26,9 @@ const HEAD: u64 = 4096;
 /// The largest part of a package that is held in memory: its tables and strings, which are small.
 const MAX_HEAD: u64 = 16 << 20;
 
+/// The largest package that comes out of a compressed one. Its size is a claim of the file.
+const MAX_PLAIN: u64 = 2 << 30;
+
 /// What to wrap, and how.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -33,6 +36,8 @@ pub(crate) struct Request {
     pub(crate) abi: Abi,
     pub(crate) triple: String,
     pub(crate) relocatable: bool,
+    /// See [`Wrapper::retain`].
+    pub(crate) retain: bool,
     pub(crate) images: Vec<PathBuf>,
     /// Either none or one for each image.
     pub(crate) target_ids: Vec<String>,
@@ -79,7 +84,9 @@ impl Request {
                 Ok(module) => return Ok(Wrapped { module, inputs }),
                 Err(error) => error,
             };
-            if !read_more(&error, &mut inputs, &mut heads)? {
+            if !decompress(&error, &mut inputs, &mut heads)?
+                && !read_more(&error, &mut inputs, &mut heads)?
+            {
                 return Err(explain(error, &inputs));
             }
         }
@@ -101,6 +108,7 @@ impl Request {
         Wrapper::new(self.kind, self.abi, target.clone())
             .images(images)
             .relocatable(self.relocatable)
+            .retain(self.retain)
             .module()
     }
 }
@@ -162,6 +170,26 @@ fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io
     }
     head.clear();
     input.reader()?.take(needed).read_to_end(head)?;
+    Ok(true)
+}
+
+/// Puts the plain package in the place of a compressed one, which no runtime reads; false if the error is not about
+/// that.
+fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io::Result<bool> {
+    use offload_binary::Error::Compressed;
+    let &Error::Package { image, error: Compressed { binary } } = error else { return Ok(false) };
+    let (Some(input), Some(head)) = (inputs.get_mut(image), heads.get_mut(image)) else {
+        return Ok(false);
+    };
+    let (package, size) = (binary.size(), input.size());
+    if size > binary.padded_size() {
+        return Err(explain(Error::AfterPackage { image, package, size }, inputs));
+    }
+    let plain = fat_object::decompress_package(&input.read()?, MAX_PLAIN)
+        .map_err(|error| payload::at(input.path(), &io::Error::other(error)))?;
+    *input = input.with_contents(&plain)?;
+    *head = plain;
+    head.truncate(usize::try_from(HEAD).unwrap_or(usize::MAX));
     Ok(true)
 }
 

@@ -37,6 +37,8 @@ pub(super) const CONSTANT_STRING: u64 = 8;
 /// The first of three codes for `getelementptr`, with no flags, and the one that every release
 /// knows: LLVM 18 and older take the third, that LLVM writes today, for `undef`.
 pub(super) const CONSTANT_GEP: u64 = 12;
+/// The second, with the same operands, for an inbounds one. Every release knows it too.
+pub(super) const CONSTANT_INBOUNDS_GEP: u64 = 20;
 
 pub(super) const FUNCTION_BLOCK: u64 = 12;
 pub(super) const FUNCTION_DECLAREBLOCKS: u64 = 1;

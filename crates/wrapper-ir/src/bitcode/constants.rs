@@ -74,7 +74,7 @@ impl<'m> Constants<'m> {
             Constant::Bytes(bytes) => {
                 (codes::CONSTANT_STRING, bytes.iter().map(|byte| u64::from(*byte)).collect())
             }
-            Constant::Inside { global, source, indices, .. } => {
+            Constant::Inside { global, source, indices, inbounds, .. } => {
                 let mut operands = vec![types.number(source)?];
                 operands.push(types.number(&Type::Pointer)?);
                 operands.push(self.symbol(global)?);
@@ -82,7 +82,10 @@ impl<'m> Constants<'m> {
                     operands.push(types.number(&Type::Int(64))?);
                     operands.push(self.number(&Constant::Int { bits: 64, value: *index }, types)?);
                 }
-                (codes::CONSTANT_GEP, operands)
+                match inbounds {
+                    true => (codes::CONSTANT_INBOUNDS_GEP, operands),
+                    false => (codes::CONSTANT_GEP, operands),
+                }
             }
             Constant::Array(elements) if elements.is_empty() => (codes::CONSTANT_NULL, Vec::new()),
             Constant::Array(parts) | Constant::Aggregate(_, parts) => {

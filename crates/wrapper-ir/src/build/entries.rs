@@ -92,7 +92,8 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>) -> Entries {
             module.globals.push(place(start.clone(), "$OA"));
             module.globals.push(place(stop, "$OZ"));
             let (source, indices) = (Type::Int(8), vec![size]);
-            let first = Constant::Inside { global: start, offset: size, source, indices };
+            let inbounds = true;
+            let first = Constant::Inside { global: start, offset: size, source, indices, inbounds };
             Entries { ty, start: first, stop: end }
         }
         (ObjectFormat::Coff, _) => {

@@ -26,8 +26,8 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
     for (index, image) in wrapper.images.iter().enumerate() {
         let name = numbered(".omp_offloading.device_image", index);
         for part in parts(wrapper, index)? {
-            let start = Constant::inside_bytes(&name, image.size, part.start);
-            let end = Constant::inside_bytes(&name, image.size, part.end);
+            let start = Constant::inside_bytes(wrapper.abi, &name, image.size, part.start);
+            let end = Constant::inside_bytes(wrapper.abi, &name, image.size, part.end);
             let fields = vec![start, end, entries.start.clone(), entries.stop.clone()];
             images.push(Constant::Aggregate(image_type.clone(), fields));
         }

@@ -11,7 +11,7 @@ target triple = "x86_64-unknown-linux-gnu"
 @__dummy.llvm_offload_entries = internal constant [0 x %struct.__tgt_offload_entry] zeroinitializer, section "llvm_offload_entries", align 8
 @llvm.used = appending global [1 x ptr] [ptr @__dummy.llvm_offload_entries], section "llvm.metadata"
 @.omp_offloading.device_image = internal unnamed_addr constant [13 x i8] c"ABC\22\\\0A\00\FFhello", section ".llvm.offloading", align 8
-@.omp_offloading.device_images = internal unnamed_addr constant [1 x %__tgt_device_image] [%__tgt_device_image { ptr @.omp_offloading.device_image, ptr getelementptr ([13 x i8], ptr @.omp_offloading.device_image, i64 0, i64 13), ptr @__start_llvm_offload_entries, ptr @__stop_llvm_offload_entries }]
+@.omp_offloading.device_images = internal unnamed_addr constant [1 x %__tgt_device_image] [%__tgt_device_image { ptr @.omp_offloading.device_image, ptr getelementptr (i8, ptr @.omp_offloading.device_image, i64 13), ptr @__start_llvm_offload_entries, ptr @__stop_llvm_offload_entries }]
 @.omp_offloading.descriptor = internal constant %__tgt_bin_desc { i32 1, ptr @.omp_offloading.device_images, ptr @__start_llvm_offload_entries, ptr @__stop_llvm_offload_entries }
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 101, ptr @.omp_offloading.descriptor_reg, ptr null }]
 
