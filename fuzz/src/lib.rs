@@ -14,6 +14,7 @@ pub mod compressed;
 pub mod edits;
 pub mod faults;
 pub mod fields;
+pub mod hcf;
 pub mod hosts;
 pub mod ids;
 pub mod linked;

@@ -144,10 +144,10 @@ struct Checker<'a> {
 
 impl Visitor for Checker<'_> {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
-        use ContainerKind::{Bundle, Ccob, NvFatbin, OffloadBinary};
+        use ContainerKind::{Bundle, Ccob, Hcf, NvFatbin, OffloadBinary};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(Segment::kind);
-        let counts = matches!(container.kind(), Bundle | Ccob | NvFatbin | OffloadBinary);
+        let counts = matches!(container.kind(), Bundle | Ccob | Hcf | NvFatbin | OffloadBinary);
         if counts && around != Some(Ccob) {
             self.findings.containers += 1;
         }

@@ -70,6 +70,7 @@ impl Walker<'_> {
             form: None,
             object: None,
             sycl: None,
+            hcf: None,
         };
         self.image(source, window, &description)?;
         fault.map_or(Ok(()), |error| self.finding(source, window.start, error))

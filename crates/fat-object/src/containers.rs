@@ -191,6 +191,7 @@ impl Walker<'_> {
             form: Some(form),
             object: None,
             sycl: None,
+            hcf: None,
         }
     }
 
@@ -456,6 +457,7 @@ impl Walker<'_> {
                 form: None,
                 object: None,
                 sycl: None,
+                hcf: None,
             };
             let offset = start + entry.image_offset();
             self.image(source, &(offset..offset + entry.image_size()), &description)?;
@@ -511,6 +513,7 @@ impl Walker<'_> {
                     form: None,
                     object: None,
                     sycl: None,
+                    hcf: None,
                 };
                 let offset_in_source = start + entry.offset;
                 walker.image(

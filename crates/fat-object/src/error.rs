@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::agreement::Disagreement;
 use crate::bitcode;
+use crate::hcf;
 use crate::model::{Severity, printable};
 use crate::nv_fatbin;
 use crate::sycl;
@@ -30,6 +31,9 @@ pub enum Error {
     /// An NVIDIA fatbinary is malformed.
     #[error(transparent)]
     NvFatbin(#[from] nv_fatbin::Error),
+    /// An HCF container of AdaptiveCpp is malformed.
+    #[error(transparent)]
+    Hcf(#[from] hcf::Error),
     /// LLVM bitcode is malformed, or what it embeds cannot be reached.
     #[error(transparent)]
     Bitcode(#[from] bitcode::Error),

@@ -13,6 +13,7 @@ use crate::budget::Budget;
 use crate::code;
 use crate::edit::EditError;
 use crate::embed::HostObject;
+use crate::hcf::HcfImage;
 use crate::image_format::ImageFormat;
 use crate::image_target;
 use crate::model::{Compression, ContainerKind, Location, Segment};
@@ -76,6 +77,8 @@ pub(crate) struct Description {
     pub(crate) object: Option<Range<u64>>,
     /// Set where a table of Intel's SYCL toolchain describes the image.
     pub(crate) sycl: Option<Arc<SyclImage>>,
+    /// Set where an HCF container of AdaptiveCpp holds the image.
+    pub(crate) hcf: Option<Arc<HcfImage>>,
 }
 
 impl Description {
@@ -211,6 +214,12 @@ impl<'e> Image<'e, '_> {
     #[must_use]
     pub fn sycl(&self) -> Option<&SyclImage> {
         self.description.sycl.as_deref()
+    }
+
+    /// What the HCF container of AdaptiveCpp that holds it records; `None` outside such containers.
+    #[must_use]
+    pub fn hcf(&self) -> Option<&HcfImage> {
+        self.description.hcf.as_deref()
     }
 
     /// Where its first byte lies.

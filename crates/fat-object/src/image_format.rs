@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::hcf;
+
 /// How many first bytes [`ImageFormat::sniff`] looks at. PTX starts with a comment of free length.
 pub(crate) const SNIFF_LEN: usize = 2048;
 
@@ -37,6 +39,8 @@ pub enum ImageFormat {
     CompressedBundle,
     /// An LLVM packager binary (`10 FF 10 AD`).
     OffloadBinary,
+    /// An HCF container of AdaptiveCpp.
+    Hcf,
     /// An `ar` archive, thin or not.
     Archive,
     /// A COFF object or PE image.
@@ -100,6 +104,8 @@ impl ImageFormat {
         }
         if bundle_format::text::is_text_bundle(bytes) {
             ImageFormat::Bundle
+        } else if hcf::is_start(bytes) {
+            ImageFormat::Hcf
         } else if is_universal(bytes) {
             ImageFormat::MachO
         } else if is_coff(bytes) {
@@ -131,6 +137,7 @@ impl ImageFormat {
             ImageFormat::Bundle => "bundle",
             ImageFormat::CompressedBundle => "ccob",
             ImageFormat::OffloadBinary => "offload-binary",
+            ImageFormat::Hcf => "hcf",
             ImageFormat::Archive => "archive",
             ImageFormat::Coff => "coff",
             ImageFormat::MachO => "macho",
@@ -169,6 +176,7 @@ impl ImageFormat {
             ImageFormat::Bundle | ImageFormat::CompressedBundle => "hipfb",
             ImageFormat::Archive => "a",
             ImageFormat::OffloadBinary => "offload",
+            ImageFormat::Hcf => "hcf",
             ImageFormat::Zstd => "zst",
             ImageFormat::Zip => "zip",
             ImageFormat::Tar => "tar",
@@ -233,6 +241,7 @@ impl ImageFormat {
                 | ImageFormat::Bundle
                 | ImageFormat::CompressedBundle
                 | ImageFormat::OffloadBinary
+                | ImageFormat::Hcf
                 | ImageFormat::Archive
         )
     }
@@ -252,6 +261,7 @@ impl fmt::Display for ImageFormat {
             ImageFormat::Bundle => "bundle",
             ImageFormat::CompressedBundle => "compressed bundle",
             ImageFormat::OffloadBinary => "package",
+            ImageFormat::Hcf => "HCF",
             ImageFormat::Archive => "archive",
             ImageFormat::Coff => "COFF",
             ImageFormat::MachO => "Mach-O",

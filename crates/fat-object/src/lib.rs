@@ -190,7 +190,7 @@
 //! - Signed files are refused, unless [`EditOptions::drop_signature`] is set: then their certificates go. A checksum is
 //!   computed anew where there was one. The time stamp stays, by which symbol servers know the file.
 //!
-//! NVIDIA fatbinaries, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
+//! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
 //! not edited: [`EditError::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells
 //! before; with [`EditOptions::allow_uneditable`] they stay as they are, [`EditNote::Uneditable`] lists them, and the rest
 //! is edited.
@@ -230,7 +230,7 @@
 //! | [`bitcode_symbols`] | [`BitcodeError`], which findings in bitcode are, too |
 //! | [`check_agreement`] | [`Disagreement`] |
 //!
-//! [`NvFatbinError`] is what an [`Error`] says of an NVIDIA fatbinary. All are [`Send`], [`Sync`] and `'static`, and have
+//! [`NvFatbinError`] is what an [`Error`] says of an NVIDIA fatbinary, [`HcfError`] of an HCF container. All are [`Send`], [`Sync`] and `'static`, and have
 //! variants for what can be told apart; fields say where, in bytes.
 //!
 //! # Readers, writers, threads
@@ -281,6 +281,7 @@ mod copy;
 mod edit;
 mod embed;
 mod error;
+mod hcf;
 mod host;
 mod image;
 mod image_format;
@@ -317,6 +318,7 @@ pub use embed::{
     ObjectPart, embed, remove_bundle_sections,
 };
 pub use error::Error;
+pub use hcf::{Error as HcfError, HcfImage};
 pub use image::{BundleForm, Image, PackageEntry};
 pub use image_format::ImageFormat;
 pub use image_target::image_target;

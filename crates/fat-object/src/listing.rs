@@ -12,6 +12,7 @@ use target_id::Target;
 
 use crate::agreement::Disagreement;
 use crate::error::Error;
+use crate::hcf::HcfImage;
 use crate::image::{BundleForm, Image, PackageEntry, loaded_as};
 use crate::image_format::ImageFormat;
 use crate::model::{
@@ -182,6 +183,7 @@ pub struct ListedImage {
     pub(crate) compressed_bundle: Option<Compression>,
     pub(crate) format: ImageFormat,
     pub(crate) sycl: Option<Arc<SyclImage>>,
+    pub(crate) hcf: Option<Arc<HcfImage>>,
     pub(crate) disagreement: Option<Box<Disagreement>>,
 }
 
@@ -248,6 +250,12 @@ impl ListedImage {
     #[must_use]
     pub fn sycl(&self) -> Option<&SyclImage> {
         self.sycl.as_deref()
+    }
+
+    /// What the HCF container of AdaptiveCpp that holds it records; `None` outside such containers.
+    #[must_use]
+    pub fn hcf(&self) -> Option<&HcfImage> {
+        self.hcf.as_deref()
     }
 
     /// Where its first byte lies.
@@ -418,6 +426,7 @@ impl Image<'_, '_> {
             compressed_bundle: self.compressed_bundle(),
             format: self.format(),
             sycl: self.description.sycl.clone(),
+            hcf: self.description.hcf.clone(),
             disagreement: self.disagreement().cloned().map(Box::new),
         }
     }

@@ -27,6 +27,8 @@ pub enum ContainerKind {
     Ccob,
     /// An NVIDIA fatbinary.
     NvFatbin,
+    /// An HCF container of AdaptiveCpp.
+    Hcf,
     /// No container: the file, or the member of an archive, is the image. No [`Segment`] is of this kind.
     File,
     /// An image that is a container itself, or a host object that carries device code.
@@ -48,6 +50,7 @@ impl ContainerKind {
             ContainerKind::Bundle => "bundle",
             ContainerKind::Ccob => "ccob",
             ContainerKind::NvFatbin => "nv-fatbin",
+            ContainerKind::Hcf => "hcf",
             ContainerKind::File => "file",
             ContainerKind::Image => "image",
             ContainerKind::OutsideSections => "outside-sections",

@@ -19,6 +19,7 @@ use crate::bare::is_device_elf;
 use crate::budget::Budget;
 use crate::containers::{bundle_prefix, lossy, package_prefix};
 use crate::error::Error;
+use crate::hcf;
 use crate::host::{Ranges, Section};
 use crate::image::Description;
 use crate::image_format::ImageFormat;
@@ -30,12 +31,13 @@ use crate::walker::Walker;
 
 mod device_elf;
 
-/// The length of [`MAGICS`], each.
-const MAGIC_LEN: u64 = 4;
+/// The length of the shortest and the longest of [`MAGICS`].
+const SHORTEST: u64 = 4;
+const LONGEST: u64 = 10;
 
 /// What containers and images begin with.
-const MAGICS: [[u8; 4]; 5] =
-    [offload_binary::MAGIC, ccob::MAGIC, *b"__CL", nv_fatbin::MAGIC, *b"\x7fELF"];
+const MAGICS: [&[u8]; 6] =
+    [&offload_binary::MAGIC, &ccob::MAGIC, b"__CL", &nv_fatbin::MAGIC, b"\x7fELF", hcf::MAGIC];
 
 /// The first bytes of a candidate, which tell most of the wrong ones.
 const HEAD_LEN: usize = 96;
@@ -109,6 +111,7 @@ impl Walker<'_> {
                 ImageFormat::CompressedBundle => walker.compressed_bundle(source, window, 0)?,
                 ImageFormat::OffloadBinary => walker.offload_binary(source, window, 0)?,
                 ImageFormat::Fatbinary => walker.nv_fatbin(source, window, 0)?,
+                ImageFormat::Hcf => walker.hcf(source, window, 0)?,
                 format => {
                     let target = image_target::of_window(source, window, format)?;
                     let description = Description::of_loose(kind, target);
@@ -138,6 +141,7 @@ impl Description {
             form: None,
             object: None,
             sycl: None,
+            hcf: None,
         }
     }
 }
@@ -174,6 +178,7 @@ fn sound(
     let size = match format {
         ImageFormat::CompressedBundle => compressed_bundle(&head, available),
         ImageFormat::Fatbinary => fatbinary(&head, available),
+        ImageFormat::Hcf => hcf::size(source, window, &mut read)?,
         ImageFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => None,
         // Most are refused by the first bytes.
         ImageFormat::Bundle
@@ -262,9 +267,10 @@ impl Scanner {
             return Ok(find(bytes).map(|at| window.start + at as u64));
         }
         let mut at = window.start;
-        while at.saturating_add(MAGIC_LEN) <= window.end {
+        while at.saturating_add(SHORTEST) <= window.end {
             let end = self.start.saturating_add(self.piece.len() as u64);
-            if !(self.start..end).contains(&at) || at.saturating_add(MAGIC_LEN) > end {
+            if !(self.start..end).contains(&at) || at.saturating_add(LONGEST).min(window.end) > end
+            {
                 let len = usize::try_from(PIECE.min(window.end - at)).unwrap_or(usize::MAX);
                 self.piece.clear();
                 self.piece.resize(len, 0);
@@ -278,8 +284,11 @@ impl Scanner {
             if let Some(found) = find(bytes) {
                 return Ok(Some(at + found as u64));
             }
+            if end == window.end {
+                break;
+            }
             // One may start in the last bytes.
-            at = end - (MAGIC_LEN - 1);
+            at = (end - (LONGEST - 1)).max(at + 1);
         }
         Ok(None)
     }
@@ -291,6 +300,9 @@ fn find(bytes: &[u8]) -> Option<usize> {
     match SEARCHER.get_or_init(|| Searcher::new(MAGICS)) {
         Some(searcher) => searcher.find(bytes).map(|found| found.start()),
         // Where there are no vector instructions for it.
-        None => bytes.windows(4).position(|bytes| MAGICS.iter().any(|magic| magic == bytes)),
+        None => (0..bytes.len()).find(|&at| {
+            let rest = bytes.get(at..).unwrap_or_default();
+            MAGICS.iter().any(|magic| rest.starts_with(magic))
+        }),
     }
 }

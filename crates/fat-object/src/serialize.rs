@@ -3,6 +3,7 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use target_id::{OffloadKind, Target};
 
+use crate::hcf::HcfImage;
 use crate::image_format::ImageFormat;
 use crate::listing::{ListedFinding, ListedImage, Listing};
 use crate::model::{Compression, ContainerKind, Location, Segment, Severity};
@@ -64,7 +65,7 @@ impl Serialize for ListedImage {
         let id = Some(target.id()).filter(|id| !id.is_empty());
         let compression = self.compressed_bundle().or(self.compression());
         let more = if self.disagreement().is_some() { 2 } else { 0 };
-        let mut fields = serializer.serialize_struct("ListedImage", 15 + more)?;
+        let mut fields = serializer.serialize_struct("ListedImage", 16 + more)?;
         fields.serialize_field("index", &self.index())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("container", &self.container())?;
@@ -81,6 +82,10 @@ impl Serialize for ListedImage {
         match self.sycl() {
             Some(sycl) => fields.serialize_field("sycl", sycl)?,
             None => fields.skip_field("sycl")?,
+        }
+        match self.hcf() {
+            Some(hcf) => fields.serialize_field("hcf", hcf)?,
+            None => fields.skip_field("hcf")?,
         }
         if let Some(disagreement) = self.disagreement() {
             fields.serialize_field("holds", &disagreement.found())?;
@@ -107,6 +112,17 @@ impl Serialize for SyclImage {
         fields.serialize_field("aspects", &self.aspects().map(name).collect::<Vec<_>>())?;
         fields.serialize_field("kernels", &self.kernels().collect::<Vec<_>>())?;
         fields.serialize_field("properties", self.properties())?;
+        fields.end()
+    }
+}
+
+/// `node`, `format`, `kernels`.
+impl Serialize for HcfImage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("HcfImage", 3)?;
+        fields.serialize_field("node", self.node())?;
+        fields.serialize_field("format", &self.format())?;
+        fields.serialize_field("kernels", &self.kernels().collect::<Vec<_>>())?;
         fields.end()
     }
 }

@@ -342,6 +342,7 @@ impl Walker<'_> {
             ImageFormat::Bundle
             | ImageFormat::CompressedBundle
             | ImageFormat::OffloadBinary
+            | ImageFormat::Hcf
             | ImageFormat::Fatbinary => self.sequence(source, window, None, false).map(drop)?,
             ImageFormat::Archive | ImageFormat::Deb => self.archive(source, window)?,
             ImageFormat::Wasm => self.wasm(source, window)?,
@@ -400,6 +401,7 @@ impl Walker<'_> {
                 ImageFormat::CompressedBundle => self.compressed_bundle(source, &rest, ordinal)?,
                 ImageFormat::OffloadBinary => self.offload_binary(source, &rest, ordinal)?,
                 ImageFormat::Fatbinary => self.nv_fatbin(source, &rest, ordinal)?,
+                ImageFormat::Hcf => self.hcf(source, &rest, ordinal)?,
                 _ if mixed && ordinal > 0 => return Ok(before),
                 _ => {
                     let first = head.into_iter().take(8).collect();

@@ -327,6 +327,7 @@ impl Visitor for TopLevel<'_> {
                     | Fault::MemberName { .. }
                     | Fault::NestedThinArchive
                     | Fault::NvFatbin(_)
+                    | Fault::Hcf(_)
                     | Fault::OffloadBinary(_)
                     | Fault::Slice { .. }
                     | Fault::ThinMember { .. }

@@ -173,12 +173,15 @@ impl Fit {
                 may_fit,
             };
         }
+        // AdaptiveCpp compiles its bitcode for any GPU.
+        let is_portable =
+            code.container == ContainerKind::Hcf && code.format == ImageFormat::Bitcode;
         // The linker takes code for no processor in particular with that for any.
         let is_for_all = code.container == ContainerKind::OffloadBinary
             && code.target.id() == "generic"
             && !code.is_spirv();
         let verdicts: Vec<_> = (device.states().iter())
-            .map(|state| match is_for_all && agree(&code.target, state) {
+            .map(|state| match is_portable || (is_for_all && agree(&code.target, state)) {
                 true => Verdict::PortableCovers { processor: device.id().processor().to_owned() },
                 false => compatible(&code.target, state),
             })

@@ -382,7 +382,9 @@ impl Editor<'_> {
 
 /// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.
 fn is_mixed(contents: &Contents) -> bool {
-    let has_form = |container: &&EditableContainer| container.kind() != ContainerKind::NvFatbin;
+    let has_form = |container: &&EditableContainer| {
+        !matches!(container.kind(), ContainerKind::NvFatbin | ContainerKind::Hcf)
+    };
     let mut forms =
         contents.containers().iter().filter(has_form).map(|c| c.compression().is_some());
     forms.next().is_some_and(|first| forms.any(|next| next != first))

@@ -81,7 +81,7 @@ pub(super) struct Candidate {
     pub(super) disagreement: Option<Disagreement>,
     /// Its name where it says what there is code for: its [label](Self::label), and what it holds instead.
     code_for: String,
-    /// Kernels that a table of SYCL's says are in it; `None` if there is no such table.
+    /// Kernels that a table of SYCL's, or an HCF container, says are in it; `None` if there is neither.
     pub(super) kernels: Option<Vec<String>>,
     /// IP versions of the GPUs that an archive of machine code of SYCL's is for.
     pub(super) gpus: Option<Vec<String>>,
@@ -91,7 +91,11 @@ impl Candidate {
     fn new(image: &mut Image<'_, '_>) -> io::Result<Self> {
         let candidate = Candidate {
             holds_code: image.holds_code()?,
-            kernels: image.sycl().map(|sycl| sycl.kernels().map(str::to_owned).collect()),
+            kernels: match (image.sycl(), image.hcf()) {
+                (Some(sycl), _) => Some(sycl.kernels().map(str::to_owned).collect()),
+                (None, Some(hcf)) => Some(hcf.kernels().map(str::to_owned).collect()),
+                (None, None) => None,
+            },
             // Nothing is known of damaged ones.
             gpus: match image.sycl() {
                 Some(_) => image.archived_gpus().unwrap_or_default(),
@@ -127,7 +131,7 @@ impl Candidate {
             size: self.size,
             container: self.container,
             disagreement: self.disagreement.as_ref(),
-            is_registered: self.kernels.is_some(),
+            is_registered: self.kernels.is_some() && self.container != ContainerKind::Hcf,
             gpus: self.gpus.as_deref(),
         }
     }

@@ -232,6 +232,7 @@ impl Visitor for Collector<'_> {
             Error::Bundle(_)
             | Error::Ccob(_)
             | Error::NvFatbin(_)
+            | Error::Hcf(_)
             | Error::UnknownContents { .. }
             | Error::TrailingBytes { .. } => frame.of_packages,
             _ => true,

@@ -351,7 +351,10 @@ impl Visitor for Surveyor {
         match kind {
             // One without images is a container of images, too.
             Some(
-                ContainerKind::Bundle | ContainerKind::OffloadBinary | ContainerKind::NvFatbin,
+                ContainerKind::Bundle
+                | ContainerKind::OffloadBinary
+                | ContainerKind::NvFatbin
+                | ContainerKind::Hcf,
             ) => {
                 self.container(self.images.len());
             }

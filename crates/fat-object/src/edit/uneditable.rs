@@ -30,6 +30,9 @@ impl Contents {
                 (ContainerKind::NvFatbin, _) => {
                     container.uneditable = Some("NVIDIA fatbinaries");
                 }
+                (ContainerKind::Hcf, _) => {
+                    container.uneditable = Some("HCF containers");
+                }
                 (ContainerKind::Section, None) => {
                     container.uneditable = Some("SYCL images that the file registers by tables");
                 }

@@ -235,6 +235,7 @@ impl Walker<'_> {
             form: None,
             object: None,
             sycl,
+            hcf: None,
         };
         self.image(source, range, &description)
     }

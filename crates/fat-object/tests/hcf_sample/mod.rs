@@ -1,0 +1,56 @@
+//! HCF containers as AdaptiveCpp writes them.
+#![allow(unreachable_pub, dead_code, reason = "not every test uses all")]
+
+pub const MARKER: &str = "__hipsycl_hcf_binary_appendix";
+
+/// An image, and the kernels that it provides.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub node: String,
+    pub bytes: Vec<u8>,
+    pub kernels: Vec<String>,
+}
+
+impl Sample {
+    pub fn new(node: &str, bytes: &[u8], kernels: &[&str]) -> Self {
+        let kernels = kernels.iter().map(|&name| name.to_owned()).collect();
+        Sample { node: node.to_owned(), bytes: bytes.to_vec(), kernels }
+    }
+
+    /// LLVM bitcode for all GPUs, as far as its first bytes go.
+    pub fn bitcode(kernels: &[&str]) -> Self {
+        Sample::new("llvm-ir.global", b"BC\xc0\xde\x35\x14\0\0bitcode of a module", kernels)
+    }
+}
+
+/// The text, without the marker.
+pub fn text(images: &[Sample]) -> String {
+    let mut text = "object-id=12345678901234567890\ngenerator=hipSYCL SSCP\n{.images\n".to_owned();
+    let mut start = 0;
+    for Sample { node, bytes, .. } in images {
+        let size = bytes.len();
+        text += &format!(
+            "{{.{node}\nvariant=global-module\nformat=llvm-ir\n\
+             {{.__binary\nstart={start}\nsize={size}\n}}.__binary\n\
+             {{.exported-symbols\n{{.symbol\n}}.symbol\n}}.exported-symbols\n}}.{node}\n"
+        );
+        start += size;
+    }
+    text += "}.images\n{.kernels\n";
+    for Sample { node, kernels, .. } in images {
+        for kernel in kernels {
+            text += &format!(
+                "{{.{kernel}\n{{.image-providers\n{{.{node}\n}}.{node}\n}}.image-providers\n\
+                 {{.parameters\n{{.0\nbyte-offset=0\ntype=pointer\n}}.0\n}}.parameters\n}}.{kernel}\n"
+            );
+        }
+    }
+    text + "}.kernels\n"
+}
+
+/// A container of these images.
+pub fn hcf(images: &[Sample]) -> Vec<u8> {
+    let mut file = (text(images) + MARKER).into_bytes();
+    images.iter().for_each(|image| file.extend(&image.bytes));
+    file
+}
