@@ -908,7 +908,7 @@ fn files_that_cannot_be_edited_are_refused() {
     refuse(
         through("so-bfd", &llvm("llvm-strip"), &["--strip-sections"]),
         &thin,
-        "no section headers",
+        "only a scan finds",
     );
     let broken = so();
     let at = broken.relocation_of_wrapper(1);
