@@ -33,11 +33,21 @@ mod device_elf;
 
 /// The length of the shortest and the longest of [`MAGICS`].
 const SHORTEST: u64 = 4;
-const LONGEST: u64 = 10;
+const LONGEST: u64 = 17;
 
 /// What containers and images begin with.
-const MAGICS: [&[u8]; 6] =
-    [&offload_binary::MAGIC, &ccob::MAGIC, b"__CL", &nv_fatbin::MAGIC, b"\x7fELF", hcf::MAGIC];
+const MAGICS: [&[u8]; 7] = [
+    &offload_binary::MAGIC,
+    &ccob::MAGIC,
+    b"__CL",
+    &nv_fatbin::MAGIC,
+    b"\x7fELF",
+    hcf::MAGIC,
+    GCC_PTX,
+];
+
+/// The first line of PTX that GCC embeds (`gcc/config/nvptx/nvptx.cc`).
+const GCC_PTX: &[u8] = b"// BEGIN PREAMBLE";
 
 /// The first bytes of a candidate, which tell most of the wrong ones.
 const HEAD_LEN: usize = 96;
@@ -203,6 +213,7 @@ fn sound(
             let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
             binary.filter(|binary| binary.entries().next().is_some()).map(|binary| binary.size())
         }
+        ImageFormat::Ptx => ptx(source, window, &head, &mut read)?,
         format if is_device_elf(format) => device_elf::size(source, window, &head, &mut read)?,
         _ => None,
     };
@@ -242,6 +253,28 @@ fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     };
     let is_sound = starts && header.uncompressed_size() > 0;
     is_sound.then(|| header.total_size().unwrap_or(available))
+}
+
+/// The size of PTX that names its target, up to the zero that ends it.
+fn ptx(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+    read: &mut u64,
+) -> io::Result<Option<u64>> {
+    if image_target(head).is_none() {
+        return Ok(None);
+    }
+    let mut at = window.start;
+    while at < window.end {
+        let piece = source.read_range(&(at..window.end.min(at.saturating_add(PIECE))))?;
+        *read += piece.len() as u64;
+        if let Some(zero) = piece.iter().position(|&byte| byte == 0) {
+            return Ok(Some(at - window.start + zero as u64));
+        }
+        at += piece.len() as u64;
+    }
+    Ok(None)
 }
 
 /// The size of a fatbinary, whose first entry is code for a GPU.

@@ -207,6 +207,29 @@ fn loose_images_have_the_target_that_they_state() {
     assert_eq!(bytes, images);
 }
 
+/// A program of GCC's has many texts, each with a zero after it.
+#[test]
+fn ptx_of_gcc_ends_with_a_zero() {
+    let ptx = |sm| {
+        let head = "// BEGIN PREAMBLE\n.version 6.0\n.target ";
+        format!("{head}{sm}\n.address_size 64\n// END PREAMBLE\n.func f() {{ ret; }}\n")
+    };
+    let (one, two) = (ptx("sm_30"), ptx("sm_80"));
+    let text = format!("constant\0{one}\0{two}\0// BEGIN PREAMBLE\n\0{}\0{one}", ptx("none"));
+    for before in [0, 262_000, 262_080, 300_000] {
+        let mut host = elf(true, false);
+        let section = [&vec![b'x'; before][..], text.as_bytes()].concat();
+        host.sections = vec![progbits(".rodata", &section)];
+        let file = host.build();
+        let found = listing(&file);
+        assert_eq!(texts(&found), [""; 0]);
+        let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+        assert_eq!(images, [one.as_bytes(), two.as_bytes()], "{before}");
+        let targets: Vec<_> = found.iter().map(|image| image.target().id()).collect();
+        assert_eq!(targets, ["sm_30", "sm_80"]);
+    }
+}
+
 #[test]
 fn files_without_section_headers_are_scanned() {
     let mut host = elf(true, false);
