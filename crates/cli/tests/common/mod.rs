@@ -39,6 +39,9 @@ pub struct Row {
     pub holds: Option<String>,
     #[serde(default)]
     pub disagreement: Option<String>,
+    /// `scan` where no section for device code accounts for the container.
+    #[serde(default)]
+    pub found_by: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
