@@ -1,4 +1,5 @@
 //! Host files with SYCL images of Intel's toolchain: what tables describe, and what is found without.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how tests fail")]
 
 mod sycl_sample;
