@@ -26,7 +26,7 @@ const ENTRIES: [&str; 3] = [
 ];
 const PLAIN: [&str; 3] = [".text", ".a-name-longer-than-sixteen", ".data"];
 
-/// What stands for no container.
+/// Bytes that stand for no container.
 const MAGICS: [&[u8]; 6] = [
     b"text",
     b"CCOB\x02\0\x01\0",

@@ -174,12 +174,12 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     Ok(wishes)
 }
 
-/// What stays though nobody asked for it, and what goes that is for other devices than its entry says.
+/// Images that stay though nobody asked for it, and images that go and are for other devices than its entry says.
 #[derive(Default)]
 struct Also<'c> {
     compatible: Vec<&'c ListedImage>,
     unlabelled: Vec<&'c ListedImage>,
-    /// What goes although its name may be asked for.
+    /// Images that go although their names may be asked for.
     misnamed: Vec<&'c ListedImage>,
 }
 

@@ -14,7 +14,7 @@ const TOOL: &str = env!("CARGO_BIN_EXE_llvm-offload-binary");
 const OFFLOAD: &str = env!("CARGO_BIN_EXE_offload");
 const IMAGE: &str = "--image=file=a.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda";
 
-/// What LLVM 24 makes of [`IMAGE`], where a.o holds `hello image`.
+/// The package that LLVM 24 makes of [`IMAGE`], where a.o holds `hello image`.
 const V3: &str = "10ff10ad03000000b80000000000000028000000000000000100000000000000000000000000000001\
     0002000000000050000000000000000200000000000000a8000000000000000b000000000000008100000000000000a1\
     00000000000000050000000000000086000000000000008d000000000000001300000000000000006172636800747269\

@@ -78,7 +78,7 @@ fn every_registered_offload_binary_needs_code() {
             assert!(line.contains(words), "{version}: {line}");
             assert!(line.contains("section:.hip_fatbin/offload-binary:"), "{line}");
         }
-        // Of the code for one GPU in several units, each counts.
+        // Code for one GPU in several units counts in each.
         let bundles = units[..2].iter().map(|archs| unit(version, archs)).collect();
         let bytes = Linked::new(Style::First, bundles).build();
         fs::write(&file, bytes).unwrap();

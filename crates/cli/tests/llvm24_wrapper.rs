@@ -127,7 +127,7 @@ fn cuda_hip_and_sycl() {
     }
 }
 
-/// Of a package LLVM 24 describes the first image; of a compressed one it takes bytes of the stream for a table.
+/// LLVM 24 describes the first image of a package; with a compressed one it takes bytes of the stream for a table.
 #[test]
 fn packages() {
     let place = tempdir().unwrap();

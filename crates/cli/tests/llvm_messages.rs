@@ -27,7 +27,7 @@ enum Words {
 }
 use Words::{Llvm, Ours};
 
-/// What LLVM takes without an error, and we refuse.
+/// Commands that LLVM takes without an error, and we refuse.
 const ACCEPTED: Words = Ours("LLVM succeeds");
 /// LLVM takes the file for one without bundles.
 const DAMAGED: Words = Ours("damage is told of as such");
@@ -64,7 +64,7 @@ const ARCHIVES: &[(&str, Words, Words)] = &[
     ("archive-100", DAMAGED, DAMAGED),
 ];
 
-/// What is wrong with the command line of the bundler.
+/// Faults of the command line of the bundler.
 const COMMANDS: &[(&str, Words)] = &[
     ("", Llvm),
     ("-type=bc -input=a.o -input=b.o -output=o", Llvm),
@@ -125,7 +125,7 @@ const PACKAGES: &[(&str, Words)] = &[
     ("elf", ACCEPTED),
 ];
 
-/// What is wrong with the command line of the packager.
+/// Faults of the command line of the packager.
 const PACKAGER: &[(&str, Words)] = &[
     ("package -o x", Llvm),
     ("-o x --image=file=missing,triple=t", Llvm),
@@ -142,7 +142,7 @@ const PACKAGER: &[(&str, Words)] = &[
     ("package --image=file=,triple=t", Llvm),
 ];
 
-/// What is wrong with the command line of the wrapper.
+/// Faults of the command line of the wrapper.
 const WRAPPER: &[(&str, Words)] = &[
     ("", Llvm),
     ("a.o -o x", Llvm),

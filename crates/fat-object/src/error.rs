@@ -190,7 +190,7 @@ pub enum Error {
     SpirV {
         /// Offset of what is wrong.
         offset: u64,
-        /// What belongs there.
+        /// The text that belongs there.
         expected: &'static str,
         /// The number found there.
         found: u64,

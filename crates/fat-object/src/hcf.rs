@@ -217,7 +217,7 @@ fn number(offset: u64, value: &[u8]) -> Result<u64, Error> {
     })
 }
 
-/// Reads the text of a container of at most so many bytes.
+/// Reads the text of a container up to a number of bytes.
 fn parse(text: &[u8], available: u64) -> Result<Hcf, Error> {
     let mut open = vec![Node::new(b"root", 0)];
     let mut has_id = false;
@@ -273,7 +273,7 @@ fn parse(text: &[u8], available: u64) -> Result<Hcf, Error> {
             let value = value.get(1..).unwrap_or_default();
             let is_root = open.len() == 1;
             let Some(node) = open.last_mut() else { break };
-            // Of keys that are there twice the first counts.
+            // The first counts of keys that are there twice.
             match key {
                 b"start" if node.name == BINARY => {
                     let start = number(offset, value)?;

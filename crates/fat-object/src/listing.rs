@@ -246,13 +246,13 @@ impl ListedImage {
         self.package_entry.as_ref()
     }
 
-    /// What a table of Intel's SYCL toolchain records about it; `None` for images that no such table describes.
+    /// The record in a table of Intel's SYCL toolchain; `None` for images that no such table describes.
     #[must_use]
     pub fn sycl(&self) -> Option<&SyclImage> {
         self.sycl.as_deref()
     }
 
-    /// What the HCF container of AdaptiveCpp that holds it records; `None` outside such containers.
+    /// The record in the HCF container of AdaptiveCpp that holds it; `None` outside such containers.
     #[must_use]
     pub fn hcf(&self) -> Option<&HcfImage> {
         self.hcf.as_deref()

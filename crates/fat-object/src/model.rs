@@ -119,8 +119,8 @@ impl Segment {
     /// The name of the member, slice, section or image; the position among their neighbours, from 0, of
     /// containers that have no name.
     ///
-    /// What the [scan](crate::Options::scan) finds lies in one container each, named by its offset in the file (or in
-    /// the data that is [not of the file](Location)): `.rodata at 0x1b9fe050` in a section, `0x1b9fe050` outside.
+    /// Containers that the [scan](crate::Options::scan) finds are named by their offset in the file (or in the data that
+    /// is [not of the file](Location)): `.rodata at 0x1b9fe050` in a section, `0x1b9fe050` outside.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -35,7 +35,7 @@ mod device_elf;
 const SHORTEST: u64 = 4;
 const LONGEST: u64 = 17;
 
-/// What containers and images begin with.
+/// The first bytes of containers and images.
 const MAGICS: [&[u8]; 7] = [
     &offload_binary::MAGIC,
     &ccob::MAGIC,
@@ -52,7 +52,7 @@ const GCC_PTX: &[u8] = b"// BEGIN PREAMBLE";
 /// The first bytes of a candidate, which tell most of the wrong ones.
 const HEAD_LEN: usize = 96;
 
-/// What is read at a time of a source that is not in memory.
+/// Bytes read at a time from a source that is not in memory.
 const PIECE: u64 = 256 << 10;
 
 /// Bytes that may be read of candidates that are none: a quarter of the file, and as many as these.
@@ -129,7 +129,7 @@ impl Walker<'_> {
                     Some(window.end)
                 }
             };
-            // What is damaged after all, or of a size that only decompression tells.
+            // It is damaged after all, or of a size that only decompression tells.
             end = walked.unwrap_or(window.start);
             Ok(())
         })?;
@@ -165,7 +165,7 @@ fn section_at<'s>(sections: &[&'s Section], at: u64) -> Option<&'s Section> {
 
 /// A candidate, after a look at its headers.
 enum Verdict {
-    /// What it is, and its end, at most that of the window.
+    /// Its kind, and its end, at most that of the window.
     Sound(ImageFormat, u64),
     Rejected,
     /// Too many were rejected before.

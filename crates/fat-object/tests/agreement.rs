@@ -53,7 +53,7 @@ fn listed(file: &[u8]) -> Listing {
     list_slice(file, &Options::default()).unwrap()
 }
 
-/// What is said of the last image; each is a finding, too.
+/// The contradictions of the last image; each is a finding, too.
 fn said(file: &[u8]) -> Option<String> {
     said_with(file, &Options::default())
 }
@@ -143,7 +143,7 @@ fn formats_count_that_are_for_devices() {
         assert!(said.contains(says), "{said}");
     }
     for (id, image) in [
-        // What LLVM's linker wrapper makes of SPIR-V for OpenMP.
+        // LLVM's linker wrapper makes this of SPIR-V for OpenMP.
         ("openmp-spirv64-intel-unknown-", elf(205, 0, 0, 0)),
         ("sycl-spir64-unknown-unknown", b"\x28\xb5\x2f\xfd".to_vec()),
         ("sycl-spir64_gen-unknown-unknown", elf(205, 0, 0, 0)),

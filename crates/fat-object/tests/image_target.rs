@@ -38,7 +38,7 @@ fn bitcode_states_a_triple() {
     }
 }
 
-/// What each image of a file is said to be for, and what it states itself.
+/// The target that the file states for each image, and the one that the image states itself.
 #[derive(Default)]
 struct Both(Vec<(String, Option<String>)>);
 

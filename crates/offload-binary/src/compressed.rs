@@ -71,7 +71,7 @@ impl CompressedBinary {
         }
     }
 
-    /// What a header of version 3 says that has an inflated size.
+    /// The fields of a header of version 3 that has an inflated size.
     pub(crate) fn from_header(header: &Header, inflated_size: u64) -> Result<Self, Error> {
         let (size, entries) = (header.size.get(), header.entries_extent.get());
         let binary = Self { size, inflated_size, entries };

@@ -19,7 +19,7 @@ pub enum LlvmRelease {
     Llvm24,
 }
 
-/// What the releases mix into hashes when they are built without checks of the ABI.
+/// The numbers that the releases mix into hashes when they are built without checks of the ABI.
 pub(crate) const SEED: u64 = 0xff51_afd7_ed55_8ccd;
 
 /// The order in which `llvm-offload-binary` of `release` stores the strings of one `--image`.

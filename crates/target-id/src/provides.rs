@@ -31,14 +31,14 @@ pub enum Provision {
     AnyProcessor,
     /// The triples are not compatible.
     TripleMismatch {
-        /// That of the provided image, `None` if it has none.
+        /// The triple of the provided image, `None` if it has none.
         provided: Option<Triple>,
         /// The requested one.
         requested: Option<Triple>,
     },
     /// The processors differ.
     ProcessorMismatch {
-        /// That of the provided image.
+        /// The processor of the provided image.
         provided: String,
         /// The requested one.
         requested: String,

@@ -51,7 +51,7 @@ pub(super) fn path(image: &ListedImage) -> String {
     texts.join(" ")
 }
 
-/// What totals are counted by: the target ID, else the kind or triple, with what the image holds instead.
+/// The name that totals are counted by: the target ID, else the kind or triple, with what the image holds instead.
 pub(super) fn group(image: &ListedImage) -> String {
     crate::select::marked(&name(image), image.disagreement())
 }

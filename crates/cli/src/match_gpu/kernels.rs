@@ -8,7 +8,7 @@ use crate::devices::{Device, Fit};
 
 /// Judges a unit whose images have tables that name kernels; `None` for others.
 ///
-/// Of the images with a kernel the runtime takes machine code for the GPU, else the last with portable code (`sycl-rt`:
+/// Among the images with a kernel the runtime takes machine code for the GPU, else the last with portable code (`sycl-rt`:
 /// `getDeviceImage`, `urDeviceSelectBinary`).
 pub(super) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
     if unit.runtime != Runtime::Sycl {

@@ -34,7 +34,7 @@ pub struct Row {
     pub compression: Option<Compression>,
     /// Null where it was not read.
     pub image_format: Option<String>,
-    /// What an image holds that is not for its target, and that in words.
+    /// The target that an image holds instead of its own, and the difference in words.
     #[serde(default)]
     pub holds: Option<String>,
     #[serde(default)]

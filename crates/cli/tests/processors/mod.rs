@@ -1,4 +1,4 @@
-//! What an installed LLVM knows of processors, compared with the tables of `target-id`.
+//! The processors that an installed LLVM knows, compared with the tables of `target-id`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub(crate) fn flags_are_those_of_the_tables(clang: &Path, llc: &Path) {
         assert_eq!(flags >> 24 != 0, processor.is_generic(), "{name}: {flags:#x}");
         let id = TargetId::from_elf_flags(flags, bytes[8]).unwrap();
         assert_eq!(id.to_string(), processor.name(), "{name}: {flags:#x}");
-        // Of these each release has other features.
+        // Each release has other features of these.
         if !["gfx1250", "gfx1251", "gfx12-5-generic"].contains(&&*name) {
             for (feature, shift) in [(Feature::Xnack, 8), (Feature::Sramecc, 10)] {
                 let is_any = flags >> shift & 3 == 1;

@@ -223,7 +223,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         self.contents.containers.get(node.container?)
     }
 
-    /// Whether it is a bundle or package that is to be compressed or decompressed.
+    /// `true` if it is a bundle or package that is to be compressed or decompressed.
     fn changes_form(&self, node: &Node) -> bool {
         match self.bundle_edit(node) {
             BundleEdit::Keep => false,

@@ -32,7 +32,7 @@ pub(crate) struct PackageForm {
     reader: Reader,
 }
 
-/// What reads a package.
+/// The reader of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reader {
     /// Tools: it lies in a file of packages, or in a section that is never loaded.
@@ -43,7 +43,7 @@ enum Reader {
     Program,
 }
 
-/// What compression makes of a plain package.
+/// The outcome of compression for a plain package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
     Compress,

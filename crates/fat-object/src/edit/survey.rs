@@ -90,7 +90,7 @@ pub struct EditableContainer {
     pub(crate) compression: Option<Compression>,
     pub(crate) images: Range<usize>,
     pub(crate) uneditable: Option<&'static str>,
-    /// Of a plain package.
+    /// For a plain package.
     pub(crate) package: Option<PackageForm>,
 }
 

@@ -169,7 +169,7 @@ impl Memory {
         Some(part.range.start + from..part.range.start + end)
     }
 
-    /// What lies from this address to the end of its part.
+    /// The bytes from this address to the end of its part.
     pub(super) fn rest(&self, address: u64) -> Option<Range<u64>> {
         let start = self.range(address, 0)?.start;
         let after = self.parts.partition_point(|part| part.address <= address);

@@ -105,7 +105,7 @@ pub(super) fn inflated_head(
     range: &Range<u64>,
     size: u64,
 ) -> io::Result<Result<Vec<u8>, ccob::Error>> {
-    // What a compressed bundle has before such a frame.
+    // A compressed bundle has this before such a frame.
     let total = u32::try_from(range.end - range.start + 24).unwrap_or(u32::MAX);
     let uncompressed = u32::try_from(size).unwrap_or(u32::MAX);
     let mut bundle =

@@ -34,7 +34,7 @@ pub(super) struct Described {
     pub(super) image: Arc<SyclImage>,
 }
 
-/// What the tables of a file came to.
+/// The content of a file's tables.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) images: Vec<Described>,
@@ -44,9 +44,9 @@ pub(super) struct Tables {
 /// Offsets in a descriptor of an image.
 struct Layout {
     size: usize,
-    /// Of the start of the image; its end, and both ends of the entries follow.
+    /// Offset of the start of the image; its end, and both ends of the entries follow.
     image: usize,
-    /// Of the start of the property sets, if there are any.
+    /// Offset of the start of the property sets, if there are any.
     sets: Option<usize>,
 }
 
