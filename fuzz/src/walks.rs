@@ -346,7 +346,10 @@ impl Visitor for Walk<'_> {
             if place == Place::File {
                 assert!(contents == self.data[range.start as usize..range.end as usize]);
             }
-            self.top().inside.push(range);
+            // An image in no container is the whole file or member, whatever else lies in it.
+            if image.container() != fat_object::ContainerKind::File {
+                self.top().inside.push(range);
+            }
         }
         let in_compressed = self.frames.iter().any(|frame| frame.is_compressed);
         assert_eq!(image.compressed_bundle().is_some(), in_compressed);
