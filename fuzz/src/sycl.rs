@@ -40,7 +40,9 @@ pub fn check(data: &[u8]) {
         let first = file.images.first().copied().unwrap_or(0).min(bytes.len() - 8);
         let Ok(at) = u.int_in_range(first..=bytes.len() - 8) else { break };
         match u.arbitrary::<(bool, u64)>() {
-            Ok((true, number)) => bytes[at / 8 * 8..at / 8 * 8 + 8].copy_from_slice(&number.to_le_bytes()),
+            Ok((true, number)) => {
+                bytes[at / 8 * 8..at / 8 * 8 + 8].copy_from_slice(&number.to_le_bytes())
+            }
             Ok((false, number)) => bytes[at] = number.to_le_bytes()[0],
             Err(_) => break,
         }
