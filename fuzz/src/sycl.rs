@@ -87,12 +87,7 @@ mod tests {
     fn all_lengths_of_noise_are_survived() {
         let mut state = 1_u64;
         for len in 0..600 {
-            let noise: Vec<u8> = (0..len)
-                .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    state.to_le_bytes()[6]
-                })
-                .collect();
+            let noise = crate::noise(&mut state, len);
             super::check(&noise);
         }
     }

@@ -16,15 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{data, llvm, offload, stderr};
-
-fn llvm24(tool: &str) -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/llvm24");
-    let prefix = std::env::var_os("LLVM24").map_or(default, PathBuf::from);
-    let path = prefix.join("bin").join(tool);
-    assert!(path.exists(), "{} is missing", path.display());
-    path
-}
+use common::{data, llvm, llvm24, offload, stderr};
 
 const ARCHS: [&str; 3] = ["gfx906", "gfx90a", "gfx1100"];
 

@@ -17,14 +17,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{Random, stderr};
+use common::{Random, llvm24, stderr};
 
 fn theirs() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/llvm24");
-    let prefix = std::env::var_os("LLVM24").map_or(default, PathBuf::from);
-    let path = prefix.join("bin/llvm-offload-binary");
-    assert!(path.exists(), "{} is missing: .ci/llvm24 fetches it", path.display());
-    path
+    llvm24("llvm-offload-binary")
 }
 
 fn ours() -> PathBuf {

@@ -13,19 +13,11 @@ mod common;
 mod processors;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use common::llvm;
+use common::{llvm, llvm24};
 use target_id::{Target, Triple, provides};
-
-fn llvm24(tool: &str) -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/llvm24");
-    let prefix = std::env::var_os("LLVM24").map_or(default, PathBuf::from);
-    let path = prefix.join("bin").join(tool);
-    assert!(path.exists(), "{} is missing", path.display());
-    path
-}
 
 #[test]
 fn every_processor_of_clang_is_known() {

@@ -14,9 +14,9 @@ mod common;
 mod modules;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::llvm24;
 use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::{TempDir, tempdir};
 use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
@@ -27,14 +27,6 @@ const MAC: &str = "arm64-apple-darwin";
 
 /// Bytes that are written in each of the ways there are.
 const IMAGE: &[u8] = b"ABC\"\\\n\x00\xff\x7f~ hello";
-
-fn llvm24(tool: &str) -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/llvm24");
-    let prefix = std::env::var_os("LLVM24").map_or(default, PathBuf::from);
-    let path = prefix.join("bin").join(tool);
-    assert!(path.exists(), "{} is missing: .ci/llvm24 fetches it", path.display());
-    path
-}
 
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();

@@ -59,6 +59,15 @@ pub fn llvm(tool: &str) -> PathBuf {
     path
 }
 
+/// A tool of LLVM 24, which must be unpacked: `target/llvm24`, or where `LLVM24` points.
+pub fn llvm24(tool: &str) -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/llvm24");
+    let prefix = std::env::var_os("LLVM24").map_or(default, PathBuf::from);
+    let path = prefix.join("bin").join(tool);
+    assert!(path.exists(), "{} is missing: .ci/llvm24 fetches it", path.display());
+    path
+}
+
 /// The library that LLVM's tools load: much real machine code. A tool itself where they are linked without one.
 pub fn llvm_library() -> PathBuf {
     let tool = llvm("clang");

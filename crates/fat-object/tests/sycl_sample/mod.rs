@@ -64,7 +64,7 @@ pub(crate) fn spirv(number: u32) -> Vec<u8> {
 /// How a file is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
-    /// Of the descriptors of images.
+    /// The version of the descriptors of images.
     pub(crate) version: u16,
     pub(crate) kind: u8,
     pub(crate) is_pe: bool,
@@ -96,11 +96,11 @@ pub(crate) const FIRST: u64 = 0x1000;
 /// A file, and where things lie in it.
 pub(crate) struct File {
     pub(crate) bytes: Vec<u8>,
-    /// Of each image, the offset of its descriptor.
+    /// The offset of each image's descriptor.
     pub(crate) descriptors: Vec<usize>,
-    /// Of each table.
+    /// The offset of each table.
     pub(crate) tables: Vec<usize>,
-    /// Of each image.
+    /// The offset of each image.
     pub(crate) images: Vec<usize>,
     pub(crate) tgtimg: usize,
 }
