@@ -13,7 +13,7 @@ use crate::opened::Opened;
 use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
-use crate::select::{Passed, Selection, triple_text};
+use crate::select::{Passed, Selection, marked, triple_text};
 use crate::{Outcome, input, report, standard, style};
 
 /// Write device images into files, under safe generated names
@@ -264,12 +264,10 @@ fn copy(image: &mut Image<'_, '_>, input: &File, out: &mut File) -> io::Result<u
     }
 }
 
-/// The bundle entry ID, or what stands for it elsewhere.
+/// The bundle entry ID, or what stands for it elsewhere, with what the image holds instead.
 fn describe(image: &Image<'_, '_>) -> String {
-    match image.id() {
-        Some(id) => id.to_owned(),
-        None => identity(image),
-    }
+    let name = image.id().map_or_else(|| identity(image), str::to_owned);
+    marked(&name, image.disagreement())
 }
 
 /// `kind-triple-target`, without the parts that are not known.

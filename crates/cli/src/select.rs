@@ -119,7 +119,8 @@ pub(crate) struct Selection {
     ///
     /// The compatibility rules of target IDs decide: an image for gfx90a serves gfx90a:xnack+, one for
     /// gfx90a:xnack- does not; generic code objects (gfx9-generic) serve the processors they cover, machine code
-    /// for sm_80 serves sm_86, PTX for sm_80 serves sm_90.
+    /// for sm_80 serves sm_86, PTX for sm_80 serves sm_90. The image counts as well as its entry: code for gfx1250
+    /// whose entry says gfx906 serves neither of them; --id selects it.
     #[arg(long = "target", value_name = "ID", value_parser = Request::parse)]
     requests: Vec<Request>,
     /// Only images whose bundle entry ID is exactly this text, whatever it is. Repeatable; with --target, images
@@ -160,17 +161,27 @@ impl Kind {
 impl Selection {
     /// Whether an image is meant.
     pub(crate) fn includes(&self, image: &Image<'_, '_>) -> bool {
-        self.includes_target(image.target(), &image.loaded_as(), image.id())
+        let (target, loaded_as) = (image.target(), image.loaded_as());
+        self.includes_target(target, &loaded_as, image.id(), image.disagreement())
     }
 
-    fn includes_target(&self, target: &Target, loaded_as: &Target, id: Option<&str>) -> bool {
+    fn includes_target(
+        &self,
+        target: &Target,
+        loaded_as: &Target,
+        id: Option<&str>,
+        disagreement: Option<&Disagreement>,
+    ) -> bool {
         let kind = target.kind().and_then(Kind::of);
         if !self.kinds.is_empty() && !kind.is_some_and(|kind| self.kinds.contains(&kind)) {
             return false;
         }
         let serves = |request: &Request| match self.exact {
-            true => is_exactly(target, &request.target),
-            false => compatible(loaded_as, &request.target).is_compatible(),
+            true => is_exactly(target, &request.target) && !is_for_others(disagreement),
+            false => {
+                compatible(loaded_as, &request.target).is_compatible()
+                    && loads(disagreement, &request.target)
+            }
         };
         self.requests.is_empty() && self.ids.is_empty()
             || self.requests.iter().any(serves)
@@ -231,6 +242,22 @@ impl Selection {
     }
 }
 
+/// Returns whether the image is for other devices than its entry says.
+fn is_for_others(disagreement: Option<&Disagreement>) -> bool {
+    // Runtimes go by the bytes, not by the recorded kind of image.
+    !matches!(disagreement, None | Some(Disagreement::Kind { .. }))
+}
+
+/// Returns whether a loader on the wanted device takes an image whose entry serves it.
+fn loads(disagreement: Option<&Disagreement>, wanted: &Target) -> bool {
+    match disagreement {
+        Some(Disagreement::Target { found, .. }) => {
+            compatible(&Target::new(None, None, found), wanted).is_compatible()
+        }
+        disagreement => !is_for_others(disagreement),
+    }
+}
+
 /// Images that are not meant: what they are for, each once, as far as it is worth telling.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
@@ -255,7 +282,7 @@ impl Passed {
     pub(crate) fn add(&mut self, image: &Image<'_, '_>) {
         const MOST: usize = 40;
         if image.target().kind() != Some(&OffloadKind::Host) {
-            let name = group(image.target(), image.id());
+            let name = marked(&group(image.target(), image.id()), image.disagreement());
             if self.known.insert(name.clone()) {
                 self.names.push(name);
             }
@@ -288,7 +315,7 @@ mod tests {
         let requests = vec![Request::parse(request).unwrap()];
         let selection = Selection { requests, ..Selection::default() };
         let target = EntryId::parse(id).unwrap().target();
-        selection.includes_target(&target, &target, Some(id))
+        selection.includes_target(&target, &target, Some(id), None)
     }
 
     #[test]
@@ -333,10 +360,10 @@ mod tests {
             let requests = requests.collect();
             let selection = Selection { requests, ids, ..Selection::default() };
             assert_eq!(
-                selection.includes_target(&target, &target, None),
+                selection.includes_target(&target, &target, None, None),
                 selection.is_everything()
             );
-            selection.includes_target(&target, &target, Some(id))
+            selection.includes_target(&target, &target, Some(id), None)
         };
         assert!(selects(&[], &[]));
         assert!(selects(&["other", id], &[]));

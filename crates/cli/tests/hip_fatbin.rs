@@ -63,7 +63,7 @@ fn conclusion(output: &Output) -> String {
 fn every_registered_offload_binary_needs_code() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("library.so");
-    for version in [FormatVersion::V1, FormatVersion::V2] {
+    for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
         let units = [&["gfx906", "gfx90a"][..], &["gfx906"], &["gfx90a", "gfx1100"]];
         let bundles = units.map(|archs| unit(version, archs)).to_vec();
         fs::write(&file, Linked::new(Style::Third, bundles).build()).unwrap();
@@ -92,7 +92,7 @@ fn every_registered_offload_binary_needs_code() {
 fn registered_offload_binaries_are_thinned() {
     let place = tempfile::tempdir().unwrap();
     let (file, thin) = (place.path().join("library.so"), place.path().join("thin.so"));
-    for version in [FormatVersion::V1, FormatVersion::V2] {
+    for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
         let archs = ["gfx906", "gfx90a", "gfx1100"];
         let bundles = (0..3).map(|_| unit(version, &archs)).collect();
         let bytes = Linked::new(Style::First, bundles).build();

@@ -14,6 +14,7 @@ use std::process::Output;
 
 use bundle_format::Layout;
 use common::{Row, stderr, stdout};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use tempfile::TempDir;
 
 /// A directory in which `offload` runs.
@@ -146,6 +147,172 @@ fn match_says_no_and_why() {
     assert_eq!(
         (&image["given"], &image["reason"]),
         (&"no".into(), &"holds code for gfx1250".into())
+    );
+}
+
+/// A cubin for this number, as CUDA 13 writes it.
+fn cubin(sm: u32) -> Vec<u8> {
+    let mut file = code_object(0x0600_0004 | sm << 8);
+    (file[7], file[8], file[18]) = (0x41, 8, 190);
+    file
+}
+
+/// An offload binary with one image.
+fn package(
+    version: FormatVersion,
+    kind: OffloadKind,
+    triple: &str,
+    arch: &str,
+    image: &[u8],
+) -> Vec<u8> {
+    let entry = ImageEntry::new(image.len() as u64)
+        .image_kind(ImageKind::OBJECT)
+        .offload_kind(kind)
+        .string("triple", triple)
+        .string("arch", arch);
+    offload_binary::Layout::new(version, &[entry]).unwrap().to_vec(&[image]).unwrap()
+}
+
+/// A fatbinary with one cubin.
+fn fatbinary(sm: u8, image: &[u8]) -> Vec<u8> {
+    let mut file = b"\x50\xed\x55\xba\x01\x00\x10\x00".to_vec();
+    file.extend((64 + image.len() as u64).to_le_bytes());
+    let mut entry = vec![2, 0, 1, 1, 64, 0, 0, 0];
+    entry.extend((image.len() as u64).to_le_bytes());
+    entry.resize(64, 0);
+    (entry[28], entry[40]) = (sm, 1);
+    [file, entry, image.to_vec()].concat()
+}
+
+/// Files of every kind with one image for another GPU than its entry says: the entry's name, and what the image is for.
+fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
+    let amd = code_object(0x549);
+    let (amdgcn, amdgpu) = ("amdgcn-amd-amdhsa", "amdgpu9.06-amd-amdhsa");
+    let nvptx = "nvptx64-nvidia-cuda";
+    let nvidia_bundle = |kind: &str| {
+        let image = cubin(90);
+        let id = format!("{kind}-nvptx64-nvidia-cuda--sm_80");
+        let layout = Layout::new([(&id[..], image.len() as u64)], 8).unwrap();
+        layout.to_vec(&[&image]).unwrap()
+    };
+    let mut files = vec![
+        ("bundle".to_owned(), "gfx906", "gfx1250", bundle(&[("gfx906", amd.clone())])),
+        ("cuda bundle".to_owned(), "sm_80", "sm_90", nvidia_bundle("cuda")),
+        ("openmp bundle".to_owned(), "sm_80", "sm_90", nvidia_bundle("openmp")),
+        ("fatbinary".to_owned(), "sm_80", "sm_90", fatbinary(80, &cubin(90))),
+    ];
+    for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
+        for (kind, triple, arch, holds, image) in [
+            (OffloadKind::HIP, amdgcn, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::HIP, amdgpu, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::OPENMP, amdgcn, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::OPENMP, amdgpu, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::SYCL, amdgcn, "gfx906", "gfx1250", amd.clone()),
+            (OffloadKind::CUDA, nvptx, "sm_80", "sm_90", cubin(90)),
+            (OffloadKind::OPENMP, nvptx, "sm_80", "sm_90", cubin(90)),
+            (OffloadKind::SYCL, nvptx, "sm_80", "sm_90", cubin(90)),
+        ] {
+            let file = package(version, kind, triple, arch, &image);
+            let what = format!("version {version}, {kind}, {triple}");
+            if version == FormatVersion::V3 {
+                let options = ccob::WriteOptions::default();
+                let packed = fat_object::compress_package(&file, &options).unwrap();
+                files.push((format!("{what}, compressed"), arch, holds, packed));
+            }
+            files.push((what, arch, holds, file));
+        }
+    }
+    files
+}
+
+#[test]
+fn every_kind_of_container_is_compared() {
+    for (what, named, holds, file) in misnamed() {
+        let place = Place::new();
+        place.write("file", &file);
+        let output = place.run(&["verify", "file"]);
+        assert_eq!(output.status.code(), Some(1), "{what}");
+        let finding = stdout(&output);
+        assert!(finding.contains("holds another image than it says"), "{what}: {finding}");
+        assert!(stdout(&place.run(&["ls", "file"])).contains(&format!("{named} (holds {holds})")));
+        for (gpu, row) in [
+            (named, format!("no: holds code for {holds}\n")),
+            (holds, format!("no: holds code for {holds}, but is called {named}, and runtimes")),
+        ] {
+            let output = place.run(&["match", "--gpu", gpu, "file"]);
+            assert_eq!(output.status.code(), Some(1), "{what} {gpu}");
+            assert!(stdout(&output).contains(&row), "{what} {gpu}: {}", stdout(&output));
+            let args = ["thin", "file", "--keep", gpu, "--allow-findings", "-o", "out"];
+            let output = place.run(&args);
+            assert_eq!(output.status.code(), Some(1), "{what} {gpu}");
+            for (command, status, words) in [
+                (&["ls", "file"][..], 0, "none of its 1 images serves the given target; it has"),
+                (&["extract", "file", "-o", "out"], 1, "no image matches; it has"),
+            ] {
+                let output = place.run(&[command, &["--target", gpu]].concat());
+                let said = stderr(&output);
+                assert_eq!(output.status.code(), Some(status), "{what} {gpu}: {said}");
+                assert!(said.contains("holds another image than it says"), "{said}");
+                assert!(said.contains(words), "{said}");
+                assert!(said.contains(&format!("{named} (holds {holds})")), "{said}");
+                assert!(!place.path("out").exists());
+            }
+        }
+        // By its number, the image can be had.
+        let output = place.run(&["extract", "file", "--index", "0", "-o", "out"]);
+        assert_eq!(output.status.code(), Some(0), "{what}: {}", stderr(&output));
+        assert!(stderr(&output).contains("holds another image than it says"));
+        assert!(stdout(&output).contains(&format!("(holds {holds})")), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn targets_choose_by_name_and_image() {
+    let place = place();
+    let id = "hipv4-amdgcn-amd-amdhsa--gfx906";
+    for (file, args, chosen) in [
+        ("plain", &["--target", "gfx1100"][..], &["gfx1100"][..]),
+        ("plain", &["--target", "gfx1100", "--target", "gfx906"], &["gfx1100"]),
+        ("plain", &["--target", "gfx1100", "--target", "gfx906", "--exact"], &["gfx1100"]),
+        ("plain", &["--target", "gfx1100", "--id", id], &["gfx906", "gfx1100"]),
+        ("plain", &["--kind", "hip"], &["gfx906", "gfx1100"]),
+        ("packed", &["--check", "--target", "gfx1100", "--target", "gfx906"], &["gfx1100"]),
+        // By the table alone.
+        ("packed", &["--target", "gfx906"], &["gfx906"]),
+    ] {
+        let output = place.run(&[&["ls", "--json", file], args].concat());
+        let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
+        let targets: Vec<_> = rows.iter().map(|row| row.target.as_deref().unwrap()).collect();
+        assert_eq!(targets, chosen, "{args:?}");
+    }
+    for file in ["plain", "packed"] {
+        let output = place.run(&["extract", file, "--target", "gfx906", "-o", "out"]);
+        assert_eq!(output.status.code(), Some(1));
+        let words = format!("no image matches; it has #0 {id} (holds gfx1250), #1 ");
+        assert!(stderr(&output).contains(&words), "{}", stderr(&output));
+        assert!(!place.path("out").exists());
+    }
+    // Features: the image needs xnack, its entry does not say so.
+    place.write("features", &bundle(&[("gfx90a", code_object(0x73f))]));
+    for (gpu, status) in [("gfx90a:xnack+", 0), ("gfx90a:xnack-", 1), ("gfx90a", 1)] {
+        let output = place.run(&["extract", "features", "--target", gpu, "--stdout"]);
+        assert_eq!(output.status.code(), Some(status), "{gpu}: {}", stderr(&output));
+    }
+    // The recorded kind of image is nothing that runtimes go by.
+    let entry = ImageEntry::new(64)
+        .image_kind(ImageKind::SPIRV)
+        .offload_kind(OffloadKind::OPENMP)
+        .string("triple", "nvptx64-nvidia-cuda")
+        .string("arch", "sm_90");
+    let layout = offload_binary::Layout::new(FormatVersion::V2, &[entry]).unwrap();
+    let ptx = [&b"//\n.version 7.0\n.target sm_90\n"[..], &[b'\n'; 34]].concat();
+    place.write("kind", &layout.to_vec(&[&ptx]).unwrap());
+    let output = place.run(&["extract", "kind", "--target", "sm_90", "--stdout"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("PTX where the offload binary records"),
+        "{}",
+        stderr(&output)
     );
 }
 

@@ -10,40 +10,18 @@
 
 mod editing;
 mod linked;
+mod registered;
 
-use editing::{code, hip_binary, images, plan_with};
+use editing::{images, plan_with};
 use fat_object::{Contents, Edit, EditError, EditOptions};
 use linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style, check_same};
-use offload_binary::{FormatVersion, binaries};
+use registered::{Form, TARGETS, Unit, contents_of, noise};
 
-/// Triples and processors as clang 24 writes them.
-const TARGETS: [(&str, &str); 3] = [
-    ("amdgpu9.06-amd-amdhsa", "gfx906"),
-    ("amdgpu9.0a-amd-amdhsa", "gfx90a"),
-    ("amdgpu11.00-amd-amdhsa", "gfx1100"),
-];
-
-/// An image for each target, of several pages.
-fn unit(version: FormatVersion, seed: u32) -> Vec<u8> {
-    let images: Vec<_> = (0..3).map(|n| code(seed * 3 + n, 9000 + 4500 * n + seed * 100)).collect();
-    let entries =
-        TARGETS.iter().zip(&images).map(|((triple, arch), image)| (*triple, *arch, &image[..]));
-    hip_binary(version, &entries.collect::<Vec<_>>())
-}
-
-fn units(version: FormatVersion, count: u32) -> Vec<Vec<u8>> {
-    (1..=count).map(|seed| unit(version, seed)).collect()
-}
-
-fn versions() -> [FormatVersion; 2] {
-    [FormatVersion::V1, FormatVersion::V2]
-}
-
-fn layouts(version: FormatVersion) -> Vec<Linked> {
+fn layouts(form: Form) -> Vec<Linked> {
     let mut all = Vec::new();
     for style in [Style::First, Style::Third] {
         for count in [1, 3] {
-            let plain = Linked::new(style, units(version, count));
+            let plain = Linked::new(style, form.units(count));
             all.push(Linked { after: false, ..plain.clone() });
             all.push(Linked { pointers: Pointers::Relr, hash: 6000, ..plain.clone() });
             all.push(Linked { pointers: Pointers::Symbols, symbols: false, ..plain.clone() });
@@ -51,13 +29,13 @@ fn layouts(version: FormatVersion) -> Vec<Linked> {
             all.push(Linked { machine: AARCH64, page: 0x10000, ..plain.clone() });
             all.push(plain);
         }
-        all.push(Linked { reference: Some(1), ..Linked::new(style, units(version, 3)) });
+        all.push(Linked { reference: Some(1), ..Linked::new(style, form.units(3)) });
     }
     all
 }
 
 /// Processors and images behind each wrapper, up to where the next one leads, read from memory.
-fn registered(file: &[u8]) -> Vec<Vec<(String, Vec<u8>)>> {
+fn registered(file: &[u8]) -> Vec<Unit> {
     let loaded = Loaded::new(file);
     let starts = loaded.registered();
     let read = |&start: &u64| {
@@ -70,13 +48,7 @@ fn registered(file: &[u8]) -> Vec<Vec<(String, Vec<u8>)>> {
         let next = starts.iter().copied().filter(|&next| next > start).min();
         let end = section.address + section.size;
         let memory = loaded.read(start, next.map_or(end, |next| next.min(end)) - start).unwrap();
-        let mut found = Vec::new();
-        for binary in binaries(&memory) {
-            for entry in binary.unwrap().1.entries() {
-                found.push((entry.arch().unwrap().to_owned(), entry.image().unwrap().to_vec()));
-            }
-        }
-        found
+        contents_of(&memory)
     };
     starts.iter().map(read).collect()
 }
@@ -102,8 +74,8 @@ fn edited(
 
 #[test]
 fn one_target_is_kept_in_every_layout() {
-    for version in versions() {
-        for linked in layouts(version) {
+    for form in Form::ALL {
+        for linked in layouts(form) {
             let file = linked.build();
             let before = registered(&file);
             assert_eq!(before.concat().len(), images(&file).len(), "{linked:?}");
@@ -112,7 +84,7 @@ fn one_target_is_kept_in_every_layout() {
                 let others: Vec<_> = others.into_iter().filter(|arch| *arch != kept).collect();
                 let thinned = without(&file, &others).unwrap();
                 check_same(&file, &thinned);
-                let left = |all: &Vec<(String, Vec<u8>)>| -> Vec<_> {
+                let left = |all: &Unit| -> Unit {
                     all.iter().filter(|(arch, _)| arch == kept).cloned().collect()
                 };
                 assert_eq!(registered(&thinned), before.iter().map(left).collect::<Vec<_>>());
@@ -125,10 +97,10 @@ fn one_target_is_kept_in_every_layout() {
 
 #[test]
 fn images_are_replaced_and_added() {
-    for version in versions() {
+    for form in Form::ALL {
         for style in [Style::First, Style::Third] {
-            let file = Linked::new(style, units(version, 3)).build();
-            let (small, large) = (code(77, 500), code(78, 8000));
+            let file = Linked::new(style, form.units(3)).build();
+            let (small, large) = (noise(77, 500), noise(78, 8000));
             let out = edited(&file, &[&small], |_, edit| edit.replace(4, 0)).unwrap();
             check_same(&file, &out);
             let mut expected = registered(&file);
@@ -152,8 +124,8 @@ fn images_are_replaced_and_added() {
 
 #[test]
 fn a_wrapper_keeps_something_to_lead_to() {
-    for version in versions() {
-        let file = Linked::new(Style::Third, units(version, 2)).build();
+    for form in Form::ALL {
+        let file = Linked::new(Style::Third, form.units(2)).build();
         let all: Vec<_> = TARGETS.map(|(_, arch)| arch).into();
         let error = without(&file, &all).unwrap_err();
         assert!(error.to_string().contains("no"), "{error}");

@@ -1,0 +1,153 @@
+//! PE libraries with HIP's device code, as linkers lay them out, made without a linker, and what a loader makes of them.
+#![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+#![allow(clippy::cast_possible_truncation, reason = "small files")]
+
+use std::ops::Range;
+
+const BASE: u64 = 0x1_8000_0000;
+/// Where the file is loaded.
+const LOADED_AT: u64 = 0x12_3450_0000;
+const PAGE: usize = 0x1000;
+const FILE_ALIGNMENT: usize = 0x200;
+const OPTIONAL: usize = 0x98;
+const DIRECTORIES: usize = OPTIONAL + 112;
+const TABLE: usize = OPTIONAL + 240;
+const WRAPPERS: usize = 0x2000;
+const DEVICE: usize = 0x3000;
+
+fn words(words: &[usize]) -> Vec<u8> {
+    words.iter().flat_map(|&word| (word as u32).to_le_bytes()).collect()
+}
+
+fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    file.resize(file.len().max(at + bytes.len()), 0);
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// A library whose section `.hip_fat` (the name is cut to eight bytes) holds these units, each on pages of its own. A
+/// wrapper in `.hipFatB` leads to each.
+pub fn build(units: &[Vec<u8>]) -> Vec<u8> {
+    let (mut device, mut wrappers) = (Vec::new(), Vec::new());
+    let mut relocations = words(&[WRAPPERS, 8 + 2 * units.len().next_multiple_of(2)]);
+    for (n, unit) in units.iter().enumerate() {
+        let start = device.len().next_multiple_of(PAGE);
+        put(&mut device, start, unit);
+        wrappers.extend(words(&[0x4849_5046, 1]));
+        wrappers.extend((BASE + (DEVICE + start) as u64).to_le_bytes());
+        wrappers.extend([0; 8]);
+        relocations.extend((0xa008 + 24 * n as u16).to_le_bytes());
+    }
+    relocations.resize(relocations.len().next_multiple_of(4), 0);
+    let after = (DEVICE + device.len()).next_multiple_of(PAGE);
+    let directory = words(&[after, relocations.len()]);
+    let sections = [
+        (b".text\0\0\0", 0x1000, vec![0xc3; 0x30], 0x6000_0020),
+        (b".hipFatB", WRAPPERS, wrappers, 0x4000_0040),
+        (b".hip_fat", DEVICE, device, 0x4000_0040),
+        (b".reloc\0\0", after, relocations, 0x4200_0040),
+    ];
+
+    let mut file = Vec::new();
+    put(&mut file, 0, b"MZ");
+    put(&mut file, 0x3c, &[0x80]);
+    put(&mut file, 0x80, b"PE\0\0\x64\x86\x04\0");
+    put(&mut file, 0x94, &[240, 0, 0x22, 0x20, 0x0b, 0x02]);
+    put(&mut file, OPTIONAL + 24, &BASE.to_le_bytes());
+    put(&mut file, OPTIONAL + 32, &words(&[PAGE, FILE_ALIGNMENT]));
+    put(&mut file, OPTIONAL + 56, &words(&[after + PAGE, 0x400]));
+    put(&mut file, OPTIONAL + 108, &words(&[16]));
+    put(&mut file, DIRECTORIES + 5 * 8, &directory);
+    let (mut raw_at, mut initialized) = (0x400, 0);
+    for (n, (name, address, contents, flags)) in sections.iter().enumerate() {
+        let raw_size = contents.len().next_multiple_of(FILE_ALIGNMENT);
+        put(&mut file, TABLE + 40 * n, &name[..]);
+        let header = words(&[contents.len(), *address, raw_size, raw_at, 0, 0, 0, *flags]);
+        put(&mut file, TABLE + 40 * n + 8, &header);
+        put(&mut file, raw_at, contents);
+        raw_at += raw_size;
+        initialized += if flags & 0x40 != 0 { raw_size } else { 0 };
+        file.resize(raw_at, 0);
+    }
+    put(&mut file, OPTIONAL + 8, &words(&[initialized]));
+    file
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// Names and addresses of all sections.
+fn sections(file: &[u8]) -> Vec<(String, Range<usize>)> {
+    let header = |n: usize| {
+        let at = TABLE + 40 * n;
+        let name = String::from_utf8_lossy(&file[at..at + 8]).trim_end_matches('\0').to_owned();
+        let start = u32_at(file, at + 12);
+        (name, start..start + u32_at(file, at + 8))
+    };
+    (0..usize::from(file[0x86])).map(header).collect()
+}
+
+/// The memory of the loaded file, whose sections must follow each other in it and in the file.
+fn load(file: &[u8]) -> Vec<u8> {
+    let mut memory = vec![0; u32_at(file, OPTIONAL + 56)];
+    let (mut next, mut raw_next) = (PAGE, u32_at(file, OPTIONAL + 60));
+    for (n, (name, range)) in sections(file).iter().enumerate() {
+        let (raw_size, raw_at) =
+            (u32_at(file, TABLE + 40 * n + 16), u32_at(file, TABLE + 40 * n + 20));
+        assert_eq!(range.start, next, "a gap before {name}");
+        assert_eq!((raw_at, raw_size % FILE_ALIGNMENT), (raw_next, 0), "{name}");
+        (next, raw_next) = (range.end.next_multiple_of(PAGE), raw_at + raw_size);
+        let len = raw_size.min(next - range.start);
+        memory[range.start..][..len].copy_from_slice(&file[raw_at..][..len]);
+    }
+    assert_eq!((next, raw_next), (memory.len(), file.len()));
+    let directory = DIRECTORIES + 5 * 8;
+    let start = u32_at(file, directory);
+    for at in (start + 8..start + u32_at(file, directory + 4)).step_by(2) {
+        let entry = usize::from(u16::from_le_bytes([memory[at], memory[at + 1]]));
+        if entry >> 12 == 10 {
+            let at = u32_at(&memory, start) + (entry & 0xfff);
+            let moved = u64_at(&memory, at) - BASE + LOADED_AT;
+            put(&mut memory, at, &moved.to_le_bytes());
+        }
+    }
+    memory
+}
+
+/// The memory that each wrapper leads to, up to where the next one leads or the section ends.
+pub fn registered(file: &[u8]) -> Vec<Vec<u8>> {
+    let (memory, sections) = (load(file), sections(file));
+    let wrappers = sections.iter().find(|(name, _)| name == ".hipFatB").unwrap().1.clone();
+    let starts: Vec<_> = wrappers
+        .step_by(24)
+        .map(|at| {
+            assert_eq!(memory[at..at + 8], words(&[0x4849_5046, 1]));
+            (u64_at(&memory, at + 8) - LOADED_AT) as usize
+        })
+        .collect();
+    let unit = |&start: &usize| {
+        assert_eq!(start % PAGE, 0, "starts on a page");
+        let mut device = sections.iter().filter(|(name, _)| name == ".hip_fat");
+        let section = device.find(|(_, range)| range.contains(&start)).unwrap().1.clone();
+        let next = starts.iter().copied().filter(|&next| next > start).min();
+        memory[start..next.unwrap_or(section.end).min(section.end)].to_vec()
+    };
+    starts.iter().map(unit).collect()
+}
+
+/// Everything but headers, device code and the pointers to it is in memory where and what it was.
+pub fn check_same(old: &[u8], new: &[u8]) {
+    let (before, after) = (load(old), load(new));
+    for (name, range) in sections(old) {
+        let same = |range: Range<usize>| before[range.clone()] == after[range];
+        match &*name {
+            ".hip_fat" => {}
+            ".hipFatB" => assert!(range.step_by(24).all(|at| same(at..at + 8))),
+            _ => assert!(same(range), "{name}"),
+        }
+    }
+}
