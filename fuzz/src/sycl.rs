@@ -62,6 +62,8 @@ fn made(u: &mut Unstructured<'_>) -> Result<(Form, Vec<Sample>)> {
         relocated: !is_pe && u.arbitrary()?,
         new_entries: u.arbitrary()?,
         per_table: u.int_in_range(1..=4)?,
+        section: *u.choose(&[None, None, Some(".rodata")])?,
+        ..Form::default()
     };
     let mut images = Vec::new();
     for n in 0..u.int_in_range(1..=6_u32)? {

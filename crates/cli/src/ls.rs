@@ -67,8 +67,9 @@ pub(crate) struct Args {
     sort: Key,
     /// Read all images, and show a hash of each: XXH3 with 64 bits, as xxhsum -H3 has it
     ///
-    /// It tells which images are the same, in one file or in several. It does not resist deliberate collisions. Images that
-    /// are compressed by themselves, in NVIDIA's fatbinaries, are hashed as stored.
+    /// It tells which images are the same, in one file or in several, and is the hash of what `offload extract` writes. It
+    /// does not resist deliberate collisions. Images that are compressed by themselves, in NVIDIA's fatbinaries, are
+    /// hashed as stored; those of SYCL's tables are decompressed.
     #[arg(long)]
     hash: bool,
     /// Read all of compressed bundles: show formats of images, check hashes
@@ -300,7 +301,7 @@ impl Visitor for Listing<'_> {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if self.selection.includes(image) {
-            let hash = self.hashes.then(|| row::hash(image)).transpose()?;
+            let hash = if self.hashes { row::hash(image)? } else { None };
             self.items.push(Item::image(self.depth, Hashed { listed: image.to_listed(), hash }));
         } else {
             self.passed.add(image);

@@ -92,6 +92,11 @@ fn compressed_packages_are_listed_and_extracted() {
             good(OFFLOAD, &place, &["verify", "p.bin"]),
             "p.bin: ok, 2 images in 1 container\n"
         );
+        let hashes = good(OFFLOAD, &place, &["ls", "--hash", "--json", "p.bin"]);
+        for image in [&b"hello image"[..], &[7; 100_000]] {
+            let hash = format!("\"hash\":\"{:016x}\"", twox_hash::XxHash3_64::oneshot(image));
+            assert!(hashes.contains(&hash), "{hashes}");
+        }
         good(OFFLOAD, &place, &["match", "--gpu", "sm_70", "p.bin"]);
         good(OFFLOAD, &place, &["extract", "p.bin", "-o", "out"]);
         let extracted: Vec<_> =

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use common::{offload, stderr, stdout};
 use sycl_sample::{Form, Sample, file, spirv};
+use twox_hash::XxHash3_64;
 
 fn written(directory: &Path, images: &[Sample]) -> PathBuf {
     let path = directory.join("libsycl.so");
@@ -56,6 +57,32 @@ fn extract_writes_images_decompressed() {
     let output = run(&["ls", "--json"], &path);
     let text = stdout(&output);
     assert!(text.contains("\"kernels\":[\"two\"]"), "{text}");
+}
+
+/// The hashes that `offload ls` shows.
+fn hashes(path: &Path) -> Vec<Option<String>> {
+    let rows: serde_json::Value =
+        serde_json::from_str(&stdout(&run(&["ls", "--json", "--hash"], path))).unwrap();
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| row.get("hash").map(|hash| hash.as_str().unwrap().to_owned())).collect()
+}
+
+#[test]
+fn hashes_are_of_what_extract_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = Sample::plain("spir64", &spirv(1), &["one"]);
+    let mut damaged = plain.clone().compressed();
+    // The header of its block.
+    damaged.stored[9] |= 6;
+    let path = written(directory.path(), &[plain.clone(), plain.compressed(), damaged]);
+    let expected = format!("{:016x}", XxHash3_64::oneshot(&spirv(1)));
+    assert_eq!(hashes(&path), [Some(expected.clone()), Some(expected.clone()), None]);
+    let table = stdout(&run(&["ls", "--hash"], &path));
+    assert_eq!(table.matches(&expected).count(), 2, "{table}");
+    let output = run(&["ls", "--hash", "--max-decompressed", "20"], &path);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("would exceed the limit"), "{}", stderr(&output));
+    assert_eq!(stdout(&output).matches(&expected).count(), 1);
 }
 
 #[test]

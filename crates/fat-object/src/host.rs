@@ -131,6 +131,7 @@ impl Walker<'_> {
         // Sections that do not overlap have no more bytes than the file.
         let mut headers = Budget::new(available);
         let mut beyond_end = false;
+        let mut covered = Vec::new();
         let scans = self.options.scan && !source.is_start() && !is_image(source, window)?;
         // Objects can lie in objects.
         let around = std::mem::take(&mut self.has_placeholder);
@@ -171,7 +172,11 @@ impl Walker<'_> {
             let mixed = !known && scans && !self.options.tell_trailing;
             let mut walked_to = inner.end;
             self.within(source, segment, &inner, None, |walker, source| match id {
-                _ if is_sycl => walker.sycl_section(source, &inner, &section.name, sycl),
+                _ if is_sycl => {
+                    let images = walker.sycl_section(source, &inner, &section.name, sycl)?;
+                    covered.push((start, images));
+                    Ok(())
+                }
                 Some(id) => walker.section_entry(source, window, &inner, id),
                 None => {
                     walked_to = walker.sequence(source, &inner, object, mixed)?;
@@ -181,6 +186,9 @@ impl Walker<'_> {
             walked.cut(start, walked_to - window.start);
         }
         self.has_placeholder = around;
+        for (start, images) in covered {
+            walked.narrow(start, &images, window.start);
+        }
         match scans {
             true => self.scan(source, window, &walked, sections),
             false => Ok(()),
@@ -275,6 +283,17 @@ impl Ranges {
     fn cut(&mut self, start: u64, end: u64) {
         if let Some(old) = self.0.get_mut(&start) {
             *old = end.clamp(start, *old);
+        }
+    }
+
+    /// Leaves of the range that starts here only these parts, which are in order and count from `base`.
+    fn narrow(&mut self, start: u64, parts: &[Range<u64>], base: u64) {
+        let Some(end) = self.0.remove(&start) else { return };
+        let mut at = start;
+        for part in parts {
+            let first = part.start.saturating_sub(base).max(at);
+            at = part.end.saturating_sub(base).min(end).max(first);
+            self.insert(&(first..at));
         }
     }
 
@@ -452,6 +471,9 @@ mod tests {
         ranges.cut(10, 15);
         ranges.cut(20, 20);
         assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [15..20, 20..30]);
+        ranges.narrow(0, &[102..104, 103..105, 104..104, 107..200], 100);
+        assert_eq!(ranges.gaps(20).collect::<Vec<_>>(), [0..2, 5..7, 15..20]);
+        ranges.narrow(0, &[], 0);
         assert!(Ranges::default().gaps(7).eq(std::iter::once(0..7)));
     }
 }

@@ -171,6 +171,33 @@ fn tables_that_contradict_themselves_are_found() {
     assert!(matches!(errors[..], [SyclError::Gap { .. }]), "{errors:?}");
 }
 
+/// A bundle with one image.
+const BUNDLE: &[u8] =
+    b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0\x58\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\
+    \x1d\0\0\0\0\0\0\0hip-amdgcn-amd-amdhsa--gfx906\0\0\0code";
+
+#[test]
+fn other_containers_in_a_section_of_images_are_found() {
+    let images = [Sample::plain("spir64", &spirv(1), &["one"])];
+    for is_pe in [false, true] {
+        for section in [None, Some("spir64"), Some(".rodata"), Some(".rdata")] {
+            let form = Form { is_pe, section, behind: BUNDLE, ..Form::default() };
+            let file = file(form, &images);
+            let (errors, found) = listed(&file.bytes);
+            // Nothing but images belongs into sections for images.
+            let is_gap = |error: &SyclError| matches!(error, SyclError::Gap { .. });
+            let is_for_images = section.is_none_or(|name| name == "spir64");
+            assert_eq!(errors.len(), usize::from(is_for_images), "{section:?} {errors:?}");
+            assert!(errors.iter().all(is_gap), "{errors:?}");
+            let [image, other] = &found[..] else { panic!("{found:?}") };
+            assert!(image.sycl().is_some());
+            assert_eq!(other.bytes_in(&file.bytes), Some(&b"code"[..]));
+            assert_eq!(other.id(), Some("hip-amdgcn-amd-amdhsa--gfx906"));
+            assert!(other.path()[0].is_found_by_scan());
+        }
+    }
+}
+
 #[test]
 fn tables_that_share_bytes_cost_no_more_than_the_file() {
     // Each of many descriptors names the whole image.

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::hash::Hasher;
 use std::io;
 
-use fat_object::{Image, ListedImage};
+use fat_object::{Image, ImageFormat, ListedImage};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
+use crate::extract::is_decompressed;
 use crate::style;
 
 /// One JSON object: what `fat-object` says of the image, behind the file as given on the command line.
@@ -101,12 +102,20 @@ pub(super) struct Hashed {
     pub(super) hash: Option<String>,
 }
 
-/// Hashes the bytes of an image: XXH3 with 64 bits, as `xxhsum -H3` prints it.
-pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<String> {
+/// Hashes the bytes that `offload extract` writes of an image: XXH3 with 64 bits, as `xxhsum -H3` prints it. `None` for an
+/// image that is not decompressed: a finding tells why.
+pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
     let mut hasher = XxHash3_64::new();
-    image.pieces(&mut |piece| {
-        hasher.write(piece);
-        Ok(())
-    })?;
-    Ok(format!("{:016x}", hasher.finish()))
+    if is_decompressed(image) {
+        if image.format() == ImageFormat::NotRead {
+            return Ok(None);
+        }
+        hasher.write(&image.decompress()?.unwrap_or_default());
+    } else {
+        image.pieces(&mut |piece| {
+            hasher.write(piece);
+            Ok(())
+        })?;
+    }
+    Ok(Some(format!("{:016x}", hasher.finish())))
 }

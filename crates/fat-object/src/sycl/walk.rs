@@ -56,9 +56,13 @@ pub(crate) fn is_sycl_section(name: &str) -> bool {
     name.as_bytes() == PE_SECTION || name.starts_with(SECTION)
 }
 
+/// Returns whether a section of this name is for SYCL images and nothing else.
+fn is_for_images(name: &str) -> bool {
+    is_sycl_section(name) || TARGETS.contains(&name)
+}
+
 fn may_have_tables(section: &Section) -> bool {
-    let name = &*section.name;
-    name == ".tgtimg" || is_sycl_section(name) || TARGETS.contains(&name)
+    section.name == ".tgtimg" || is_for_images(&section.name)
 }
 
 impl Walker<'_> {
@@ -140,18 +144,20 @@ impl Walker<'_> {
         Ok(Images { images, sizes })
     }
 
-    /// Walks a section of SYCL images. Those between the ones that tables describe end where their own bytes tell.
+    /// Walks a section of SYCL images. Those between the ones that tables describe end where their own bytes tell; they
+    /// are looked for in sections for images only. Returns the parts of the source that hold images, in order.
     pub(crate) fn sycl_section(
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
         name: &str,
         images: &Images,
-    ) -> io::Result<()> {
-        let id = name.strip_prefix(SECTION).unwrap_or(name).to_owned();
+    ) -> io::Result<Vec<Range<u64>>> {
         let mut at = window.start;
+        let mut covered = Vec::new();
         for described in images.inside(window) {
-            self.sycl_gap(source, window, at..described.range.start, &id)?;
+            self.sycl_gap(source, window, at..described.range.start, name, &mut covered)?;
+            covered.push(described.range.clone());
             at = at.max(described.range.end);
             let size = images.sizes.get(&described.address).copied();
             let compile_target = described.image.compile_target().unwrap_or_default();
@@ -159,7 +165,8 @@ impl Walker<'_> {
             let image = Some(Arc::clone(&described.image));
             self.sycl_image(source, window, &described.range, size, target, image)?;
         }
-        self.sycl_gap(source, window, at..window.end, &id)
+        self.sycl_gap(source, window, at..window.end, name, &mut covered)?;
+        Ok(covered)
     }
 
     /// Walks what lies between images that tables describe.
@@ -169,7 +176,11 @@ impl Walker<'_> {
         section: &Range<u64>,
         gap: Range<u64>,
         name: &str,
+        covered: &mut Vec<Range<u64>>,
     ) -> io::Result<()> {
+        if !is_for_images(name) {
+            return Ok(());
+        }
         let mut at = gap.start;
         while at < gap.end {
             at = source.skip_zeros(&(at..gap.end))?;
@@ -182,10 +193,14 @@ impl Walker<'_> {
                 let error = Error::Gap { start: at, end: gap.end, first };
                 return self.finding(source, section.start, error.into());
             };
-            let name = if name.as_bytes() == PE_SECTION { "" } else { name };
-            let target = self.sycl_target(name, "");
+            let target = match name.as_bytes() == PE_SECTION {
+                true => "",
+                false => name.strip_prefix(SECTION).unwrap_or(name),
+            };
+            let target = self.sycl_target(target, "");
             self.sycl_image(source, section, &module.range, None, target, None)?;
             at = module.range.end;
+            covered.push(module.range);
         }
         Ok(())
     }

@@ -74,6 +74,10 @@ pub(crate) struct Form {
     pub(crate) new_entries: bool,
     /// Images of each table; the last may have fewer.
     pub(crate) per_table: usize,
+    /// The name of all sections with images, if they are not named by targets.
+    pub(crate) section: Option<&'static str>,
+    /// Other bytes in these sections, behind the images.
+    pub(crate) behind: &'static [u8],
 }
 
 impl Default for Form {
@@ -85,6 +89,8 @@ impl Default for Form {
             relocated: false,
             new_entries: false,
             per_table: 100,
+            section: None,
+            behind: &[],
         }
     }
 }
@@ -161,9 +167,12 @@ pub(crate) fn file(form: Form, images: &[Sample]) -> File {
             places[n] = data.bytes.len();
             data.raw(&image.stored);
         }
-        let name = match form.is_pe {
-            true => "__CLANG_".to_owned(),
-            false => format!("__CLANG_OFFLOAD_BUNDLE__sycl-{target}"),
+        data.align(16);
+        data.raw(form.behind);
+        let name = match form.section {
+            Some(name) => name.to_owned(),
+            None if form.is_pe => "__CLANG_".to_owned(),
+            None => format!("__CLANG_OFFLOAD_BUNDLE__sycl-{target}"),
         };
         sections.push((name, start, data.bytes.len(), 2));
     }
