@@ -472,8 +472,7 @@ mod tests {
         ranges.cut(20, 20);
         assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [15..20, 20..30]);
         ranges.narrow(0, &[102..104, 103..105, 104..104, 107..200], 100);
-        assert_eq!(ranges.gaps(20).collect::<Vec<_>>(), [0..2, 5..7, 15..20]);
-        ranges.narrow(0, &[], 0);
+        assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [0..2, 5..7, 15..20, 20..30]);
         assert!(Ranges::default().gaps(7).eq(std::iter::once(0..7)));
     }
 }
