@@ -50,6 +50,8 @@ struct Frame {
     range: Range<u64>,
     /// Whether it can be a section that bitcode will become: only what is inside tells.
     in_bitcode: bool,
+    /// Errors that were found before it was entered, if only the scan found it.
+    scanned_after: Option<usize>,
     /// Where the containers and images directly inside lie.
     inside: Vec<Range<u64>>,
 }
@@ -90,6 +92,7 @@ impl<'d> Walk<'d> {
             place: Place::File,
             range: 0..len,
             in_bitcode: false,
+            scanned_after: None,
             inside: vec![],
         };
         Walk {
@@ -247,10 +250,16 @@ impl<'d> Walk<'d> {
     fn inside(&mut self, location: Location, size: u64) -> (Place, Range<u64>) {
         let (place, start) = place(location);
         let range = start..start.checked_add(size).expect("ends beyond all files");
-        if place == Place::Bitcode && std::mem::take(&mut self.top().in_bitcode) {
-            // Copied out of bitcode, where one bit at least stands for each byte.
-            let top = self.top();
-            let len = (top.range.end - top.range.start + 1) * 8;
+        let lies_in = |top: &Frame| {
+            place == top.place && top.range.start <= range.start && range.end <= top.range.end
+        };
+        // Or an object file that was copied out of bitcode has the section.
+        if place == Place::Bitcode && self.top().in_bitcode && !lies_in(self.top()) {
+            self.top().in_bitcode = false;
+            // Copied out of bitcode, where one bit at least stands for each byte, or an operand of an abbreviation.
+            let [.., around, top] = &mut self.frames[..] else { panic!("the file lies around") };
+            let len = |range: &Range<u64>| range.end - range.start;
+            let len = (len(&top.range) + 1) * 8 + len(&around.range);
             (top.place, top.range) = (place, 0..len);
             self.bytes += len;
         }
@@ -312,8 +321,13 @@ impl Visitor for Walk<'_> {
             self.decompressed += range.end;
         }
         let name = container.path().last().map(|segment| segment.name());
-        let in_bitcode = kind == ContainerKind::Section && name == Some(".llvm.offloading");
-        self.frames.push(Frame { kind, is_compressed, place, range, in_bitcode, inside: vec![] });
+        let of_bitcode = [".llvm.offloading", ".hip_fatbin", ".nv_fatbin"].map(Some);
+        let in_bitcode = kind == ContainerKind::Section && of_bitcode.contains(&name);
+        let by_scan = container.path().last().is_some_and(|segment| segment.is_found_by_scan());
+        let scanned_after = by_scan.then_some(self.errors.len());
+        let inside = vec![];
+        let frame = Frame { kind, is_compressed, place, range, in_bitcode, scanned_after, inside };
+        self.frames.push(frame);
         let files = self.data.len() as u64 * (1 + self.opened.len() as u64);
         assert!(self.decompressed <= LIMIT + EXPANSION * files);
         Ok(())
@@ -323,6 +337,10 @@ impl Visitor for Walk<'_> {
         let mut frame = self.frames.pop().expect("left what was not entered");
         assert!(!self.frames.is_empty(), "left what was not entered");
         assert_disjoint(&mut frame);
+        // The scan goes on inside of what turned out to be damaged.
+        if frame.scanned_after.is_some_and(|before| before < self.errors.len()) {
+            self.top().inside.pop();
+        }
         Ok(())
     }
 
@@ -346,10 +364,7 @@ impl Visitor for Walk<'_> {
             if place == Place::File {
                 assert!(contents == self.data[range.start as usize..range.end as usize]);
             }
-            // An image in no container is the whole file or member, whatever else lies in it.
-            if image.container() != fat_object::ContainerKind::File {
-                self.top().inside.push(range);
-            }
+            self.top().inside.push(range);
         }
         let in_compressed = self.frames.iter().any(|frame| frame.is_compressed);
         assert_eq!(image.compressed_bundle().is_some(), in_compressed);

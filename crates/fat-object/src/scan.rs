@@ -17,7 +17,7 @@ use target_id::Target;
 
 use crate::bare::is_device_elf;
 use crate::budget::Budget;
-use crate::containers::{bundle_prefix, lossy, package_prefix};
+use crate::containers::{bundle_prefix, lossy, package_prefix, read_and};
 use crate::error::Error;
 use crate::hcf;
 use crate::host::{Ranges, Section};
@@ -115,7 +115,11 @@ impl Walker<'_> {
         };
         let kind = segment.kind();
         let mut end = window.end;
-        self.within(source, segment.found_by_scan(), window, None, |walker, source| {
+        let entered = match format {
+            ImageFormat::CompressedBundle => window.start..self.stored_end(source, window)?,
+            _ => window.clone(),
+        };
+        self.within(source, segment.found_by_scan(), &entered, None, |walker, source| {
             let walked = match format {
                 ImageFormat::Bundle => walker.bundle(source, window, 0, None)?,
                 ImageFormat::CompressedBundle => walker.compressed_bundle(source, window, 0)?,
@@ -134,6 +138,26 @@ impl Walker<'_> {
             Ok(())
         })?;
         Ok(end)
+    }
+
+    /// Returns the end of a compressed bundle. Version 1 records no size: its stream is decoded here to find its end, and
+    /// again by the walk, which counts what it comes to. If it has no end, only its header is certain.
+    fn stored_end(&self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<u64> {
+        let head = source.peek(window, HEAD_LEN)?;
+        let Ok(header) = ccob::Header::parse(&head, window.end - window.start) else {
+            return Ok(window.end);
+        };
+        if header.total_size().is_some() {
+            return Ok(window.end);
+        }
+        let mut stored = header.header_len() as u64;
+        if self.options.decompress || self.options.tell_unopened {
+            let room = self.decompression_budget();
+            let limits = ccob::Limits::default().with_max_uncompressed(room);
+            let outcome = read_and(ccob::decompress_unverified, source, window, None, &limits)?;
+            stored = outcome.map_or(stored, |decompressed| decompressed.consumed);
+        }
+        Ok(window.start + stored)
     }
 }
 

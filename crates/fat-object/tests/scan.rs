@@ -9,11 +9,14 @@
 
 mod elf_objects;
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::path::Path;
 
 use elf_objects::{elf, progbits};
-use fat_object::{Error, ListedImage, Listing, Options, Segment, list, list_slice};
+use fat_object::{
+    Container, Error, Finding, Image, ListedImage, Listing, Options, Segment, Visitor, list,
+    list_slice, walk_slice,
+};
 
 fn data(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
@@ -289,6 +292,43 @@ fn containers_that_leave_their_section_are_none() {
             assert_eq!(found.findings().is_empty(), !is_first, "{kind} {cut}");
         }
     }
+}
+
+/// Offset and size of what a walk enters.
+#[derive(Default)]
+struct Entered(Vec<(u64, u64)>);
+
+impl Visitor for Entered {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        let offset = container.location().file_offset();
+        self.0.extend(offset.map(|offset| (offset, container.size())));
+        Ok(())
+    }
+
+    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        assert!(matches!(finding.error(), Error::Ccob(_)), "{finding}");
+        Ok(())
+    }
+}
+
+/// Version 1 of compressed bundles records no size.
+#[test]
+fn found_containers_end_where_their_streams_end() {
+    let one = first_version(&data("hip.hipfb"));
+    let len = one.len() as u64;
+    let cut = &one[..one.len() - 1];
+    let mut host = elf(true, false);
+    host.sections = vec![progbits(".rodata", &[b"x", &one[..], b"x", &one, b"x", cut].concat())];
+    let file = host.build();
+    let mut entered = Entered::default();
+    walk_slice(&file, &Options::default(), &mut entered).unwrap();
+    let (first, second) = (65, 66 + len);
+    let header = (second + len + 1, 20);
+    assert_eq!(entered.0, [(first, len), (first, len), (second, len), (second, len), header]);
 }
 
 /// Many headers that share one long table, which is wrong at its end: reading it for each would cost a multiple of the
