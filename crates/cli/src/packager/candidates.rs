@@ -8,6 +8,7 @@ use fat_object::{
     Container, ContainerKind, Error, Finding, Image, ImageFormat, Location, PackageEntry, ReadSeek,
     Severity, Visitor,
 };
+use offload_binary::{FormatVersion, LlvmRelease};
 
 use crate::input;
 use crate::permissions::NewPermissions;
@@ -47,15 +48,19 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
-/// LLVM's words for an error.
-fn llvm_words(error: &Error) -> Option<&'static str> {
+const INVALID: &str = "Invalid data was encountered while parsing the file";
+
+/// The words of this release of LLVM for an error.
+fn llvm_words(error: &Error, release: LlvmRelease) -> Option<&'static str> {
     use offload_binary::Error as Package;
 
-    /// Bytes of the header and of one entry in version 1: LLVM 22 reads nothing of fewer.
-    const LEAST: u64 = 72;
-    const INVALID: &str = "Invalid data was encountered while parsing the file";
+    // LLVM reads nothing of fewer bytes: 24 wants the header of version 3, others that of version 1 and an entry.
+    let least = match release {
+        LlvmRelease::Llvm24 => FormatVersion::V3.header_len(),
+        _ => 72,
+    };
     match error {
-        Error::OffloadBinary(Package::SizeBeyondEnd { available, .. }) if *available < LEAST => {
+        Error::OffloadBinary(Package::SizeBeyondEnd { available, .. }) if *available < least => {
             Some(INVALID)
         }
         Error::OffloadBinary(
@@ -63,14 +68,43 @@ fn llvm_words(error: &Error) -> Option<&'static str> {
             | Package::BadMagic { .. }
             | Package::UnsupportedVersion { .. },
         )
-        | Error::PackageStream(_)
         | Error::TrailingBytes { .. }
         | Error::UnknownContents { .. } => Some(INVALID),
+        Error::OffloadBinary(Package::SizeTooSmall { size, minimum })
+            if [*size, *minimum] == EMPTY_STREAM =>
+        {
+            Some("unknown compression format")
+        }
         Error::OffloadBinary(_) => Some("The end of the file was unexpectedly encountered"),
+        Error::PackageStream(error) => Some(codec_words(error)),
         Error::Archive { .. } | Error::MemberBeyondEnd { .. } => {
             Some("truncated or malformed archive")
         }
         _ => None,
+    }
+}
+
+/// The size of a compressed package without a stream, and the least that is expected.
+const EMPTY_STREAM: [u64; 2] = [40, 41];
+
+/// The words for an error in a stream: LLVM 24 says what the codec says, and nothing else.
+fn codec_words(error: &ccob::Error) -> &'static str {
+    use ccob::{Error, Fault, Method};
+
+    match error {
+        Error::FrameSizeMismatch { uncompressed_size, frame_size }
+            if uncompressed_size < frame_size =>
+        {
+            "Destination buffer is too small"
+        }
+        Error::OutputTooLong { .. } => "zlib error: Z_BUF_ERROR",
+        Error::BadStream { method: Method::ZLIB, .. } => "zlib error: Z_DATA_ERROR",
+        Error::TrailingBytes { method: Method::ZSTD, .. }
+        | Error::BadStream { method: Method::ZSTD, fault: Fault::EndsEarly, .. } => {
+            "Src size is incorrect"
+        }
+        Error::BadStream { method: Method::ZSTD, .. } => "Data corruption detected",
+        _ => INVALID,
     }
 }
 
@@ -91,6 +125,8 @@ pub(super) struct Collector<'a> {
     opened: Option<PathBuf>,
     /// Permissions of new files: those of the input, and of the members of thin archives.
     pub(super) new_permissions: NewPermissions,
+    /// The release of LLVM whose words errors start with.
+    release: LlvmRelease,
 }
 
 /// A container that the walk is in.
@@ -106,7 +142,11 @@ struct Frame {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(input: &'a Path, new_permissions: NewPermissions) -> Self {
+    pub(super) fn new(
+        input: &'a Path,
+        new_permissions: NewPermissions,
+        release: LlvmRelease,
+    ) -> Self {
         let frame = Frame {
             of_interest: true,
             parent: None,
@@ -123,6 +163,7 @@ impl<'a> Collector<'a> {
             copies: None,
             opened: None,
             new_permissions,
+            release,
         }
     }
 
@@ -241,7 +282,7 @@ impl Visitor for Collector<'_> {
             self.faults.push(Fault {
                 parent: frame.parent,
                 severity: finding.severity(),
-                llvm_words: llvm_words(finding.error()),
+                llvm_words: llvm_words(finding.error(), self.release),
                 message: finding.to_string(),
             });
         }

@@ -32,7 +32,7 @@ pub(super) fn extract(options: &Options, report: &mut Report) -> io::Result<()> 
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("'{name}': {}", reason(&error)));
     let opened = Opened::new(&path, MaxInput::default()).map_err(named)?;
-    let mut found = Collector::new(&path, opened.permissions().of_part());
+    let mut found = Collector::new(&path, opened.permissions().of_part(), options.release);
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
     // Packages in compressed bundles do not count: no more of those is read than their tables.
