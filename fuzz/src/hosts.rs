@@ -121,7 +121,7 @@ fn sections(
     format: Format,
 ) -> Result<(Vec<Section>, Vec<Vec<u8>>)> {
     let (mut sections, mut images) = (Vec::new(), Vec::new());
-    // What only a scan finds comes after the rest.
+    // Containers that only a scan finds come after the rest.
     let mut scanned = Vec::new();
     for _ in 0..u.int_in_range(0..=MOST)? {
         let role =

@@ -43,7 +43,7 @@ impl NewPermissions {
         let group = self.group.unwrap_or(other.gid());
         let mode = match other.gid() == group {
             true => other.mode(),
-            // What all others may.
+            // Permissions of all others.
             false => other.mode() & (0o707 | (other.mode() & 0o007) << 3),
         };
         Ok(NewPermissions { mode: self.mode & (mode | 0o600), group: Some(group) })

@@ -188,7 +188,7 @@ fn no_bundle_becomes_larger_than_llvms() {
             let codes = code_from(place.path(), offset, size);
             bundle(&codes, &plain, &[]);
             bundle(&codes, &theirs, &["-compress".to_owned()]);
-            // What starts as an ELF file is cut short.
+            // An ELF file's first bytes, cut short.
             let args = ["compress", "--allow-findings", "-o"].map(OsStr::new);
             ours(&[&args[..], &[small.as_os_str(), plain.as_os_str()]].concat());
             let size_of = |path| fs::metadata(path).unwrap().len();

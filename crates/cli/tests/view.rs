@@ -92,7 +92,7 @@ fn tables_fit_eighty_cells() {
     let text = on_terminal(50, 80, &["ls", hip]);
     let table: Vec<_> = text.lines().skip(1).collect();
     assert!(table.iter().all(|line| line.chars().count() <= 80), "{text}");
-    // What --in takes.
+    // The patterns of --in.
     assert!(text.contains("section:.hip_fatbin ccob:1 bundle:0"), "{text}");
     let text =
         on_terminal(50, 80, &["match", "--gpu", "gfx906,gfx90a:xnack-,gfx1100,gfx1201", hip]);

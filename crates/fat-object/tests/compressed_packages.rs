@@ -59,7 +59,7 @@ fn packages_are_compressed_and_decompressed() {
         let mut file = compressed_with(&plain, method);
         assert!(file.len() < plain.len() / 5 && file.len().is_multiple_of(8));
         assert_eq!(decompress_package(&file, plain.len() as u64).unwrap(), plain);
-        // What follows is not looked at, and where nothing follows, no padding is missed.
+        // The bytes after it are not looked at, and at the end of a file no padding is missed.
         let header = CompressedBinary::parse_prefix(&file, file.len() as u64).unwrap().unwrap();
         assert_eq!(header.padded_size(), file.len() as u64);
         file.truncate(usize::try_from(header.size()).unwrap());

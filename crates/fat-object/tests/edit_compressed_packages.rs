@@ -135,7 +135,7 @@ fn packages_come_back_from_compression_byte_for_byte() {
             assert_eq!(method_of(&small), how.method);
             assert!(compress(&small).1 == small, "idempotent");
             let back = decompress(&small);
-            // What was compressed is plain then, too.
+            // Compressed offload binaries are plain then, too.
             assert!(back == decompress(&file));
             assert!(
                 back == file
@@ -252,7 +252,7 @@ fn sizes_in_headers_count_against_limits() {
         assert!(decompress(&file, 1 << 20).unwrap() == plain(&[50_000, 3000]));
         let error = decompress(&file, 50_000).unwrap_err();
         assert!(error.to_string().contains("50000"), "{error}");
-        // What a header claims is refused before there is memory for it.
+        // The header's claim is refused before there is memory for it.
         for claimed in [1_u64 << 50, !7, 48, 41] {
             let mut file = file.clone();
             file[32..40].copy_from_slice(&claimed.to_le_bytes());

@@ -78,7 +78,7 @@ fn starts(file: &[u8]) -> Vec<u64> {
 fn code_that_seems_to_refer_to_where_compressed_bundles_lie() {
     for style in [Style::First, Style::Third] {
         let count = 130;
-        // Where they lie when nothing keeps them from closing up.
+        // Their offsets when nothing keeps them from closing up.
         let free = library(style, count, vec![0; 3]).build();
         let (_, closed_up) = compress(&free);
         let closed_up = starts(&closed_up);

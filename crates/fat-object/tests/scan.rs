@@ -286,7 +286,7 @@ fn containers_that_leave_their_section_are_none() {
             let section = [b"x", &container[..container.len() - cut]].concat();
             host.sections = vec![progbits(".rodata", &section), progbits(".data", &container[..9])];
             let found = listing(&host.build());
-            // Where a compressed bundle of version 1 ends only its stream tells.
+            // Only the stream of a compressed bundle of version 1 tells its end.
             let is_first = kind == "ccob:0" && container[4] == 1;
             assert!(found.images().is_empty(), "{kind} {cut}");
             assert_eq!(found.findings().is_empty(), !is_first, "{kind} {cut}");

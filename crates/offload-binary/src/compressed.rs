@@ -109,13 +109,13 @@ impl CompressedBinary {
         self.size
     }
 
-    /// Where the next binary starts, in bytes from the start of this one: its size rounded up to a multiple of 8.
+    /// Offset of the next binary, in bytes from the start of this one: its size rounded up to a multiple of 8.
     #[must_use]
     pub fn padded_size(&self) -> u64 {
         self.size.checked_next_multiple_of(8).unwrap_or(u64::MAX)
     }
 
-    /// Where the compressed stream lies, in bytes from the start of the binary. It is not empty.
+    /// Range of the compressed stream, in bytes from the start of the binary. It is not empty.
     #[must_use]
     pub fn stream(&self) -> Range<u64> {
         HEADER_V3_LEN..self.size

@@ -80,7 +80,7 @@ fn answers(data: &[u8]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
-    /// Of all versions, with zeros between them.
+    /// Binaries of all versions, with zeros between them.
     #[test]
     fn binaries_in_a_row_are_read_and_written(
         files in prop::collection::vec((prop::collection::vec(image(), 1..4), prop::sample::select(vec![V1, V2, V3]), 0..20_usize), 0..4),

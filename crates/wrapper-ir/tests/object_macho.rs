@@ -135,7 +135,7 @@ fn relocations_of_mach_o() {
             })
         };
         assert!(has("_.fatbin_wrapper", address) && has("_atexit", call), "{code:?}");
-        // Of the section; addresses are in place.
+        // Those of the section; addresses are in place.
         let unwind = relocations("__compact_unwind");
         let code = "__StaticInit".to_owned();
         let expected = [64, 32, 0].map(|at| (at, code.clone(), 0, false, 3));

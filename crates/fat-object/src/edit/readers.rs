@@ -21,7 +21,7 @@ use crate::host::{is_hip_section, with_object_reader};
 use crate::model::{ContainerKind, Location};
 use crate::source::Source;
 
-/// Where the entries of a package start that can be compressed: its header leaves no choice.
+/// Offset of the entries in an offload binary that can be compressed: its header leaves no choice.
 const ENTRIES_AT: u64 = 40;
 
 /// A plain package, as far as compression asks for it.

@@ -236,7 +236,7 @@ impl Skeleton {
     }
 }
 
-/// Where two outputs differ first. Both are of the same file, without new images.
+/// Returns the first offset at which two outputs differ. Both are of the same file, without new images.
 fn difference(source: &mut Source<'_>, a: &Splices, b: &Splices) -> io::Result<Option<u64>> {
     let end = a.len().min(b.len());
     let mut at = 0;

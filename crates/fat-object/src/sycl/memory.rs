@@ -160,7 +160,7 @@ impl Memory {
         self.bytes(source, address, section.end.saturating_sub(section.start))
     }
 
-    /// Where these addresses lie in the source; `None` if not all of them do, in one part.
+    /// Returns the range of the source that holds these addresses; `None` if not all of them lie in one part.
     pub(super) fn range(&self, address: u64, len: u64) -> Option<Range<u64>> {
         let after = self.parts.partition_point(|part| part.address <= address);
         let part = self.parts.get(after.checked_sub(1)?)?;

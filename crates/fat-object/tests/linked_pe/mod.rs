@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 const BASE: u64 = 0x1_8000_0000;
-/// Where the file is loaded.
+/// Address at which the file is loaded.
 const LOADED_AT: u64 = 0x12_3450_0000;
 const PAGE: usize = 0x1000;
 const FILE_ALIGNMENT: usize = 0x200;

@@ -75,7 +75,7 @@ pub fn noise(seed: u32, size: u32) -> Vec<u8> {
     std::iter::repeat_with(next).take(size as usize).collect()
 }
 
-/// What a runtime finds in the memory that a wrapper leads to.
+/// Images that a runtime finds in the memory that a wrapper leads to.
 pub fn contents_of(memory: &[u8]) -> Unit {
     let plain = match CompressedBinary::parse_prefix(memory, memory.len() as u64).unwrap() {
         Some(_) => decompress_package(memory, 1 << 20).unwrap(),

@@ -159,9 +159,9 @@ fn short_name(name: &str) -> Option<[u8; 16]> {
 struct Writer<'a> {
     module: &'a Module,
     object: &'a Object,
-    /// Where each section is in memory.
+    /// Address of each section.
     addresses: Vec<u64>,
-    /// Where the last section ends in memory.
+    /// Address of the end of the last section.
     memory_size: u64,
     symbols: Vec<u8>,
     /// The place in the table of each symbol of the object.
