@@ -84,7 +84,7 @@ mod tests {
         samples
     }
 
-    fn over_samples(check: impl Fn(&[u8])) {
+    fn over_samples(mut check: impl FnMut(&[u8])) {
         samples().iter().for_each(|sample| check(sample));
     }
 
@@ -200,6 +200,23 @@ mod tests {
                 wrappers::check(&sample[at..]);
             }
         });
+    }
+
+    #[test]
+    fn models_have_packages_of_every_form() {
+        let mut forms = std::collections::BTreeSet::new();
+        over_samples(|sample| {
+            let models = (0..sample.len()).step_by(997).filter_map(|at| model::make(&sample[at..]));
+            for file in models {
+                for package in file.windows(40).filter(|w| w.starts_with(&offload_binary::MAGIC)) {
+                    let version = package[4];
+                    forms.insert((version, version == 3 && package[32..] != [0; 8]));
+                }
+            }
+        });
+        for form in [(1, false), (2, false), (3, false), (3, true)] {
+            assert!(forms.contains(&form), "{form:?} in {forms:?}");
+        }
     }
 
     #[test]

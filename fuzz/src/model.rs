@@ -172,45 +172,62 @@ fn compressed(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
     Ok(File { bytes: ccob::compress(&bytes, &options).expect("is small"), images })
 }
 
-/// Version 1 with one image, version 2 with any number.
+/// Version 1 with one image, versions 2 and 3 with any number, version 3 perhaps compressed.
 fn package(u: &mut Unstructured<'_>, depth: usize) -> Result<File> {
-    let version: u32 = u.int_in_range(1..=2)?;
+    let version: u32 = u.int_in_range(1..=3)?;
     let (images, found) = match version {
         1 => payload(u, depth).map(|one| (vec![one.bytes], one.images))?,
         _ => several(u, |u| payload(u, depth))?,
     };
-    let string_len = if version == 1 { 16 } else { 24 };
+    let (header_len, string_len) = match version {
+        1 => (32, 16),
+        2 => (32, 24),
+        _ => (40, 24),
+    };
     // Header, entries, one string entry for each, two strings that all share, images.
-    let strings_at = 32 + images.len() as u64 * (40 + string_len);
+    let string_entries_at = header_len + images.len() as u64 * 40;
+    let strings_at = string_entries_at + images.len() as u64 * string_len;
     let mut image_at = strings_at + 16;
-    let mut bytes = Vec::new();
+    let mut body = Vec::new();
     for (index, image) in (0..).zip(&images) {
-        let string_at = 32 + images.len() as u64 * 40 + index * string_len;
-        bytes.extend(0x0004_0002_u64.to_le_bytes());
+        let string_at = string_entries_at + index * string_len;
+        body.extend(0x0004_0002_u64.to_le_bytes());
         for number in [string_at, 1, image_at, image.len() as u64] {
-            bytes.extend(number.to_le_bytes());
+            body.extend(number.to_le_bytes());
         }
         image_at = (image_at + image.len() as u64).next_multiple_of(8);
     }
     for _ in &images {
         let numbers = [strings_at, strings_at + 5, 6];
         let wanted = if version == 1 { 2 } else { 3 };
-        bytes.extend(numbers.iter().take(wanted).flat_map(|number| number.to_le_bytes()));
+        body.extend(numbers.iter().take(wanted).flat_map(|number| number.to_le_bytes()));
     }
-    bytes.extend(b"arch\0gfx906\0\0\0\0\0");
+    body.extend(b"arch\0gfx906\0\0\0\0\0");
     for image in &images {
-        bytes.extend(image);
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        body.extend(image);
+        body.resize(body.len().next_multiple_of(8), 0);
     }
 
-    let mut file = offload_binary::MAGIC.to_vec();
-    file.extend(version.to_le_bytes());
+    let size = header_len + body.len() as u64;
     let extent = if version == 1 { 40 } else { images.len() as u64 };
-    for number in [32 + bytes.len() as u64, 32, extent] {
-        file.extend(number.to_le_bytes());
+    let mut numbers = vec![size, header_len, extent];
+    if version == 3 {
+        let is_compressed = u.arbitrary()?;
+        numbers.push(if is_compressed { size } else { 0 });
+        if is_compressed {
+            let method = *u.choose(&[Method::ZLIB, Method::ZSTD])?;
+            let options = WriteOptions::default().with_method(method);
+            body = ccob::compress_stream(&body, &options).expect("is small");
+            // The padding is not part of the size.
+            numbers[0] = header_len + body.len() as u64;
+            body.resize(body.len().next_multiple_of(8), 0);
+        }
     }
-    file.extend(bytes);
-    Ok(File { bytes: file, images: found })
+    let mut bytes = offload_binary::MAGIC.to_vec();
+    bytes.extend(version.to_le_bytes());
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    bytes.extend(body);
+    Ok(File { bytes, images: found })
 }
 
 /// A 64-bit object whose sections are all named `.hip_fatbin`.
