@@ -28,6 +28,35 @@ fn code_object(flags: u32) -> Vec<u8> {
     file
 }
 
+/// The same of version 2, of compilers that write the processor to a note only.
+fn code_object_v2(version: [u32; 3]) -> Vec<u8> {
+    let mut file = code_object(0);
+    file[8] = 0;
+    file[64] = 4;
+    file[72] = 120;
+    file[96] = 44;
+    file.truncate(120);
+    let words = [4, 28, 3, u32::from_le_bytes(*b"AMD\0"), 7 << 16 | 4];
+    file.extend(words.into_iter().chain(version).flat_map(u32::to_le_bytes));
+    file.extend(b"AMD\0AMDGPU\0\0");
+    file
+}
+
+/// Code for a GPU of Intel's: a header, and two sections: notes, and a table of names,
+/// of which there are none.
+fn intel(ip_version: u32) -> Vec<u8> {
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(192, 0);
+    (file[16], file[18], file[20]) = (1, 205, 1);
+    (file[40], file[52], file[58], file[60], file[62]) = (64, 64, 64, 2, 1);
+    (file[68], file[88], file[96], file[132], file[152]) = (7, 192, 24, 3, 191);
+    file[160] = 1;
+    let owner = [u32::from_le_bytes(*b"Inte"), u32::from_le_bytes(*b"lGT\0")];
+    let words = [8, 4, 6].into_iter().chain(owner).chain([ip_version]);
+    file.extend(words.flat_map(u32::to_le_bytes));
+    file
+}
+
 const PTX: &[u8] = b"// a comment\n.version 7.0\n.target sm_80\n.address_size 64\n";
 
 /// A SPIR-V module of words: a capability, then the memory model.
@@ -106,6 +135,27 @@ fn images() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str, &'static 
             "ELF, amdgcn-amd-amdhsa gfx90a:xnack+",
             "gfx90a:xnack+",
             "gfx90a:xnack-",
+        ),
+        (
+            "v2.hsaco",
+            code_object_v2([8, 0, 4]),
+            "ELF, amdgcn-amd-amdhsa gfx803",
+            "gfx803",
+            "gfx900",
+        ),
+        (
+            "pvc.bin",
+            intel(0x030f_0007),
+            "ELF, spir64_gen-unknown-unknown intel_gpu_pvc",
+            "intel_gpu_pvc",
+            "intel_gpu_bmg_g21",
+        ),
+        (
+            "bmg.bin",
+            intel(0x0500_4004),
+            "ELF, spir64_gen-unknown-unknown intel_gpu_bmg_g21",
+            "intel_gpu_lnl_m",
+            "gfx90a",
         ),
         ("a.ptx", PTX.to_vec(), "PTX, nvptx64-nvidia-cuda sm_80", "sm_90", "sm_75"),
         ("a.spv", spirv(KERNEL, 2), "SPIR-V, spirv64-unknown-unknown", "intel_gpu_pvc", "gfx906"),

@@ -4,7 +4,7 @@ use offload_binary::ImageKind;
 use target_id::{Family, NvidiaArch, Processor, Target, Triple, Verdict, compatible};
 
 use crate::image::{BundleForm, Description, PackageEntry, loaded_as};
-use crate::image_format::{EM_AMDGPU, ImageFormat};
+use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat, SNIFF_LEN};
 use crate::image_target;
 
 /// A contradiction between an image and the target that its container states for it.
@@ -66,6 +66,8 @@ impl Disagreement {
 ///
 /// [`Disagreement`]
 pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement> {
+    // What later bytes say, as sections of cubins do, would make the answer one of how much was given.
+    let head = head.get(..SNIFF_LEN).unwrap_or(head);
     agreement(target, ImageFormat::sniff(head), head)
 }
 
@@ -166,8 +168,6 @@ fn expectation(triple: &Triple, id: &str, found: ImageFormat) -> Option<(&'stati
     None
 }
 
-const EM_INTELGT: u16 = 205;
-
 /// The target ID that an image itself states, as devices go by it ([`loaded_as`]); `None` where it states none that this
 /// crate knows.
 fn own_target_id(format: ImageFormat, head: &[u8]) -> Option<String> {
@@ -175,7 +175,7 @@ fn own_target_id(format: ImageFormat, head: &[u8]) -> Option<String> {
         matches!(format, ImageFormat::Elf { .. } | ImageFormat::Cubin | ImageFormat::Ptx);
     let target = image_target::of_bytes(head, format).filter(|_| is_stated)?;
     let family = target.target_id().ok().and_then(|id| id.processor_info().map(Processor::family));
-    // Code objects of version 2 name no processor: their flags look like the numbers of processors before GCN.
+    // Flags of old code objects look like the numbers of processors before GCN.
     let is_named = !target.id().is_empty() && family != Some(Family::R600);
     is_named.then(|| loaded_as(&target, format).id().to_owned())
 }
@@ -215,6 +215,31 @@ mod tests {
         assert_eq!(amd("gfx9-generic", 0x100_0151), Ok(()));
         assert_eq!(amd("gfx9999", 0xfe), Ok(()), "nobody knows");
         assert_eq!(amd("my gpu", 0x53f), Ok(()), "nobody knows");
+    }
+
+    /// The processor of a code object of version 2 is in a note, which a segment near the start holds.
+    #[test]
+    fn version_2_is_compared() {
+        let mut head = code_object(0);
+        (head[8], head[32], head[54], head[56]) = (0, 64, 56, 1);
+        for number in [4_u64, 120, 0, 0, 44, 0, 4] {
+            head.extend(number.to_le_bytes());
+        }
+        for number in [4_u32, 28, 3, u32::from_le_bytes(*b"AMD\0"), 7 << 16 | 4, 9, 0, 0] {
+            head.extend(number.to_le_bytes());
+        }
+        head.extend(b"AMD\0AMDGPU\0\0");
+        assert_eq!(check("amdgcn-amd-amdhsa", "gfx900", &head), Ok(()));
+        let message = "the code object is for gfx900, not for gfx803";
+        assert_eq!(check("amdgcn-amd-amdhsa", "gfx803", &head).unwrap_err(), message);
+        head[48] = 1;
+        assert!(check("amdgcn-amd-amdhsa", "gfx803", &head).is_err(), "bit 0 is not R600");
+        head[56] = 0;
+        assert_eq!(
+            check("amdgcn-amd-amdhsa", "gfx803", &head),
+            Ok(()),
+            "without note: nobody knows"
+        );
     }
 
     #[test]

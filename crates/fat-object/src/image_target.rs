@@ -3,11 +3,12 @@
 use std::io::{self, Cursor};
 use std::ops::Range;
 
-use target_id::{Family, Processor, Target, TargetId, Triple};
+use target_id::{Family, IntelGpu, Processor, Target, TargetId, Triple};
 use zerocopy::{FromBytes, LittleEndian};
 
 use crate::bitcode;
-use crate::image_format::{EM_AMDGPU, ImageFormat, SNIFF_LEN};
+use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat, SNIFF_LEN};
+use crate::notes;
 use crate::source::{Origin, Source};
 use crate::spirv;
 use crate::wire::{ElfHeader, ElfHeader64, ElfSectionHeader};
@@ -34,6 +35,8 @@ const COMPAT: u64 = 4096;
 /// | image | triple | target ID | source |
 /// |---|---|---|---|
 /// | ELF for AMD GPUs | `amdgcn-amd-amdhsa`, `-amdpal`, `-mesa3d`; `r600` | processor and features; empty if the processor is unknown | `e_flags`, ABI and its version (LLVM's AMDGPU usage guide, "ELF Code Object") |
+/// | the same, code object version 2 | as above | processor; `:xnack+` if that is on | note `NT_AMD_HSA_ISA_VERSION`, without it `e_flags` |
+/// | ELF for Intel GPUs | `spir64_gen-unknown-unknown` | `intel_gpu_pvc`; `intel_gpu_99_0_1` if the GPU is unknown | notes of `.note.intelgt.compat`: IP version, else family of products |
 /// | cubin | `nvptx64-nvidia-cuda` | `sm_90`; `sm_90a` if a section says so | `e_flags`; `.nv.compat` |
 /// | PTX | `nvptx64-nvidia-cuda`, `nvptx-` with addresses of 32 bits | `sm_90a` | directives `.target` and `.address_size` |
 /// | SPIR-V | `spirv64-unknown-unknown`, `spirv32-`; `spirv-unknown-vulkan` for shaders; `spirv64-amd-amdhsa` | `amdgcnspirv` for AMD GPUs, else empty | addressing model, capabilities, generator |
@@ -68,8 +71,12 @@ pub(crate) fn of_window(
 ) -> io::Result<Option<Target>> {
     Ok(match format {
         ImageFormat::Elf { machine: EM_AMDGPU } => {
-            header(&source.peek(window, size_of::<Header>())?).map(|header| of_amdgpu(&header))
+            match header(&source.peek(window, size_of::<Header>())?) {
+                Some(header) => Some(of_amdgpu(source, window, &header)?),
+                None => None,
+            }
         }
+        ImageFormat::Elf { machine: EM_INTELGT } => of_intel(source, window)?,
         ImageFormat::Cubin => of_cubin(source, window)?,
         ImageFormat::Ptx => of_ptx(&source.peek(window, HEAD)?),
         ImageFormat::SpirV => spirv::target(&source.peek(window, HEAD)?),
@@ -86,25 +93,81 @@ fn header(head: &[u8]) -> Option<Header> {
     header.ident.starts_with(b"\x7fELF\x02\x01").then_some(header)
 }
 
-fn amdgpu_id(header: &Header) -> Option<TargetId> {
-    let [.., abi_version, _, _, _, _, _, _, _] = header.ident;
-    TargetId::from_elf_flags(header.flags.get(), abi_version)
-}
-
-fn of_amdgpu(header: &Header) -> Target {
+fn of_amdgpu(source: &mut Source<'_>, window: &Range<u64>, header: &Header) -> io::Result<Target> {
+    const HSA: u8 = 0x40;
     const PAL: u8 = 0x41;
     const MESA: u8 = 0x42;
-    let [_, _, _, _, _, _, _, abi, ..] = header.ident;
-    let id = amdgpu_id(header);
-    let family = id.as_ref().and_then(TargetId::processor_info).map(Processor::family);
-    let triple = match (family, abi) {
+    let [_, _, _, _, _, _, _, abi, abi_version, ..] = header.ident;
+    let flags = header.flags.get();
+    let by_flags = TargetId::from_elf_flags(flags, abi_version);
+    let id = match (abi, abi_version) {
+        // Code objects of version 2 have the processor in a note, and compilers of that time nothing in the flags, or bits
+        // that are the numbers of processors before GCN.
+        (HSA, 0) => of_isa_version(source, window, flags)?
+            .or_else(|| by_flags.filter(|id| family(id) != Some(Family::R600))),
+        _ => by_flags,
+    };
+    let triple = match (id.as_ref().and_then(family), abi) {
         (Some(Family::R600), _) => "r600-unknown-unknown",
         (_, PAL) => "amdgcn-amd-amdpal",
         (_, MESA) => "amdgcn-amd-mesa3d",
         _ => "amdgcn-amd-amdhsa",
     };
     let id = id.map(|id| id.to_string()).unwrap_or_default();
-    Target::new(None, Some(Triple::parse(triple)), &id)
+    Ok(Target::new(None, Some(Triple::parse(triple)), &id))
+}
+
+fn family(id: &TargetId) -> Option<Family> {
+    id.processor_info().map(Processor::family)
+}
+
+/// Reads `NT_AMD_HSA_ISA_VERSION`: lengths of two names (16 bits each), major, minor, stepping, and the names, `AMD` and
+/// `AMDGPU` (LLVM's AMDGPU usage guide, "Code Object V2 Note Records").
+fn of_isa_version(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    flags: u32,
+) -> io::Result<Option<TargetId>> {
+    const NT_AMD_HSA_ISA_VERSION: u32 = 3;
+    const NAMES: &[u8] = b"AMD\0AMDGPU\0";
+    notes::find(source, window, b"AMD", |kind, mut description| {
+        let rest = &mut description;
+        let lengths = (kind == NT_AMD_HSA_ISA_VERSION).then(|| notes::number(rest))??;
+        let version = [notes::number(rest)?, notes::number(rest)?, notes::number(rest)?];
+        let is_amd = lengths == 7 << 16 | 4 && rest.starts_with(NAMES);
+        is_amd.then(|| TargetId::from_isa_version(version, flags))
+    })
+    .map(Option::flatten)
+}
+
+/// Reads the notes of `.note.intelgt.compat`: the IP version, in older images the family of products alone (Intel Graphics
+/// Compiler, "ZE Binary", "ELF Layout").
+fn of_intel(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Target>> {
+    const PRODUCT_FAMILY: u32 = 1;
+    const PRODUCT_CONFIG: u32 = 6;
+    let mut by_family = None;
+    let name = notes::find(source, window, b"IntelGT", |kind, mut description| {
+        let number = notes::number(&mut description)?;
+        match kind {
+            PRODUCT_FAMILY => {
+                by_family = IntelGpu::from_product_family(number).map(|gpu| gpu.name().to_owned());
+                None
+            }
+            PRODUCT_CONFIG => intel_name(number),
+            _ => None,
+        }
+    })?;
+    let name = name.or(by_family);
+    Ok(name.map(|name| Target::new(None, Some(Triple::parse("spir64_gen-unknown-unknown")), &name)))
+}
+
+/// The name of a GPU; of one that is not known the numbers of its IP version.
+fn intel_name(ip_version: u32) -> Option<String> {
+    let gpu = IntelGpu::from_ip_version(ip_version);
+    let numbers = [ip_version >> 22, ip_version >> 14 & 0xff, ip_version & 0x3f];
+    let [architecture, release, revision] = numbers;
+    let by_number = || format!("intel_gpu_{architecture}_{release}_{revision}");
+    (architecture > 0).then(|| gpu.map_or_else(by_number, |gpu| gpu.name().to_owned()))
 }
 
 /// Version 7 of the ABI has the number of the architecture in the lowest byte of the flags, version 8 in the second. Both
@@ -276,6 +339,129 @@ mod tests {
         assert_eq!(amd(0, 0, 0x1), "r600-unknown-unknown r600");
         assert_eq!(named(&elf(62, 0, 0, 0x53f)), None, "an x86-64 file");
         assert_eq!(named(&elf(224, 0x40, 4, 0x73f)[..63]), None, "a cut header");
+    }
+
+    fn note(owner: &str, kind: u32, description: &[u8]) -> Vec<u8> {
+        let len = |len: usize| u32::try_from(len).unwrap();
+        let mut note = Vec::new();
+        for number in [len(owner.len() + 1), len(description.len()), kind] {
+            note.extend(number.to_le_bytes());
+        }
+        note.extend(owner.bytes());
+        note.resize((note.len() + 1).next_multiple_of(4), 0);
+        note.extend(description);
+        note.resize(note.len().next_multiple_of(4), 0);
+        note
+    }
+
+    /// With notes as a segment, which follows its header.
+    fn with_segment(mut file: Vec<u8>, notes: &[u8]) -> Vec<u8> {
+        file[32] = 64;
+        file[54] = 56;
+        file[56] = 1;
+        for number in [4, 120, 0, 0, notes.len() as u64, 0, 4] {
+            file.extend(number.to_le_bytes());
+        }
+        file.extend(notes);
+        file
+    }
+
+    /// With sections of notes, after their headers.
+    fn with_sections(mut file: Vec<u8>, sections: &[Vec<u8>]) -> Vec<u8> {
+        file[40] = 64;
+        file[58] = 64;
+        file[60..62].copy_from_slice(&u16::try_from(sections.len()).unwrap().to_le_bytes());
+        let mut offset = 64 + 64 * sections.len() as u64;
+        for notes in sections {
+            for number in [7 << 32, 0, 0, offset, notes.len() as u64, 0, 0, 0] {
+                file.extend(number.to_le_bytes());
+            }
+            offset += notes.len() as u64;
+        }
+        file.extend(sections.concat());
+        file
+    }
+
+    fn isa(version: [u32; 3]) -> Vec<u8> {
+        let numbers = [7 << 16 | 4].into_iter().chain(version);
+        let mut isa: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
+        isa.extend(b"AMD\0AMDGPU\0");
+        note("AMD", 3, &isa)
+    }
+
+    /// As in libraries of ROCm 1 to 3: compilers before LLVM 6 have no processor in the flags.
+    #[test]
+    fn amd_version_2_by_note() {
+        let version = note("AMD", 1, &[2, 0, 0, 0, 1, 0, 0, 0]);
+        let amd = |flags, isa: &[u8]| {
+            let notes = [&version[..], isa].concat();
+            let file = elf(224, 0x40, 0, flags);
+            let by_segment = named(&with_segment(file.clone(), &notes)).unwrap();
+            assert_eq!(named(&with_sections(file, &[notes])), Some(by_segment.clone()));
+            by_segment
+        };
+        for (flags, version, name) in [
+            (0, [8, 0, 3], "gfx803"),
+            (0, [9, 0, 0], "gfx900"),
+            (1, [8, 0, 1], "gfx801:xnack+"),
+            (2, [7, 0, 1], "gfx701"),
+            (0x22f, [9, 0, 6], "gfx906"),
+            (0x2c, [10, 0, 0], "gfx900"),
+            (0, [10, 0, 0], ""),
+        ] {
+            assert_eq!(amd(flags, &isa(version)), format!("amdgcn-amd-amdhsa {name}"));
+        }
+        assert_eq!(amd(1, &[]), "amdgcn-amd-amdhsa ", "no R600");
+        let other = [&note("GNU", 3, &[0; 24]), &isa([9, 0, 0])[..30]].concat();
+        assert_eq!(amd(0, &other), "amdgcn-amd-amdhsa ", "of another owner; cut");
+        let later = with_segment(elf(224, 0x40, 1, 0x2f), &isa([9, 0, 0]));
+        assert_eq!(named(&later).unwrap(), "amdgcn-amd-amdhsa gfx906", "not of version 3");
+    }
+
+    /// As `ocloc` writes them.
+    #[test]
+    fn intel_by_notes() {
+        let number = |kind, number: u32| note("IntelGT", kind, &number.to_le_bytes());
+        let metrics = b"metrics".to_vec();
+        for (notes, name) in [
+            (vec![number(1, 1270), number(2, 0xc07), number(6, 0x030d_c008)], "intel_gpu_acm_g10"),
+            (vec![number(1, 1271), number(6, 0x030f_0001)], "intel_gpu_pvc"),
+            (vec![number(1, 1271), number(6, 0x0f00_0003)], "intel_gpu_60_0_3"),
+            (vec![number(1, 1272), number(2, 0xc07)], "intel_gpu_mtl"),
+            (vec![number(6, 0), number(1, 1274)], "intel_gpu_bmg"),
+        ] {
+            for class in [1, 2] {
+                let mut file = elf(205, 0, 0, 0);
+                file[4] = class;
+                let sections = [metrics.clone(), notes.concat(), metrics.clone()];
+                let file = match class {
+                    1 => elf_32(&sections[1]),
+                    _ => with_sections(file, &sections),
+                };
+                let expected = format!("spir64_gen-unknown-unknown {name}");
+                assert_eq!(named(&file), Some(expected), "class {class}");
+            }
+        }
+        for notes in [number(1, 33), note("Intel", 6, &[7, 0, 15, 3]), number(6, 7)[..15].to_vec()]
+        {
+            assert_eq!(named(&with_sections(elf(205, 0, 0, 0), &[notes])), None);
+        }
+    }
+
+    /// An ELF file of the class of 32 bits for a GPU of Intel's, with a section of notes.
+    fn elf_32(notes: &[u8]) -> Vec<u8> {
+        let mut file = b"\x7fELF\x01\x01\x01".to_vec();
+        file.resize(52, 0);
+        file[18] = 205;
+        file[32] = 52;
+        file[46] = 40;
+        file[48] = 1;
+        let len = u32::try_from(notes.len()).unwrap();
+        for number in [0, 7, 0, 0, 92, len, 0, 0, 4, 0] {
+            file.extend(u32::to_le_bytes(number));
+        }
+        file.extend(notes);
+        file
     }
 
     /// Flags of cubins of published libraries.

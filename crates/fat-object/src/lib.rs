@@ -289,6 +289,7 @@ mod image_target;
 mod kinds;
 mod listing;
 mod model;
+mod notes;
 mod nv_fatbin;
 mod package;
 mod question;

@@ -142,6 +142,8 @@ pub(crate) struct ElfSection64<O: ByteOrder> {
 
 /// An ELF program header of one class.
 pub(crate) trait ElfSegment: Wire {
+    /// `p_type`
+    fn kind(&self) -> u32;
     /// `p_offset` and `p_filesz`.
     fn file_range(&self) -> (u64, u64);
 }
@@ -175,12 +177,20 @@ pub(crate) struct ElfSegment64<O: ByteOrder> {
 }
 
 impl<O: ByteOrder> ElfSegment for ElfSegment32<O> {
+    fn kind(&self) -> u32 {
+        self.kind.get()
+    }
+
     fn file_range(&self) -> (u64, u64) {
         (self.offset.get().into(), self.filesz.get().into())
     }
 }
 
 impl<O: ByteOrder> ElfSegment for ElfSegment64<O> {
+    fn kind(&self) -> u32 {
+        self.kind.get()
+    }
+
     fn file_range(&self) -> (u64, u64) {
         (self.offset.get(), self.filesz.get())
     }

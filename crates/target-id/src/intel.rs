@@ -131,6 +131,24 @@ impl IntelGpu {
         Self::with_release([architecture, release])
     }
 
+    /// Returns the GPU, or the name for several, with this number of a family of products (`PRODUCT_FAMILY` of Intel's
+    /// compilers and drivers, which older images state instead of an IP version). Numbers of GPUs before DG1 are not known.
+    #[must_use]
+    pub fn from_product_family(number: u32) -> Option<&'static Self> {
+        let name = match number {
+            1210 => "dg1",
+            1270 => "dg2",
+            1271 => "pvc",
+            1272 => "mtl",
+            1273 => "arl_h",
+            1274 => "bmg",
+            1275 => "lnl_m",
+            1300 => "ptl",
+            _ => return None,
+        };
+        Self::find(name)
+    }
+
     /// Returns all GPUs by IP version, then the names that stand for several.
     pub fn all() -> impl DoubleEndedIterator<Item = &'static Self> + ExactSizeIterator + Clone {
         GPUS.iter()
@@ -298,6 +316,16 @@ mod tests {
             assert_eq!(IntelGpu::from_ip_version(ip_version), None);
         }
         assert_eq!(find("bmg").ip_version(), None);
+    }
+
+    #[test]
+    fn families_of_products() {
+        let named = |number| IntelGpu::from_product_family(number).map(IntelGpu::short_name);
+        for (number, name) in [(1210, "dg1"), (1270, "dg2"), (1271, "pvc"), (1300, "ptl")] {
+            assert_eq!(named(number), Some(name), "{number}");
+        }
+        assert_eq!((1200..1400).filter_map(named).count(), 8);
+        assert_eq!(named(0), None);
     }
 
     #[test]

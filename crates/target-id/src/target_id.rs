@@ -1,6 +1,7 @@
 //! Target IDs: a processor and how its features are set.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -163,6 +164,42 @@ impl TargetId {
             .filter(|(feature, _)| info.supports(feature))
             .filter_map(|(feature, setting)| Some((feature, setting?)))
             .collect();
+        Some(Self { processor: info.name().to_owned(), info: Some(info), features })
+    }
+
+    /// The target ID of an AMD GPU code object of version 2, by the note `NT_AMD_HSA_ISA_VERSION` (major, minor,
+    /// stepping) and `e_flags`; `None` for a processor that has no code objects of this version.
+    ///
+    /// Steppings stand for processors as in AMD's Comgr, 8.0.4 for gfx803, 9.0.1 for gfx900 with `xnack`; gfx908 is in
+    /// published files. Bit 0 of the flags says
+    /// the same of a processor that the flags do not name. `xnack` is never off here: the note does not tell it from any.
+    ///
+    /// ```
+    /// use target_id::TargetId;
+    ///
+    /// let id = |version, flags| TargetId::from_isa_version(version, flags).map(|id| id.to_string());
+    /// assert_eq!(id([8, 0, 3], 0).as_deref(), Some("gfx803"));
+    /// assert_eq!(id([9, 0, 1], 0).as_deref(), Some("gfx900:xnack+"));
+    /// assert_eq!(id([10, 1, 0], 0), None);
+    /// ```
+    #[must_use]
+    pub fn from_isa_version(version: [u32; 3], flags: u32) -> Option<Self> {
+        const XNACK: u32 = 1;
+        const MACHINE: u32 = 0xff;
+        let name = match version {
+            [6, 0, 0..=2] | [7, 0, 0..=5] | [8, 0, 1..=3 | 5] | [8, 1, 0] | [9, 0, 8 | 12] => {
+                version
+            }
+            [8, 0, 0] => [8, 0, 2],
+            [8, 0, 4] => [8, 0, 3],
+            [9, 0, stepping @ 0..=7] => [9, 0, stepping & !1],
+            _ => return None,
+        };
+        let [major, minor, stepping] = name;
+        let info = Processor::amdgpu(&format!("gfx{major}{minor}{stepping:x}"))?;
+        let is_on = name != version && major == 9 || flags & MACHINE & !2 == XNACK;
+        let is_on = is_on && info.supports(&Feature::Xnack);
+        let features = is_on.then_some((Feature::Xnack, Setting::On)).into_iter().collect();
         Some(Self { processor: info.name().to_owned(), info: Some(info), features })
     }
 

@@ -242,6 +242,35 @@ proptest! {
 }
 
 #[test]
+fn isa_versions_of_code_objects_v2() {
+    for (version, flags, expected) in [
+        ([6, 0, 2], 0, Some("gfx602")),
+        ([7, 0, 5], 0, Some("gfx705")),
+        ([8, 0, 0], 0, Some("gfx802")),
+        ([8, 0, 1], 1, Some("gfx801:xnack+")),
+        ([8, 0, 3], 0x2a, Some("gfx803")),
+        ([8, 0, 3], 1, Some("gfx803")),
+        ([8, 0, 4], 0, Some("gfx803")),
+        ([8, 1, 0], 3, Some("gfx810:xnack+")),
+        ([9, 0, 0], 0x2c, Some("gfx900")),
+        ([9, 0, 0], 2, Some("gfx900")),
+        ([9, 0, 3], 0, Some("gfx902:xnack+")),
+        ([9, 0, 6], 0x22f, Some("gfx906")),
+        ([9, 0, 7], 0x22f, Some("gfx906:xnack+")),
+        ([9, 0, 12], 0, Some("gfx90c")),
+        ([9, 0, 8], 0x230, Some("gfx908")),
+        ([9, 0, 11], 0, None),
+        ([8, 0, 6], 0, None),
+        ([10, 1, 0], 0, None),
+        ([u32::MAX; 3], u32::MAX, None),
+    ] {
+        let id = TargetId::from_isa_version(version, flags);
+        assert_eq!(id.as_ref().map(ToString::to_string).as_deref(), expected, "{version:?}");
+        assert_eq!(id, expected.and_then(|text| TargetId::parse(text).ok()));
+    }
+}
+
+#[test]
 fn elf_flags_tell_the_target_id() {
     // As clang 22 sets them: clang --target=amdgcn-amd-amdhsa -nogpulib -mcpu=gfx90a:xnack+ -mcode-object-version=6 ...
     for (flags, abi_version, expected) in [
