@@ -8,6 +8,7 @@
 pub mod agreement;
 pub mod ar;
 pub mod archives;
+pub mod bare;
 pub mod bitcode;
 pub mod bundles;
 pub mod compressed;
@@ -91,6 +92,15 @@ mod tests {
     #[test]
     fn archive_samples() {
         over_samples(archives::check);
+    }
+
+    #[test]
+    fn bare_samples() {
+        over_samples(|sample| {
+            for at in (0..sample.len()).step_by(997) {
+                bare::check(&sample[at..]);
+            }
+        });
     }
 
     #[test]
