@@ -14,35 +14,7 @@ pub(crate) use entry_id::{entry_id, triple};
 /// Letters that are inserted, left out, replaced, or swapped with the next, to get from one name to the other. Upper and
 /// lower case are alike.
 pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
-    let (a, b) = (lower(a), lower(b));
-    // Two rows back, the row before, and the one that is written.
-    let mut rows: [Vec<usize>; 3] = [Vec::new(), Vec::new(), (0..=b.len()).collect()];
-    let mut before: Option<char> = None;
-    for (i, x) in a.iter().enumerate() {
-        rows.rotate_left(1);
-        let [older, old, row] = &mut rows;
-        row.clear();
-        row.push(i + 1);
-        let mut left = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX - 1);
-            let mut least =
-                (at(old, j) + usize::from(x != y)).min(at(old, j + 1) + 1).min(left + 1);
-            let last = j.checked_sub(1).and_then(|j| b.get(j));
-            if let (Some(j), Some(last), Some(before)) = (j.checked_sub(1), last, before)
-                && *last == *x
-                && before == *y
-            {
-                least = least.min(at(older, j) + 1);
-            }
-            row.push(least);
-            left = least;
-        }
-        before = Some(*x);
-    }
-    let [.., row] = &rows;
-    row.last().copied().unwrap_or(0)
+    strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())
 }
 
 /// The names that are nearest to what was typed, if they are near enough for a slip; two at most.

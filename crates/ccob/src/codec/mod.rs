@@ -22,8 +22,6 @@ mod libzstd;
 #[cfg(feature = "ruzstd")]
 mod pure_zstd;
 mod stream;
-#[cfg(any(feature = "ruzstd", feature = "zstd"))]
-mod xxh64;
 #[cfg(feature = "miniz_oxide")]
 mod zlib;
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]

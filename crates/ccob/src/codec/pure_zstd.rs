@@ -6,9 +6,10 @@ use core::ops::Range;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use ruzstd::encoding::{CompressionLevel, compress};
 use ruzstd::io::{self, Read};
+use twox_hash::XxHash64;
 
-use super::zstd_frame::{Frames, MAX_BLOCK, Walk, damaged, plain_header};
-use super::{Input, reserve_total, xxh64};
+use super::zstd_frame::{Frames, MAX_BLOCK, Walk, checksum, damaged, plain_header};
+use super::{Input, reserve_total};
 use crate::header::to_u64;
 use crate::{Error, Fault, Method, WriteOptions};
 
@@ -106,7 +107,8 @@ struct Checks(Vec<(Range<usize>, u32, usize)>);
 impl Checks {
     fn check(&self, input: &Input<'_>, out: &[u8]) -> Result<(), Error> {
         for (range, stored, position) in &self.0 {
-            if *stored != xxh64::checksum(out.get(range.clone()).unwrap_or_default()) {
+            let content = out.get(range.clone()).unwrap_or_default();
+            if *stored != checksum(XxHash64::oneshot(0, content)) {
                 return Err(input.bad_stream(Method::ZSTD, *position, Fault::Checksum));
             }
         }

@@ -22,6 +22,12 @@ pub(super) const MAGIC_LEN: usize = 4;
 /// Bytes of a checksum: the low half of the XXH64 of the content.
 pub(super) const CHECKSUM_LEN: usize = 4;
 
+/// Returns what frames store of the XXH64 of their content, with seed 0: its low half.
+pub(super) fn checksum(hash: u64) -> u32 {
+    let [a, b, c, d, ..] = hash.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
 /// A part of a stream, or how many bytes from its start are needed to read it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed<T> {

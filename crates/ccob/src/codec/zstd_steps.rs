@@ -3,15 +3,17 @@
 #[cfg(feature = "ruzstd")]
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::hash::Hasher;
+
+use twox_hash::XxHash64;
 
 #[cfg(feature = "zstd")]
 use super::libzstd;
 #[cfg(feature = "ruzstd")]
 use super::pure_zstd;
-use super::xxh64::Xxh64;
 use super::zstd_frame::{
     BLOCK_HEADER_LEN, BlockHeader, CHECKSUM_LEN, Faulty, FrameHeader, MAGIC_LEN, Parsed, Start,
-    is_magic,
+    checksum, is_magic,
 };
 use crate::header::to_u64;
 use crate::{Codec, Fault};
@@ -28,7 +30,7 @@ pub(super) struct Steps {
     /// How much of it was.
     given: usize,
     /// Hash of the frame's output, if the frame has a checksum.
-    hash: Option<Xxh64>,
+    hash: Option<XxHash64>,
     /// `true` if there was a frame with data.
     has_data: bool,
     /// The content sizes of the frames so far.
@@ -167,7 +169,7 @@ impl Steps {
         if let (Some(to), Some(from)) = (to.get_mut(..len), rest.get(..len)) {
             to.copy_from_slice(from);
             if let Some(hash) = &mut self.hash {
-                hash.update(from);
+                hash.write(from);
             }
         }
         if let Some(left) = &mut self.left_in_frame {
@@ -202,7 +204,7 @@ impl Steps {
                 if self
                     .hash
                     .take()
-                    .is_some_and(|hash| hash.checksum() != u32::from_le_bytes(stored))
+                    .is_some_and(|hash| checksum(hash.finish()) != u32::from_le_bytes(stored))
                 {
                     return Err((0, Fault::Checksum).into());
                 }
@@ -267,7 +269,7 @@ impl Steps {
         }
         let blocks = Blocks::new(self.codec, header.window, expected.uncompressed_size);
         self.blocks = Some(blocks.map_err(|fault| (0, fault))?);
-        self.hash = header.has_checksum.then(Xxh64::default);
+        self.hash = header.has_checksum.then(|| XxHash64::with_seed(0));
         self.left_in_frame = header.content_size;
         self.has_data = true;
         self.state = State::Block(header);
