@@ -300,8 +300,13 @@ impl<'t> Words<'t> {
 
     fn next(&mut self) -> Option<&'t [u8]> {
         self.skip_blanks();
-        let is_end = |&byte: &u8| byte.is_ascii_whitespace() || byte == b'/';
-        let end = self.0.iter().position(is_end).unwrap_or(self.0.len());
+        let is_end = |at: usize| match self.0.get(at..).unwrap_or_default() {
+            // Another directive follows a number or a name at once.
+            [b'.', next, ..] => at > 0 && next.is_ascii_alphabetic(),
+            [byte, ..] => byte.is_ascii_whitespace() || *byte == b'/',
+            [] => true,
+        };
+        let end = (0..self.0.len()).find(|&at| is_end(at)).unwrap_or(self.0.len());
         let (word, rest) = self.0.split_at_checked(end).filter(|(word, _)| !word.is_empty())?;
         self.0 = rest;
         Some(word)
@@ -517,6 +522,7 @@ mod tests {
                 "nvptx-nvidia-cuda sm_20",
             ),
             (".version 4.0 /* .target sm_10 */ .target sm_35", "nvptx64-nvidia-cuda sm_35"),
+            (".version 3.2.target sm_35.address_size 32.entry f{exit;}", "nvptx-nvidia-cuda sm_35"),
         ] {
             assert_eq!(named(text.as_bytes()).as_deref(), Some(name), "{text}");
         }

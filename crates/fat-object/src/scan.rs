@@ -30,24 +30,26 @@ use crate::source::Source;
 use crate::walker::Walker;
 
 mod device_elf;
+mod ptx;
+mod spirv;
 
 /// The length of the shortest and the longest of [`MAGICS`].
 const SHORTEST: u64 = 4;
-const LONGEST: u64 = 17;
+const LONGEST: u64 = 10;
 
 /// The first bytes of containers and images.
-const MAGICS: [&[u8]; 7] = [
+const MAGICS: [&[u8]; 9] = [
     &offload_binary::MAGIC,
     &ccob::MAGIC,
     b"__CL",
     &nv_fatbin::MAGIC,
     b"\x7fELF",
     hcf::MAGIC,
-    GCC_PTX,
+    // With a byte of the version.
+    b"\x03\x02\x23\x07\0",
+    b"\x07\x23\x02\x03\0",
+    ptx::VERSION,
 ];
-
-/// The first line of PTX that GCC embeds (`gcc/config/nvptx/nvptx.cc`).
-const GCC_PTX: &[u8] = b"// BEGIN PREAMBLE";
 
 /// The first bytes of a candidate, which tell most of the wrong ones.
 const HEAD_LEN: usize = 96;
@@ -78,14 +80,16 @@ impl Walker<'_> {
         let mut rejected = Budget::new(allowed);
         for gap in walked.gaps(available) {
             let gap = window.start + gap.start..window.start + gap.end;
-            let mut at = gap.start;
+            let (mut at, mut free) = (gap.start, gap.start);
             while let Some(found) = scanner.next(source, &(at..gap.end))? {
                 let section = section_at(&named, found - window.start);
                 let limit = section.map_or(gap.end, |s| gap.end.min(window.start + s.range.end));
-                let candidate = found..limit;
+                let start = section.map_or(free, |s| free.max(window.start + s.range.start));
+                let candidate = Candidate { window: found..limit, before: start };
                 at = match sound(source, &candidate, &mut rejected)? {
-                    Verdict::Sound(format, end) => {
-                        self.found(source, &(found..end), format, section)?.max(found + 1)
+                    Verdict::Sound(format, range) => {
+                        free = self.found(source, &range, format, section)?.max(found + 1);
+                        free
                     }
                     Verdict::Rejected => found + 1,
                     Verdict::Unknown => {
@@ -187,10 +191,18 @@ fn section_at<'s>(sections: &[&'s Section], at: u64) -> Option<&'s Section> {
     section.range.contains(&at).then_some(section)
 }
 
+/// What starts with a magic.
+struct Candidate {
+    /// From the magic to where it ends at the latest.
+    window: Range<u64>,
+    /// Where it starts at the earliest: text may have comments before its magic.
+    before: u64,
+}
+
 /// A candidate, after a look at its headers.
 enum Verdict {
-    /// Its kind, and its end, at most that of the window.
-    Sound(ImageFormat, u64),
+    /// Its kind, and its place.
+    Sound(ImageFormat, Range<u64>),
     Rejected,
     /// Too many were rejected before.
     Unknown,
@@ -199,15 +211,20 @@ enum Verdict {
 /// Tells whether what starts with a magic is a container, by all of its headers.
 fn sound(
     source: &mut Source<'_>,
-    window: &Range<u64>,
+    candidate: &Candidate,
     rejected: &mut Budget,
 ) -> io::Result<Verdict> {
+    let window = &candidate.window;
     if rejected.left() == 0 {
         return Ok(Verdict::Unknown);
     }
     let head = source.peek(window, HEAD_LEN)?;
     let available = window.end - window.start;
     let mut read = head.len() as u64;
+    if head.starts_with(ptx::VERSION) {
+        let text = ptx::range(source, window, &head, candidate.before, &mut read)?;
+        return Ok(verdict(text.map(|range| (ImageFormat::Ptx, range)), rejected, read));
+    }
     let format = ImageFormat::sniff(&head);
     let size = match format {
         ImageFormat::CompressedBundle => compressed_bundle(&head, available),
@@ -237,17 +254,20 @@ fn sound(
             let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
             binary.filter(|binary| binary.entries().next().is_some()).map(|binary| binary.size())
         }
-        ImageFormat::Ptx => ptx(source, window, &head, &mut read)?,
+        ImageFormat::SpirV => spirv::size(source, window, &head, &mut read)?,
         format if is_device_elf(format) => device_elf::size(source, window, &head, &mut read)?,
         _ => None,
     };
-    Ok(match size {
-        Some(size) => Verdict::Sound(format, window.start.saturating_add(size).min(window.end)),
-        None => {
-            rejected.spend(read);
-            Verdict::Rejected
-        }
-    })
+    let place = |size| window.start..window.start.saturating_add(size).min(window.end);
+    Ok(verdict(size.map(|size| (format, place(size))), rejected, read))
+}
+
+fn verdict(found: Option<(ImageFormat, Range<u64>)>, rejected: &mut Budget, read: u64) -> Verdict {
+    let Some((format, range)) = found else {
+        rejected.spend(read);
+        return Verdict::Rejected;
+    };
+    Verdict::Sound(format, range)
 }
 
 /// The size of a bundle, each of whose entries has an ID.
@@ -277,28 +297,6 @@ fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     };
     let is_sound = starts && header.uncompressed_size() > 0;
     is_sound.then(|| header.total_size().unwrap_or(available))
-}
-
-/// The size of PTX that names its target, up to the zero that ends it.
-fn ptx(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    head: &[u8],
-    read: &mut u64,
-) -> io::Result<Option<u64>> {
-    if image_target(head).is_none() {
-        return Ok(None);
-    }
-    let mut at = window.start;
-    while at < window.end {
-        let piece = source.read_range(&(at..window.end.min(at.saturating_add(PIECE))))?;
-        *read += piece.len() as u64;
-        if let Some(zero) = piece.iter().position(|&byte| byte == 0) {
-            return Ok(Some(at - window.start + zero as u64));
-        }
-        at += piece.len() as u64;
-    }
-    Ok(None)
 }
 
 /// The size of a fatbinary, whose first entry is code for a GPU.

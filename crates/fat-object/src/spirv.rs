@@ -10,7 +10,7 @@ use crate::image_target::HEAD;
 use crate::source::Source;
 
 /// Words before the first instruction.
-const HEADER_WORDS: usize = 5;
+pub(crate) const HEADER_WORDS: usize = 5;
 
 /// Generator of LLVM's and AMD's compilers in modules for AMD GPUs.
 const GENERATOR_AMD: u32 = 0xffff;
@@ -85,11 +85,11 @@ pub(crate) fn check(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<
     Ok(None)
 }
 
-fn is_swapped(head: &[u8]) -> bool {
+pub(crate) fn is_swapped(head: &[u8]) -> bool {
     head.starts_with(b"\x07\x23\x02\x03")
 }
 
-fn words(bytes: &[u8], is_swapped: bool) -> impl Iterator<Item = u32> {
+pub(crate) fn words(bytes: &[u8], is_swapped: bool) -> impl Iterator<Item = u32> {
     bytes.chunks_exact(4).filter_map(|word| word.first_chunk()).map(move |word| match is_swapped {
         true => u32::from_be_bytes(*word),
         false => u32::from_le_bytes(*word),

@@ -212,13 +212,17 @@ fn loose_images_have_the_target_that_they_state() {
 
 /// A program of GCC's has many texts, each with a zero after it.
 #[test]
-fn ptx_of_gcc_ends_with_a_zero() {
+fn ptx_of_gcc_is_found() {
     let ptx = |sm| {
         let head = "// BEGIN PREAMBLE\n.version 6.0\n.target ";
         format!("{head}{sm}\n.address_size 64\n// END PREAMBLE\n.func f() {{ ret; }}\n")
     };
     let (one, two) = (ptx("sm_30"), ptx("sm_80"));
-    let text = format!("constant\0{one}\0{two}\0// BEGIN PREAMBLE\n\0{}\0{one}", ptx("none"));
+    let text = format!(
+        "constant\0{one}\0{two}\0// BEGIN PREAMBLE\n\0{}\0{}",
+        ptx("none"),
+        &one[..one.len() - 2]
+    );
     for before in [0, 262_000, 262_080, 300_000] {
         let mut host = elf(true, false);
         let section = [&vec![b'x'; before][..], text.as_bytes()].concat();
@@ -231,6 +235,168 @@ fn ptx_of_gcc_ends_with_a_zero() {
         let targets: Vec<_> = found.iter().map(|image| image.target().id()).collect();
         assert_eq!(targets, ["sm_30", "sm_80"]);
     }
+}
+
+/// A kernel that does nothing, in either byte order. `more` comes after its only function.
+fn spirv(is_swapped: bool, capability: u32, more: &[u32]) -> Vec<u8> {
+    let instructions: [&[u32]; 14] = [
+        &[17, capability],
+        &[11, 1, 0x6e65_704f, 0x732e_4c43, 0x6474],
+        &[14, 2, 2],
+        &[15, 6, 5, 0x66],
+        &[3, 3, 102_000],
+        &[5, 5, 0x66],
+        &[71, 5, 41, 0x66, 0],
+        &[19, 2],
+        &[33, 3, 2],
+        &[8, 1, 1, 1],
+        &[54, 2, 5, 0, 3],
+        &[248, 6],
+        &[253],
+        &[56],
+    ];
+    let mut words = vec![0x0723_0203, 0x0001_0400, 6 << 16, 9, 0];
+    for instruction in instructions {
+        words.push(u32::try_from(instruction.len()).unwrap() << 16 | instruction[0]);
+        words.extend(&instruction[1..]);
+    }
+    words.extend(more);
+    let to_bytes = |word: &u32| if is_swapped { word.to_be_bytes() } else { word.to_le_bytes() };
+    words.iter().flat_map(to_bytes).collect()
+}
+
+const FUNCTION: [u32; 8] = [5 << 16 | 54, 2, 7, 0, 3, 2 << 16 | 248, 8, 1 << 16 | 253];
+const FUNCTION_END: u32 = 1 << 16 | 56;
+
+/// The header has no size: the last function ends a module.
+#[test]
+fn modules_of_spirv_end_with_their_last_function() {
+    let two = [&FUNCTION[..], &[FUNCTION_END]].concat();
+    let debug_information = [5 << 16 | 12, 2, 7, 1, 4];
+    let line = [4 << 16 | 8, 1, 7, 7];
+    let modules = [
+        spirv(false, 6, &[]),
+        spirv(true, 6, &[]),
+        spirv(false, 1, &[]),
+        spirv(false, 6, &two),
+        spirv(false, 6, &[&line[..], &two].concat()),
+        spirv(false, 6, &debug_information),
+    ];
+    let others: [&[u8]; 5] = [b"", &[0; 4], b"text", b"\x08\0\x04\0line", b"\x36\0\x05\0\xff\xff"];
+    for module in &modules {
+        for (other, before) in others.iter().zip([0, 1, 262_123, 262_139, 262_144]) {
+            let mut host = elf(true, false);
+            let section = [&vec![b'x'; before][..], module, other, module, other].concat();
+            host.sections = vec![progbits(".rodata", &section)];
+            let file = host.build();
+            let found = listing(&file);
+            assert_eq!(texts(&found), [""; 0]);
+            let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+            assert_eq!(images, [module, module], "{before} {other:x?}");
+        }
+    }
+    let mut host = elf(true, false);
+    host.sections = vec![progbits(".data", &modules.concat())];
+    let found = listing(&host.build());
+    let targets: Vec<_> = found.iter().map(|image| image.target().to_string()).collect();
+    assert_eq!(targets.len(), modules.len());
+    assert!(targets[0].starts_with("spirv64-unknown-unknown"), "{targets:?}");
+    assert!(targets[2].starts_with("spirv-unknown-vulkan"), "{targets:?}");
+}
+
+#[test]
+fn what_only_looks_like_spirv_is_not_listed() {
+    let module = spirv(false, 6, &[]);
+    let with = |at: usize, word: u32| {
+        let mut module = module.clone();
+        module[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
+        module
+    };
+    let end = module.len() / 4 - 1;
+    let wrong = [
+        with(1, 0x0001_0700),
+        with(1, 0x0002_0000),
+        with(1, 0x0001_0401),
+        with(3, 0),
+        with(3, u32::MAX),
+        // Less than the IDs in use.
+        with(3, 5),
+        with(4, 1),
+        // An extension and nothing where a capability is.
+        with(5, 2 << 16 | 10),
+        with(5, 0),
+        // Another source instead of the memory model.
+        with(12, 3 << 16 | 3),
+        // No end of the block, and of the function.
+        with(end - 1, 1 << 16),
+        with(end, 0x7478_6574),
+        // Another function starts.
+        spirv(false, 6, &FUNCTION),
+        spirv(false, 6, &[&FUNCTION[..7], &[FUNCTION_END]].concat()),
+    ];
+    for (number, wrong) in wrong.iter().enumerate() {
+        let mut host = elf(true, false);
+        host.sections = vec![progbits(".rodata", &[wrong, &b"text"[..]].concat())];
+        assert_eq!(listing(&host.build()).images(), [], "{number}");
+    }
+    for cut in 1..module.len() {
+        let mut host = elf(true, false);
+        let (start, rest) = module.split_at(cut);
+        host.sections = vec![progbits(".rodata", start), progbits(".data", rest)];
+        assert_eq!(listing(&host.build()).images(), [], "{cut}");
+    }
+}
+
+/// Texts of several compilers, some with a zero after them, some next to other text.
+#[test]
+fn ptx_is_found_with_its_comments() {
+    let ptx =
+        |sm: &str, body: &str| format!(".version 8.0\n.target {sm}\n.address_size 64\n{body}");
+    let kernel = ".visible .entry f(\n\t.param .u64 a\n)\n{ ret; }";
+    let one = format!("//\n// Generated by a compiler\n//\n\n{}\n", ptx("sm_50", kernel));
+    let two = format!("\n{}", ptx("sm_90a, debug", kernel));
+    let long = ptx("sm_80", &format!("{}{kernel}", "// a comment\n".repeat(100_000)));
+    let text = [
+        "constant\0",
+        &one,
+        "\0",
+        &two,
+        "\0.version %d.%d\n.target %s\0.version \0.target sm_50\0",
+        &ptx("sm_50", ""),
+        "\0",
+        &ptx("%s", kernel),
+        "\0",
+        &ptx("sm_50", ".func f() { mov.u32 %s, 1; }"),
+        "\0",
+        &ptx("sm_50", ".func f() {"),
+        "\0",
+        one.trim_end(),
+        "Other text\0",
+        &long,
+    ]
+    .concat();
+    for before in [0, 262_000, 262_138, 300_000] {
+        let mut host = elf(true, false);
+        let section = [&vec![0; before][..], text.as_bytes()].concat();
+        host.sections = vec![progbits(".rodata", &section), progbits(".data", b"more text")];
+        let file = host.build();
+        let found = listing(&file);
+        assert_eq!(texts(&found), [""; 0]);
+        let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+        let expected = [&one, &two, one.trim_end(), &long].map(str::as_bytes);
+        assert!(images == expected, "{before}: {found:?}");
+        let targets: Vec<_> = found.iter().map(|image| image.target().id()).collect();
+        assert_eq!(targets, ["sm_50", "sm_90a", "sm_50", "sm_80"]);
+    }
+}
+
+/// Each could be taken for the start of all the text after it.
+#[test]
+fn many_texts_without_zeros_cost_no_more_than_they_have() {
+    let text = ".version 8.0\n.target sm_50\n.func f;\n".repeat(5000);
+    let mut host = elf(true, false);
+    host.sections = vec![progbits(".rodata", text.as_bytes())];
+    assert_eq!(listing(&host.build()).images().len(), 5000);
 }
 
 #[test]

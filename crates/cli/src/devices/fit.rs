@@ -47,7 +47,7 @@ impl Code<'_> {
         match self.target.triple() {
             Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
             Some(triple) if triple.is_nvptx() => Some(Vendor::Nvidia),
-            Some(triple) if triple.os() == VULKAN => None,
+            Some(_) if self.is_shader() => None,
             Some(triple) if self.is_spirv() => match triple.vendor() {
                 "amd" => Some(Vendor::Amd),
                 _ => Some(Vendor::Intel),
@@ -62,6 +62,11 @@ impl Code<'_> {
         let Some(Disagreement::Target { found, .. }) = self.disagreement else { return None };
         let (kind, triple) = (self.target.kind().cloned(), self.target.triple().cloned());
         Some((Target::new(kind, triple, found), found))
+    }
+
+    /// Returns whether it is a graphics shader, which no runtime of GPU computing loads.
+    pub(crate) fn is_shader(&self) -> bool {
+        self.target.triple().is_some_and(|triple| triple.os() == VULKAN)
     }
 
     /// Returns whether the triple stands for portable code.
@@ -105,7 +110,7 @@ impl Code<'_> {
         if self.container == ContainerKind::File && format == ImageFormat::Bitcode {
             return Some("is LLVM bitcode, which is linked and compiled, not loaded".to_owned());
         }
-        if self.target.triple().is_some_and(|triple| triple.os() == VULKAN) {
+        if self.is_shader() {
             return Some("is a graphics shader (Vulkan)".to_owned());
         }
         if self.size == 0 {

@@ -1,6 +1,6 @@
 //! Which images `offload thin` keeps.
 
-use fat_object::{Disagreement, ImageFormat, ListedImage};
+use fat_object::{Disagreement, ImageFormat, ListedImage, Segment};
 use target_id::{OffloadKind, Target, TargetId, Triple, is_known_processor};
 
 use crate::devices::{Code, Fit, agree};
@@ -38,7 +38,7 @@ impl Rule {
 
     /// Returns the fate of an image. It does not ask whether the container can be edited.
     pub(crate) fn fate(&self, image: &ListedImage) -> Fate {
-        if is_host(image) {
+        if is_host(image) || is_loose_shader(image) {
             return Fate::Stays;
         }
         let target = image.target();
@@ -84,6 +84,11 @@ impl Rule {
 /// The host's entry of a bundle.
 pub(crate) fn is_host(image: &ListedImage) -> bool {
     image.target().is_host() || image.format() == ImageFormat::HostPlaceholder
+}
+
+/// Returns whether it is a graphics shader in no container, which is no alternative to any other image.
+fn is_loose_shader(image: &ListedImage) -> bool {
+    image.path().last().is_some_and(Segment::is_found_by_scan) && Code::from(image).is_shader()
 }
 
 /// Returns whether an image is for other devices than its entry says.

@@ -204,9 +204,9 @@ pub(super) fn link(units: &[Unit], answers: &mut [Answer]) {
     }
 }
 
-/// Units for GPUs of other vendors do not count, if there are any others.
+/// Units for GPUs of other vendors and of graphics shaders do not count, if there are any others.
 pub(super) fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
-    let is_foreign = |unit: &Unit| unit.vendor().is_some_and(|vendor| vendor != gpu.vendor());
+    let is_foreign = |unit: &Unit| unit.is_foreign(gpu);
     if units.iter().all(is_foreign) {
         return;
     }

@@ -12,7 +12,7 @@ use fat_object::{
 };
 use target_id::{NvidiaArch, NvidiaScope, OffloadKind, Target};
 
-use crate::devices::{Code, Vendor};
+use crate::devices::{Code, Device, Vendor};
 use crate::select::{marked, triple_text};
 use crate::{input, report};
 
@@ -177,6 +177,8 @@ pub(super) struct Unit {
     section: String,
     /// `true` if a scan found the images in no container.
     loose: bool,
+    /// `true` if these are graphics shaders, which the program itself hands to the driver.
+    shaders: bool,
 }
 
 impl Unit {
@@ -187,6 +189,7 @@ impl Unit {
             ([.., ccob, "bundle:0"], _) if ccob.starts_with("ccob:") => {
                 path.pop();
             }
+            _ if self.shaders => path.push("loose shaders"),
             _ if self.loose => path.push("loose images"),
             (_, Some(ContainerKind::Section)) => path.push("section:__CLANG_OFFLOAD_BUNDLE__*"),
             ([], Some(ContainerKind::File)) => path.push("the file"),
@@ -214,6 +217,11 @@ impl Unit {
         let mut devices = self.candidates.iter().filter(|candidate| !candidate.is_host());
         let first = devices.next()?.vendor();
         first.filter(|_| devices.all(|candidate| candidate.vendor() == first))
+    }
+
+    /// Returns whether other units say what runs on a GPU: it is for GPUs of another vendor, or for graphics.
+    pub(super) fn is_foreign(&self, gpu: &Device) -> bool {
+        self.shaders || self.vendor().is_some_and(|vendor| vendor != gpu.vendor())
     }
 
     /// What there is code for, each once, in file order.
@@ -249,7 +257,7 @@ pub(super) struct Collector<'a> {
     only: &'a [Runtime],
     units: Vec<Unit>,
     /// Positions in `units`.
-    by_container: HashMap<(usize, Runtime, bool), usize>,
+    by_container: HashMap<(usize, Runtime, bool, bool), usize>,
     pub(super) errors: usize,
     /// Size of the files that a thin archive names.
     pub(super) thin_size: u64,
@@ -381,7 +389,8 @@ impl Visitor for Collector<'_> {
         let container = around.last().map_or(0, |around| around.number);
         let runtime = Runtime::of(image.target().kind());
         let candidate = Candidate::new(image)?;
-        let known = (container, runtime, loose);
+        let shaders = loose && candidate.code().is_shader();
+        let known = (container, runtime, loose, shaders);
         let known = *self.by_container.entry(known).or_insert(self.units.len());
         if let Some(unit) = self.units.get_mut(known) {
             unit.candidates.push(candidate);
@@ -403,6 +412,7 @@ impl Visitor for Collector<'_> {
             host,
             section: section.unwrap_or_default(),
             loose,
+            shaders,
         });
         Ok(())
     }
@@ -468,6 +478,7 @@ impl Unit {
             host: 0,
             section: String::new(),
             loose: false,
+            shaders: false,
         }
     }
 
