@@ -10,6 +10,8 @@
 mod common;
 #[path = "../../fat-object/tests/linked/mod.rs"]
 mod linked;
+#[path = "../../fat-object/tests/linked_pe/mod.rs"]
+mod linked_pe;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -109,5 +111,54 @@ fn registered_offload_binaries_are_thinned() {
         }
         let output = run(&["verify"], &thin);
         assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn dlls_are_read_as_libraries_are() {
+    let place = tempfile::tempdir().unwrap();
+    let (file, edited) = (place.path().join("library.dll"), place.path().join("edited.dll"));
+    for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
+        let units = [&["gfx906", "gfx90a"][..], &["gfx906"], &["gfx90a", "gfx1100"]];
+        let bytes = linked_pe::build(&units.map(|archs| unit(version, archs)));
+        fs::write(&file, &bytes).unwrap();
+        let output = run(&["match", "--gpu", "gfx906"], &file);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let line = conclusion(&output);
+        assert!(line.contains("2 of 3 containers have code for gfx906; "), "{version}: {line}");
+        assert!(line.contains("section:.hip_fat/offload-binary:"), "{line}");
+        assert_eq!(run(&["verify"], &file).status.code(), Some(0));
+
+        let out = ["-o", edited.to_str().unwrap()];
+        let output = run(&[&["thin", "--keep", "gfx906,gfx1100"][..], &out].concat(), &file);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let thinned = fs::read(&edited).unwrap();
+        linked_pe::check_same(&bytes, &thinned);
+        assert_eq!(linked_pe::registered(&thinned).len(), 3);
+        for (gpu, words) in [
+            ("gfx906", "2 of 3 containers have code for gfx906; "),
+            ("gfx1100", "1 of 3 containers has code for gfx1100; "),
+            ("gfx90a", "no code for gfx90a"),
+        ] {
+            let line = conclusion(&run(&["match", "--gpu", gpu], &edited));
+            assert!(line.contains(words), "{version}: {line}");
+        }
+
+        let image = place.path().join("image");
+        fs::write(&image, code_object(0x41, 500)).unwrap();
+        let what = format!("gfx1100={}", image.display());
+        let output = offload([&["replace", file.to_str().unwrap(), &what][..], &out].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        linked_pe::check_same(&bytes, &fs::read(&edited).unwrap());
+        assert_eq!(run(&["verify"], &edited).status.code(), Some(0));
+
+        let output = run(&[&["compress"][..], &out].concat(), &file);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let small = fs::read(&edited).unwrap();
+        assert_eq!(small.len() < bytes.len(), version == FormatVersion::V3);
+        let back = place.path().join("back.dll");
+        let output = run(&["decompress", "-o", back.to_str().unwrap()], &edited);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(fs::read(&back).unwrap() == bytes);
     }
 }
