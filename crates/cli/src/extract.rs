@@ -245,7 +245,7 @@ impl Visitor for Extractor<'_> {
 /// Returns whether the image is compressed by itself, and written as it is before: SYCL's. Tools for CUDA take images of
 /// fatbinaries as they are stored.
 pub(crate) fn is_decompressed(image: &Image<'_, '_>) -> bool {
-    image.compression().is_some() && image.container() == ContainerKind::Section
+    image.compression().is_some() && image.container() != ContainerKind::NvFatbin
 }
 
 /// Writes an image; what lies in the input goes from file to file.

@@ -105,10 +105,14 @@ impl Walker<'_> {
                 // Code for a GPU is loaded by its segments.
                 match bare::is_device_elf(ImageFormat::sniff(&source.peek(window, 20)?)) {
                     true => Ok(()),
-                    false if self.options.scan => {
-                        self.sections(source, window, &[], &sycl::Images::default())
+                    false => {
+                        let sycl = self.sycl_tables(source, window, &[])?;
+                        self.sections(source, window, &[], &sycl)?;
+                        match self.options.scan {
+                            true => Ok(()),
+                            false => self.finding(source, window.start, Error::NoSectionHeaders),
+                        }
                     }
-                    false => self.finding(source, window.start, Error::NoSectionHeaders),
                 }
             }
             Ok(Parts::TooManyNames) => {
@@ -186,6 +190,9 @@ impl Walker<'_> {
             walked.cut(start, walked_to - window.start);
         }
         self.has_placeholder = around;
+        for range in self.sycl_outside(source, window, sycl, &walked)? {
+            walked.insert(&range);
+        }
         for (start, images) in covered {
             walked.narrow(start, &images, window.start);
         }

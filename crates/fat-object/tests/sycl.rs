@@ -2,14 +2,17 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how tests fail")]
 
+mod elf_objects;
 mod sycl_sample;
 
 use fat_object::{
-    Error, ImageFormat, ListedImage, Options, SyclError, SyclValue, list_slice, survey,
+    ContainerKind, Error, ImageFormat, ListedFinding, ListedImage, Options, SyclError, SyclValue,
+    list_slice, survey,
 };
 use target_id::OffloadKind;
 
-use sycl_sample::{Form, Sample, file, spirv};
+use elf_objects::progbits;
+use sycl_sample::{Form, Sample, file, spirv, strip};
 
 fn samples() -> Vec<Sample> {
     vec![
@@ -85,6 +88,55 @@ fn tables_of_all_versions_describe_each_image() {
                 assert_eq!(level, has_sets.then_some(expected));
             }
         }
+    }
+}
+
+#[test]
+fn files_without_section_headers_have_the_same_images() {
+    let images = samples();
+    for form in forms().into_iter().filter(|form| !form.is_pe) {
+        let mut file = file(form, &images);
+        strip(&mut file.bytes);
+        for scan in [false, true] {
+            let listing = list_slice(&file.bytes, &Options::default().with_scan(scan)).unwrap();
+            let is_hint =
+                |finding: &ListedFinding| matches!(finding.error(), Error::NoSectionHeaders);
+            assert!(listing.findings().iter().all(is_hint), "{:?}", listing.findings());
+            assert_eq!(listing.findings().len(), usize::from(!scan));
+            assert_eq!(listing.images().len(), images.len(), "{form:?}");
+            for found in &listing {
+                let offset = found.location().file_offset().unwrap();
+                let n = file.images.iter().position(|&at| at as u64 == offset).unwrap();
+                assert!(found.sycl().unwrap().kernels().eq(&images[n].kernels));
+                assert_eq!(found.size(), images[n].size);
+                assert_eq!(found.container(), ContainerKind::OutsideSections);
+                assert_eq!(found.path()[0].to_string(), "outside-sections:0x1000");
+            }
+        }
+        let contents = survey(std::io::Cursor::new(&file.bytes), &Options::default()).unwrap();
+        assert!(contents.containers().iter().all(|container| container.uneditable().is_some()));
+    }
+}
+
+#[test]
+fn hosts_whose_tables_are_not_read_are_named() {
+    for (wide, big, host) in [
+        (false, false, "a 32-bit ELF file"),
+        (false, true, "a 32-bit ELF file"),
+        (true, true, "a big-endian ELF file"),
+    ] {
+        let mut elf = elf_objects::elf(wide, big);
+        elf.sections = vec![
+            progbits("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", &[spirv(1), spirv(2)].concat()),
+            progbits(".tgtimg", &[0; 16]),
+        ];
+        let mut bytes = elf.build();
+        // An object has no tables yet.
+        assert_eq!(listed(&bytes).0, []);
+        bytes[16..18].copy_from_slice(&elf.half(3));
+        let (errors, found) = listed(&bytes);
+        assert_eq!(errors, [SyclError::Host { found: host }]);
+        assert_eq!(found.len(), 2);
     }
 }
 

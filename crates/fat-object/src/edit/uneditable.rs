@@ -33,8 +33,9 @@ impl Contents {
                 (ContainerKind::Hcf, _) => {
                     container.uneditable = Some("HCF containers");
                 }
-                (ContainerKind::Section, None) => {
-                    container.uneditable = Some("SYCL images that the file registers by tables");
+                (ContainerKind::Section | ContainerKind::OutsideSections, None) => {
+                    let kind = "SYCL images that the file registers by tables";
+                    container.uneditable.get_or_insert(kind);
                 }
                 (ContainerKind::File | ContainerKind::Member | ContainerKind::Slice, _) => {
                     container.uneditable = Some("device images in no container");

@@ -4,6 +4,15 @@
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Tables are read of 64-bit little-endian ELF and PE files only: images are found, as far as they lie in a section for
+    /// images, and their properties are not known.
+    #[error(
+        "tables of SYCL images are not read: expected a 64-bit little-endian ELF or PE file, found {found}"
+    )]
+    Host {
+        /// The class and format of the host file.
+        found: &'static str,
+    },
     /// The array of descriptors does not lie in the file.
     #[error(
         "table of SYCL images at {at:#x}: expected {count} descriptors at address {address:#x}, which the file does not hold"

@@ -3,14 +3,17 @@
 use std::io;
 use std::ops::Range;
 
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64};
 use object::read::{FileKind, ReadRef};
-use object::{LittleEndian, elf, pe};
+use object::{BigEndian, Endianness, LittleEndian, elf, pe};
 
 use crate::budget::Budget;
 use crate::host::with_object_reader;
 use crate::source::Source;
+
+/// Types of ELF files that are linked.
+const LINKED: [elf::FileType; 2] = [elf::ET_EXEC, elf::ET_DYN];
 
 /// Bytes that lie at an address.
 #[derive(Clone, Debug)]
@@ -46,14 +49,23 @@ pub(super) struct Memory {
     relative: u32,
     /// Place and stored address of each such relocation, by place.
     stored: Vec<(u64, u64)>,
+    /// What the host file is, if it is linked and its addresses are not read.
+    pub(super) unread: Option<&'static str>,
 }
 
 impl Memory {
-    /// Reads the headers of a host file. Without addresses, or with those of 32 bits, nothing is mapped.
+    /// Reads the headers of a host file. Without addresses, with those of 32 bits, and with those that are big-endian,
+    /// nothing is mapped.
     pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Self> {
         let headers = with_object_reader(source, window, |data| match FileKind::parse(data) {
             Ok(FileKind::Elf64) => Memory::of_elf(data, window),
             Ok(FileKind::Pe64) => Memory::of_pe(data, window),
+            Ok(FileKind::Elf32) => {
+                let header = elf::FileHeader32::<Endianness>::parse(data)?;
+                let is_linked = LINKED.contains(&header.e_type(header.endian()?));
+                Ok(Memory::not_read(is_linked, "a 32-bit ELF file"))
+            }
+            Ok(FileKind::Pe32) => Ok(Memory::not_read(true, "a 32-bit PE file")),
             _ => Ok(Memory::default()),
         })?;
         // The walk tells of malformed headers.
@@ -65,13 +77,19 @@ impl Memory {
         Ok(memory)
     }
 
+    fn not_read(is_linked: bool, host: &'static str) -> Self {
+        Memory { unread: is_linked.then_some(host), ..Memory::default() }
+    }
+
     fn of_elf<'d>(data: impl ReadRef<'d>, window: &Range<u64>) -> object::read::Result<Self> {
         let header = elf::FileHeader64::<LittleEndian>::parse(data)?;
+        if header.is_big_endian() {
+            let header = elf::FileHeader64::<BigEndian>::parse(data)?;
+            let is_linked = LINKED.contains(&header.e_type(BigEndian));
+            return Ok(Memory::not_read(is_linked, "a big-endian ELF file"));
+        }
         let endian = LittleEndian;
         let mut memory = Memory::default();
-        if !header.is_little_endian() {
-            return Ok(memory);
-        }
         for segment in header.program_headers(endian, data)? {
             if segment.p_type(endian) == elf::PT_LOAD {
                 let (start, size) = segment.file_range(endian);
@@ -84,7 +102,11 @@ impl Memory {
             elf::EM_RISCV => elf::R_RISCV_RELATIVE.0,
             _ => u32::MAX,
         };
-        for section in header.sections(endian, data)?.iter() {
+        let sections = header.sections(endian, data)?;
+        if sections.is_empty() {
+            memory.add_segments(header, data, window)?;
+        }
+        for section in sections.iter() {
             let flags = section.sh_flags(endian);
             let Some((start, size)) = section.file_range(endian) else { continue };
             let Some(part) = Part::new(section.sh_addr(endian), window, start, size) else {
@@ -100,6 +122,42 @@ impl Memory {
             }
         }
         Ok(memory)
+    }
+
+    /// What sections would tell, by the segments of a file without them: all that is loaded and no code, and the
+    /// relocations that the dynamic segment names.
+    fn add_segments<'d>(
+        &mut self,
+        header: &elf::FileHeader64<LittleEndian>,
+        data: impl ReadRef<'d>,
+        window: &Range<u64>,
+    ) -> object::read::Result<()> {
+        let endian = LittleEndian;
+        self.parts.sort_by_key(|part| part.address);
+        for segment in header.program_headers(endian, data)? {
+            let (start, size) = segment.file_range(endian);
+            let flags = segment.p_flags(endian);
+            match segment.p_type(endian) {
+                elf::PT_LOAD if !flags.contains(elf::PF_X) => {
+                    let part = Part::new(segment.p_vaddr(endian), window, start, size);
+                    match flags.contains(elf::PF_W) {
+                        true => self.data.extend(part),
+                        false => self.constants.extend(part),
+                    }
+                }
+                elf::PT_DYNAMIC => {
+                    let entries = segment.dynamic(endian, data)?.unwrap_or_default();
+                    let value = |tag| {
+                        let found = entries.iter().find(|entry| entry.tag(endian) == tag);
+                        found.map_or(0, |entry| entry.val(endian))
+                    };
+                    let (address, size) = (value(elf::DT_RELA), value(elf::DT_RELASZ));
+                    self.relocations.extend(self.range(address, size));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn of_pe<'d>(data: impl ReadRef<'d>, window: &Range<u64>) -> object::read::Result<Self> {

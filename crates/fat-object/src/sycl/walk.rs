@@ -12,10 +12,10 @@ use super::modules::{self, module};
 use super::table::{Described, Reader, Tables};
 use super::{Error, SyclImage};
 use crate::budget::Budget;
-use crate::host::Section;
+use crate::host::{Ranges, Section};
 use crate::image::Description;
 use crate::image_format::{ImageFormat, SNIFF_LEN};
-use crate::model::{Compression, ContainerKind};
+use crate::model::{Compression, ContainerKind, Segment};
 use crate::source::Source;
 use crate::walker::Walker;
 
@@ -82,17 +82,23 @@ impl Walker<'_> {
         Ok(first.is_compressed || name.as_bytes() == PE_SECTION || rest < window.end)
     }
 
-    /// Reads the tables of SYCL images of a host file, if it may have any.
+    /// Reads the tables of SYCL images of a host file, if it may have any. Nothing tells of one without sections.
     pub(crate) fn sycl_tables(
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
         sections: &[Section],
     ) -> io::Result<Images> {
-        if !sections.iter().any(may_have_tables) {
+        let is_likely = sections.is_empty() || sections.iter().any(may_have_tables);
+        if source.is_start() || !is_likely {
             return Ok(Images::default());
         }
         let memory = Memory::read(source, window)?;
+        if let Some(found) = memory.unread
+            && sections.iter().any(|section| section.name == ".tgtimg")
+        {
+            self.finding(source, window.start, Error::Host { found }.into())?;
+        }
         let len = window.end - window.start;
         let mut reader = Reader {
             source,
@@ -109,6 +115,10 @@ impl Walker<'_> {
             reader.search(&memory.constants)?;
         }
         let Tables { mut images, findings } = reader.found;
+        if images.is_empty() && sections.is_empty() {
+            // Without a section for images it is other data that looks like a table.
+            return Ok(Images::default());
+        }
         images.sort_by_key(|image| (image.range.start, image.range.end));
         let mut sizes = HashMap::new();
         let mut undescribed = Vec::new();
@@ -167,6 +177,34 @@ impl Walker<'_> {
         }
         self.sycl_gap(source, window, at..window.end, name, &mut covered)?;
         Ok(covered)
+    }
+
+    /// Walks the images that tables describe and that lie in none of the sections that were `walked`. Returns the parts of
+    /// the host file that hold them.
+    pub(crate) fn sycl_outside(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        images: &Images,
+        walked: &Ranges,
+    ) -> io::Result<Vec<Range<u64>>> {
+        let mut covered = Vec::new();
+        if images.images.is_empty() {
+            return Ok(covered);
+        }
+        for gap in walked.gaps(window.end - window.start) {
+            let gap = window.start + gap.start..window.start + gap.end;
+            let inside = images.inside(&gap);
+            let (Some(first), Some(last)) = (inside.first(), inside.last()) else { continue };
+            let all = first.range.start..last.range.end.min(gap.end);
+            let segment = Segment::new(ContainerKind::OutsideSections, format!("{:#x}", all.start));
+            self.within(source, segment, &all, None, |walker, source| {
+                covered.extend(walker.sycl_section(source, &all, "", images)?);
+                Ok(())
+            })?;
+        }
+        let in_file = |range: &Range<u64>| range.start - window.start..range.end - window.start;
+        Ok(covered.iter().map(in_file).collect())
     }
 
     /// Walks what lies between images that tables describe.
@@ -240,7 +278,7 @@ impl Walker<'_> {
             self.check_spirv(source, range.start, &head, stored_size)?;
         }
         let description = Description {
-            container: ContainerKind::Section,
+            container: self.path().last().map_or(ContainerKind::Section, Segment::kind),
             target,
             id: None,
             offset_in_container: range.start - section.start,

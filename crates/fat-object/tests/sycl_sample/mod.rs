@@ -306,6 +306,30 @@ fn parts(data: &mut Data, form: Form, image: &Sample) -> Parts {
     Parts { target, options, entries, sets: (sets, data.address()) }
 }
 
+/// Takes the section headers off an ELF file, as `sstrip` does. The dynamic segment says where relocations are.
+pub(crate) fn strip(bytes: &mut Vec<u8>) {
+    let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    let table = usize::try_from(number(40)).unwrap();
+    let headers = bytes.split_off(table);
+    let is_relocations = |header: &&[u8]| header[4] == 4;
+    let dynamic = match headers.chunks(64).find(is_relocations) {
+        Some(header) => {
+            [&[7, 0, 0, 0, 0, 0, 0, 0], &header[16..24], &[8, 0, 0, 0, 0, 0, 0, 0], &header[32..40]]
+                .concat()
+        }
+        None => Vec::new(),
+    };
+    put(bytes, 40, &[0; 8]);
+    put(bytes, 60, &[0; 4]);
+    put(bytes, 56, &[2]);
+    let (at, len) = (bytes.len() as u64, dynamic.len() as u64);
+    bytes.extend(dynamic);
+    put(bytes, 120, &[2, 0, 0, 0, 4]);
+    for (n, number) in [at, BASE + at, BASE + at, len, len, 8].into_iter().enumerate() {
+        put(bytes, 128 + 8 * n, &number.to_le_bytes());
+    }
+}
+
 fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
     bytes[at..at + new.len()].copy_from_slice(new);
 }
