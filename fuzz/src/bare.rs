@@ -6,6 +6,11 @@ use target_id::Target;
 
 use crate::assert_message;
 
+#[path = "../../crates/fat-object/tests/bits/mod.rs"]
+mod bits;
+
+use bits::{module, wide};
+
 /// An image, and what is known about it.
 struct Made {
     bytes: Vec<u8>,
@@ -77,11 +82,12 @@ fn names(target: &Target) -> (String, String) {
 }
 
 fn made(u: &mut Unstructured<'_>) -> Result<Made> {
-    match u.int_in_range(0..=4)? {
+    match u.int_in_range(0..=5)? {
         0 => spirv(u),
         1 => ptx(u),
         2 => amd(u),
         3 => cubin(u),
+        4 => bitcode(u),
         _ => intel(u),
     }
 }
@@ -276,6 +282,69 @@ fn intel(u: &mut Unstructured<'_>) -> Result<Made> {
     elf.section(*u.choose(&[1, 0xff00_0011])?, b"a kernel".to_vec());
     let target = some("spir64_gen-unknown-unknown", name).filter(|_| !name.is_empty());
     Ok(Made { bytes: elf.bytes(), target, trailer: b"more" })
+}
+
+/// A module whose functions have lists of attributes; each list has one group, and some name a processor.
+fn bitcode(u: &mut Unstructured<'_>) -> Result<Made> {
+    const TRIPLES: [(&str, &str); 4] = [
+        ("amdgcn-amd-amdhsa", "gfx90a"),
+        ("nvptx64-nvidia-cuda", "sm_80"),
+        ("r600-unknown-unknown", "cedar"),
+        ("amdgpu9.0a-amd-amdhsa", "gfx90a"),
+    ];
+    let &(triple, name) = u.choose(&TRIPLES)?;
+    let mut groups = Vec::new();
+    let mut lists = Vec::new();
+    for number in 1..=u.int_in_range(0..=4_u64)? {
+        let of_function = u.ratio(4, 5)?;
+        let mut group = vec![number, if of_function { 0xffff_ffff } else { 1 }];
+        for _ in 0..u.int_in_range(0..=3)? {
+            let form = u.int_in_range(0..=6_u64)?;
+            group.push(form);
+            match form {
+                0 | 5 => group.push(u.int_in_range(0..=99)?),
+                1 | 6 => group.extend([u.int_in_range(0..=99)?, u.arbitrary()?]),
+                2 => {
+                    // Not a form: what follows is not read.
+                    group.extend(wide(b"\x04target-cpu\0other\0"));
+                    break;
+                }
+                3 => group.extend(wide(b"target-cpu\0")),
+                _ => group.extend(wide(b"target-features\0target-cpu\0")),
+            }
+        }
+        let is_read = !group.ends_with(&wide(b"other\0"));
+        let named = *u.choose(&[Some(name), Some("other"), None])?;
+        if let Some(named) = named {
+            group.push(4);
+            group.extend(wide(format!("target-cpu\0{named}\0").as_bytes()));
+        }
+        lists.push(named.filter(|_| of_function && is_read));
+        groups.push(group);
+    }
+    let mut names = Vec::new();
+    let mut functions = Vec::new();
+    for _ in 0..u.int_in_range(0..=4)? {
+        let is_declared: bool = u.arbitrary()?;
+        let list = u.int_in_range(0..=lists.len() + 1)?;
+        if !is_declared {
+            names.push(list.checked_sub(1).and_then(|list| *lists.get(list)?));
+        }
+        functions.push([0, 1, 2, 0, u64::from(is_declared), 0, list as u64, 0]);
+    }
+    let id = match names.first() {
+        Some(Some(first)) if names.iter().all(|name| *name == Some(first)) => first,
+        _ => "",
+    };
+    let bytes = module(|module| {
+        module.record(1, &[2]);
+        module.block(4, 10, |block| groups.iter().for_each(|group| block.record(3, group).done()));
+        let numbers = groups.iter().map(|group| group[0]);
+        module.block(4, 9, |block| numbers.for_each(|group| block.record(2, &[group]).done()));
+        module.record(2, &wide(triple.as_bytes()));
+        functions.iter().for_each(|function| module.record(8, function).done());
+    });
+    Ok(Made { bytes, target: some(triple, id), trailer: b"\0\0\0\0" })
 }
 
 fn some(triple: &str, id: &str) -> Option<(String, String)> {

@@ -160,6 +160,13 @@ fn images() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str, &'static 
         ("a.ptx", PTX.to_vec(), "PTX, nvptx64-nvidia-cuda sm_80", "sm_90", "sm_75"),
         ("a.spv", spirv(KERNEL, 2), "SPIR-V, spirv64-unknown-unknown", "intel_gpu_pvc", "gfx906"),
         ("v.spv", spirv(SHADER, 0), "SPIR-V, spirv-unknown-vulkan", "", "intel_gpu_pvc"),
+        (
+            "r.bc",
+            bitcode("r600-unknown-unknown"),
+            "LLVM bitcode, r600-unknown-unknown",
+            "",
+            "gfx906",
+        ),
         ("a.bc", bitcode("amdgcn-amd-amdhsa"), "LLVM bitcode, amdgcn-amd-amdhsa", "", "gfx906"),
     ]
 }

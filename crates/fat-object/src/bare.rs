@@ -83,7 +83,8 @@ fn len(window: &Range<u64>) -> usize {
 
 /// Returns whether modules for this triple are code for a GPU.
 pub(crate) fn is_device(triple: &Triple) -> bool {
-    triple.is_amdgpu() || triple.is_nvptx() || triple.is_spirv() || triple.is_spir()
+    let is_r600 = triple.arch() == "r600";
+    is_r600 || triple.is_amdgpu() || triple.is_nvptx() || triple.is_spirv() || triple.is_spir()
 }
 
 /// Returns the first segment that lies beyond the end of an ELF file; loaders need no sections.

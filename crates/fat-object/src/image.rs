@@ -304,7 +304,7 @@ impl<'e> Image<'e, '_> {
     /// Returns the target that the image states about itself, as [`image_target`](crate::image_target) has it, whatever
     /// the [container](Image::target) says; `None` if it states none.
     ///
-    /// The first kilobytes are read; of LLVM bitcode all up to the triple. Images [compressed](Image::compression) by
+    /// The first kilobytes are read; of LLVM bitcode the triple and the attributes of functions. Images [compressed](Image::compression) by
     /// themselves are decompressed for that as for [`holds_code`](Image::holds_code); of larger ones, and of those that
     /// are [not read](ImageFormat::NotRead), it is `None`.
     ///

@@ -29,8 +29,8 @@ const COMPAT: u64 = 4096;
 /// Returns the target that an image states about itself; `None` if its format states none, or if this crate does not read
 /// it.
 ///
-/// The kind is always open. `image` is the whole image: the first bytes tell everything but the suffix of cubins, which
-/// are then named without one, and the triple of LLVM bitcode, which can stand anywhere.
+/// The kind is always open. `image` is the whole image. The first 2048 bytes tell the target of most; of cubins they do not
+/// tell the suffix, of images for Intel's GPUs nothing, and of LLVM bitcode little.
 ///
 /// | image | triple | target ID | source |
 /// |---|---|---|---|
@@ -40,7 +40,7 @@ const COMPAT: u64 = 4096;
 /// | cubin | `nvptx64-nvidia-cuda` | `sm_90`; `sm_90a` if a section says so | `e_flags`; `.nv.compat` |
 /// | PTX | `nvptx64-nvidia-cuda`, `nvptx-` with addresses of 32 bits | `sm_90a` | directives `.target` and `.address_size` |
 /// | SPIR-V | `spirv64-unknown-unknown`, `spirv32-`; `spirv-unknown-vulkan` for shaders; `spirv64-amd-amdhsa` | `amdgcnspirv` for AMD GPUs, else empty | addressing model, capabilities, generator |
-/// | LLVM bitcode | that of its first module | empty | `TRIPLE` record |
+/// | LLVM bitcode | that of its first module | processor that all functions with a body name, without features; else empty | `TRIPLE` record; attributes `target-cpu` |
 ///
 /// A cubin of a family (`sm_100f`) cannot be told from one of `sm_100`: only containers name the family.
 ///
@@ -80,10 +80,7 @@ pub(crate) fn of_window(
         ImageFormat::Cubin => of_cubin(source, window)?,
         ImageFormat::Ptx => of_ptx(&source.peek(window, HEAD)?),
         ImageFormat::SpirV => spirv::target(&source.peek(window, HEAD)?),
-        ImageFormat::Bitcode => {
-            let triple = bitcode::triple(source, window)?;
-            triple.map(|triple| Target::new(None, Some(Triple::parse(&triple)), ""))
-        }
+        ImageFormat::Bitcode => bitcode::target(source, window)?,
         _ => None,
     })
 }

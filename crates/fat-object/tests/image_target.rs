@@ -38,6 +38,87 @@ fn bitcode_states_a_triple() {
     }
 }
 
+/// A group of attributes of a function: one without a value, one with a number, a text alone, and these.
+fn group(number: u64, index: u64, attributes: &[(&str, &str)]) -> Vec<u64> {
+    let mut operands = vec![number, index, 0, 18, 1, 60, 7, 3];
+    operands.extend(wide(b"convergent\0"));
+    for (key, value) in attributes {
+        operands.push(4);
+        operands.extend(wide(format!("{key}\0{value}\0").as_bytes()));
+    }
+    operands
+}
+
+const FUNCTION: u64 = 0xffff_ffff;
+const CPU: &str = "target-cpu";
+
+/// Bitcode for this target with functions: whether each is only declared, and its list of attributes, from 1.
+fn with_functions(triple: &str, groups: &[Vec<u64>], functions: &[(u64, u64)]) -> Vec<u8> {
+    module(|module| {
+        module.record(1, &[2]);
+        module.block(4, 10, |block| {
+            for group in groups {
+                block.record(3, group).done();
+            }
+        });
+        // Each list has a group of a parameter, and one of those above.
+        module.block(4, 9, |block| {
+            for group in groups {
+                let list: Vec<_> = [77].into_iter().chain(group.first().copied()).collect();
+                block.record(2, &list).done();
+            }
+        });
+        module.record(TRIPLE, &wide(triple.as_bytes()));
+        for (is_declared, list) in functions {
+            module.record(8, &[0, 1, 2, 0, *is_declared, 0, *list, 0]);
+        }
+        module.block(4, 12, |body| body.record(8, &[0, 1, 2, 0, 0, 0, 0]).done());
+    })
+}
+
+#[test]
+fn functions_of_bitcode_name_a_processor() {
+    let cpu = |number, name| group(number, FUNCTION, &[("no-trapping-math", "true"), (CPU, name)]);
+    let groups = [
+        cpu(5, "gfx90a"),
+        cpu(3, "gfx906"),
+        cpu(9, "gfx90a"),
+        group(4, FUNCTION, &[("target-features", "+16-bit-insts")]),
+        group(6, 1, &[(CPU, "gfx90a")]),
+        cpu(7, "generic"),
+        cpu(8, "gfx\n"),
+        vec![10, FUNCTION, 8, 1, 2, 3],
+    ];
+    let stated = |triple: &str, functions: &[(u64, u64)]| {
+        image_target(&with_functions(triple, &groups, functions)).unwrap().id().to_owned()
+    };
+    for (functions, expected) in [
+        (&[(0, 1)][..], "gfx90a"),
+        (&[(0, 1), (0, 3), (0, 1)], "gfx90a"),
+        (&[(1, 2), (0, 1), (1, 0)], "gfx90a"),
+        (&[(0, 1), (0, 2)], ""),
+        (&[(0, 1), (0, 0)], ""),
+        (&[(0, 1), (0, 4)], ""),
+        (&[(0, 5)], ""),
+        (&[(0, 6)], ""),
+        (&[(0, 7)], ""),
+        (&[(0, 8)], ""),
+        (&[(0, 99)], ""),
+        (&[(0, u64::MAX)], ""),
+        (&[(1, 1)], ""),
+        (&[], ""),
+    ] {
+        assert_eq!(stated("amdgcn-amd-amdhsa", functions), expected, "{functions:?}");
+        assert_eq!(stated("x86_64-unknown-linux-gnu", functions), "", "{functions:?}");
+    }
+    let sound = with_functions("nvptx64-nvidia-cuda", &[cpu(1, "sm_80")], &[(0, 1)]);
+    assert_eq!(image_target(&sound).unwrap().id(), "sm_80");
+    for len in 0..sound.len() {
+        let id = image_target(&sound[..len]).map(|target| target.id().to_owned());
+        assert!(id.is_none_or(|id| id.is_empty() || id == "sm_80"), "{len}");
+    }
+}
+
 /// The target that the file states for each image, and the one that the image states itself.
 #[derive(Default)]
 struct Both(Vec<(String, Option<String>)>);

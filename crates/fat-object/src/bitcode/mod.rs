@@ -23,17 +23,18 @@ mod bitstream;
 mod error;
 mod globals;
 mod module;
+mod processor;
 mod symbols;
 mod symtab;
 
 use std::io::{self, Cursor as Bytes};
 use std::ops::Range;
 
-use target_id::Triple;
+use target_id::{Target, Triple};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-use bitstream::{Cursor, Stream};
+use bitstream::{Cursor, Head, Stream};
 pub use error::Error;
 use error::Fault;
 use module::Object;
@@ -164,23 +165,41 @@ fn stream(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Result<Str
     Ok(Ok(Stream { container, start: container + start, len }))
 }
 
-/// Returns the target triple of the first module; `None` if it has none, or is malformed before it.
-pub(crate) fn triple(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<String>> {
+/// Returns the target of the first module: its triple, and of code for a device the processor that all functions name.
+/// `None` if it has no triple, or is malformed before it.
+pub(crate) fn target(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Target>> {
     let Ok(stream) = stream(source, window)? else { return Ok(None) };
-    match first_triple(&mut Cursor::new(source, stream)) {
-        Ok(triple) => Ok(triple.and_then(|triple| String::from_utf8(triple).ok())),
+    let cursor = &mut Cursor::new(source, stream);
+    let Some((module, triple)) = readable(first_module(cursor))?.flatten() else {
+        return Ok(None);
+    };
+    let triple = Triple::parse(&triple);
+    let processor = match bare::is_device(&triple) && !triple.is_spirv() && !triple.is_spir() {
+        true => readable(processor::processor(cursor, &module))?.flatten(),
+        false => None,
+    };
+    Ok(Some(Target::new(None, Some(triple), &processor.unwrap_or_default())))
+}
+
+/// Returns what could be read; `None` where the module is malformed.
+fn readable<T>(result: Result<T, Fault>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
         Err(Fault::Io(error)) => Err(error),
         Err(Fault::Malformed(_)) => Ok(None),
     }
 }
 
-fn first_triple(cursor: &mut Cursor<'_, '_>) -> Result<Option<Vec<u8>>, Fault> {
+/// Returns the first module and its triple.
+fn first_module(cursor: &mut Cursor<'_, '_>) -> Result<Option<(Head, String)>, Fault> {
     cursor.magic()?;
     while cursor.bytes_left() >= 8 {
         let block = cursor.outer_block()?;
         let end = cursor.position();
         if block.id == module::MODULE_BLOCK {
-            return module::triple(cursor, &block);
+            let triple = module::triple(cursor, &block)?;
+            let triple = triple.and_then(|triple| String::from_utf8(triple).ok());
+            return Ok(triple.map(|triple| (block, triple)));
         }
         cursor.leave_to(end);
     }
