@@ -274,6 +274,12 @@ pub enum Error {
         /// Offset in the host file from which on there was no scan.
         at: u64,
     },
+    /// An object of GCC's has sections `.gnu.offload_lto_*`: intermediate code, of which the link makes device code. This crate
+    /// does not read it.
+    #[error(
+        "GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: only linked files hold device code of GCC"
+    )]
+    GccIntermediateCode,
     /// An ELF executable or library has no section headers, by which device code is found.
     #[error("the file has no section headers: device code in it, if any, cannot be found")]
     NoSectionHeaders,
@@ -284,9 +290,10 @@ impl Error {
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {
-            Error::Composition(_) | Error::Disagreement { .. } | Error::NoSectionHeaders => {
-                Severity::Warning
-            }
+            Error::Composition(_)
+            | Error::Disagreement { .. }
+            | Error::GccIntermediateCode
+            | Error::NoSectionHeaders => Severity::Warning,
             _ => Severity::Error,
         }
     }

@@ -139,6 +139,11 @@ impl Walker<'_> {
         let scans = self.options.scan && !source.is_start() && !is_image(source, window)?;
         // Objects can lie in objects.
         let around = std::mem::take(&mut self.has_placeholder);
+        let of_gcc = sections.iter().find(|section| is_gcc_section(section.name.as_bytes()));
+        if let Some(section) = of_gcc {
+            let at = window.start.saturating_add(section.range.start);
+            self.finding(source, at, Error::GccIntermediateCode)?;
+        }
         for section in sections {
             let Range { start, end } = section.range;
             if end > available {
@@ -446,6 +451,11 @@ fn other_parts<'d>(
         }
     }
     Ok(Parts::Sections)
+}
+
+/// Returns whether the section is a part of GCC's intermediate code for devices (`gcc/lto-section-names.h`).
+pub(crate) fn is_gcc_section(name: &[u8]) -> bool {
+    name.starts_with(b".gnu.offload_lto_")
 }
 
 /// Returns whether HIP's runtime is handed what sections of this name hold.

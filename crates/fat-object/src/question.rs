@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 use crate::budget::Budget;
 use crate::containers::{Start, lossy, starts_with};
 use crate::error::Error;
-use crate::host::{NamedSection, Parts, parts};
+use crate::host::{NamedSection, Parts, is_gcc_section, parts};
 use crate::image::Image;
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{Container, ContainerKind, Finding, Visitor};
@@ -40,8 +40,8 @@ use crate::walker::{Options, names_of, walk_slice};
 /// # Errors
 ///
 /// [`InvalidData`](io::ErrorKind::InvalidData) with what is wrong, an [`Error`] or, in an archive, a
-/// [`ListedFinding`](crate::ListedFinding): [`Error::NoSectionHeaders`] for ELF programs and libraries without, and
-/// [`Error::ThinMember`] for thin archives, whose members lie in other files, are among these.
+/// [`ListedFinding`](crate::ListedFinding): [`Error::NoSectionHeaders`] for ELF programs and libraries without,
+/// [`Error::GccIntermediateCode`] for objects of GCC's, and [`Error::ThinMember`] for thin archives, whose members lie in other files, are among these.
 /// [`Unsupported`](io::ErrorKind::Unsupported) for formats that are not [read](ImageFormat::is_read): packages, compressed
 /// data, junk.
 pub fn has_device_code(data: &[u8]) -> io::Result<bool> {
@@ -103,6 +103,9 @@ fn start_of_section(
     }
     if section.device || section.is_bundle_entry() {
         return Ok(Start::Container);
+    }
+    if is_gcc_section(section.name) {
+        return Err(Error::GccIntermediateCode.into());
     }
     start_of(data, &section.range, headers)
 }

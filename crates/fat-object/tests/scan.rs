@@ -268,6 +268,24 @@ fn spirv(is_swapped: bool, capability: u32, more: &[u32]) -> Vec<u8> {
 const FUNCTION: [u32; 8] = [5 << 16 | 54, 2, 7, 0, 3, 2 << 16 | 248, 8, 1 << 16 | 253];
 const FUNCTION_END: u32 = 1 << 16 | 56;
 
+/// Objects of GCC's say that there is more than what is listed.
+#[test]
+fn intermediate_code_of_gcc_is_named() {
+    let mut host = elf(true, false);
+    host.sections = vec![
+        progbits(".gnu.offload_lto_.decls.dc39e2a0", b"code"),
+        progbits(".gnu.offload_lto_main._omp_fn.0.12.dc39e2a0", b"code"),
+    ];
+    let file = host.build();
+    let found = listing(&file);
+    assert_eq!(found.images(), []);
+    let [finding] = found.findings() else { panic!("{found:?}") };
+    assert!(matches!(finding.error(), Error::GccIntermediateCode));
+    assert_eq!(finding.severity(), fat_object::Severity::Warning);
+    let error = fat_object::has_device_code(&file).unwrap_err();
+    assert!(error.to_string().contains(".gnu.offload_lto_*"), "{error}");
+}
+
 /// The header has no size: the last function ends a module.
 #[test]
 fn modules_of_spirv_end_with_their_last_function() {
