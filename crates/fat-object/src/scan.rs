@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use aho_corasick::packed::Searcher;
 use bundle_format::EntryId;
 use bundle_format::binary::Bundle;
-use offload_binary::OffloadBinary;
+use ccob::Method;
+use offload_binary::{CompressedBinary, OffloadBinary};
 
 use target_id::Target;
 
@@ -242,18 +243,17 @@ fn sound(
             read += prefix.len() as u64;
             bundle(&prefix, available)
         }
-        ImageFormat::OffloadBinary
-            if OffloadBinary::parse_prefix(&head, available)
-                .is_err_and(|error| error.needed().is_none()) =>
-        {
-            None
-        }
-        ImageFormat::OffloadBinary => {
-            let prefix = package_prefix(source, window)?;
-            read += prefix.len() as u64;
-            let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
-            binary.filter(|binary| binary.entries().next().is_some()).map(|binary| binary.size())
-        }
+        ImageFormat::OffloadBinary => match OffloadBinary::parse_prefix(&head, available) {
+            Err(offload_binary::Error::Compressed { binary }) => compressed_package(&head, &binary),
+            Err(error) if error.needed().is_none() => None,
+            _ => {
+                let prefix = package_prefix(source, window)?;
+                read += prefix.len() as u64;
+                let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
+                let binary = binary.filter(|binary| binary.entries().next().is_some());
+                binary.map(|binary| binary.size())
+            }
+        },
         ImageFormat::SpirV => spirv::size(source, window, &head, &mut read)?,
         format if is_device_elf(format) => device_elf::size(source, window, &head, &mut read)?,
         _ => None,
@@ -282,21 +282,33 @@ fn bundle(prefix: &[u8], available: u64) -> Option<u64> {
 /// no size, takes what there is.
 fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     let header = ccob::Header::parse(head, available).ok()?;
-    let stream = head.get(header.header_len()..)?;
-    let starts = match header.method() {
+    let is_sound = is_stream_of(header.method(), head.get(header.header_len()..)?)
+        && header.uncompressed_size() > 0;
+    is_sound.then(|| header.total_size().unwrap_or(available))
+}
+
+/// The size of a compressed package of at least one entry, after whose header a stream starts.
+fn compressed_package(head: &[u8], header: &CompressedBinary) -> Option<u64> {
+    let stream = head.get(usize::try_from(header.stream().start).ok()?..)?;
+    let is_sound = header.entry_count() > 0
+        && [Method::ZSTD, Method::ZLIB].into_iter().any(|method| is_stream_of(method, stream));
+    is_sound.then(|| header.size())
+}
+
+/// Tells whether a stream of this method starts here.
+fn is_stream_of(method: Method, stream: &[u8]) -> bool {
+    match method {
         // A frame, or one to skip (RFC 8878).
-        ccob::Method::ZSTD => {
+        Method::ZSTD => {
             matches!(stream, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
         }
         // Deflate, and a checksum of the first two bytes (RFC 1950).
-        ccob::Method::ZLIB => {
+        Method::ZLIB => {
             matches!(stream, [first, second, ..] if first & 0xf == 8
                 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
         }
         _ => false,
-    };
-    let is_sound = starts && header.uncompressed_size() > 0;
-    is_sound.then(|| header.total_size().unwrap_or(available))
+    }
 }
 
 /// The size of a fatbinary, whose first entry is code for a GPU.

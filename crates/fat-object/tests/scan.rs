@@ -12,11 +12,13 @@ mod elf_objects;
 use std::io::{self, Cursor};
 use std::path::Path;
 
+use ccob::Method;
 use elf_objects::{elf, progbits};
 use fat_object::{
     Container, Error, Finding, Image, ListedImage, Listing, Options, Segment, Visitor, list,
     list_slice, walk_slice,
 };
+use offload_binary::{CompressedBinary, FormatVersion};
 
 fn data(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
@@ -46,6 +48,17 @@ fn package() -> Vec<u8> {
     bytes
 }
 
+/// The same as version 3, compressed or not. It ends where its stream ends, without padding.
+fn package_of_version_3(method: Option<Method>) -> Vec<u8> {
+    let plain = offload_binary::convert(&package(), FormatVersion::V3).unwrap();
+    let Some(method) = method else { return plain };
+    let options = ccob::WriteOptions::default().with_method(method);
+    let mut file = fat_object::compress_package(&plain, &options).unwrap();
+    let header = CompressedBinary::parse_prefix(&file, file.len() as u64).unwrap().unwrap();
+    file.truncate(usize::try_from(header.size()).unwrap());
+    file
+}
+
 /// A compressed bundle that does not record its size.
 fn first_version(bundle: &[u8]) -> Vec<u8> {
     let options = ccob::WriteOptions::default().with_version(ccob::Version::V1);
@@ -61,6 +74,9 @@ fn containers() -> Vec<(&'static str, Vec<u8>, usize)> {
         ("ccob:0", data("hip-ccob-v2.hipfb")),
         ("ccob:0", data("hip-ccob-v3.hipfb")),
         ("offload-binary:0", package()),
+        ("offload-binary:0", package_of_version_3(None)),
+        ("offload-binary:0", package_of_version_3(Some(Method::ZSTD))),
+        ("offload-binary:0", package_of_version_3(Some(Method::ZLIB))),
         ("nv-fatbin:0", fatbinary()),
     ]
     .map(|(kind, bytes)| {
