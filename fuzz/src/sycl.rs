@@ -8,7 +8,7 @@ use fat_object::{Options, list_slice};
 #[path = "../../crates/fat-object/tests/sycl_sample/mod.rs"]
 mod sycl_sample;
 
-use sycl_sample::{Form, Sample, file, spirv};
+use sycl_sample::{Form, Sample, file, spirv, strip};
 
 const TARGETS: [&str; 3] = ["spir64", "spir64_gen", "spir64_x86_64"];
 
@@ -16,7 +16,10 @@ const TARGETS: [&str; 3] = ["spir64", "spir64_gen", "spir64_x86_64"];
 pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok((form, images)) = made(u) else { return };
-    let file = file(form, &images);
+    let mut file = file(form, &images);
+    if !form.is_pe && u.arbitrary().unwrap_or_default() {
+        strip(&mut file.bytes);
+    }
     let options = Options::default().with_tables_only(u.arbitrary().unwrap_or_default());
     let listing = list_slice(&file.bytes, &options).expect("memory does not fail");
     assert!(listing.findings().is_empty(), "{:?}", listing.findings());
