@@ -27,13 +27,16 @@ const ENTRIES: [&str; 3] = [
 const PLAIN: [&str; 3] = [".text", ".a-name-longer-than-sixteen", ".data"];
 
 /// Bytes that stand for no container.
-const MAGICS: [&[u8]; 6] = [
+const MAGICS: [&[u8]; 9] = [
     b"text",
     b"CCOB\x02\0\x01\0",
     b"__CLANG_OFFLOAD_BUNDLE__\x01\0\0\0\0\0\0\0",
     b"\x10\xff\x10\xad\x01\0\0\0",
     b"\x50\xed\x55\xba\x01\0\x10\0",
     b"\x7fELF\x02\x01\x01",
+    b"\x03\x02\x23\x07\0\x04\x01\0",
+    b"\x07\x23\x02\x03\0\x01\x04\0",
+    b"\n.version 8.0\n.target sm_%d\n",
 ];
 
 /// A host file, and the images in it, in the order in which a walk meets them.
@@ -121,7 +124,7 @@ fn sections(
     format: Format,
 ) -> Result<(Vec<Section>, Vec<Vec<u8>>)> {
     let (mut sections, mut images) = (Vec::new(), Vec::new());
-    // Containers that only a scan finds come after the rest.
+    // What only a scan finds comes after the rest.
     let mut scanned = Vec::new();
     for _ in 0..u.int_in_range(0..=MOST)? {
         let role =
@@ -149,7 +152,10 @@ fn sections(
                 let len = u.int_in_range(0..=40)?;
                 let mut bytes = vec![b't'; len];
                 if len > 0 && u.arbitrary()? {
-                    let inside = model::container(u, depth.min(1))?;
+                    let inside = match u.ratio(1, 3)? {
+                        true => loose(u)?,
+                        false => model::container(u, depth.min(1))?,
+                    };
                     bytes.extend(inside.bytes);
                     bytes.extend(MAGICS[u.int_in_range(0..=MAGICS.len() - 1)?]);
                     scanned.extend(inside.images);
@@ -166,6 +172,64 @@ fn sections(
     }
     images.extend(scanned);
     Ok((sections, images))
+}
+
+/// An image in no container, whose end only it itself tells: PTX or SPIR-V.
+fn loose(u: &mut Unstructured<'_>) -> Result<model::File> {
+    let bytes = if u.arbitrary()? { ptx(u)? } else { spirv(u)? };
+    // What follows is neither text nor an instruction.
+    Ok(model::File { bytes: [b"\n", &bytes[..], &[0; 4]].concat(), images: vec![bytes] })
+}
+
+/// A text with functions.
+fn ptx(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    const PARTS: [&[u8]; 6] = [
+        b".func f() { { ret; } // }\n }\n",
+        b".extern .func (.param .b32 r) g (.param .b32 %s1);",
+        b".global .b8 text[2] = {37, 0};\n",
+        b"/* .version { */",
+        b".file 1 \"a.cu\"\n",
+        b".pragma \"{\";",
+    ];
+    let mut text = b"// a comment\n.version 8.0\n.target sm_80\n".to_vec();
+    for _ in 0..u.int_in_range(0..=6)? {
+        text.extend(*u.choose(&PARTS)?);
+    }
+    text.extend(PARTS[0]);
+    Ok(text)
+}
+
+/// A module with functions, in either byte order.
+fn spirv(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let mut file = Fields::new(u.arbitrary()?);
+    for word in [0x0723_0203, 0x0001_0400, 6 << 16, 10, 0] {
+        file.word(word);
+    }
+    let mut add = |instruction: &[usize]| {
+        file.word(instruction.len() << 16 | instruction[0]);
+        for &word in &instruction[1..] {
+            file.word(word);
+        }
+    };
+    add(&[17, u.int_in_range(0..=12)?]);
+    add(&[14, u.int_in_range(0..=2)?, 2]);
+    for _ in 0..u.int_in_range(0..=3)? {
+        add(&[5, u.arbitrary::<u16>()?.into(), 0x66]);
+    }
+    add(&[19, 2]);
+    for _ in 0..u.int_in_range(1..=3)? {
+        add(&[54, 2, u.int_in_range(1..=9)?, 0, 3]);
+        for _ in 0..u.int_in_range(0..=2)? {
+            add(&[55, 2, 4]);
+        }
+        add(&[248, 6]);
+        for _ in 0..u.int_in_range(0..=3)? {
+            add(&[u.int_in_range(57..=70)?, u.arbitrary::<u32>()? as usize]);
+        }
+        add(&[253]);
+        add(&[56]);
+    }
+    Ok(file.into_bytes())
 }
 
 /// Where the contents lie that follow each other from `at` on.
