@@ -338,6 +338,24 @@ fn modules_of_spirv_end_with_their_last_function() {
     assert!(targets[2].starts_with("spirv-unknown-vulkan"), "{targets:?}");
 }
 
+/// As compilers of SYCL write them, between names and decorations: a domain, scopes and lists of scopes.
+#[test]
+fn modules_of_spirv_declare_aliases() {
+    let plain = spirv(false, 6, &[]);
+    let at = plain.windows(4).position(|word| word == [71, 0, 5, 0]).unwrap();
+    let words = [2 << 16 | 5911, 7, 3 << 16 | 5912, 8, 7, 3 << 16 | 5913, 4, 8];
+    let aliases: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    for (at, is_in_order) in [(at, true), (at + 20, true), (20, false)] {
+        let module = [&plain[..at], &aliases, &plain[at..]].concat();
+        let mut host = elf(true, false);
+        host.sections = vec![progbits("SPIRV Object", &module)];
+        let file = host.build();
+        let found = listing(&file);
+        let images: Vec<_> = found.iter().map(|image| image.bytes_in(&file).unwrap()).collect();
+        assert_eq!(images, if is_in_order { vec![&module[..]] } else { vec![] }, "{at}");
+    }
+}
+
 #[test]
 fn what_only_looks_like_spirv_is_not_listed() {
     let module = spirv(false, 6, &[]);

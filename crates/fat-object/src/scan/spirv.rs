@@ -35,6 +35,9 @@ mod op {
     /// Those of extensions of vendors and of Khronos.
     pub(super) const FIRST_EXTENSION: u32 = 4096;
     pub(super) const LAST: u32 = 8191;
+    /// Declarations of `SPV_INTEL_memory_access_aliasing`.
+    pub(super) const FIRST_ALIAS: u32 = 5911;
+    pub(super) const LAST_ALIAS: u32 = 5913;
 }
 
 /// The size of the module that starts in `window`, whose first bytes are `head`; `None` if none does that is in order.
@@ -169,6 +172,12 @@ impl Layout {
             (part, op::NO_LINE, 1) if part >= Part::Names => Some(part.max(Part::Globals)),
             (part, op::LINE, 4) if part >= Part::Names => {
                 are_ids(&[a]).then_some(part.max(Part::Globals))
+            }
+            // Compilers put these before decorations, the extension wants them among global instructions.
+            (part, op::FIRST_ALIAS..=op::LAST_ALIAS, 2..)
+                if (Part::EntryPoints..=Part::Globals).contains(&part) =>
+            {
+                are_ids(&[a]).then_some(part.max(Part::Names))
             }
             (Part::BlockEnd, op::EXT_INST, _) => None,
             (part, op::EXT_INST, 5..) if part >= Part::Names => {
