@@ -255,14 +255,16 @@ fn ptx_of_gcc_is_found() {
 
 /// A kernel that does nothing, in either byte order. `more` comes after its only function.
 fn spirv(is_swapped: bool, capability: u32, more: &[u32]) -> Vec<u8> {
-    let instructions: [&[u32]; 14] = [
+    let instructions: [&[u32]; 16] = [
         &[17, capability],
         &[11, 1, 0x6e65_704f, 0x732e_4c43, 0x6474],
         &[14, 2, 2],
         &[15, 6, 5, 0x66],
         &[3, 3, 102_000],
         &[5, 5, 0x66],
+        &[5911, 7],
         &[71, 5, 41, 0x66, 0],
+        &[5911, 8],
         &[19, 2],
         &[33, 3, 2],
         &[8, 1, 1, 1],

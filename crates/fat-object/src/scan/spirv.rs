@@ -196,7 +196,7 @@ impl Layout {
             (Part::FunctionHead | Part::BlockEnd, op::FUNCTION_END, 1) => Some(Part::AfterFunction),
             (Part::Block, opcode, len) => in_block(opcode, len),
             (part, opcode, len) if part <= Part::Globals => {
-                let next = before_functions(opcode, len).filter(|next| *next >= part)?;
+                let next = before_functions(part, opcode, len).filter(|next| *next >= part)?;
                 if part == Part::Header && next != Part::Capabilities {
                     return None;
                 }
@@ -213,8 +213,8 @@ impl Layout {
     }
 }
 
-/// Returns the part of a module that an instruction before the functions belongs to.
-fn before_functions(opcode: u32, len: u32) -> Option<Part> {
+/// Returns the part of a module that an instruction before the functions leads to, from `part`.
+fn before_functions(part: Part, opcode: u32, len: u32) -> Option<Part> {
     Some(match (opcode, len) {
         (17, 2) => Part::Capabilities,
         (10, 2..) => Part::Extensions,
@@ -223,7 +223,8 @@ fn before_functions(opcode: u32, len: u32) -> Option<Part> {
         (16 | 331, 3..) => Part::ExecutionModes,
         (2..=7 | 71..=75 | 330 | 332 | 5632 | 5633, 2..) => Part::Names,
         (1 | 19..=39 | 41..=46 | 48..=52 | 59 | 322 | 323 | 327, 2..) => Part::Globals,
-        (op::FIRST_EXTENSION..=op::LAST, 2..) => Part::Globals,
+        // Among the names and decorations (`OpAliasScopeDeclINTEL`), or after them.
+        (op::FIRST_EXTENSION..=op::LAST, 2..) => part.max(Part::Names),
         _ => return None,
     })
 }
