@@ -341,6 +341,13 @@ impl Visitor for Walk<'_> {
         if frame.scanned_after.is_some_and(|before| before < self.errors.len()) {
             self.top().inside.pop();
         }
+        // What follows the containers of a section for other data is scanned.
+        if let (ContainerKind::Section, Some(last)) = (frame.kind, frame.inside.last())
+            && let Some(section) = self.top().inside.last_mut()
+            && frame.range == *section
+        {
+            section.end = last.end;
+        }
         Ok(())
     }
 
