@@ -1,0 +1,45 @@
+//! An output as a list of parts: bytes, zeros, and ranges of inputs.
+//!
+//! A writer of a format first lays out its output, from the sizes of its inputs alone, then writes it. The inputs may
+//! be gigabytes: they are never held in memory, and from file to file the kernel copies.
+//!
+//! - [`Parts`] is such an output. It can be sliced and edited before a byte of it is written.
+//! - [`Plan`] is an output that takes each of its inputs once, in order: the layout of a container.
+//!
+//! ```
+//! use byte_parts::Plan;
+//!
+//! let mut plan = Plan::new([3, 2]);
+//! plan.parts.push_bytes(b"<");
+//! plan.parts.push_input(0, 0..3);
+//! plan.parts.pad_to(6);
+//! plan.parts.push_input(1, 0..2);
+//! assert_eq!(plan.parts.size(), 8);
+//! assert_eq!(plan.to_vec(&[b"abc", b"de"])?, b"<abc\0\0de");
+//! # Ok::<(), byte_parts::Error>(())
+//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod error;
+mod parts;
+mod plan;
+#[cfg(feature = "std")]
+mod write;
+
+pub use error::Error;
+#[cfg(feature = "std")]
+pub use error::WriteError;
+pub use parts::{Part, Parts};
+pub use plan::Plan;
+#[cfg(feature = "std")]
+pub use write::{Inputs, copy_range};
+
+fn to_u64(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}

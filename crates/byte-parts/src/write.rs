@@ -1,0 +1,199 @@
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use core::ops::Range;
+
+use crate::error::{Error, WriteError};
+use crate::parts::{Part, Parts};
+use crate::plan::Plan;
+use crate::to_u64;
+
+/// The inputs of an output, by name.
+///
+/// Implemented for slices of files (anything that reads and seeks), named by index. Implement it for inputs of several
+/// kinds, with [`copy_range`] for those that are files, so that the kernel copies.
+pub trait Inputs<I> {
+    /// Error of writing the output.
+    type Error: From<WriteError>;
+
+    /// Writes a range of bytes of an input.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and writing; an input that ends before the range is one.
+    fn copy<W: Write + ?Sized>(
+        &mut self,
+        input: &I,
+        range: Range<u64>,
+        out: &mut W,
+    ) -> Result<(), Self::Error>;
+}
+
+impl<R: Read + Seek> Inputs<usize> for [R] {
+    type Error = WriteError;
+
+    fn copy<W: Write + ?Sized>(
+        &mut self,
+        &input: &usize,
+        range: Range<u64>,
+        out: &mut W,
+    ) -> Result<(), WriteError> {
+        let (expected, found) = (to_u64(input).saturating_add(1), to_u64(self.len()));
+        let file = self.get_mut(input).ok_or(Error::InputCount { expected, found })?;
+        let found = copy_range(file, &range, out)?.saturating_add(range.start);
+        match found == range.end {
+            true => Ok(()),
+            false => Err(Error::InputSize { input, expected: range.end, found }.into()),
+        }
+    }
+}
+
+/// Copies a range of bytes of a file, and returns how many there were. From file to file the kernel copies, where the
+/// platform can ([`io::copy`]).
+///
+/// # Errors
+///
+/// [`WriteError::Read`] and [`WriteError::Write`].
+pub fn copy_range<R: Read + Seek + ?Sized, W: Write + ?Sized>(
+    from: &mut R,
+    range: &Range<u64>,
+    out: &mut W,
+) -> Result<u64, WriteError> {
+    from.seek(SeekFrom::Start(range.start)).map_err(WriteError::Read)?;
+    let size = range.end.saturating_sub(range.start);
+    // An error of copying does not tell which of the two failed: reading on does.
+    io::copy(&mut from.take(size), out).map_err(|error| match from.read(&mut [0]) {
+        Ok(_) => WriteError::Write(error),
+        Err(error) => WriteError::Read(error),
+    })
+}
+
+impl<I> Parts<I> {
+    /// Writes the output. The writer is not flushed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the inputs, and [`WriteError::Write`].
+    pub fn write_to<N, W>(&self, inputs: &mut N, out: &mut W) -> Result<(), N::Error>
+    where
+        N: Inputs<I> + ?Sized,
+        W: Write + ?Sized,
+    {
+        for part in self.iter() {
+            match part {
+                Part::Bytes(bytes) => out.write_all(bytes).map_err(WriteError::Write)?,
+                Part::Zeros(count) => zeros(count, out)?,
+                Part::Input(input, range) => inputs.copy(input, range, out)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn zeros<W: Write + ?Sized>(count: u64, out: &mut W) -> Result<(), WriteError> {
+    io::copy(&mut io::repeat(0).take(count), out).map_err(WriteError::Write)?;
+    Ok(())
+}
+
+impl Plan {
+    /// Writes the output, and flushes it. Inputs are read once each, in order, to their ends.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside if the inputs are not
+    /// the planned ones. A part of the output is written then.
+    pub fn write_to<R: Read>(
+        &self,
+        mut out: impl Write,
+        inputs: impl IntoIterator<Item = R>,
+    ) -> Result<(), WriteError> {
+        let mut streams =
+            Streams { sizes: self.sizes(), next: inputs.into_iter(), opened: 0, now: None };
+        self.parts.write_to(&mut streams, &mut out)?;
+        streams.finish()?;
+        out.flush().map_err(WriteError::Write)
+    }
+}
+
+/// Inputs that are read once, one after the other.
+struct Streams<'p, N: Iterator> {
+    sizes: &'p [u64],
+    next: N,
+    /// Number of inputs that were opened.
+    opened: usize,
+    /// The last of them, and the bytes that were read of it.
+    now: Option<(N::Item, u64)>,
+}
+
+impl<R: Read, N: Iterator<Item = R>> Streams<'_, N> {
+    fn open_next(&mut self) -> Result<(), WriteError> {
+        self.close()?;
+        let (expected, found) = (to_u64(self.sizes.len()), to_u64(self.opened));
+        let input = self.next.next().ok_or(Error::InputCount { expected, found })?;
+        self.now = Some((input, 0));
+        self.opened = self.opened.saturating_add(1);
+        Ok(())
+    }
+
+    /// Reads the rest of the open input, which has the planned size.
+    fn close(&mut self) -> Result<(), WriteError> {
+        let Some((mut stream, read)) = self.now.take() else { return Ok(()) };
+        let input = self.opened.saturating_sub(1);
+        let expected = self.sizes.get(input).copied().unwrap_or(0);
+        // One more byte tells a stream that is too long.
+        let rest = expected.saturating_sub(read).saturating_add(1);
+        let rest = io::copy(&mut stream.by_ref().take(rest), &mut io::sink());
+        let found = read.saturating_add(rest.map_err(WriteError::Read)?);
+        match found == expected {
+            true => Ok(()),
+            false => Err(Error::InputSize { input, expected, found }.into()),
+        }
+    }
+
+    /// Checks that there are as many inputs as were planned.
+    fn finish(&mut self) -> Result<(), WriteError> {
+        while self.opened < self.sizes.len() {
+            self.open_next()?;
+        }
+        self.close()?;
+        let expected = to_u64(self.sizes.len());
+        match self.next.next() {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::InputCount { expected, found: expected.saturating_add(1) }.into())
+            }
+        }
+    }
+}
+
+impl<R: Read, N: Iterator<Item = R>> Inputs<usize> for Streams<'_, N> {
+    type Error = WriteError;
+
+    fn copy<W: Write + ?Sized>(
+        &mut self,
+        &input: &usize,
+        range: Range<u64>,
+        out: &mut W,
+    ) -> Result<(), WriteError> {
+        while self.opened <= input {
+            self.open_next()?;
+        }
+        let Some((stream, read)) = &mut self.now else { return Ok(()) };
+        let skip = range.start.saturating_sub(*read);
+        let skipped = io::copy(&mut stream.by_ref().take(skip), &mut io::sink());
+        *read = read.saturating_add(skipped.map_err(WriteError::Read)?);
+        let size = range.end.saturating_sub(range.start);
+        let copied = io::copy(&mut stream.by_ref().take(size), out);
+        let copied = copied.map_err(|error| match stream.read(&mut [0]) {
+            Ok(_) => WriteError::Write(error),
+            Err(error) => WriteError::Read(error),
+        })?;
+        *read = read.saturating_add(copied);
+        match copied == size {
+            true => Ok(()),
+            false => {
+                let expected = self.sizes.get(input).copied().unwrap_or(range.end);
+                Err(Error::InputSize { input, expected, found: *read }.into())
+            }
+        }
+    }
+}
