@@ -2,7 +2,8 @@
 
 use bundle_format::binary::{Entry, bundles};
 use bundle_format::text::{EndMarkedBundle, ends_in_marker, is_text_bundle, to_vec, write_to};
-use bundle_format::{Bundle, Error, Layout, Piece, TextBundle};
+use bundle_format::byte_parts::Part;
+use bundle_format::{Bundle, Error, Layout, TextBundle};
 
 use crate::{assert_message, grow_prefix};
 
@@ -65,12 +66,10 @@ fn check_rewritten(bundle: Bundle<'_>, entries: &[Entry<'_>]) {
     let layout = Layout::new(entries.iter().map(|e| (e.id(), e.size())), align).expect("fits");
     let bytes = layout.to_vec(&payloads).expect("as laid out");
     assert_eq!(bytes.len() as u64, layout.total_size());
-    let size = |piece| match piece {
-        Piece::Bytes(bytes) => bytes.len() as u64,
-        Piece::Payload(index) => entries[index].size(),
-        Piece::Zeros(zeros) => zeros,
-    };
-    assert_eq!(layout.pieces().map(size).sum::<u64>(), layout.total_size());
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.size() > 0) {
+        let place = layout.offset(index).and_then(|offset| layout.parts().at(offset));
+        assert_eq!(place, Some((layout.offset(index).unwrap(), Part::Input(&index, 0..entry.size()))));
+    }
     let mut written = Vec::new();
     layout.write_to(&mut written, payloads.iter().copied()).expect("as laid out");
     assert!(written == bytes);

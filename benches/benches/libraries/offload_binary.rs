@@ -1,6 +1,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
+use offload_binary::byte_parts::Part;
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 
 /// Headers only, whatever the size of the images; and whole packages.
@@ -25,7 +26,7 @@ pub(crate) fn benches(c: &mut Criterion) {
             }
             // All images in one binary.
             let layout = Layout::new(FormatVersion::V2, &entries).unwrap();
-            let (_, header) = layout.headers().next().unwrap();
+            let Some((_, Part::Bytes(header))) = layout.parts().at(0) else { panic!("no header") };
             group.bench_function(format!("parse {what}"), |b| {
                 b.iter(|| {
                     let total = layout.total_size();

@@ -380,6 +380,21 @@ impl Error {
     }
 }
 
+/// The inputs are contents of entries.
+impl From<byte_parts::Error> for Error {
+    fn from(error: byte_parts::Error) -> Self {
+        use byte_parts::Error::{InputCount, InputSize, OutOfMemory};
+
+        match error {
+            InputCount { expected, found } => Error::PayloadCount { expected, found },
+            InputSize { input, expected, found } => {
+                Error::PayloadSize { entry: to_u64(input), expected, found }
+            }
+            OutOfMemory { size } => Error::OutOfMemory { size },
+        }
+    }
+}
+
 /// [`InvalidInput`](std::io::ErrorKind::InvalidInput) if it is about what was to be written,
 /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory), and else [`InvalidData`](std::io::ErrorKind::InvalidData). The error
 /// itself is inside.

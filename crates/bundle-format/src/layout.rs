@@ -1,10 +1,12 @@
-//! Writing the binary layout: where everything goes, then the bytes.
+//! The binary layout.
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::once;
 use core::ops::Range;
 
+#[cfg(feature = "std")]
+use byte_parts::WriteError;
+use byte_parts::{Part, Parts, Plan};
 use zerocopy::IntoBytes;
 
 use crate::binary::MAGIC;
@@ -60,22 +62,10 @@ pub const HIP_HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
-    header: Vec<u8>,
-    /// Offset and size of each code object.
-    places: Vec<(u64, u64)>,
-    total_size: u64,
-}
-
-/// A part of the bundle, from [`Layout::pieces`]. Whoever writes needs to know all kinds: one more would be a new major
-/// version of this crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Piece<'a> {
-    /// These bytes: the bundle up to the end of its descriptors.
-    Bytes(&'a [u8]),
-    /// The code object of the entry with this index, as long as was laid out, be it empty.
-    Payload(usize),
-    /// So many zeros, at least one and less than the alignment.
-    Zeros(u64),
+    plan: Plan,
+    header_len: u64,
+    /// Offset of each code object.
+    offsets: Vec<u64>,
 }
 
 impl Layout {
@@ -93,14 +83,13 @@ impl Layout {
         if align == 0 {
             return Err(Error::ZeroAlignment);
         }
-        let start = Header { magic: MAGIC, entry_count: 0.into() };
-        let mut header = start.as_bytes().to_vec();
-        let mut places = Vec::new();
+        let mut header = Header { magic: MAGIC, entry_count: 0.into() }.as_bytes().to_vec();
+        let mut sizes = Vec::new();
         let mut ranges = Vec::new();
         for (id, size) in entries {
             let id = id.as_ref();
             if id.is_empty() {
-                let (entry, offset) = (to_u64(places.len()), to_u64(header.len()));
+                let (entry, offset) = (to_u64(sizes.len()), to_u64(header.len()));
                 return Err(Error::EmptyId { entry, offset });
             }
             let descriptor =
@@ -109,70 +98,76 @@ impl Layout {
             header.extend_from_slice(descriptor.as_bytes());
             ranges.push(at..header.len());
             header.extend_from_slice(id);
-            places.push((0, size));
+            sizes.push(size);
         }
 
         // Only now it is known where the descriptors end.
-        let start = Header { magic: MAGIC, entry_count: to_u64(places.len()).into() };
+        let start = Header { magic: MAGIC, entry_count: to_u64(sizes.len()).into() };
         overwrite(&mut header, 0..size_of::<Header>(), start.as_bytes());
-        let mut cursor = to_u64(header.len());
-        for ((index, (offset, size)), range) in (0_u64..).zip(&mut places).zip(ranges) {
-            *offset = cursor
-                .checked_next_multiple_of(align)
-                .ok_or(Error::OffsetOverflow { entry: index })?;
-            cursor = offset.checked_add(*size).ok_or(Error::OffsetOverflow { entry: index })?;
+        let header_len = to_u64(header.len());
+        let mut offsets = Vec::with_capacity(sizes.len());
+        let mut end = header_len;
+        for ((entry, size), range) in (0_u64..).zip(&sizes).zip(ranges) {
+            let overflow = Error::OffsetOverflow { entry };
+            let offset = end.checked_next_multiple_of(align).ok_or(overflow.clone())?;
+            end = offset.checked_add(*size).ok_or(overflow)?;
             overwrite(&mut header, range, &offset.to_le_bytes());
+            offsets.push(offset);
         }
-        Ok(Self { header, places, total_size: cursor })
+        let mut plan = Plan::new(sizes.iter().copied());
+        plan.parts.push_bytes(&header);
+        for ((index, size), offset) in sizes.into_iter().enumerate().zip(&offsets) {
+            plan.parts.pad_to(*offset);
+            plan.parts.push_input(index, 0..size);
+        }
+        Ok(Self { plan, header_len, offsets })
     }
 
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.offsets.len()
     }
 
     /// Whether there are no entries at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.offsets.is_empty()
     }
 
     /// Where the code object of entry `index` starts, in bytes from the start of the bundle;
     /// `None` without such an entry.
     #[must_use]
     pub fn offset(&self, index: usize) -> Option<u64> {
-        self.places.get(index).map(|(offset, _)| *offset)
+        self.offsets.get(index).copied()
     }
 
     /// Length in bytes of the code object of entry `index`; `None` without such an entry.
     #[must_use]
     pub fn size(&self, index: usize) -> Option<u64> {
-        self.places.get(index).map(|(_, size)| *size)
+        self.plan.sizes().get(index).copied()
     }
 
     /// The bundle up to the end of its descriptors.
     #[must_use]
     pub fn header_bytes(&self) -> &[u8] {
-        &self.header
+        match self.parts().at(0) {
+            Some((_, Part::Bytes(header))) => header,
+            _ => &[],
+        }
     }
 
     /// Length of the whole bundle in bytes.
     #[must_use]
     pub fn total_size(&self) -> u64 {
-        self.total_size
+        self.parts().size()
     }
 
-    /// Everything to write, in order and without gaps. Each entry has its [`Piece::Payload`], also when it is empty.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Clone {
-        let mut end = to_u64(self.header.len());
-        let payloads = self.places.iter().enumerate().flat_map(move |(index, &(offset, size))| {
-            let zeros = offset.saturating_sub(end);
-            end = offset.saturating_add(size);
-            let zeros = (zeros > 0).then_some(Piece::Zeros(zeros));
-            zeros.into_iter().chain([Piece::Payload(index)])
-        });
-        once(Piece::Bytes(&self.header)).chain(payloads)
+    /// Returns the bundle as a list of parts, to be written or embedded. Inputs are the code objects, by the index of
+    /// their entry.
+    #[must_use]
+    pub fn parts(&self) -> &Parts {
+        &self.plan.parts
     }
 
     /// The whole bundle in memory. `payloads` are the code objects in the order of the entries.
@@ -182,36 +177,7 @@ impl Layout {
     /// [`Error::PayloadCount`] and [`Error::PayloadSize`] when the code objects are not those
     /// that were laid out, [`Error::OutOfMemory`].
     pub fn to_vec(&self, payloads: &[&[u8]]) -> Result<Vec<u8>, Error> {
-        if payloads.len() != self.places.len() {
-            let (expected, found) = (to_u64(self.places.len()), to_u64(payloads.len()));
-            return Err(Error::PayloadCount { expected, found });
-        }
-        for ((entry, (_, expected)), payload) in (0_u64..).zip(&self.places).zip(payloads) {
-            let (expected, found) = (*expected, to_u64(payload.len()));
-            if expected != found {
-                return Err(Error::PayloadSize { entry, expected, found });
-            }
-        }
-        let out_of_memory = Error::OutOfMemory { size: self.total_size };
-        let mut bytes = Vec::new();
-        match usize::try_from(self.total_size).map(|size| bytes.try_reserve_exact(size)) {
-            Ok(Ok(())) => {}
-            _ => return Err(out_of_memory),
-        }
-        for piece in self.pieces() {
-            match piece {
-                Piece::Bytes(header) => bytes.extend_from_slice(header),
-                Piece::Payload(index) => {
-                    bytes.extend_from_slice(payloads.get(index).copied().unwrap_or_default());
-                }
-                Piece::Zeros(count) => {
-                    // What fits in total fits in parts.
-                    let count = usize::try_from(count).unwrap_or_default();
-                    bytes.resize(bytes.len().saturating_add(count), 0);
-                }
-            }
-        }
-        Ok(bytes)
+        Ok(self.plan.to_vec(payloads)?)
     }
 
     /// Writes the whole bundle, and flushes it. `payloads` are read once each, in the order of the entries, and
@@ -226,48 +192,22 @@ impl Layout {
     #[cfg(feature = "std")]
     pub fn write_to<R: std::io::Read>(
         &self,
-        mut writer: impl std::io::Write,
+        writer: impl std::io::Write,
         payloads: impl IntoIterator<Item = R>,
     ) -> std::io::Result<()> {
-        use std::io::{self, Read};
-
-        let count = to_u64(self.places.len());
-        let mut payloads = payloads.into_iter();
-        for piece in self.pieces() {
-            match piece {
-                Piece::Bytes(header) => writer.write_all(header)?,
-                Piece::Payload(index) => {
-                    let (entry, expected) = (to_u64(index), self.size(index).unwrap_or(0));
-                    let Some(mut payload) = payloads.next() else {
-                        return Err(Error::PayloadCount { expected: count, found: entry }.into());
-                    };
-                    let found = io::copy(&mut payload.by_ref().take(expected), &mut writer)?;
-                    // One more byte tells a payload that is too long.
-                    let more = io::copy(&mut payload.take(1), &mut io::sink())?;
-                    let found = found.saturating_add(more);
-                    if found != expected {
-                        return Err(Error::PayloadSize { entry, expected, found }.into());
-                    }
-                }
-                Piece::Zeros(zeros) => {
-                    io::copy(&mut io::repeat(0).take(zeros), &mut writer)?;
-                }
-            }
+        match self.plan.write_to(writer, payloads) {
+            Err(WriteError::Input(error)) => Err(Error::from(error).into()),
+            result => Ok(result?),
         }
-        if payloads.next().is_some() {
-            let found = count.saturating_add(1);
-            return Err(Error::PayloadCount { expected: count, found }.into());
-        }
-        writer.flush()
     }
 }
 
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Layout")
-            .field("header_len", &self.header.len())
-            .field("places", &self.places)
-            .field("total_size", &self.total_size)
+            .field("header_len", &self.header_len)
+            .field("offsets", &self.offsets)
+            .field("sizes", &self.plan.sizes())
             .finish()
     }
 }

@@ -129,10 +129,11 @@ pub mod text;
 mod wire;
 
 pub use binary::{Bundle, Bundles, MAGIC, bundles};
+pub use byte_parts;
 pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
 pub use error::Error;
-pub use layout::{HIP_ALIGN, HIP_HOST_ID, Layout, Piece};
+pub use layout::{HIP_ALIGN, HIP_HOST_ID, Layout};
 pub use select::Request;
 pub use target_id;
 pub use text::TextBundle;

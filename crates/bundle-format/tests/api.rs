@@ -9,7 +9,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use bundle_format::text::{EndMarkedBundle, Leader};
 use bundle_format::{
-    Bundle, Bundles, CompositionFinding, EntryId, Error, Layout, MAGIC, MAGIC_TEXT, Piece, Request,
+    Bundle, Bundles, CompositionFinding, EntryId, Error, Layout, MAGIC, MAGIC_TEXT, Request,
     TextBundle, binary, bundles, text,
 };
 
@@ -40,12 +40,11 @@ fn public_types_keep_their_promises() {
     value::<Error>();
     value::<Layout>();
     value::<Leader>();
-    value::<Piece<'_>>();
     value::<Request>();
     value::<binary::Entry<'_>>();
     value::<text::Entry<'_>>();
 
-    copied::<(Bundle<'_>, EntryId<'_>, Leader, Piece<'_>, binary::Entry<'_>, text::Entry<'_>)>();
+    copied::<(Bundle<'_>, EntryId<'_>, Leader, binary::Entry<'_>, text::Entry<'_>)>();
     ordered::<(EntryId<'_>, Leader)>();
     displayed::<CompositionFinding>();
     displayed::<EntryId<'_>>();

@@ -3,7 +3,8 @@
 #![cfg(test)]
 
 use bundle_format::binary::{MAGIC, bundles};
-use bundle_format::{Bundle, Error, Layout, Piece};
+use bundle_format::byte_parts::Part;
+use bundle_format::{Bundle, Error, Layout};
 use proptest::prelude::*;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -69,13 +70,13 @@ fn writes_what_the_bundler_writes() {
     assert_eq!((layout.size(1), layout.size(2)), (Some(5), None));
     assert_eq!(layout.header_bytes(), &sample()[..0x8b]);
     assert_eq!(
-        layout.pieces().collect::<Vec<_>>(),
+        layout.parts().iter().collect::<Vec<_>>(),
         [
-            Piece::Bytes(layout.header_bytes()),
-            Piece::Zeros(5),
-            Piece::Payload(0),
-            Piece::Zeros(11),
-            Piece::Payload(1),
+            Part::Bytes(layout.header_bytes()),
+            Part::Zeros(5),
+            Part::Input(&0, 0..5),
+            Part::Zeros(11),
+            Part::Input(&1, 0..5),
         ]
     );
     assert_eq!(layout.to_vec(&[b"host\n", b"dev1\n"]).unwrap(), sample());
@@ -103,7 +104,7 @@ fn any_alignment_will_do() {
     assert_eq!((layout.offset(0), layout.offset(1)), (Some(84), Some(91)));
     let layout = Layout::new([("a", 1), ("b", 1)], 1).unwrap();
     assert_eq!((layout.offset(0), layout.offset(1)), (Some(82), Some(83)));
-    assert!(!layout.pieces().any(|piece| matches!(piece, Piece::Zeros(_))));
+    assert!(!layout.parts().iter().any(|part| matches!(part, Part::Zeros(_))));
 }
 
 #[test]

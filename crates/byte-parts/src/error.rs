@@ -1,6 +1,5 @@
-/// Error about the inputs of an output.
+/// Error about the inputs of an output. Exhaustive, so that a format can translate it into errors of its own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The number of inputs is not the planned one.
     #[error("expected {expected} inputs, found {found}")]

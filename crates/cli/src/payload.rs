@@ -62,7 +62,7 @@ impl Payload {
     }
 
     /// Copies the file; from a file to a file, the kernel does it.
-    pub(crate) fn copy_to<W: Write>(&mut self, out: &mut W) -> io::Result<()> {
+    pub(crate) fn copy_to<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
         let size = self.size();
         if let Some(bytes) = &self.small {
             self.stamp.check_at(&self.path).map_err(|error| at(&self.path, &error))?;
@@ -119,4 +119,20 @@ impl Payload {
 /// The error with the name of the file it is about.
 pub(crate) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("'{}': {}", path.display(), reason(error)))
+}
+
+/// The inputs of an output, each written as a whole.
+pub(crate) struct Whole<'p>(pub(crate) Vec<&'p mut Payload>);
+
+impl byte_parts::Inputs<usize> for Whole<'_> {
+    type Error = io::Error;
+
+    fn copy<W: Write + ?Sized>(
+        &mut self,
+        &input: &usize,
+        _: std::ops::Range<u64>,
+        out: &mut W,
+    ) -> io::Result<()> {
+        self.0.get_mut(input).map_or(Ok(()), |file| file.copy_to(out))
+    }
 }

@@ -1,10 +1,12 @@
-//! Writing: where everything goes, then the bytes.
+//! The layout of binaries.
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
 use core::slice;
 
+#[cfg(feature = "std")]
+use byte_parts::WriteError;
+use byte_parts::{Parts, Plan};
 use zerocopy::IntoBytes;
 
 use crate::error::Error;
@@ -50,32 +52,9 @@ pub const MAX_STRING_BYTES: u64 = 1 << 26;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
     version: FormatVersion,
-    /// The bytes of all headers, one after the other.
-    headers: Vec<u8>,
-    parts: Vec<Part>,
-    /// Offset and size of each image.
-    images: Vec<(u64, u64)>,
-    total_size: u64,
-}
-
-/// A [`Piece`] that owns nothing.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Part {
-    Header(Range<usize>),
-    Image(usize),
-    Zeros(u64),
-}
-
-/// A part of the output, from [`Layout::pieces`]. Whoever writes needs to know all kinds: one more would be a new major
-/// version of this crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Piece<'a> {
-    /// These bytes: everything of a binary in front of its first image.
-    Bytes(&'a [u8]),
-    /// The image of the entry with this index, as long as the entry says, be it empty.
-    Image(usize),
-    /// So many zeros, from 1 to 7.
-    Zeros(u64),
+    plan: Plan,
+    /// Offset of each image.
+    offsets: Vec<u64>,
 }
 
 impl Layout {
@@ -88,13 +67,8 @@ impl Layout {
     /// beyond 2⁶⁴.
     pub fn new(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<Self, Error> {
         check_strings(version, entries)?;
-        let mut layout = Self {
-            version,
-            headers: Vec::new(),
-            parts: Vec::new(),
-            images: Vec::with_capacity(entries.len()),
-            total_size: 0,
-        };
+        let plan = Plan::new(entries.iter().map(|entry| entry.size));
+        let mut layout = Self { version, plan, offsets: Vec::with_capacity(entries.len()) };
         match version {
             FormatVersion::V1 => {
                 for entry in entries {
@@ -118,10 +92,12 @@ impl Layout {
         let table_at = strings_at + string_len * to_u64(strings().count());
         let images_at = (table_at + to_u64(table.bytes().len())).next_multiple_of(8);
 
+        let start = self.total_size();
+        let first = self.offsets.len();
         let mut image_at = images_at;
         let mut headers = Vec::with_capacity(entries.len());
         for entry in entries {
-            let overflow = Error::OffsetOverflow { entry: to_u64(self.images.len()) };
+            let overflow = Error::OffsetOverflow { entry: to_u64(self.offsets.len()) };
             let string_count = to_u64(entry.strings.len());
             headers.push(EntryHeader {
                 image_kind: entry.image_kind.0.into(),
@@ -133,13 +109,13 @@ impl Layout {
                 image_size: entry.size.into(),
             });
             strings_at += string_len * string_count;
-            let offset = self.total_size.checked_add(image_at).ok_or(overflow.clone())?;
-            self.images.push((offset, entry.size));
+            self.offsets.push(start.checked_add(image_at).ok_or(overflow.clone())?);
             image_at = image_at.checked_add(entry.size).ok_or(overflow)?;
         }
-        let overflow = Error::OffsetOverflow { entry: to_u64(self.images.len()).saturating_sub(1) };
+        let overflow =
+            Error::OffsetOverflow { entry: to_u64(self.offsets.len()).saturating_sub(1) };
         let size = image_at.checked_next_multiple_of(8).ok_or(overflow.clone())?;
-        self.total_size = self.total_size.checked_add(size).ok_or(overflow)?;
+        let end = start.checked_add(size).ok_or(overflow)?;
 
         let header = Header {
             magic: MAGIC,
@@ -151,38 +127,34 @@ impl Layout {
                 FormatVersion::V2 | FormatVersion::V3 => entry_count.into(),
             },
         };
-        let start = self.headers.len();
-        self.headers.extend_from_slice(header.as_bytes());
+        let mut bytes = header.as_bytes().to_vec();
         if self.version == FormatVersion::V3 {
             // The inflated size, 0 in a binary that is not compressed.
-            self.headers.extend_from_slice(&[0; 8]);
+            bytes.extend_from_slice(&[0; 8]);
         }
-        self.headers.extend_from_slice(headers.as_bytes());
+        bytes.extend_from_slice(headers.as_bytes());
         for (key, value) in strings() {
             let key_offset = (table_at + table.offset(key)).into();
             let value_offset = (table_at + table.offset(value)).into();
             match self.version {
                 FormatVersion::V1 => {
                     let string = StringEntryV1 { key_offset, value_offset };
-                    self.headers.extend_from_slice(string.as_bytes());
+                    bytes.extend_from_slice(string.as_bytes());
                 }
                 FormatVersion::V2 | FormatVersion::V3 => {
                     let value_size = to_u64(value.len()).into();
                     let string = StringEntryV2 { key_offset, value_offset, value_size };
-                    self.headers.extend_from_slice(string.as_bytes());
+                    bytes.extend_from_slice(string.as_bytes());
                 }
             }
         }
-        self.headers.extend_from_slice(table.bytes());
-        // Everything in front of the binary is a multiple of 8 as well.
-        self.headers.resize(self.headers.len().next_multiple_of(8), 0);
-
-        self.parts.push(Part::Header(start..self.headers.len()));
-        let first = self.images.len() - entries.len();
-        self.parts.extend((first..self.images.len()).map(Part::Image));
-        if size > image_at {
-            self.parts.push(Part::Zeros(size - image_at));
+        bytes.extend_from_slice(table.bytes());
+        self.plan.parts.push_bytes(&bytes);
+        self.plan.parts.pad_to(start.saturating_add(images_at));
+        for (index, entry) in (first..).zip(entries) {
+            self.plan.parts.push_input(index, 0..entry.size);
         }
+        self.plan.parts.pad_to(end);
         Ok(())
     }
 
@@ -195,63 +167,39 @@ impl Layout {
     /// Length of the whole output in bytes, a multiple of 8.
     #[must_use]
     pub fn total_size(&self) -> u64 {
-        self.total_size
+        self.parts().size()
     }
 
     /// Number of entries, and so of images.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.images.len()
+        self.offsets.len()
     }
 
     /// Whether there are no entries at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.images.is_empty()
+        self.offsets.is_empty()
     }
 
     /// Where the image of entry `index` starts, in bytes from the start of the whole output;
     /// `None` without such an entry.
     #[must_use]
     pub fn image_offset(&self, index: usize) -> Option<u64> {
-        self.images.get(index).map(|(offset, _)| *offset)
+        self.offsets.get(index).copied()
     }
 
     /// Length in bytes of the image of entry `index`; `None` without such an entry.
     #[must_use]
     pub fn image_size(&self, index: usize) -> Option<u64> {
-        self.images.get(index).map(|(_, size)| *size)
+        self.plan.sizes().get(index).copied()
     }
 
-    /// Everything to write, in order and without gaps. Each entry has its [`Piece::Image`], also
-    /// when the image is empty.
-    pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> + Clone {
-        self.parts.iter().map(|part| match part {
-            Part::Header(range) => {
-                Piece::Bytes(self.headers.get(range.clone()).unwrap_or_default())
-            }
-            Part::Image(index) => Piece::Image(*index),
-            Part::Zeros(count) => Piece::Zeros(*count),
-        })
-    }
-
-    /// The header bytes of each binary, everything in front of its first image, with the offset
-    /// in bytes from the start of the whole output. What is neither header nor image is zero.
-    pub fn headers(&self) -> impl Iterator<Item = (u64, &[u8])> + Clone {
-        let mut offset = 0_u64;
-        self.pieces().filter_map(move |piece| {
-            let start = offset;
-            // What fits in total fits in parts.
-            offset = offset.saturating_add(match piece {
-                Piece::Bytes(bytes) => to_u64(bytes.len()),
-                Piece::Image(index) => self.image_size(index).unwrap_or(0),
-                Piece::Zeros(count) => count,
-            });
-            match piece {
-                Piece::Bytes(bytes) => Some((start, bytes)),
-                _ => None,
-            }
-        })
+    /// Returns the output as a list of parts, to be written or embedded. Inputs are the images, by the index of their
+    /// entry.
+    #[must_use]
+    pub fn parts(&self) -> &Parts {
+        &self.plan.parts
     }
 
     /// The whole output in memory. `images` are the images in the order of the entries, an empty
@@ -262,31 +210,7 @@ impl Layout {
     /// [`Error::ImageCount`] and [`Error::ImageSize`] when the images are not those that were
     /// laid out, [`Error::OutOfMemory`].
     pub fn to_vec(&self, images: &[&[u8]]) -> Result<Vec<u8>, Error> {
-        if images.len() != self.images.len() {
-            let (expected, found) = (to_u64(self.images.len()), to_u64(images.len()));
-            return Err(Error::ImageCount { expected, found });
-        }
-        for ((entry, (_, expected)), image) in (0_u64..).zip(&self.images).zip(images) {
-            let (expected, found) = (*expected, to_u64(image.len()));
-            if expected != found {
-                return Err(Error::ImageSize { entry, expected, found });
-            }
-        }
-        let mut bytes = Vec::new();
-        match usize::try_from(self.total_size).map(|size| bytes.try_reserve_exact(size)) {
-            Ok(Ok(())) => {}
-            _ => return Err(Error::OutOfMemory { size: self.total_size }),
-        }
-        for piece in self.pieces() {
-            match piece {
-                Piece::Bytes(header) => bytes.extend_from_slice(header),
-                Piece::Image(index) => {
-                    bytes.extend_from_slice(images.get(index).copied().unwrap_or_default());
-                }
-                Piece::Zeros(_) => bytes.resize(bytes.len().next_multiple_of(8), 0),
-            }
-        }
-        Ok(bytes)
+        Ok(self.plan.to_vec(images)?)
     }
 
     /// Writes the whole output, and flushes it. `images` are read once each, in the order of the entries,
@@ -301,39 +225,13 @@ impl Layout {
     #[cfg(feature = "std")]
     pub fn write_to<R: std::io::Read>(
         &self,
-        mut writer: impl std::io::Write,
+        writer: impl std::io::Write,
         images: impl IntoIterator<Item = R>,
     ) -> std::io::Result<()> {
-        use std::io::{self, Read};
-
-        let count = to_u64(self.images.len());
-        let mut images = images.into_iter();
-        for piece in self.pieces() {
-            match piece {
-                Piece::Bytes(header) => writer.write_all(header)?,
-                Piece::Image(index) => {
-                    let (entry, expected) = (to_u64(index), self.image_size(index).unwrap_or(0));
-                    let Some(mut image) = images.next() else {
-                        return Err(Error::ImageCount { expected: count, found: entry }.into());
-                    };
-                    let found = io::copy(&mut image.by_ref().take(expected), &mut writer)?;
-                    // One more byte tells an image that is too long.
-                    let more = io::copy(&mut image.take(1), &mut io::sink())?;
-                    let found = found.saturating_add(more);
-                    if found != expected {
-                        return Err(Error::ImageSize { entry, expected, found }.into());
-                    }
-                }
-                Piece::Zeros(zeros) => {
-                    io::copy(&mut io::repeat(0).take(zeros), &mut writer)?;
-                }
-            }
+        match self.plan.write_to(writer, images) {
+            Err(WriteError::Input(error)) => Err(Error::from(error).into()),
+            result => Ok(result?),
         }
-        if images.next().is_some() {
-            let found = count.saturating_add(1);
-            return Err(Error::ImageCount { expected: count, found }.into());
-        }
-        writer.flush()
     }
 }
 
@@ -341,9 +239,8 @@ impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Layout")
             .field("version", &self.version)
-            .field("header_bytes", &self.headers.len())
-            .field("images", &self.images)
-            .field("total_size", &self.total_size)
+            .field("offsets", &self.offsets)
+            .field("sizes", &self.plan.sizes())
             .finish()
     }
 }

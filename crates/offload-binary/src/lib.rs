@@ -136,13 +136,14 @@ mod validate;
 mod wire;
 
 pub use binary::{Entries, Entry, OffloadBinary, Strings};
+pub use byte_parts;
 pub use compressed::CompressedBinary;
 pub use concatenated::{Binaries, binaries};
 pub use convert::convert;
 pub use error::Error;
 pub use image_entry::{FormatVersion, ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
-pub use layout::{Layout, MAX_STRING_BYTES, Piece};
+pub use layout::{Layout, MAX_STRING_BYTES};
 pub use llvm_order::{LlvmRelease, llvm_order};
 
 /// The bytes every offload binary starts with.

@@ -9,7 +9,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use offload_binary::{
     Binaries, Entries, Entry, Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout,
-    LlvmRelease, MAGIC, OffloadBinary, OffloadKind, Piece, Strings, binaries,
+    LlvmRelease, MAGIC, OffloadBinary, OffloadKind, Strings, binaries,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -42,9 +42,8 @@ fn public_types_keep_their_promises() {
     value::<Layout>();
     value::<LlvmRelease>();
     value::<OffloadKind>();
-    value::<Piece<'_>>();
 
-    copied::<(Entry<'_>, Flags, FormatVersion, ImageKind, LlvmRelease, OffloadKind, Piece<'_>)>();
+    copied::<(Entry<'_>, Flags, FormatVersion, ImageKind, LlvmRelease, OffloadKind)>();
     copied::<OffloadBinary<'_>>();
     ordered::<(Flags, FormatVersion, ImageKind, LlvmRelease, OffloadKind)>();
     displayed::<FormatVersion>();

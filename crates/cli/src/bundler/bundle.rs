@@ -1,7 +1,7 @@
 //! From files to one bundle.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use super::job::{BundleJob, FileType, Notes, Place};
 use super::verbose::{self, Measured};
 use crate::failure::Failure;
 use crate::output::Outputs;
-use crate::payload::Payload;
+use crate::payload::{Payload, Whole};
 
 /// First bytes of an input that tell an object.
 const HEAD: u64 = 64;
@@ -142,15 +142,8 @@ fn write_binary<W: Write>(
     entries: &mut [Entry<'_>],
     out: &mut W,
 ) -> io::Result<()> {
-    out.write_all(layout.header_bytes())?;
-    let mut end = layout.header_bytes().len() as u64;
-    for (index, entry) in entries.iter_mut().enumerate() {
-        let offset = layout.offset(index).unwrap_or(end);
-        io::copy(&mut io::repeat(0).take(offset.saturating_sub(end)), out)?;
-        entry.payload.copy_to(out)?;
-        end = offset.saturating_add(entry.payload.size());
-    }
-    Ok(())
+    let payloads = entries.iter_mut().map(|entry| &mut entry.payload).collect();
+    layout.parts().write_to(&mut Whole(payloads), out)
 }
 
 /// Writes a bundle that is in memory, compressed if the job says so.

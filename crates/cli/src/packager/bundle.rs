@@ -1,18 +1,16 @@
 //! Packing: from files and what is said of them to one package.
 
 use std::borrow::Cow;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use ccob::{Method, WriteOptions};
-use offload_binary::{
-    FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, Piece, llvm_order,
-};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, llvm_order};
 
 use super::options::ImageSpec;
 use crate::input;
 use crate::opened::MaxInput;
-use crate::payload::{Payload, at};
+use crate::payload::{Payload, Whole, at};
 
 /// A package whose inputs were all found, and that only needs to be written.
 #[derive(Debug)]
@@ -116,19 +114,7 @@ impl Package {
             out.write_all(bytes)?;
             return out.flush();
         }
-        for piece in self.layout.pieces() {
-            match piece {
-                Piece::Bytes(bytes) => out.write_all(bytes)?,
-                Piece::Image(index) => {
-                    if let Some(input) = self.inputs.get_mut(index) {
-                        input.copy_to(out)?;
-                    }
-                }
-                Piece::Zeros(count) => {
-                    io::copy(&mut io::repeat(0).take(count), out)?;
-                }
-            }
-        }
+        self.layout.parts().write_to(&mut Whole(self.inputs.iter_mut().collect()), out)?;
         out.flush()
     }
 }

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bundle_format::EntryId;
-use offload_binary::{
-    FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind, Piece,
-};
+use offload_binary::byte_parts::Part;
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind};
 
 use super::bundle::patched;
 use super::rebuild::{RebuildError, malformed};
@@ -73,13 +72,13 @@ pub(super) fn rebuild(
     }
     let layout = Layout::new(package.version(), &entries).map_err(malformed)?;
     let mut splices = Splices::new();
-    for piece in layout.pieces() {
-        match piece {
-            Piece::Bytes(bytes) => splices.push(Splice::Bytes(bytes.to_vec())),
-            Piece::Image(index) => images.get(index).into_iter().for_each(|image| {
+    for part in layout.parts().iter() {
+        match part {
+            Part::Bytes(bytes) => splices.push(Splice::Bytes(bytes.to_vec())),
+            Part::Input(&index, _) => images.get(index).into_iter().for_each(|image| {
                 splices.push(image.clone());
             }),
-            Piece::Zeros(count) => splices.push(Splice::Zeros(count)),
+            Part::Zeros(count) => splices.push(Splice::Zeros(count)),
         }
     }
     Ok(Some(splices))

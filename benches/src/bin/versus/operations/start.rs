@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use offload_benches::median;
+use offload_binary::byte_parts::Part;
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 
 use super::Operation;
@@ -55,7 +56,9 @@ fn nanoseconds_per_entry(size: u64) -> Result<f64, Box<dyn Error>> {
         })
         .collect();
     let layout = Layout::new(FormatVersion::V2, &entries)?;
-    let (_, header) = layout.headers().next().ok_or("no header")?;
+    let Some((_, Part::Bytes(header))) = layout.parts().at(0) else {
+        return Err("no header".into());
+    };
     let mut seconds = Vec::new();
     for _ in 0..RUNS {
         let start = Instant::now();
