@@ -1,8 +1,8 @@
 //! Bundles, binary and text.
 
 use bundle_format::binary::{Entry, bundles};
-use bundle_format::text::{EndMarkedBundle, ends_in_marker, is_text_bundle, to_vec, write_to};
 use bundle_format::byte_parts::Part;
+use bundle_format::text::{EndMarkedBundle, ends_in_marker, is_text_bundle, to_vec, write_to};
 use bundle_format::{Bundle, Error, Layout, TextBundle};
 
 use crate::{assert_message, grow_prefix};
@@ -68,7 +68,10 @@ fn check_rewritten(bundle: Bundle<'_>, entries: &[Entry<'_>]) {
     assert_eq!(bytes.len() as u64, layout.total_size());
     for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.size() > 0) {
         let place = layout.offset(index).and_then(|offset| layout.parts().at(offset));
-        assert_eq!(place, Some((layout.offset(index).unwrap(), Part::Input(&index, 0..entry.size()))));
+        assert_eq!(
+            place,
+            Some((layout.offset(index).unwrap(), Part::Input(&index, 0..entry.size())))
+        );
     }
     let mut written = Vec::new();
     layout.write_to(&mut written, payloads.iter().copied()).expect("as laid out");
