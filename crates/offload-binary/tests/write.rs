@@ -47,10 +47,10 @@ fn write(version: FormatVersion, images: &[(ImageEntry<'_>, &[u8])]) -> Vec<u8> 
 
     let mut offset = 0;
     for part in layout.parts().iter() {
-        if let Part::Input(&index, range) = &part {
+        if let Part::Input(&index, range) = part.clone() {
             assert_eq!(layout.image_offset(index), Some(offset));
             assert_eq!(layout.image_size(index), Some(len(images[index])));
-            assert_eq!(*range, 0..len(images[index]));
+            assert_eq!(range, 0..len(images[index]));
         }
         offset += part.size();
     }
