@@ -133,6 +133,8 @@ pub struct Image<'e, 's> {
     pub(crate) around: Option<Compression>,
     pub(crate) window: Range<u64>,
     pub(crate) source: &'e mut Source<'s>,
+    /// Bytes that may be decompressed now, beside those that are held.
+    pub(crate) room: u64,
     /// Bytes that may still be decompressed in this walk.
     pub(crate) decompressed: &'e mut Budget,
 }
@@ -353,10 +355,11 @@ impl<'e> Image<'e, '_> {
     pub fn decompress(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some(own) = self.description.compression else { return Ok(None) };
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-        if !self.decompressed.take(own.uncompressed_size) {
-            let (size, left) = (own.uncompressed_size, self.decompressed.left());
+        let size = own.uncompressed_size;
+        if size > self.room || !self.decompressed.take(size) {
+            let limit = self.room.min(self.decompressed.left());
             let what = format!(
-                "decompressing this image ({size} bytes) would exceed the limit of {left} bytes"
+                "decompressing this image ({size} bytes) would exceed the limit of {limit} bytes"
             );
             return Err(invalid(what));
         }

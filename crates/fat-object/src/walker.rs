@@ -503,6 +503,7 @@ impl Walker<'_> {
         });
         let index = self.images;
         self.images += 1;
+        let room = self.room();
         self.visitor.image(&mut Image {
             index,
             path: &self.path,
@@ -512,6 +513,7 @@ impl Walker<'_> {
             around: self.compressions.last().copied(),
             window: window.clone(),
             source,
+            room,
             decompressed: &mut self.decompressed,
         })?;
         if let Some(disagreement) = disagreement {

@@ -5,9 +5,11 @@
 mod elf_objects;
 mod sycl_sample;
 
+use std::io::{self, Cursor};
+
 use fat_object::{
-    ContainerKind, Error, ImageFormat, ListedFinding, ListedImage, Options, SyclError, SyclValue,
-    list_slice, survey,
+    ContainerKind, Error, Finding, Image, ImageFormat, ListedFinding, ListedImage, Options,
+    SyclError, SyclValue, Visitor, list_slice, survey, walk_slice,
 };
 use target_id::OffloadKind;
 
@@ -91,6 +93,43 @@ fn tables_of_all_versions_describe_each_image() {
     }
 }
 
+/// Decompresses all images, and keeps the errors.
+#[derive(Default)]
+struct Decompressed(Vec<Result<Option<usize>, String>>);
+
+impl Visitor for Decompressed {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let image = image.decompress().map(|image| image.map(|image| image.len()));
+        self.0.push(image.map_err(|error| error.to_string()));
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        assert!(matches!(finding.error(), Error::Sycl(SyclError::Limit { .. })), "{finding}");
+        Ok(())
+    }
+}
+
+#[test]
+fn one_image_is_decompressed_within_the_limit() {
+    let image = spirv(1);
+    let file = file(Form::default(), &[Sample::plain("spir64", &image, &[]).compressed()]);
+    let len = image.len() as u64;
+    for (limit, is_within) in [(len, true), (len - 1, false)] {
+        // The total has room for more.
+        let options = Options::default().with_max_decompressed(limit);
+        let mut all = Decompressed::default();
+        walk_slice(&file.bytes, &options, &mut all).unwrap();
+        let expected = match is_within {
+            true => Ok(Some(image.len())),
+            false => Err(format!(
+                "decompressing this image ({len} bytes) would exceed the limit of {limit} bytes"
+            )),
+        };
+        assert_eq!(all.0, [expected]);
+    }
+}
+
 #[test]
 fn files_without_section_headers_have_the_same_images() {
     let images = samples();
@@ -113,7 +152,7 @@ fn files_without_section_headers_have_the_same_images() {
                 assert_eq!(found.path()[0].to_string(), "outside-sections:0x1000");
             }
         }
-        let contents = survey(std::io::Cursor::new(&file.bytes), &Options::default()).unwrap();
+        let contents = survey(Cursor::new(&file.bytes), &Options::default()).unwrap();
         assert!(contents.containers().iter().all(|container| container.uneditable().is_some()));
     }
 }
@@ -290,6 +329,6 @@ fn objects_keep_their_one_entry() {
 #[test]
 fn edits_refuse_registered_images() {
     let file = file(Form::default(), &samples());
-    let contents = survey(std::io::Cursor::new(&file.bytes), &Options::default()).unwrap();
+    let contents = survey(Cursor::new(&file.bytes), &Options::default()).unwrap();
     assert!(contents.containers().iter().all(|container| container.uneditable().is_some()));
 }
