@@ -463,7 +463,7 @@ fn debug_is_short() {
     let layout = Layout::new(V1, &[cuda().0]).unwrap();
     assert_eq!(
         format!("{layout:?}"),
-        "Layout { version: V1, header_bytes: 144, images: [(144, 11)], total_size: 160 }",
+        "Layout { version: V1, offsets: [144], sizes: [11] }",
     );
 }
 
