@@ -461,10 +461,7 @@ fn faults_of_reader_and_writer_are_passed_on() {
 #[test]
 fn debug_is_short() {
     let layout = Layout::new(V1, &[cuda().0]).unwrap();
-    assert_eq!(
-        format!("{layout:?}"),
-        "Layout { version: V1, offsets: [144], sizes: [11] }",
-    );
+    assert_eq!(format!("{layout:?}"), "Layout { version: V1, offsets: [144], sizes: [11] }",);
 }
 
 /// Strings that often end each other.
