@@ -71,7 +71,7 @@
 //! # Writing
 //!
 //! A [`Layout`] of IDs and sizes knows every offset before a code object is touched; then [`Layout::to_vec`],
-//! `Layout::write_to`, or [`Layout::pieces`] for writers with ways of their own. [`text::to_vec`] writes text. The bytes
+//! `Layout::write_to`, or [`Layout::parts`] for writers with ways of their own. [`text::to_vec`] writes text. The bytes
 //! are those of `clang-offload-bundler` 22.
 //!
 //! ```

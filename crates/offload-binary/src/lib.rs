@@ -81,7 +81,7 @@
 //! # Writing
 //!
 //! Describe each image by an [`ImageEntry`] and make a [`Layout`] of them, which knows every offset before an image is
-//! touched; then [`Layout::to_vec`], `Layout::write_to`, or [`Layout::pieces`] for writers with ways of their own. The
+//! touched; then [`Layout::to_vec`], `Layout::write_to`, or [`Layout::parts`] for writers with ways of their own. The
 //! bytes are those of LLVM's tool. [`convert`] turns one version into the other.
 //!
 //! ```
