@@ -1,6 +1,10 @@
 //! Templates for AArch64 (the procedure call standard AAPCS64).
 
+use object::{elf, macho, pe};
+
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
+use super::coff::coff_kind;
+use super::macho::mach_o_kind;
 use crate::description::Name;
 
 /// Types of the relocations of one format.
@@ -21,31 +25,30 @@ pub(super) struct Relocations {
 }
 
 pub(super) const ELF: Relocations = Relocations {
-    page: 275,         // R_AARCH64_ADR_PREL_PG_HI21
-    offset: 277,       // R_AARCH64_ADD_ABS_LO12_NC
-    call: 283,         // R_AARCH64_CALL26
-    table_page: 311,   // R_AARCH64_ADR_GOT_PAGE
-    table_offset: 312, // R_AARCH64_LD64_GOT_LO12_NC
+    page: elf::R_AARCH64_ADR_PREL_PG_HI21.0,
+    offset: elf::R_AARCH64_ADD_ABS_LO12_NC.0,
+    call: elf::R_AARCH64_CALL26.0,
+    table_page: elf::R_AARCH64_ADR_GOT_PAGE.0,
+    table_offset: elf::R_AARCH64_LD64_GOT_LO12_NC.0,
     addends: true,
 };
 
 /// COFF has no global offset table. Its weak references are refused.
 pub(super) const COFF: Relocations = Relocations {
-    page: 4,         // IMAGE_REL_ARM64_PAGEBASE_REL21
-    offset: 6,       // IMAGE_REL_ARM64_PAGEOFFSET_12A
-    call: 3,         // IMAGE_REL_ARM64_BRANCH26
-    table_page: 4,   // IMAGE_REL_ARM64_PAGEBASE_REL21
-    table_offset: 7, // IMAGE_REL_ARM64_PAGEOFFSET_12L
+    page: coff_kind(pe::IMAGE_REL_ARM64_PAGEBASE_REL21),
+    offset: coff_kind(pe::IMAGE_REL_ARM64_PAGEOFFSET_12A),
+    call: coff_kind(pe::IMAGE_REL_ARM64_BRANCH26),
+    table_page: coff_kind(pe::IMAGE_REL_ARM64_PAGEBASE_REL21),
+    table_offset: coff_kind(pe::IMAGE_REL_ARM64_PAGEOFFSET_12L),
     addends: false,
 };
 
-/// With what `macho` says of types.
 pub(super) const MACH_O: Relocations = Relocations {
-    page: 0x3d,         // ARM64_RELOC_PAGE21
-    offset: 0x4c,       // ARM64_RELOC_PAGEOFF12
-    call: 0x2d,         // ARM64_RELOC_BRANCH26
-    table_page: 0x5d,   // ARM64_RELOC_GOT_LOAD_PAGE21
-    table_offset: 0x6c, // ARM64_RELOC_GOT_LOAD_PAGEOFF12
+    page: mach_o_kind(macho::ARM64_RELOC_PAGE21, 2, true),
+    offset: mach_o_kind(macho::ARM64_RELOC_PAGEOFF12, 2, false),
+    call: mach_o_kind(macho::ARM64_RELOC_BRANCH26, 2, true),
+    table_page: mach_o_kind(macho::ARM64_RELOC_GOT_LOAD_PAGE21, 2, true),
+    table_offset: mach_o_kind(macho::ARM64_RELOC_GOT_LOAD_PAGEOFF12, 2, false),
     addends: false,
 };
 

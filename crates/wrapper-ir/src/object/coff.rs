@@ -1,12 +1,15 @@
 //! Objects in COFF.
 
-use zerocopy::IntoBytes;
+use object::LittleEndian;
+use object::pe::{
+    self, ImageAuxSymbolSection, ImageFileHeader, ImageRelocation, ImageSectionHeader, ImageSymbol,
+};
+use object::pod::bytes_of;
 
 use super::code::Assembler;
 use super::data;
 use super::model::{Content, Object, Part, Section, Symbol, SymbolKind, pad};
 use super::pdata;
-use super::wire::{CoffHeader, CoffRelocation, CoffSection, CoffSectionDefinition, CoffSymbol};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
 use crate::layout::Layout;
@@ -16,40 +19,28 @@ use crate::to_u64;
 /// Properties of a machine.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// `IMAGE_FILE_HEADER::Machine`
-    number: u16,
+    number: pe::Machine,
     /// Relocation of an address of 64 bits.
     pointer: u32,
     unwind: pdata::Rules,
 }
 
 pub(super) const X86_64: Machine = Machine {
-    number: 0x8664, // IMAGE_FILE_MACHINE_AMD64
-    pointer: 1,     // IMAGE_REL_AMD64_ADDR64
+    number: pe::IMAGE_FILE_MACHINE_AMD64,
+    pointer: coff_kind(pe::IMAGE_REL_AMD64_ADDR64),
     unwind: pdata::Rules::X86_64,
 };
 
 pub(super) const ARM64: Machine = Machine {
-    number: 0xaa64, // IMAGE_FILE_MACHINE_ARM64
-    pointer: 14,    // IMAGE_REL_ARM64_ADDR64
+    number: pe::IMAGE_FILE_MACHINE_ARM64,
+    pointer: coff_kind(pe::IMAGE_REL_ARM64_ADDR64),
     unwind: pdata::Rules::Arm64,
 };
 
-const CONTAINS_CODE: u32 = 0x20;
-const CONTAINS_DATA: u32 = 0x40;
-const CONTAINS_ZEROS: u32 = 0x80;
-const LINKER_INFORMATION: u32 = 0x200;
-const LINKER_REMOVES: u32 = 0x800;
-const COMDAT: u32 = 0x1000;
-const MANY_RELOCATIONS: u32 = 0x0100_0000;
-const EXECUTABLE: u32 = 0x2000_0000;
-const READABLE: u32 = 0x4000_0000;
-const WRITABLE: u32 = 0x8000_0000;
-
-const CLASS_EXTERNAL: u8 = 2;
-const CLASS_STATIC: u8 = 3;
-/// `IMAGE_SYM_DTYPE_FUNCTION`
-const FUNCTION: u16 = 0x20;
+/// The type of a relocation, as descriptions of relocations have it.
+pub(super) const fn coff_kind(kind: pe::RelocationType) -> u32 {
+    kind.0 as u32
+}
 
 /// Lays out an object.
 pub(super) fn lay_out(
@@ -120,29 +111,30 @@ fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, 
     }
     // In the file: header, section headers, sections with their relocations, symbols, names.
     let count = object.sections.len();
-    let headers = to_u64(count).saturating_mul(to_u64(size_of::<CoffSection>()));
-    let mut end = to_u64(size_of::<CoffHeader>()).saturating_add(headers);
+    let headers = to_u64(count).saturating_mul(to_u64(size_of::<ImageSectionHeader>()));
+    let mut end = to_u64(size_of::<ImageFileHeader>()).saturating_add(headers);
     let mut table = Vec::new();
     for section in &object.sections {
         let (mut header, after) = header(section, end, &mut strings)?;
         let shared = object.symbols.iter().filter_map(|symbol| comdat(symbol, object));
         if shared.into_iter().any(|shared| shared.name == section.name) {
-            header.characteristics.set(header.characteristics.get() | COMDAT);
+            let characteristics = header.characteristics.get(LittleEndian);
+            header.characteristics = characteristics.with(pe::IMAGE_SCN_LNK_COMDAT).into();
         }
         end = after;
-        table.extend_from_slice(header.as_bytes());
+        table.extend_from_slice(bytes_of(&header));
     }
     let mut layout = Layout::new(&module.inputs);
-    let header = CoffHeader {
+    let header = ImageFileHeader {
         machine: machine.number.into(),
-        sections: u16::try_from(count).map_err(|_| too_large(to_u64(count)))?.into(),
-        timestamp: 0.into(),
-        symbols_at: narrow(end)?.into(),
-        symbols: symbols.count.into(),
-        optional_header_size: 0.into(),
-        characteristics: 0.into(),
+        number_of_sections: u16::try_from(count).map_err(|_| too_large(to_u64(count)))?.into(),
+        time_date_stamp: 0.into(),
+        pointer_to_symbol_table: narrow(end)?.into(),
+        number_of_symbols: symbols.count.into(),
+        size_of_optional_header: 0.into(),
+        characteristics: pe::FileFlags(0).into(),
     };
-    layout.push_bytes(header.as_bytes())?;
+    layout.push_bytes(bytes_of(&header))?;
     layout.push_bytes(&table)?;
     for section in &object.sections {
         push_section(&mut layout, section, &numbers)?;
@@ -155,7 +147,11 @@ fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, 
 }
 
 /// The header of a section that comes after `end`, and where its relocations end.
-fn header(section: &Section, end: u64, strings: &mut Strings) -> Result<(CoffSection, u64), Error> {
+fn header(
+    section: &Section,
+    end: u64,
+    strings: &mut Strings,
+) -> Result<(ImageSectionHeader, u64), Error> {
     let name = match short_name(&section.name) {
         Some(name) => name,
         None => {
@@ -165,23 +161,24 @@ fn header(section: &Section, end: u64, strings: &mut Strings) -> Result<(CoffSec
         }
     };
     let size = narrow(section.size)?;
-    let mut header = CoffSection { name, raw_size: size.into(), ..CoffSection::default() };
+    let mut header =
+        ImageSectionHeader { name, size_of_raw_data: size.into(), ..ImageSectionHeader::default() };
     let mut characteristics = characteristics(section)?;
     let mut end = end;
     if section.content != Content::Zeros && size != 0 {
         let start = start_after(section, end)?;
-        header.raw_at = narrow(start)?.into();
+        header.pointer_to_raw_data = narrow(start)?.into();
         end = start.saturating_add(section.size);
     }
     if !section.relocations.is_empty() {
-        header.relocations_at = narrow(end)?.into();
+        header.pointer_to_relocations = narrow(end)?.into();
         let count = u16::try_from(section.relocations.len()).unwrap_or(u16::MAX);
-        header.relocations = count.into();
+        header.number_of_relocations = count.into();
         if count == u16::MAX {
-            characteristics |= MANY_RELOCATIONS;
+            characteristics |= pe::IMAGE_SCN_LNK_NRELOC_OVFL;
         }
         let records = section.relocations.len().saturating_add(usize::from(count == u16::MAX));
-        let bytes = to_u64(records).saturating_mul(to_u64(size_of::<CoffRelocation>()));
+        let bytes = to_u64(records).saturating_mul(to_u64(size_of::<ImageRelocation>()));
         end = end.saturating_add(bytes);
     }
     header.characteristics = characteristics.into();
@@ -193,26 +190,29 @@ fn start_after(section: &Section, end: u64) -> Result<u64, Error> {
     end.checked_next_multiple_of(section.file_align()).ok_or(Error::OutputTooLarge)
 }
 
-fn characteristics(section: &Section) -> Result<u32, Error> {
+fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
     /// The largest alignment there is a number for.
     const LIMIT: u64 = 8192;
 
     let mut bits = match section.content {
-        Content::Code => CONTAINS_CODE | READABLE | EXECUTABLE,
-        Content::Zeros => CONTAINS_ZEROS | READABLE,
-        Content::Directive => LINKER_INFORMATION | LINKER_REMOVES,
-        _ => CONTAINS_DATA | READABLE,
+        Content::Code => {
+            pe::IMAGE_SCN_CNT_CODE | pe::IMAGE_SCN_MEM_READ | pe::IMAGE_SCN_MEM_EXECUTE
+        }
+        Content::Zeros => pe::IMAGE_SCN_CNT_UNINITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ,
+        Content::Directive => pe::IMAGE_SCN_LNK_INFO | pe::IMAGE_SCN_LNK_REMOVE,
+        _ => pe::IMAGE_SCN_CNT_INITIALIZED_DATA | pe::IMAGE_SCN_MEM_READ,
     };
     // Lists of GNU's runtime are writable, those of Microsoft's are not.
     let list = section.name.starts_with(".ctors") || section.name.starts_with(".dtors");
     if section.writable || list {
-        bits |= WRITABLE;
+        bits |= pe::IMAGE_SCN_MEM_WRITE;
     }
     if section.align > LIMIT {
         return Err(Error::BadAlign { align: section.align, limit: LIMIT });
     }
     // 1 byte is 1, 2 bytes are 2, 4 bytes are 3.
-    Ok(bits | section.align.trailing_zeros().saturating_add(1) << 20)
+    let align = pe::SectionFlags(section.align.trailing_zeros().saturating_add(1) << 20);
+    Ok(bits.with_align(align))
 }
 
 fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Result<(), Error> {
@@ -230,18 +230,22 @@ fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Resu
     let count = to_u64(section.relocations.len());
     if count >= u16::MAX.into() {
         // The first one says how many there are, itself among them.
-        let address = narrow(count.saturating_add(1))?.into();
-        let first = CoffRelocation { address, symbol: 0.into(), kind: 0.into() };
-        layout.push_bytes(first.as_bytes())?;
+        let first = ImageRelocation {
+            virtual_address: narrow(count.saturating_add(1))?.into(),
+            symbol_table_index: 0.into(),
+            typ: pe::RelocationType(0).into(),
+        };
+        layout.push_bytes(bytes_of(&first))?;
     }
     for relocation in &section.relocations {
         let number = numbers.get(relocation.symbol).copied().unwrap_or_default();
-        let wire = CoffRelocation {
-            address: narrow(relocation.offset)?.into(),
-            symbol: number.into(),
-            kind: u16::try_from(relocation.kind).unwrap_or_default().into(),
+        let kind = u16::try_from(relocation.kind).unwrap_or_default();
+        let record = ImageRelocation {
+            virtual_address: narrow(relocation.offset)?.into(),
+            symbol_table_index: number.into(),
+            typ: pe::RelocationType(kind).into(),
         };
-        layout.push_bytes(wire.as_bytes())?;
+        layout.push_bytes(bytes_of(&record))?;
     }
     Ok(())
 }
@@ -275,12 +279,12 @@ impl Symbols {
         }
         let class = match symbol.linkage {
             // Nothing outside of the object refers to entries.
-            Linkage::Internal | Linkage::Weak => CLASS_STATIC,
+            Linkage::Internal | Linkage::Weak => pe::IMAGE_SYM_CLASS_STATIC,
             Linkage::ExternWeak => {
                 let symbol = symbol.name.as_ref().into();
                 return Err(Error::NotNative { symbol, what: "weak references in coff" });
             }
-            _ => CLASS_EXTERNAL,
+            _ => pe::IMAGE_SYM_CLASS_EXTERNAL,
         };
         self.push(&symbol.name, symbol, section, class, 0, strings)
     }
@@ -293,8 +297,6 @@ impl Symbols {
         number: u16,
         strings: &mut Strings,
     ) -> Result<(), Error> {
-        const SELECT_ANY: u8 = 2;
-
         let symbol = Symbol {
             name: section.name.clone(),
             section: None,
@@ -304,17 +306,19 @@ impl Symbols {
             hidden: false,
             kind: SymbolKind::Label,
         };
-        self.push(&section.name, &symbol, number, CLASS_STATIC, 1, strings)?;
-        let definition = CoffSectionDefinition {
-            size: narrow(section.size)?.into(),
-            relocations: u16::try_from(section.relocations.len()).unwrap_or(u16::MAX).into(),
-            lines: 0.into(),
-            checksum: 0.into(),
-            section: number.into(),
-            selection: SELECT_ANY,
-            unused: [0; 3],
+        self.push(&section.name, &symbol, number, pe::IMAGE_SYM_CLASS_STATIC, 1, strings)?;
+        let relocations = u16::try_from(section.relocations.len()).unwrap_or(u16::MAX);
+        let definition = ImageAuxSymbolSection {
+            length: narrow(section.size)?.into(),
+            number_of_relocations: relocations.into(),
+            number_of_linenumbers: 0.into(),
+            check_sum: 0.into(),
+            number: number.into(),
+            selection: pe::IMAGE_COMDAT_SELECT_ANY,
+            reserved: 0,
+            high_number: 0.into(),
         };
-        self.bytes.extend_from_slice(definition.as_bytes());
+        self.bytes.extend_from_slice(bytes_of(&definition));
         self.count = self.count.saturating_add(1);
         Ok(())
     }
@@ -324,7 +328,7 @@ impl Symbols {
         name: &str,
         symbol: &Symbol,
         section: u16,
-        class: u8,
+        class: pe::SymbolClass,
         auxiliaries: u8,
         strings: &mut Strings,
     ) -> Result<u32, Error> {
@@ -339,16 +343,19 @@ impl Symbols {
                 long
             }
         };
-        let is_function = symbol.kind == SymbolKind::Function;
-        let wire = CoffSymbol {
+        let typ = match symbol.kind {
+            SymbolKind::Function => pe::IMAGE_SYM_DTYPE_FUNCTION.into(),
+            _ => pe::SymbolType(0),
+        };
+        let record = ImageSymbol {
             name,
             value: narrow(symbol.offset)?.into(),
-            section: section.into(),
-            kind: if is_function { FUNCTION } else { 0 }.into(),
-            class,
-            auxiliaries,
+            section_number: section.into(),
+            typ: typ.into(),
+            storage_class: class,
+            number_of_aux_symbols: auxiliaries,
         };
-        self.bytes.extend_from_slice(wire.as_bytes());
+        self.bytes.extend_from_slice(bytes_of(&record));
         let number = self.count;
         self.count = self.count.saturating_add(1);
         Ok(number)

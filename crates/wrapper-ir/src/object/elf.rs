@@ -1,93 +1,87 @@
 //! Objects in ELF, 64 bits and little-endian.
 
-use std::iter;
-
-use zerocopy::IntoBytes;
+use object::LittleEndian;
+use object::elf::{self, FileHeader64, Ident, Rela64, SectionHeader64, Sym64};
+use object::pod::{bytes_of, bytes_of_slice};
 
 use super::code::Assembler;
 use super::data;
 use super::model::{Content, Object, Part, Section, Symbol, SymbolKind, pad};
 use super::unwind::{self, Rules};
-use super::wire::{ElfHeader, ElfRelocation, ElfSection, ElfSymbol};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 
+type FileHeader = FileHeader64<LittleEndian>;
+type SectionHeader = SectionHeader64<LittleEndian>;
+type SymbolRecord = Sym64<LittleEndian>;
+type Relocation = Rela64<LittleEndian>;
+
 /// What machines differ in.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// `e_machine`
-    number: u16,
-    /// `e_flags`
-    flags: u32,
+    number: elf::Machine,
+    flags: elf::FileFlags,
     /// Relocation of an address of 64 bits.
-    pointer: u32,
+    pointer: elf::RelocationType,
     unwind: Rules,
     /// The kind of `.eh_frame`.
-    unwind_kind: u32,
+    unwind_kind: elf::SectionType,
     /// What the code keeps to, as in `.note.gnu.property`: type and bits.
-    property: Option<(u32, u32)>,
+    property: Option<(elf::GnuPropertyType, u32)>,
     /// A symbol that says that code starts.
     mapping: Option<&'static str>,
     /// The flag of sections that may be far from code.
-    large: u64,
+    large: elf::SectionFlags,
 }
 
 pub(super) const X86_64: Machine = Machine {
-    number: 62,
-    flags: 0,
-    pointer: 1, // R_X86_64_64
+    number: elf::EM_X86_64,
+    flags: elf::FileFlags(0),
+    pointer: elf::R_X86_64_64,
     unwind: unwind::X86_64,
-    unwind_kind: 0x7000_0001, // SHT_X86_64_UNWIND
-    // GNU_PROPERTY_X86_FEATURE_1_AND: IBT, SHSTK
-    property: Some((0xc000_0002, 3)),
+    unwind_kind: elf::SHT_X86_64_UNWIND,
+    property: Some((
+        elf::GNU_PROPERTY_X86_FEATURE_1_AND,
+        elf::GNU_PROPERTY_X86_FEATURE_1_IBT | elf::GNU_PROPERTY_X86_FEATURE_1_SHSTK,
+    )),
     mapping: None,
-    large: 0x1000_0000, // SHF_X86_64_LARGE
+    large: SHF_X86_64_LARGE,
 };
 
 pub(super) const AARCH64: Machine = Machine {
-    number: 183,
-    flags: 0,
-    pointer: 257, // R_AARCH64_ABS64
+    number: elf::EM_AARCH64,
+    flags: elf::FileFlags(0),
+    pointer: elf::R_AARCH64_ABS64,
     unwind: unwind::AARCH64,
-    unwind_kind: SHT_PROGBITS,
-    // GNU_PROPERTY_AARCH64_FEATURE_1_AND: BTI
-    property: Some((0xc000_0000, 1)),
+    unwind_kind: elf::SHT_PROGBITS,
+    property: Some((
+        elf::GNU_PROPERTY_AARCH64_FEATURE_1_AND,
+        elf::GNU_PROPERTY_AARCH64_FEATURE_1_BTI,
+    )),
     mapping: Some("$x"),
-    large: 0,
+    large: elf::SectionFlags(0),
 };
 
 pub(super) const RISCV64: Machine = Machine {
-    number: 243,
-    flags: 4,   // EF_RISCV_FLOAT_ABI_DOUBLE
-    pointer: 2, // R_RISCV_64
+    number: elf::EM_RISCV,
+    flags: elf::EF_RISCV_FLOAT_ABI_DOUBLE,
+    pointer: elf::R_RISCV_64,
     unwind: unwind::RISCV64,
-    unwind_kind: SHT_PROGBITS,
+    unwind_kind: elf::SHT_PROGBITS,
     property: None,
     mapping: None,
-    large: 0,
+    large: elf::SectionFlags(0),
 };
 
 /// Without registers for floating point arguments.
-pub(super) const RISCV64_SOFT: Machine = Machine { flags: 0, ..RISCV64 };
+pub(super) const RISCV64_SOFT: Machine = Machine { flags: elf::FileFlags(0), ..RISCV64 };
 
-const SHT_PROGBITS: u32 = 1;
-const SHT_SYMTAB: u32 = 2;
-const SHT_STRTAB: u32 = 3;
-const SHT_RELA: u32 = 4;
-const SHT_NOTE: u32 = 7;
-const SHT_NOBITS: u32 = 8;
-const SHT_INIT_ARRAY: u32 = 14;
-const SHT_FINI_ARRAY: u32 = 15;
-const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
-
-const SHF_WRITE: u64 = 1;
-const SHF_ALLOC: u64 = 2;
-const SHF_EXECINSTR: u64 = 4;
-const SHF_INFO_LINK: u64 = 0x40;
-const SHF_GNU_RETAIN: u64 = 0x20_0000;
+// What `object` lacks.
+const SHT_LLVM_OFFLOADING: elf::SectionType = elf::SectionType(0x6fff_4c0b);
+const SHF_X86_64_LARGE: elf::SectionFlags = elf::SectionFlags(0x1000_0000);
 
 /// From this size on, sections are kept away from code.
 const LARGE_SIZE: u64 = 1 << 30;
@@ -98,7 +92,7 @@ pub(super) fn lay_out(
     machine: &Machine,
     assembler: impl Assembler,
 ) -> Result<Layout, Error> {
-    let (mut object, functions) = data::build(module, assembler, machine.pointer)?;
+    let (mut object, functions) = data::build(module, assembler, machine.pointer.0)?;
     if let Some(name) = machine.mapping {
         object.define(Symbol {
             name: name.into(),
@@ -119,14 +113,13 @@ pub(super) fn lay_out(
 
 /// Adds the note that says what the code keeps to, so that the program may as well.
 fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Error> {
-    const NT_GNU_PROPERTY_TYPE_0: u32 = 5;
-
     let Some((kind, bits)) = machine.property else { return Ok(()) };
     let index = object.section(&Name::Borrowed(".note.gnu.property"), Content::Notes);
     let Some(section) = object.sections.get_mut(index) else { return Ok(()) };
     section.align = 8;
     // Sizes of name and description, type, name; then the property: type, size, bits, padding.
-    for word in [4, 16, NT_GNU_PROPERTY_TYPE_0, u32::from_le_bytes(*b"GNU\0"), kind, 4, bits, 0] {
+    let (note, owner) = (elf::NT_GNU_PROPERTY_TYPE_0.0, u32::from_le_bytes(*b"GNU\0"));
+    for word in [4, 16, note, owner, kind.0, 4, bits, 0] {
         section.push(&word.to_le_bytes())?;
     }
     Ok(())
@@ -177,25 +170,21 @@ impl<'a> Writer<'a> {
     }
 
     fn lay_out_symbols(&mut self) -> Result<(), Error> {
-        const STT_FILE: u8 = 4;
-        const SHN_ABS: u16 = 0xfff1;
-
-        self.symbols.extend_from_slice(ElfSymbol::default().as_bytes());
-        let file = ElfSymbol {
-            name: self.strings.add(self.module.source_name)?.into(),
-            info: STT_FILE,
-            section: SHN_ABS.into(),
-            ..ElfSymbol::default()
+        let file = SymbolRecord {
+            st_name: self.strings.add(self.module.source_name)?.into(),
+            st_info: elf::STB_LOCAL | elf::STT_FILE,
+            st_shndx: elf::SHN_ABS.into(),
+            ..SymbolRecord::default()
         };
-        self.symbols.extend_from_slice(file.as_bytes());
+        self.symbols.extend_from_slice(bytes_of_slice(&[SymbolRecord::default(), file]));
         let mut number = 2_u32;
         for local in [true, false] {
             for (symbol, known) in self.object.symbols.iter().zip(&mut self.symbol_numbers) {
                 if (symbol.linkage == Linkage::Internal) != local {
                     continue;
                 }
-                let wire = elf_symbol(symbol, self.strings.add(&symbol.name)?)?;
-                self.symbols.extend_from_slice(wire.as_bytes());
+                let record = elf_symbol(symbol, self.strings.add(&symbol.name)?)?;
+                self.symbols.extend_from_slice(bytes_of(&record));
                 *known = number;
                 // The names alone would not fit before.
                 number = number.saturating_add(1);
@@ -216,15 +205,15 @@ impl<'a> Writer<'a> {
         let symbols_at =
             sections.saturating_add(to_u64(with_relocations.count())).saturating_add(1);
         let count = symbols_at.saturating_add(2);
-        let count16 = u16::try_from(count).ok().filter(|count| *count < 0xff00);
-        let count16 = count16.ok_or_else(|| too_large(count, 0xff00))?;
+        let count16 = u16::try_from(count).ok().filter(|count| *count < elf::SHN_LORESERVE);
+        let count16 = count16.ok_or_else(|| too_large(count, elf::SHN_LORESERVE.into()))?;
         let symbols_at = u32::try_from(symbols_at).unwrap_or(u32::MAX);
 
-        let mut headers = vec![ElfSection::default()];
-        let mut end = to_u64(size_of::<ElfHeader>());
+        let mut headers = vec![no_section()];
+        let mut end = to_u64(size_of::<FileHeader>());
         for section in &object.sections {
             let header = self.header(section, end)?;
-            end = header.offset.get();
+            end = header.sh_offset.get(LittleEndian);
             if section.content != Content::Zeros {
                 end = advance(end, section.size)?;
             }
@@ -235,54 +224,54 @@ impl<'a> Writer<'a> {
                 continue;
             }
             let offset = next_multiple(end, 8)?;
-            let entry = to_u64(size_of::<ElfRelocation>());
+            let entry = to_u64(size_of::<Relocation>());
             let size = to_u64(section.relocations.len()).saturating_mul(entry);
-            headers.push(ElfSection {
-                name: self.strings.add(&format!(".rela{}", section.name))?.into(),
-                kind: SHT_RELA.into(),
-                flags: SHF_INFO_LINK.into(),
-                offset: offset.into(),
-                size: size.into(),
-                link: symbols_at.into(),
-                info: index.into(),
-                align: 8.into(),
-                entsize: entry.into(),
-                ..ElfSection::default()
+            headers.push(SectionHeader {
+                sh_name: self.strings.add(&format!(".rela{}", section.name))?.into(),
+                sh_type: elf::SHT_RELA.into(),
+                sh_flags: elf::SHF_INFO_LINK.into(),
+                sh_offset: offset.into(),
+                sh_size: size.into(),
+                sh_link: symbols_at.into(),
+                sh_info: index.into(),
+                sh_addralign: 8.into(),
+                sh_entsize: entry.into(),
+                ..no_section()
             });
             end = advance(offset, size)?;
         }
         let offset = next_multiple(end, 8)?;
-        headers.push(ElfSection {
-            name: self.strings.add(".symtab")?.into(),
-            kind: SHT_SYMTAB.into(),
-            offset: offset.into(),
-            size: to_u64(self.symbols.len()).into(),
-            link: symbols_at.saturating_add(1).into(),
-            info: self.local_symbols.into(),
-            align: 8.into(),
-            entsize: to_u64(size_of::<ElfSymbol>()).into(),
-            ..ElfSection::default()
+        headers.push(SectionHeader {
+            sh_name: self.strings.add(".symtab")?.into(),
+            sh_type: elf::SHT_SYMTAB.into(),
+            sh_offset: offset.into(),
+            sh_size: to_u64(self.symbols.len()).into(),
+            sh_link: symbols_at.saturating_add(1).into(),
+            sh_info: self.local_symbols.into(),
+            sh_addralign: 8.into(),
+            sh_entsize: to_u64(size_of::<SymbolRecord>()).into(),
+            ..no_section()
         });
         end = advance(offset, to_u64(self.symbols.len()))?;
         let name = self.strings.add(".strtab")?;
         let size = to_u64(self.strings.0.len());
-        headers.push(ElfSection {
-            name: name.into(),
-            kind: SHT_STRTAB.into(),
-            offset: end.into(),
-            size: size.into(),
-            align: 1.into(),
-            ..ElfSection::default()
+        headers.push(SectionHeader {
+            sh_name: name.into(),
+            sh_type: elf::SHT_STRTAB.into(),
+            sh_offset: end.into(),
+            sh_size: size.into(),
+            sh_addralign: 1.into(),
+            ..no_section()
         });
         end = next_multiple(advance(end, size)?, 8)?;
         self.push_all(&headers, end, count16)
     }
 
     /// Puts everything where the headers say.
-    fn push_all(&self, headers: &[ElfSection], end: u64, count: u16) -> Result<Layout, Error> {
+    fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Layout, Error> {
         let mut layout = Layout::new(&self.module.inputs);
-        layout.push_bytes(self.file_header(end, count).as_bytes())?;
-        let mut starts = headers.iter().skip(1).map(|header| header.offset.get());
+        layout.push_bytes(bytes_of(&self.file_header(end, count)))?;
+        let mut starts = headers.iter().skip(1).map(|header| header.sh_offset.get(LittleEndian));
         for (section, start) in self.object.sections.iter().zip(starts.by_ref()) {
             if section.content == Content::Zeros {
                 continue;
@@ -300,13 +289,14 @@ impl<'a> Writer<'a> {
             pad(&mut layout, starts.next().unwrap_or_default())?;
             for relocation in &section.relocations {
                 let symbol = self.symbol_numbers.get(relocation.symbol);
-                let wire = ElfRelocation {
-                    offset: relocation.offset.into(),
-                    kind: relocation.kind.into(),
-                    symbol: symbol.copied().unwrap_or_default().into(),
-                    addend: relocation.addend.into(),
+                let symbol = symbol.copied().unwrap_or_default();
+                let kind = elf::RelocationType(relocation.kind);
+                let record = Relocation {
+                    r_offset: relocation.offset.into(),
+                    r_info: Relocation::r_info(LittleEndian, false, symbol, kind),
+                    r_addend: relocation.addend.into(),
                 };
-                layout.push_bytes(wire.as_bytes())?;
+                layout.push_bytes(bytes_of(&record))?;
             }
         }
         for (bytes, start) in [&self.symbols, &self.strings.0].into_iter().zip(starts) {
@@ -314,75 +304,71 @@ impl<'a> Writer<'a> {
             layout.push_bytes(bytes)?;
         }
         pad(&mut layout, end)?;
-        for header in headers {
-            layout.push_bytes(header.as_bytes())?;
-        }
+        layout.push_bytes(bytes_of_slice(headers))?;
         Ok(layout)
     }
 
-    fn file_header(&self, headers_at: u64, count: u16) -> ElfHeader {
-        const ET_REL: u16 = 1;
-        const ELFOSABI_GNU: u8 = 3;
-        const ELFOSABI_FREEBSD: u8 = 9;
-
+    fn file_header(&self, headers_at: u64, count: u16) -> FileHeader {
         let freebsd =
             self.module.target.triple().split('-').any(|part| part.starts_with("freebsd"));
         let retain = self.object.sections.iter().any(|section| section.retain);
-        let system = match (freebsd, retain) {
-            (true, _) => ELFOSABI_FREEBSD,
-            (false, true) => ELFOSABI_GNU,
-            (false, false) => 0,
+        let os_abi = match (freebsd, retain) {
+            (true, _) => elf::ELFOSABI_FREEBSD,
+            (false, true) => elf::ELFOSABI_GNU,
+            (false, false) => elf::ELFOSABI_NONE,
         };
-        let mut ident = [0; 16];
-        // Magic number, 64 bits, little-endian, version.
-        let start = [0x7f, b'E', b'L', b'F', 2, 1, 1, system];
-        for (to, from) in iter::zip(&mut ident, start) {
-            *to = from;
-        }
-        ElfHeader {
-            ident,
-            e_type: ET_REL.into(),
-            machine: self.machine.number.into(),
-            version: 1.into(),
-            entry: 0.into(),
-            phoff: 0.into(),
-            shoff: headers_at.into(),
-            flags: self.machine.flags.into(),
-            ehsize: 64.into(),
-            phentsize: 0.into(),
-            phnum: 0.into(),
-            shentsize: 64.into(),
-            shnum: count.into(),
-            shstrndx: count.saturating_sub(1).into(),
+        FileHeader {
+            e_ident: Ident {
+                magic: elf::ELFMAG,
+                class: elf::ELFCLASS64,
+                data: elf::ELFDATA2LSB,
+                version: elf::EV_CURRENT,
+                os_abi,
+                abi_version: 0,
+                padding: [0; 7],
+            },
+            e_type: elf::ET_REL.into(),
+            e_machine: self.machine.number.into(),
+            e_version: u32::from(elf::EV_CURRENT.0).into(),
+            e_entry: 0.into(),
+            e_phoff: 0.into(),
+            e_shoff: headers_at.into(),
+            e_flags: self.machine.flags.into(),
+            e_ehsize: 64.into(),
+            e_phentsize: 0.into(),
+            e_phnum: 0.into(),
+            e_shentsize: 64.into(),
+            e_shnum: count.into(),
+            e_shstrndx: elf::SymbolSection(count.saturating_sub(1)).into(),
         }
     }
 
     /// The header of a section that comes after `end`.
-    fn header(&mut self, section: &Section, end: u64) -> Result<ElfSection, Error> {
+    fn header(&mut self, section: &Section, end: u64) -> Result<SectionHeader, Error> {
         let name = self.strings.add(&section.name)?;
         let (kind, mut flags) = match section.content {
-            Content::Code => (SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR),
+            Content::Code => (elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR),
             // Tools take apart what lies in sections of that type, whatever their name.
             Content::Packages if section.name == ".llvm.offloading" => {
-                (SHT_LLVM_OFFLOADING, SHF_ALLOC)
+                (SHT_LLVM_OFFLOADING, elf::SHF_ALLOC)
             }
             // The loader writes to what has pointers; the linker then makes it read-only (RELRO).
             Content::Data if !section.relocations.is_empty() => {
-                (SHT_PROGBITS, SHF_ALLOC | SHF_WRITE)
+                (elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_WRITE)
             }
-            Content::Data | Content::Packages => (SHT_PROGBITS, SHF_ALLOC),
-            Content::Zeros => (SHT_NOBITS, SHF_ALLOC),
-            Content::Constructors => (SHT_INIT_ARRAY, SHF_ALLOC | SHF_WRITE),
-            Content::Destructors => (SHT_FINI_ARRAY, SHF_ALLOC | SHF_WRITE),
-            Content::Notes => (SHT_NOTE, SHF_ALLOC),
-            Content::Unwind => (self.machine.unwind_kind, SHF_ALLOC),
-            Content::Directive => (SHT_PROGBITS, 0),
+            Content::Data | Content::Packages => (elf::SHT_PROGBITS, elf::SHF_ALLOC),
+            Content::Zeros => (elf::SHT_NOBITS, elf::SHF_ALLOC),
+            Content::Constructors => (elf::SHT_INIT_ARRAY, elf::SHF_ALLOC | elf::SHF_WRITE),
+            Content::Destructors => (elf::SHT_FINI_ARRAY, elf::SHF_ALLOC | elf::SHF_WRITE),
+            Content::Notes => (elf::SHT_NOTE, elf::SHF_ALLOC),
+            Content::Unwind => (self.machine.unwind_kind, elf::SHF_ALLOC),
+            Content::Directive => (elf::SHT_PROGBITS, elf::SectionFlags(0)),
         };
         if section.writable {
-            flags |= SHF_WRITE;
+            flags |= elf::SHF_WRITE;
         }
         if section.retain {
-            flags |= SHF_GNU_RETAIN;
+            flags |= elf::SHF_GNU_RETAIN;
         }
         if section.size >= LARGE_SIZE && !self.is_near_code(section) {
             flags |= self.machine.large;
@@ -391,14 +377,14 @@ impl<'a> Writer<'a> {
             Content::Zeros => end,
             _ => next_multiple(end, section.file_align())?,
         };
-        Ok(ElfSection {
-            name: name.into(),
-            kind: kind.into(),
-            flags: flags.into(),
-            offset: offset.into(),
-            size: section.size.into(),
-            align: section.align.into(),
-            ..ElfSection::default()
+        Ok(SectionHeader {
+            sh_name: name.into(),
+            sh_type: kind.into(),
+            sh_flags: flags.into(),
+            sh_offset: offset.into(),
+            sh_size: section.size.into(),
+            sh_addralign: section.align.into(),
+            ..no_section()
         })
     }
 
@@ -413,33 +399,49 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn elf_symbol(symbol: &Symbol, name: u32) -> Result<ElfSymbol, Error> {
-    const STV_HIDDEN: u8 = 2;
+/// The header of nothing.
+fn no_section() -> SectionHeader {
+    SectionHeader {
+        sh_name: 0.into(),
+        sh_type: elf::SHT_NULL.into(),
+        sh_flags: elf::SectionFlags(0).into(),
+        sh_addr: 0.into(),
+        sh_offset: 0.into(),
+        sh_size: 0.into(),
+        sh_link: 0.into(),
+        sh_info: 0.into(),
+        sh_addralign: 0.into(),
+        sh_entsize: 0.into(),
+    }
+}
 
+fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Error> {
     let binding = match symbol.linkage {
-        Linkage::Internal | Linkage::Appending => 0,
-        Linkage::External => 1,
-        Linkage::ExternWeak | Linkage::Weak | Linkage::WeakOdr => 2,
+        Linkage::Internal | Linkage::Appending => elf::STB_LOCAL,
+        Linkage::External => elf::STB_GLOBAL,
+        Linkage::ExternWeak | Linkage::Weak | Linkage::WeakOdr => elf::STB_WEAK,
     };
     let kind = match symbol.kind {
-        SymbolKind::Label => 0,
-        SymbolKind::Variable => 1,
-        SymbolKind::Function => 2,
+        SymbolKind::Label => elf::STT_NOTYPE,
+        SymbolKind::Variable => elf::STT_OBJECT,
+        SymbolKind::Function => elf::STT_FUNC,
     };
     let section = match symbol.section {
-        None => 0,
+        None => elf::SHN_UNDEF,
         Some(index) => {
             let number = to_u64(index).saturating_add(1);
-            u16::try_from(number).map_err(|_| too_large(number, 0xff00))?
+            let limit = elf::SHN_LORESERVE.into();
+            elf::SymbolSection(u16::try_from(number).map_err(|_| too_large(number, limit))?)
         }
     };
-    Ok(ElfSymbol {
-        name: name.into(),
-        info: binding << 4 | kind,
-        other: if symbol.hidden { STV_HIDDEN } else { 0 },
-        section: section.into(),
-        value: symbol.offset.into(),
-        size: symbol.size.into(),
+    let visibility = if symbol.hidden { elf::STV_HIDDEN } else { elf::STV_DEFAULT };
+    Ok(SymbolRecord {
+        st_name: name.into(),
+        st_info: binding | kind,
+        st_other: visibility.into(),
+        st_shndx: section.into(),
+        st_value: symbol.offset.into(),
+        st_size: symbol.size.into(),
     })
 }
 

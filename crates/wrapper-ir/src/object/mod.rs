@@ -1,4 +1,8 @@
 //! The description as a relocatable object, without LLVM.
+//!
+//! Records and constants are those of the crate `object`, but its writers are not used. They take contents as bytes, and an
+//! image is a range of an input here, of gigabytes perhaps. They make other tables of names (an own one for sections in ELF,
+//! ends of names shared), so that files change, and there is none below whole objects for Mach-O.
 
 mod aarch64;
 mod code;
@@ -10,7 +14,6 @@ mod model;
 mod pdata;
 mod riscv64;
 mod unwind;
-mod wire;
 mod x86_64;
 
 use aarch64::Aarch64;

@@ -2,6 +2,9 @@
 
 use std::iter;
 
+use object::pe;
+
+use super::coff::coff_kind;
 use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
 use crate::description::{Linkage, Name};
@@ -36,11 +39,11 @@ pub(super) fn add(
         hidden: false,
         kind: SymbolKind::Label,
     });
-    // IMAGE_REL_AMD64_ADDR32NB, IMAGE_REL_ARM64_ADDR32NB: a distance from the start of the program in memory.
-    let relative = match rules {
-        Rules::X86_64 => 3,
-        Rules::Arm64 => 2,
-    };
+    // A distance from the start of the program in memory.
+    let relative = coff_kind(match rules {
+        Rules::X86_64 => pe::IMAGE_REL_AMD64_ADDR32NB,
+        Rules::Arm64 => pe::IMAGE_REL_ARM64_ADDR32NB,
+    });
     for function in functions {
         let size = i64::try_from(size_of_function(function)).unwrap_or_default();
         // The end of a function is in the table or in the record.

@@ -3,13 +3,10 @@
 //! Nothing is marked for relaxation, so the linker does not move code, and jumps need no
 //! relocations.
 
+use object::elf;
+
 use super::code::{Arithmetic, Assembler, Code, Prologue, Reference, ReferenceTarget, Register};
 use crate::description::Name;
-
-const R_RISCV_CALL_PLT: u32 = 19;
-const R_RISCV_GOT_HI20: u32 = 20;
-const R_RISCV_PCREL_HI20: u32 = 23;
-const R_RISCV_PCREL_LO12_I: u32 = 24;
 
 const RA: u32 = 1;
 const SP: u32 = 2;
@@ -95,17 +92,25 @@ impl Riscv64 {
     }
 
     /// `auipc` with an instruction that adds the lower bits.
-    fn relative(&mut self, kind: u32, to: Register, symbol: &Name, addend: i64, low: u32) {
+    fn relative(
+        &mut self,
+        kind: elf::RelocationType,
+        to: Register,
+        symbol: &Name,
+        addend: i64,
+        low: u32,
+    ) {
         let to = number(to);
         let label = self.code.labels.len();
         let here = self.code.bytes.len();
         self.code.labels.push(here);
-        self.code.refer(kind, symbol, addend);
+        self.code.refer(kind.0, symbol, addend);
         self.code.word(to << 7 | UPPER_PC);
         // The lower bits belong to the distance from the other instruction.
         let at = self.code.bytes.len();
         let target = ReferenceTarget::Label(label);
-        self.code.references.push(Reference { at, kind: R_RISCV_PCREL_LO12_I, target, addend: 0 });
+        let kind = elf::R_RISCV_PCREL_LO12_I.0;
+        self.code.references.push(Reference { at, kind, target, addend: 0 });
         self.code.word(low | to << 15 | to << 7);
     }
 }
@@ -161,11 +166,11 @@ impl Assembler for Riscv64 {
     }
 
     fn address(&mut self, to: Register, symbol: &Name, addend: i64) {
-        self.relative(R_RISCV_PCREL_HI20, to, symbol, addend, ADD_IMMEDIATE);
+        self.relative(elf::R_RISCV_PCREL_HI20, to, symbol, addend, ADD_IMMEDIATE);
     }
 
     fn far_address(&mut self, to: Register, symbol: &Name) {
-        self.relative(R_RISCV_GOT_HI20, to, symbol, 0, DOUBLE << 12 | LOAD);
+        self.relative(elf::R_RISCV_GOT_HI20, to, symbol, 0, DOUBLE << 12 | LOAD);
     }
 
     fn load(&mut self, bits: u16) {
@@ -205,7 +210,7 @@ impl Assembler for Riscv64 {
     }
 
     fn call(&mut self, symbol: &Name) {
-        self.code.refer(R_RISCV_CALL_PLT, symbol, 0);
+        self.code.refer(elf::R_RISCV_CALL_PLT.0, symbol, 0);
         self.code.word(RA << 7 | UPPER_PC); // auipc ra
         self.code.word(RA << 15 | RA << 7 | 0x67); // jalr ra, (ra)
     }

@@ -1,6 +1,8 @@
 //! How to unwind the stack in registration code: a runtime it calls may throw, or print where it
 //! was called from.
 
+use object::elf;
+
 use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation};
 use crate::description::Name;
@@ -18,7 +20,7 @@ const DEFINE_FRAME_OFFSET: u8 = 0x0e;
 #[derive(Debug)]
 pub(super) struct Rules {
     /// Relocation of a 32-bit distance from the field.
-    pub(super) relative: u32,
+    relative: elf::RelocationType,
     /// The number of the register that holds the return address.
     return_address: u8,
     /// How things are at the first instruction.
@@ -26,14 +28,17 @@ pub(super) struct Rules {
 }
 
 /// The frame starts above the return address, which was pushed.
-pub(super) const X86_64: Rules =
-    Rules { relative: 2, return_address: 16, start: &[DEFINE_FRAME, 7, 8, OFFSET | 16, 1] };
+pub(super) const X86_64: Rules = Rules {
+    relative: elf::R_X86_64_PC32,
+    return_address: 16,
+    start: &[DEFINE_FRAME, 7, 8, OFFSET | 16, 1],
+};
 /// The frame starts at the stack pointer.
 pub(super) const AARCH64: Rules =
-    Rules { relative: 261, return_address: 30, start: &[DEFINE_FRAME, 31, 0] };
+    Rules { relative: elf::R_AARCH64_PREL32, return_address: 30, start: &[DEFINE_FRAME, 31, 0] };
 /// The frame starts at the stack pointer.
 pub(super) const RISCV64: Rules =
-    Rules { relative: 57, return_address: 1, start: &[DEFINE_FRAME, 2, 0] };
+    Rules { relative: elf::R_RISCV_32_PCREL, return_address: 1, start: &[DEFINE_FRAME, 2, 0] };
 
 /// After so many bytes of code, the frame has this size.
 pub(super) fn frame_of(length: usize, frame: u32) -> Vec<u8> {
@@ -105,7 +110,7 @@ pub(super) fn add_eh_frame(
         record.push(0); // augmentation data
         record.extend(&function.lowered.prologue.dwarf);
         let offset = to_u64(frames.len()).saturating_add(8);
-        let (kind, symbol) = (rules.relative, function.symbol);
+        let (kind, symbol) = (rules.relative.0, function.symbol);
         relocations.push(Relocation { offset, kind, symbol, addend: 0 });
         push_record(&mut frames, &record);
     }

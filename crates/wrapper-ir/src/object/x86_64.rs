@@ -1,6 +1,10 @@
 //! Templates for x86-64, with the calling conventions of the System V ABI and of Windows.
 
+use object::{elf, macho, pe};
+
 use super::code::{Arithmetic, Assembler, Code, Prologue, Register};
+use super::coff::coff_kind;
+use super::macho::mach_o_kind;
 use crate::description::Name;
 
 /// What differs between platforms.
@@ -24,9 +28,9 @@ pub(super) struct Convention {
 pub(super) const SYSTEM_V: Convention = Convention {
     arguments: &[RDI, RSI, RDX, RCX, 8, 9],
     home_bytes: 0,
-    near: R_X86_64_PC32,
-    call: R_X86_64_PLT32,
-    table: R_X86_64_GOTPCREL,
+    near: elf::R_X86_64_PC32.0,
+    call: elf::R_X86_64_PLT32.0,
+    table: elf::R_X86_64_GOTPCREL.0,
     addend: -4,
 };
 
@@ -34,9 +38,9 @@ pub(super) const SYSTEM_V: Convention = Convention {
 pub(super) const WINDOWS: Convention = Convention {
     arguments: &[RCX, RDX, 8, 9],
     home_bytes: 32,
-    near: IMAGE_REL_AMD64_REL32,
-    call: IMAGE_REL_AMD64_REL32,
-    table: IMAGE_REL_AMD64_REL32,
+    near: coff_kind(pe::IMAGE_REL_AMD64_REL32),
+    call: coff_kind(pe::IMAGE_REL_AMD64_REL32),
+    table: coff_kind(pe::IMAGE_REL_AMD64_REL32),
     addend: 0,
 };
 
@@ -44,16 +48,11 @@ pub(super) const WINDOWS: Convention = Convention {
 pub(super) const MACH_O: Convention = Convention {
     arguments: SYSTEM_V.arguments,
     home_bytes: 0,
-    near: 0x1d,  // X86_64_RELOC_SIGNED
-    call: 0x2d,  // X86_64_RELOC_BRANCH
-    table: 0x3d, // X86_64_RELOC_GOT_LOAD
+    near: mach_o_kind(macho::X86_64_RELOC_SIGNED, 2, true),
+    call: mach_o_kind(macho::X86_64_RELOC_BRANCH, 2, true),
+    table: mach_o_kind(macho::X86_64_RELOC_GOT_LOAD, 2, true),
     addend: 0,
 };
-
-const R_X86_64_PC32: u32 = 2;
-const R_X86_64_PLT32: u32 = 4;
-const R_X86_64_GOTPCREL: u32 = 9;
-const IMAGE_REL_AMD64_REL32: u32 = 4;
 
 const RAX: u8 = 0;
 const RCX: u8 = 1;

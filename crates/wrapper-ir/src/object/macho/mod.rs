@@ -1,9 +1,13 @@
 //! Objects in Mach-O, 64 bits and little-endian.
 
 mod platform;
-mod wire;
 
-use zerocopy::IntoBytes;
+use object::LittleEndian;
+use object::macho::{
+    self, BuildVersionCommand, DysymtabCommand, MachHeader64, Nlist64, Section64, SegmentCommand64,
+    SymtabCommand,
+};
+use object::pod::{bytes_of, bytes_of_slice};
 
 use super::code::Assembler;
 use super::data::{self, PlacedFunction};
@@ -14,18 +18,17 @@ use crate::layout::Layout;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 use platform::Platform;
-use wire::{
-    BuildVersion, Header, RelocationRecord, SectionHeader, Segment, SymbolRanges, SymbolRecord,
-    SymbolTable, UnwindEntry,
-};
+
+type SectionHeader = Section64<LittleEndian>;
+type BuildVersion = BuildVersionCommand<LittleEndian>;
+type SymbolRecord = Nlist64<LittleEndian>;
+type RelocationRecord = macho::Relocation<LittleEndian>;
 
 /// Properties of a machine.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// `cputype`
-    cpu: u32,
-    /// `cpusubtype`
-    cpu_subtype: u32,
+    cpu: macho::CpuType,
+    cpu_subtype: macho::CpuSubtypeId,
     /// How to unwind the stack in a function, in the form of `compact_unwind_encoding.h`.
     encoding: fn(&PlacedFunction) -> u32,
     /// Arguments on the stack take as many bytes as they have.
@@ -33,8 +36,8 @@ pub(super) struct Machine {
 }
 
 pub(super) const X86_64: Machine = Machine {
-    cpu: 0x0100_0007,
-    cpu_subtype: 3, // CPU_SUBTYPE_X86_64_ALL
+    cpu: macho::CPU_TYPE_X86_64,
+    cpu_subtype: macho::CPU_SUBTYPE_X86_64_ALL,
     // UNWIND_X86_64_MODE_STACK_IMMD: the frame and the return address, in units of 8 bytes.
     encoding: |function| {
         let units = function.lowered.prologue.frame.saturating_add(8) / 8;
@@ -44,25 +47,29 @@ pub(super) const X86_64: Machine = Machine {
 };
 
 /// Haswell: `x86_64h`.
-pub(super) const X86_64_H: Machine = Machine { cpu_subtype: 8, ..X86_64 };
+pub(super) const X86_64_H: Machine = Machine { cpu_subtype: macho::CPU_SUBTYPE_X86_64_H, ..X86_64 };
 
 pub(super) const ARM64: Machine = Machine {
-    cpu: 0x0100_000c,
-    cpu_subtype: 0, // CPU_SUBTYPE_ARM64_ALL
+    cpu: macho::CPU_TYPE_ARM64,
+    cpu_subtype: macho::CPU_SUBTYPE_ARM64_ALL,
     // UNWIND_ARM64_MODE_FRAME, nothing saved but the frame pointer and the return address.
     encoding: |_| 0x0400_0000,
     packed_arguments: true,
 };
 
-// Types of relocations, as they are in the upper 8 bits of a record: 1 for a distance, the logarithm of the size in bytes
-// times 2, 8 for a symbol and not a section, the type of the machine times 16.
+/// A relocation that refers to a symbol, as the upper 8 bits of its record: 1 for a distance, the logarithm of the size in
+/// bytes times 2, 8 for a symbol and not a section, the type of the machine times 16.
+pub(super) const fn mach_o_kind(kind: macho::RelocationType, length: u32, distance: bool) -> u32 {
+    (kind.0 as u32) << 4 | OF_SYMBOL | length << 1 | distance as u32
+}
 
-/// An address of 64 bits: `X86_64_RELOC_UNSIGNED`, `ARM64_RELOC_UNSIGNED`.
-const POINTER: u32 = 0x0e;
-/// The same, of a section.
-const SECTION_POINTER: u32 = 0x06;
 /// The bit of a relocation type that refers to a symbol.
 const OF_SYMBOL: u32 = 8;
+/// An address of 64 bits, the same number for both machines.
+const POINTER: u32 = mach_o_kind(macho::X86_64_RELOC_UNSIGNED, 3, false);
+const _: () = assert!(POINTER == mach_o_kind(macho::ARM64_RELOC_UNSIGNED, 3, false));
+/// The same, of a section.
+const SECTION_POINTER: u32 = POINTER & !OF_SYMBOL;
 
 /// The size of the field that a relocation of this type fills in, in bytes.
 fn width(kind: u32) -> usize {
@@ -117,14 +124,11 @@ fn add_unwind(
     for function in functions {
         let offset = section.align_to(8)?;
         let (start, end) = (function.lowered.start, function.lowered.end);
-        let entry = UnwindEntry {
-            function: 0.into(),
-            size: narrow(to_u64(end.saturating_sub(start)))?.into(),
-            encoding: (machine.encoding)(function).into(),
-            personality: 0.into(),
-            lsda: 0.into(),
-        };
-        section.push(entry.as_bytes())?;
+        // `compact_unwind_entry`, which `object` lacks: the function, its size, how to unwind, a personality and an LSDA.
+        section.push(&[0; 8])?;
+        section.push(&narrow(to_u64(end.saturating_sub(start)))?.to_le_bytes())?;
+        section.push(&(machine.encoding)(function).to_le_bytes())?;
+        section.push(&[0; 16])?;
         // The section of code is the first, at address 0.
         let addend = i64::try_from(start).unwrap_or_default();
         let (kind, symbol) = (SECTION_POINTER, function.symbol);
@@ -223,20 +227,13 @@ impl<'a> Writer<'a> {
                 *count = count.saturating_add(1);
             }
             let record = self.symbol(symbol)?;
-            self.symbols.extend_from_slice(record.as_bytes());
+            self.symbols.extend_from_slice(bytes_of(&record));
         }
         self.strings.resize(self.strings.len().next_multiple_of(8), 0);
         Ok(())
     }
 
     fn symbol(&mut self, symbol: &Symbol) -> Result<SymbolRecord, Error> {
-        const N_EXT: u8 = 1;
-        const N_SECT: u8 = 0xe;
-        const N_PEXT: u8 = 0x10;
-        const N_NO_DEAD_STRIP: u16 = 0x20;
-        const N_WEAK_REF: u16 = 0x40;
-        const N_WEAK_DEF: u16 = 0x80;
-
         let name = narrow(to_u64(self.strings.len()))?;
         match symbol.name.strip_prefix('\x01') {
             Some(name) => self.strings.extend_from_slice(name.as_bytes()),
@@ -246,48 +243,48 @@ impl<'a> Writer<'a> {
             }
         }
         self.strings.push(0);
-        let mut kind = if symbol.linkage == Linkage::Internal { 0 } else { N_EXT };
-        let mut description = match symbol.linkage {
-            Linkage::ExternWeak => N_WEAK_REF,
-            Linkage::Weak | Linkage::WeakOdr => N_WEAK_DEF,
-            _ => 0,
+        let internal = symbol.linkage == Linkage::Internal;
+        let flags = if internal { macho::SymbolFlags(0) } else { macho::N_EXT };
+        let description = match symbol.linkage {
+            Linkage::ExternWeak => macho::N_WEAK_REF,
+            Linkage::Weak | Linkage::WeakOdr => macho::N_WEAK_DEF,
+            _ => macho::SymbolDesc(0),
         };
-        let Some(index) = symbol.section else {
-            let (name, description) = (name.into(), description.into());
-            return Ok(SymbolRecord { name, kind, section: 0, description, value: 0.into() });
+        let mut record = SymbolRecord {
+            n_strx: name.into(),
+            n_type: flags,
+            n_sect: 0,
+            n_desc: description.into(),
+            n_value: 0.into(),
         };
-        kind |= N_SECT;
-        if symbol.hidden {
-            kind |= N_PEXT;
+        if let Some(index) = symbol.section {
+            record.n_type = flags.with_type(macho::N_SECT);
+            if symbol.hidden {
+                record.n_type |= macho::N_PEXT;
+            }
+            if self.object.sections.get(index).is_some_and(|section| section.retain) {
+                record.n_desc = description.with(macho::N_NO_DEAD_STRIP).into();
+            }
+            let number = to_u64(index).saturating_add(1);
+            record.n_sect = u8::try_from(number).map_err(|_| too_large(number, u8::MAX.into()))?;
+            let address = self.addresses.get(index).copied().unwrap_or_default();
+            record.n_value = advance(address, symbol.offset)?.into();
         }
-        if self.object.sections.get(index).is_some_and(|section| section.retain) {
-            description |= N_NO_DEAD_STRIP;
-        }
-        let number = to_u64(index).saturating_add(1);
-        let address = self.addresses.get(index).copied().unwrap_or_default();
-        Ok(SymbolRecord {
-            name: name.into(),
-            kind,
-            section: u8::try_from(number).map_err(|_| too_large(number, u8::MAX.into()))?,
-            description: description.into(),
-            value: advance(address, symbol.offset)?.into(),
-        })
+        Ok(record)
     }
 
     fn write(self, machine: &Machine) -> Result<Layout, Error> {
-        const MH_MAGIC_64: u32 = 0xfeed_facf;
-        const MH_OBJECT: u32 = 1;
-        /// Each symbol starts a part that linkers can drop.
-        const MH_SUBSECTIONS_VIA_SYMBOLS: u32 = 0x2000;
-
         let build_version = self.build_version();
         let count = narrow(to_u64(self.object.sections.len()))?;
         let headers_size = to_u64(size_of::<SectionHeader>()).saturating_mul(count.into());
-        let segment_size = to_u64(size_of::<Segment>()).saturating_add(headers_size);
-        let others =
-            build_version.as_bytes().len() + size_of::<SymbolTable>() + size_of::<SymbolRanges>();
+        let segment_size =
+            to_u64(size_of::<SegmentCommand64<LittleEndian>>()).saturating_add(headers_size);
+        let build_version = bytes_of_slice(&build_version);
+        let others = build_version.len()
+            + size_of::<SymtabCommand<LittleEndian>>()
+            + size_of::<DysymtabCommand<LittleEndian>>();
         let commands_size = segment_size.saturating_add(to_u64(others));
-        let start = to_u64(size_of::<Header>()).saturating_add(commands_size);
+        let start = to_u64(size_of::<MachHeader64<LittleEndian>>()).saturating_add(commands_size);
 
         // In the file: header, commands, sections, relocations, symbols, names.
         let mut headers = Vec::new();
@@ -305,49 +302,52 @@ impl<'a> Writer<'a> {
         end = next_multiple(end, 8)?;
         for (section, header) in self.object.sections.iter().zip(&mut headers) {
             if !section.relocations.is_empty() {
-                header.relocations_at = narrow(end)?.into();
+                header.reloff = narrow(end)?.into();
                 let size = to_u64(size_of::<RelocationRecord>());
-                end = advance(end, size.saturating_mul(header.relocations.get().into()))?;
+                end = advance(end, size.saturating_mul(header.nreloc.get(LittleEndian).into()))?;
             }
         }
         let symbols_at = end;
         let strings_at = advance(end, to_u64(self.symbols.len()))?;
 
         let mut layout = Layout::new(&self.module.inputs);
-        let header = Header {
-            magic: MH_MAGIC_64.into(),
-            cpu: machine.cpu.into(),
-            cpu_subtype: machine.cpu_subtype.into(),
-            kind: MH_OBJECT.into(),
-            commands: if build_version.is_empty() { 3 } else { 4 }.into(),
-            commands_size: narrow(commands_size)?.into(),
-            flags: MH_SUBSECTIONS_VIA_SYMBOLS.into(),
+        let header = MachHeader64::<LittleEndian> {
+            // Big-endian, as `object` has it.
+            magic: macho::MH_CIGAM_64.into(),
+            cputype: machine.cpu.into(),
+            cpusubtype: macho::CpuSubtype::from(machine.cpu_subtype).into(),
+            filetype: macho::MH_OBJECT.into(),
+            ncmds: if build_version.is_empty() { 3 } else { 4 }.into(),
+            sizeofcmds: narrow(commands_size)?.into(),
+            // Each symbol starts a part that linkers can drop.
+            flags: macho::MH_SUBSECTIONS_VIA_SYMBOLS.into(),
             reserved: 0.into(),
         };
-        layout.push_bytes(header.as_bytes())?;
-        let segment = Segment {
-            command: 0x19.into(), // LC_SEGMENT_64
-            command_size: narrow(segment_size)?.into(),
-            name: [0; 16],
-            address: 0.into(),
+        layout.push_bytes(bytes_of(&header))?;
+        let anything = macho::VM_PROT_READ | macho::VM_PROT_WRITE | macho::VM_PROT_EXECUTE;
+        let segment = SegmentCommand64::<LittleEndian> {
+            cmd: macho::LC_SEGMENT_64.into(),
+            cmdsize: narrow(segment_size)?.into(),
+            segname: [0; 16],
+            vmaddr: 0.into(),
             // There may be more padding in the file.
-            size: self.memory_size.max(file_size).into(),
-            file_offset: start.into(),
-            file_size: file_size.into(),
-            max_protection: 7.into(),
-            protection: 7.into(),
-            sections: count.into(),
-            flags: 0.into(),
+            vmsize: self.memory_size.max(file_size).into(),
+            fileoff: start.into(),
+            filesize: file_size.into(),
+            maxprot: anything.into(),
+            initprot: anything.into(),
+            nsects: count.into(),
+            flags: macho::SegmentFlags(0).into(),
         };
-        layout.push_bytes(segment.as_bytes())?;
-        layout.push_bytes(headers.as_bytes())?;
-        layout.push_bytes(build_version.as_bytes())?;
+        layout.push_bytes(bytes_of(&segment))?;
+        layout.push_bytes(bytes_of_slice(&headers))?;
+        layout.push_bytes(build_version)?;
         self.push_tables(&mut layout, symbols_at, strings_at)?;
         for (section, header) in self.object.sections.iter().zip(&headers) {
             if section.content == Content::Zeros {
                 continue;
             }
-            pad(&mut layout, header.offset.get().into())?;
+            pad(&mut layout, header.offset.get(LittleEndian).into())?;
             for part in &section.parts {
                 match part {
                     Part::Bytes(bytes) => layout.push_bytes(bytes)?,
@@ -361,7 +361,7 @@ impl<'a> Writer<'a> {
         for section in &self.object.sections {
             // The last place first, as assemblers have it.
             for relocation in section.relocations.iter().rev() {
-                layout.push_bytes(self.relocation(relocation)?.as_bytes())?;
+                layout.push_bytes(bytes_of(&self.relocation(relocation)?))?;
             }
         }
         layout.push_bytes(&self.symbols)?;
@@ -373,12 +373,12 @@ impl<'a> Writer<'a> {
     fn build_version(&self) -> Vec<BuildVersion> {
         let platform = Platform::new(self.module.target.triple());
         let command = platform.map(|platform| BuildVersion {
-            command: 0x32.into(), // LC_BUILD_VERSION
-            command_size: 24.into(),
+            cmd: macho::LC_BUILD_VERSION.into(),
+            cmdsize: 24.into(),
             platform: platform.number.into(),
-            minimum: platform.version().into(),
-            sdk: 0.into(),
-            tools: 0.into(),
+            minos: platform.version().into(),
+            sdk: macho::Version(0).into(),
+            ntools: 0.into(),
         });
         command.into_iter().collect()
     }
@@ -392,27 +392,39 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Error> {
         let [locals, defined, undefined] = self.counts;
         let first_undefined = locals.saturating_add(defined);
-        let table = SymbolTable {
-            command: 2.into(), // LC_SYMTAB
-            command_size: 24.into(),
-            symbols_at: narrow(symbols_at)?.into(),
-            symbols: first_undefined.saturating_add(undefined).into(),
-            strings_at: narrow(strings_at)?.into(),
-            strings_size: narrow(to_u64(self.strings.len()))?.into(),
+        let table = SymtabCommand::<LittleEndian> {
+            cmd: macho::LC_SYMTAB.into(),
+            cmdsize: 24.into(),
+            symoff: narrow(symbols_at)?.into(),
+            nsyms: first_undefined.saturating_add(undefined).into(),
+            stroff: narrow(strings_at)?.into(),
+            strsize: narrow(to_u64(self.strings.len()))?.into(),
         };
-        layout.push_bytes(table.as_bytes())?;
-        let ranges = SymbolRanges {
-            command: 0xb.into(), // LC_DYSYMTAB
-            command_size: 80.into(),
-            first_local: 0.into(),
-            locals: locals.into(),
-            first_defined: locals.into(),
-            defined: defined.into(),
-            first_undefined: first_undefined.into(),
-            undefined: undefined.into(),
-            unused: [0.into(); 12],
+        layout.push_bytes(bytes_of(&table))?;
+        // Linked files alone have the other tables.
+        let ranges = DysymtabCommand::<LittleEndian> {
+            cmd: macho::LC_DYSYMTAB.into(),
+            cmdsize: 80.into(),
+            ilocalsym: 0.into(),
+            nlocalsym: locals.into(),
+            iextdefsym: locals.into(),
+            nextdefsym: defined.into(),
+            iundefsym: first_undefined.into(),
+            nundefsym: undefined.into(),
+            tocoff: 0.into(),
+            ntoc: 0.into(),
+            modtaboff: 0.into(),
+            nmodtab: 0.into(),
+            extrefsymoff: 0.into(),
+            nextrefsyms: 0.into(),
+            indirectsymoff: 0.into(),
+            nindirectsyms: 0.into(),
+            extreloff: 0.into(),
+            nextrel: 0.into(),
+            locreloff: 0.into(),
+            nlocrel: 0.into(),
         };
-        layout.push_bytes(ranges.as_bytes())
+        layout.push_bytes(bytes_of(&ranges))
     }
 
     fn relocation(&self, relocation: &Relocation) -> Result<RelocationRecord, Error> {
@@ -424,43 +436,41 @@ impl<'a> Writer<'a> {
             narrow(to_u64(section.unwrap_or_default()).saturating_add(1))?
         };
         Ok(RelocationRecord {
-            address: narrow(relocation.offset)?.into(),
-            target: (target | relocation.kind << 24).into(),
+            r_word0: narrow(relocation.offset)?.into(),
+            r_word1: (target | relocation.kind << 24).into(),
         })
     }
 }
 
 /// The header of a section that is at `address`, but for places in the file.
 fn header(section: &Section, address: u64) -> Result<SectionHeader, Error> {
-    const S_ZEROFILL: u32 = 1;
-    const S_MOD_INIT_FUNC_POINTERS: u32 = 9;
-    const S_ATTR_SOME_INSTRUCTIONS: u32 = 0x400;
-    const S_ATTR_DEBUG: u32 = 0x0200_0000;
-    const S_ATTR_PURE_INSTRUCTIONS: u32 = 0x8000_0000;
-
     let names = section.name.split_once(',').and_then(|(segment, name)| {
         Some((short_name(segment)?, short_name(name).filter(|_| !name.contains(','))?))
     });
-    let (segment, name) = names.ok_or_else(|| Error::NotNative {
+    let (segname, sectname) = names.ok_or_else(|| Error::NotNative {
         symbol: section.name.as_ref().into(),
         what: "section names of other formats in mach-o",
     })?;
     let flags = match section.content {
-        Content::Code => S_ATTR_PURE_INSTRUCTIONS | S_ATTR_SOME_INSTRUCTIONS,
-        Content::Zeros => S_ZEROFILL,
-        Content::Constructors => S_MOD_INIT_FUNC_POINTERS,
+        Content::Code => macho::S_ATTR_PURE_INSTRUCTIONS | macho::S_ATTR_SOME_INSTRUCTIONS,
+        Content::Zeros => macho::S_ZEROFILL.to_flags(),
+        Content::Constructors => macho::S_MOD_INIT_FUNC_POINTERS.to_flags(),
         // Read by the linker and left.
-        Content::Unwind => S_ATTR_DEBUG,
-        _ => 0,
+        Content::Unwind => macho::S_ATTR_DEBUG,
+        _ => macho::S_REGULAR.to_flags(),
     };
     Ok(SectionHeader {
-        name,
-        segment,
-        address: address.into(),
+        sectname,
+        segname,
+        addr: address.into(),
         size: section.size.into(),
+        offset: 0.into(),
         align: section.align.trailing_zeros().into(),
-        relocations: narrow(to_u64(section.relocations.len()))?.into(),
+        reloff: 0.into(),
+        nreloc: narrow(to_u64(section.relocations.len()))?.into(),
         flags: flags.into(),
-        ..SectionHeader::default()
+        reserved1: 0.into(),
+        reserved2: 0.into(),
+        reserved3: 0.into(),
     })
 }

@@ -1,13 +1,14 @@
 //! The system that an object is for, as `LC_BUILD_VERSION` has it.
 
+use object::macho;
+
 /// Version of a system: major, minor, patch.
 type Version = [u32; 3];
 
 /// The platform and the lowest version of a triple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Platform {
-    /// `PLATFORM_MACOS` and so on.
-    pub(super) number: u32,
+    pub(super) number: macho::Platform,
     version: Version,
 }
 
@@ -24,27 +25,34 @@ impl Platform {
         let simulator = has("simulator") || x86 && !catalyst;
         let (system, version) = rest.split('-').find_map(system)?;
         let (number, first) = match system {
-            "darwin" | "macos" => (1, if x86 { [10, 4, 0] } else { [11, 0, 0] }),
-            "ios" if catalyst => (6, if x86 { [13, 1, 0] } else { [14, 0, 0] }),
-            "ios" if simulator => (7, if x86 { [5, 0, 0] } else { [14, 0, 0] }),
-            "ios" => (2, [7, 0, 0]),
-            "tvos" if simulator => (8, [9, 0, 0]),
-            "tvos" => (3, [9, 0, 0]),
-            "watchos" if simulator => (9, if x86 { [2, 0, 0] } else { [7, 0, 0] }),
-            "watchos" => (4, [26, 0, 0]),
-            "driverkit" => (10, [19, 0, 0]),
+            "darwin" | "macos" => {
+                (macho::PLATFORM_MACOS, if x86 { [10, 4, 0] } else { [11, 0, 0] })
+            }
+            "ios" if catalyst => {
+                (macho::PLATFORM_MACCATALYST, if x86 { [13, 1, 0] } else { [14, 0, 0] })
+            }
+            "ios" if simulator => {
+                (macho::PLATFORM_IOSSIMULATOR, if x86 { [5, 0, 0] } else { [14, 0, 0] })
+            }
+            "ios" => (macho::PLATFORM_IOS, [7, 0, 0]),
+            "tvos" if simulator => (macho::PLATFORM_TVOSSIMULATOR, [9, 0, 0]),
+            "tvos" => (macho::PLATFORM_TVOS, [9, 0, 0]),
+            "watchos" if simulator => {
+                (macho::PLATFORM_WATCHOSSIMULATOR, if x86 { [2, 0, 0] } else { [7, 0, 0] })
+            }
+            "watchos" => (macho::PLATFORM_WATCHOS, [26, 0, 0]),
+            "driverkit" => (macho::PLATFORM_DRIVERKIT, [19, 0, 0]),
             // visionOS
-            _ if simulator => (12, [1, 0, 0]),
-            _ => (11, [1, 0, 0]),
+            _ if simulator => (macho::PLATFORM_VISIONOSSIMULATOR, [1, 0, 0]),
+            _ => (macho::PLATFORM_VISIONOS, [1, 0, 0]),
         };
         let version = if system == "darwin" { version.map(macos) } else { version };
         Some(Self { number, version: version.unwrap_or(first).max(first) })
     }
 
-    /// The version as a number: `XXXX.YY.ZZ` in hexadecimal.
-    pub(super) fn version(self) -> u32 {
+    pub(super) fn version(self) -> macho::Version {
         let [major, minor, patch] = self.version;
-        major << 16 | (minor & 0xff) << 8 | patch & 0xff
+        macho::Version(major << 16 | (minor & 0xff) << 8 | patch & 0xff)
     }
 }
 
@@ -106,7 +114,7 @@ mod tests {
             ("arm64-apple-visionos-simulator", 12, 0x0001_0000),
         ] {
             let platform = Platform::new(triple).unwrap();
-            assert_eq!((platform.number, platform.version()), (number, version), "{triple}");
+            assert_eq!((platform.number.0, platform.version().0), (number, version), "{triple}");
         }
         assert_eq!(Platform::new("x86_64-unknown-windows-macho"), None);
         assert_eq!(Platform::new("arm64-apple-none"), None);
