@@ -5,8 +5,8 @@ use std::ops::Range;
 use bundle_format::Layout;
 use bundle_format::binary::Bundle;
 
+use super::output::{self, Input, Output};
 use super::rebuild::{RebuildError, malformed};
-use super::splices::{Splice, Splices};
 use super::wishes::{Wish, Wishes};
 use crate::containers::bundle_prefix;
 use crate::source::Source;
@@ -24,9 +24,9 @@ pub(super) fn rebuild(
     range: &Range<u64>,
     wishes: &Wishes<'_>,
     empty: bool,
-) -> Result<Splices, RebuildError> {
+) -> Result<Output, RebuildError> {
     if wishes.are_none() {
-        return Ok(Splices::copy_of(range));
+        return Ok(output::copy_of(range));
     }
     let prefix = bundle_prefix(source, range)?;
     let bundle = Bundle::parse_prefix(&prefix, range.end - range.start).map_err(malformed)?;
@@ -45,26 +45,21 @@ pub(super) fn rebuild(
     for ((entry, place), wish) in bundle.entries().zip(&places).zip(&wishes.entries) {
         let content = match wish {
             Wish::Remove => continue,
-            Wish::Keep => Splice::Copy(place.clone()),
-            Wish::Replace(image) => Splice::Image(image.number, 0..image.size),
+            Wish::Keep => output::copy_of(place),
+            Wish::Replace(image) => Output::from_input(Input::Image(image.number), 0..image.size),
         };
-        ids.push((entry.id(), content.len()));
+        ids.push((entry.id(), content.size()));
         contents.push(content);
     }
     for (id, image) in &wishes.added {
         ids.push((id.as_bytes(), image.size));
-        contents.push(Splice::Image(image.number, 0..image.size));
+        contents.push(Output::from_input(Input::Image(image.number), 0..image.size));
     }
     let layout = Layout::new(ids, align).map_err(malformed)?;
-    let mut splices = Splices::new();
-    splices.push(Splice::Bytes(layout.header_bytes().to_vec()));
-    for (index, content) in contents.into_iter().enumerate() {
-        splices.zeros_to(layout.offset(index).unwrap_or(0));
-        splices.push(content);
-    }
+    let mut splices = output::filled(layout.parts(), &contents);
     if empty && align == PAGE {
         // The runtime reads a whole page, whatever is in it.
-        splices.zeros_to(PAGE);
+        splices.pad_to(PAGE);
     }
     Ok(splices)
 }
@@ -81,7 +76,7 @@ pub(super) fn patched(
     range: &Range<u64>,
     places: &[Range<u64>],
     wishes: &Wishes<'_>,
-) -> Option<Splices> {
+) -> Option<Output> {
     if !wishes.added.is_empty() {
         return None;
     }
@@ -96,14 +91,14 @@ pub(super) fn patched(
         }
     }
     patches.sort_unstable_by_key(|(place, _)| place.start);
-    let mut splices = Splices::new();
+    let mut splices = Output::new();
     let mut at = range.start;
     for (place, image) in patches {
-        splices.push(Splice::Copy(at..place.start.max(at)));
-        splices.push(Splice::Image(image.number, 0..image.size));
+        splices.push_input(Input::File, at..place.start.max(at));
+        splices.push_input(Input::Image(image.number), 0..image.size);
         at = place.end.max(at);
     }
-    splices.push(Splice::Copy(at..range.end));
+    splices.push_input(Input::File, at..range.end);
     Some(splices)
 }
 

@@ -9,9 +9,9 @@ use offload_binary::FormatVersion;
 use super::compress::Job;
 use super::contents::Planner;
 use super::decompress::Decompress;
+use super::output::{self, Input, Output};
 use super::readers::Treatment;
 use super::rebuild::malformed;
-use super::splices::{Splice, Splices};
 use super::survey::Node;
 use super::write::refused;
 use super::{BundleEdit, Change, EditError, bundle, dispatch, package, text};
@@ -24,7 +24,7 @@ use crate::source::{Origin, Source};
 /// The next thing to do for a container.
 pub(super) enum Step {
     /// Nothing more: this takes its place.
-    Done(Change, Splices),
+    Done(Change, Output),
     /// Nothing more: all that it holds is removed, as was wished.
     Removed,
     /// The plain bundle is there, and is to be compressed.
@@ -34,22 +34,22 @@ pub(super) enum Step {
 /// What to do with the compressed bundle.
 pub(super) enum Otherwise {
     /// Take it if it is smaller than this one, to which that has been done.
-    Smaller(Change, Splices),
+    Smaller(Change, Output),
     /// Take it.
     Always(Change),
 }
 
 impl Otherwise {
-    pub(super) fn unless_better(self, compressed: Vec<u8>) -> (Change, Splices) {
+    pub(super) fn unless_better(self, compressed: Vec<u8>) -> (Change, Output) {
         let change = match self {
-            Otherwise::Smaller(change, plain) if compressed.len() as u64 >= plain.len() => {
+            Otherwise::Smaller(change, plain) if compressed.len() as u64 >= plain.size() => {
                 return (change, plain);
             }
             Otherwise::Smaller(..) => Change::Compressed,
             Otherwise::Always(change) => change,
         };
-        let mut splices = Splices::new();
-        splices.push(Splice::Bytes(compressed));
+        let mut splices = Output::new();
+        splices.push_bytes(&compressed);
         (change, splices)
     }
 }
@@ -64,7 +64,7 @@ impl Planner<'_, '_> {
         alone: bool,
     ) -> Result<Step, EditError> {
         if !self.touches(node) {
-            return Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range)));
+            return Ok(Step::Done(Change::Kept, output::copy_of(&node.range)));
         }
         match node.kind() {
             ContainerKind::Bundle => self.bundle(source, node, path),
@@ -148,7 +148,7 @@ impl Planner<'_, '_> {
         if let (BundleEdit::Decompress, false) = (edit, is_wished) {
             return Ok(Step::Done(
                 Change::Decompressed,
-                Splice::Decompressed(later, 0..size).into(),
+                Output::from_input(Input::Decompressed(later), 0..size),
             ));
         }
         if is_wished && node.children.is_empty() {
@@ -176,12 +176,12 @@ impl Planner<'_, '_> {
         if is_removed {
             return Ok(Step::Removed);
         }
-        let is_unchanged = new.is_copy_of(&window);
+        let is_unchanged = output::is_copy_of(&new, &window);
 
         match edit {
             BundleEdit::Decompress => {
                 later.check_kind(&self.head(&mut inner, &new)?)?;
-                let splices = decompressed_later(&later, new);
+                let splices = decompressed_later(&later, &new);
                 Ok(Step::Done(Change::Decompressed, splices))
             }
             BundleEdit::Compress(options) if options.recompress => {
@@ -197,10 +197,10 @@ impl Planner<'_, '_> {
                 };
                 Ok(Step::Compress(job, Otherwise::Always(Change::Recompressed)))
             }
-            _ if is_unchanged => Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range))),
+            _ if is_unchanged => Ok(Step::Done(Change::Kept, output::copy_of(&node.range))),
             _ => {
                 let data = self.bytes(&mut inner, &new)?;
-                let is_smaller = new.len() < window.end;
+                let is_smaller = new.size() < window.end;
                 let options = WriteOptions::default()
                     .with_version(header.version())
                     .with_method(header.method());
@@ -270,7 +270,7 @@ impl Planner<'_, '_> {
         let is_wished = self.is_wished(node);
         let recompressed = match edit {
             BundleEdit::Decompress if !is_wished => {
-                let plain = Splice::Decompressed(later, 0..size).into();
+                let plain = Output::from_input(Input::Decompressed(later), 0..size);
                 return Ok(Step::Done(Change::Decompressed, plain));
             }
             BundleEdit::Compress(options) if options.recompress => Some(options.write.clone()),
@@ -288,12 +288,12 @@ impl Planner<'_, '_> {
         self.is_emptied(node, &wishes, path)?;
         let (write, change, enough) = match recompressed {
             _ if matches!(edit, BundleEdit::Decompress) => {
-                let plain = decompressed_later(&later, new);
+                let plain = decompressed_later(&later, &new);
                 return Ok(Step::Done(Change::Decompressed, plain));
             }
             Some(write) => (write, Change::Recompressed, None),
-            None if new.is_copy_of(&window) => {
-                return Ok(Step::Done(Change::Kept, Splices::copy_of(&node.range)));
+            None if output::is_copy_of(&new, &window) => {
+                return Ok(Step::Done(Change::Kept, output::copy_of(&node.range)));
             }
             None => {
                 let method = match compression.method() == "zlib" {
@@ -301,7 +301,7 @@ impl Planner<'_, '_> {
                     false => Method::ZSTD,
                 };
                 let stored = node.range.end - node.range.start;
-                let enough = (new.len() < window.end).then_some(stored);
+                let enough = (new.size() < window.end).then_some(stored);
                 (WriteOptions::default().with_method(method), Change::Edited, enough)
             }
         };
@@ -311,17 +311,17 @@ impl Planner<'_, '_> {
     }
 
     /// The new bytes in memory.
-    fn bytes(&mut self, source: &mut Source<'_>, new: &Splices) -> Result<Vec<u8>, EditError> {
-        let len = usize::try_from(new.len()).map_err(|_| out_of_memory())?;
+    fn bytes(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, EditError> {
+        let len = usize::try_from(new.size()).map_err(|_| out_of_memory())?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|_| out_of_memory())?;
-        new.reader(source.reader(), self.images.readers).read_to_end(&mut bytes)?;
+        output::reader(&new, source.reader(), self.images.readers).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     /// The first of the new bytes.
-    fn head(&mut self, source: &mut Source<'_>, new: &Splices) -> Result<Vec<u8>, EditError> {
-        let head = new.slice(&(0..crate::image_format::SNIFF_LEN as u64));
+    fn head(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, EditError> {
+        let head = new.slice(0..crate::image_format::SNIFF_LEN as u64);
         self.bytes(source, &head)
     }
 }
@@ -330,8 +330,8 @@ fn out_of_memory() -> std::io::Error {
     std::io::ErrorKind::OutOfMemory.into()
 }
 
-fn changed(new: &Splices, node: &Node) -> Change {
-    match new.is_copy_of(&node.range) {
+fn changed(new: &Output, node: &Node) -> Change {
+    match output::is_copy_of(&new, &node.range) {
         true => Change::Kept,
         false => Change::Edited,
     }
@@ -346,13 +346,12 @@ fn written(options: WriteOptions) -> WriteOptions {
 }
 
 /// What was worked out over the decompressed data, with its parts decompressed when they are written.
-fn decompressed_later(bundle: &Arc<Decompress>, new: Splices) -> Splices {
-    let mut splices = Splices::new();
-    for part in new.into_parts() {
-        splices.push(match part {
-            Splice::Copy(range) => Splice::Decompressed(Arc::clone(bundle), range),
-            part => part,
-        });
-    }
-    splices
+fn decompressed_later(bundle: &Arc<Decompress>, new: &Output) -> Output {
+    new.resolved(|out, input, range| {
+        let input = match input {
+            Input::File => Input::Decompressed(Arc::clone(bundle)),
+            input => input.clone(),
+        };
+        out.push_input(input, range);
+    })
 }

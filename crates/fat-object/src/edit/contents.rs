@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use target_id::Target;
 
 use super::container::Step;
+use super::output::Output;
 use super::readers::Treatment;
-use super::splices::Splices;
 use super::survey::{EditableContainer, Node};
 use super::wishes::{NewImage, NewImages, Wish, Wishes};
 use super::{
@@ -54,7 +54,7 @@ pub(super) fn plan(
 }
 
 /// New containers, by where the old ones start in the source; `None` for those that are removed.
-pub(super) type NewContainers = BTreeMap<u64, Option<Splices>>;
+pub(super) type NewContainers = BTreeMap<u64, Option<Output>>;
 
 /// What a plan needs to know, and what it gathers.
 pub(super) struct Planner<'a, 'i> {
@@ -273,8 +273,8 @@ impl<'a, 'i> Planner<'a, 'i> {
             for place in left.by_ref() {
                 match self.container(source, place.node, &place.path, place.alone)? {
                     Step::Done(change, splices) => {
-                        let plain = (change != Change::Kept).then(|| splices.len());
-                        self.record(place.node, change, splices.len(), plain);
+                        let plain = (change != Change::Kept).then(|| splices.size());
+                        self.record(place.node, change, splices.size(), plain);
                         new.insert(place.node.range.start, Some(splices));
                     }
                     Step::Removed => {
@@ -296,7 +296,7 @@ impl<'a, 'i> Planner<'a, 'i> {
                 error: Box::new(error),
             })?;
             let (change, splices) = otherwise.unless_better(compressed);
-            self.record(place.node, change, splices.len(), Some(plain));
+            self.record(place.node, change, splices.size(), Some(plain));
             new.insert(place.node.range.start, Some(splices));
         }
         Ok(new)

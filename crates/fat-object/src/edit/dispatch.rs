@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::archive::MemberEdit;
 use super::contents::{NewContainers, Planner};
 use super::host::{HostContext, Item, SectionChange, SectionEdit};
-use super::splices::{Splice, Splices};
+use super::output::{self, Input, Output};
 use super::survey::Node;
 use super::wishes::Wish;
 use super::{Change, EditError, archive, coff, elf, object, pe, sequence};
@@ -21,9 +21,9 @@ pub(super) fn file(
     nodes: &[Node],
     path: &[Segment],
     new: &NewContainers,
-) -> Result<Splices, EditError> {
+) -> Result<Output, EditError> {
     if !nodes.iter().any(|node| planner.touches(node)) {
-        return Ok(Splices::copy_of(window));
+        return Ok(output::copy_of(window));
     }
     let host = Host::of(source, window)?;
     let context = HostContext { window, options: &planner.edit.options, stay: planner.stay };
@@ -39,7 +39,7 @@ pub(super) fn file(
         Host::Archive => {
             let members = members(planner, source, nodes, path, new)?;
             if members.is_empty() {
-                return Ok(Splices::copy_of(window));
+                return Ok(output::copy_of(window));
             }
             archive::edit(source, context, members)
         }
@@ -49,7 +49,7 @@ pub(super) fn file(
             let sections = sections.map(|node| section(planner, node, path, new));
             let sections = sections.collect::<Result<Vec<SectionEdit>, EditError>>()?;
             if !sections.iter().any(SectionEdit::is_changed) {
-                return Ok(Splices::copy_of(window));
+                return Ok(output::copy_of(window));
             }
             let unloaded =
                 |edit: &SectionEdit| !edit.is_changed() || object::is_never_loaded(&edit.name);
@@ -133,7 +133,7 @@ fn items(nodes: &[Node], new: &NewContainers) -> Vec<Item> {
         .iter()
         .map(|node| Item {
             old: node.range.clone(),
-            new: new(node).unwrap_or_else(|| Some(Splices::copy_of(&node.range))),
+            new: new(node).unwrap_or_else(|| Some(output::copy_of(&node.range))),
         })
         .collect()
 }
@@ -152,15 +152,15 @@ fn section(
             return Err(EditError::CannotAdd { path });
         }
         let (change, new) = match wishes.entries.first() {
-            None | Some(Wish::Keep) => (Change::Kept, Splices::copy_of(&node.range)),
-            Some(Wish::Remove) => (Change::Removed, Splices::new()),
+            None | Some(Wish::Keep) => (Change::Kept, output::copy_of(&node.range)),
+            Some(Wish::Remove) => (Change::Removed, Output::new()),
             Some(Wish::Replace(image)) => {
-                let mut contents = Splices::new();
-                contents.push(Splice::Image(image.number, 0..image.size));
+                let mut contents = Output::new();
+                contents.push_input(Input::Image(image.number), 0..image.size);
                 (Change::Edited, contents)
             }
         };
-        planner.record(node, change, new.len(), Some(new.len()));
+        planner.record(node, change, new.size(), Some(new.size()));
         match change {
             Change::Removed => SectionChange::Removed,
             _ => SectionChange::Contents(new),
@@ -203,7 +203,7 @@ fn members(
         }
         let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();
         let splices = file(planner, source, &node.range, &node.children, &path, new)?;
-        if !splices.is_copy_of(&node.range) {
+        if !output::is_copy_of(&splices, &node.range) {
             members.push(MemberEdit { range: node.range.clone(), new: splices });
         }
     }

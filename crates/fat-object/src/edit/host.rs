@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::splices::Splices;
+use super::output::{self, Output};
 use super::{EditNote, EditOptions};
 
 /// What becomes of one section (or of all of a file that has none).
@@ -18,7 +18,7 @@ impl SectionEdit {
     pub(crate) fn is_changed(&self) -> bool {
         match &self.change {
             SectionChange::Containers(items) => items.iter().any(Item::is_changed),
-            SectionChange::Contents(new) => !new.is_copy_of(&self.range),
+            SectionChange::Contents(new) => !output::is_copy_of(&new, &self.range),
             SectionChange::Removed => true,
         }
     }
@@ -31,7 +31,7 @@ pub(crate) enum SectionChange {
     /// not; those without a [`new`](Item::new) one go.
     Containers(Vec<Item>),
     /// Its contents are these.
-    Contents(Splices),
+    Contents(Output),
     /// It goes.
     Removed,
 }
@@ -42,19 +42,19 @@ pub(crate) struct Item {
     /// Where it lies in the file.
     pub(crate) old: Range<u64>,
     /// The new contents; `None` if it is removed, which only a wish for that can cause.
-    pub(crate) new: Option<Splices>,
+    pub(crate) new: Option<Output>,
 }
 
 impl Item {
     pub(crate) fn is_changed(&self) -> bool {
-        self.new.as_ref().is_none_or(|new| !new.is_copy_of(&self.old))
+        self.new.as_ref().is_none_or(|new| !output::is_copy_of(&new, &self.old))
     }
 }
 
 /// A host file that has been edited.
 #[derive(Debug)]
 pub(crate) struct Edited {
-    pub(crate) splices: Splices,
+    pub(crate) splices: Output,
     pub(crate) notes: Vec<EditNote>,
 }
 

@@ -18,6 +18,7 @@ mod error;
 mod host;
 mod moves;
 mod object;
+pub(crate) mod output;
 mod package;
 mod pe;
 mod readers;
@@ -26,7 +27,6 @@ mod relayout;
 mod restore;
 mod scan;
 mod sequence;
-mod splices;
 mod strings;
 mod survey;
 mod tables;
@@ -47,7 +47,8 @@ use target_id::Target;
 #[cfg(doc)]
 use crate::listing::ListedImage;
 use crate::source::ReadSeek;
-pub(crate) use splices::{Splice, Splices};
+use output::Part;
+pub(crate) use output::{Input, Output};
 
 pub use compress::CompressOptions;
 pub use error::EditError;
@@ -225,7 +226,7 @@ impl Edit {
 /// A new file, laid out and checked, but not written.
 #[derive(Clone, Debug)]
 pub struct EditPlan {
-    pub(crate) splices: Splices,
+    pub(crate) splices: Output,
     pub(crate) input_size: u64,
     pub(crate) containers: Vec<ContainerChange>,
     pub(crate) images: Vec<ImageChange>,
@@ -375,13 +376,13 @@ impl EditPlan {
     /// Whether the new file is the old one.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
-        self.splices.is_copy_of(&(0..self.input_size))
+        output::is_copy_of(&self.splices, &(0..self.input_size))
     }
 
     /// Bytes of the new file.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.splices.len()
+        self.splices.size()
     }
 
     /// Bytes of the edited file.
@@ -410,14 +411,14 @@ impl EditPlan {
 
     /// The new file, part by part.
     pub fn parts(&self) -> impl ExactSizeIterator<Item = EditPart<'_>> {
-        self.splices.parts().iter().map(|part| match part {
-            Splice::Copy(range) => EditPart::Copy(range.clone()),
-            Splice::Image(number, range) => EditPart::Image(*number, range.clone()),
-            Splice::Decompressed(bundle, range) => {
+        self.splices.iter().map(|part| match part {
+            Part::Input(Input::File, range) => EditPart::Copy(range.clone()),
+            Part::Input(Input::Image(number), range) => EditPart::Image(*number, range.clone()),
+            Part::Input(Input::Decompressed(bundle), range) => {
                 EditPart::Decompressed { stored: bundle.stored.clone(), range: range.clone() }
             }
-            Splice::Bytes(bytes) => EditPart::Bytes(bytes),
-            Splice::Zeros(n) => EditPart::Zeros(*n),
+            Part::Bytes(bytes) => EditPart::Bytes(bytes),
+            Part::Zeros(n) => EditPart::Zeros(n),
         })
     }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::EditError;
 use super::host::SectionChange;
+use super::output::{self, Output};
 use super::relayout::{Overlap, Piece, lay_out};
-use super::splices::Splices;
 
 /// Relocations relative to their own place have the distance from there to the end of the instruction in their
 /// addend: so much may lie between what they say and what they mean.
@@ -14,7 +14,7 @@ const BIAS: u64 = 64;
 /// A section whose contents change.
 #[derive(Debug)]
 pub(super) struct Changed {
-    pub(super) contents: Splices,
+    pub(super) contents: Output,
     pub(super) moves: Moves,
 }
 
@@ -30,10 +30,10 @@ impl Changed {
         let mut pieces = Vec::new();
         match change {
             SectionChange::Removed => return Ok(None),
-            SectionChange::Contents(new) if new.is_copy_of(range) => return Ok(None),
+            SectionChange::Contents(new) if output::is_copy_of(&new, range) => return Ok(None),
             SectionChange::Contents(new) => {
                 let old = 0..range.end - range.start;
-                items.push(Moved { new: 0..new.len(), old: old.clone(), fate: Fate::Changed });
+                items.push(Moved { new: 0..new.size(), old: old.clone(), fate: Fate::Changed });
                 pieces.push(Piece { new: Some(new), ..Piece::kept(old, 1) });
             }
             SectionChange::Containers(all) if !all.iter().any(|item| item.is_changed()) => {
@@ -235,15 +235,18 @@ impl Moves {
 mod tests {
     use super::*;
     use crate::edit::host::Item;
-    use crate::edit::splices::Splice;
 
     /// Three bundles of the section at 1000..1640: one as it is, one of other length, one as it is.
     fn moved(new: u64) -> Moves {
-        let zeros = |n| (n > 0).then(|| Splices::from(Splice::Zeros(n)));
+        let zeros = |n| {
+            let mut zeros = Output::new();
+            zeros.push_zeros(n);
+            (n > 0).then_some(zeros)
+        };
         let items = vec![
-            Item { old: 1000..1100, new: Some(Splices::copy_of(&(1000..1100))) },
+            Item { old: 1000..1100, new: Some(output::copy_of(&(1000..1100))) },
             Item { old: 1256..1300, new: zeros(new) },
-            Item { old: 1512..1630, new: Some(Splices::copy_of(&(1512..1630))) },
+            Item { old: 1512..1630, new: Some(output::copy_of(&(1512..1630))) },
         ];
         let change = SectionChange::Containers(items);
         Changed::new(&(1000..1640), 256, change).unwrap().unwrap().moves
@@ -297,10 +300,10 @@ mod tests {
 
     #[test]
     fn nothing_changes_without_a_change() {
-        let same = vec![Item { old: 8..9, new: Some(Splices::copy_of(&(8..9))) }];
+        let same = vec![Item { old: 8..9, new: Some(output::copy_of(&(8..9))) }];
         let same = SectionChange::Containers(same);
         assert!(Changed::new(&(8..20), 1, same).unwrap().is_none());
-        let same = SectionChange::Contents(Splices::copy_of(&(8..20)));
+        let same = SectionChange::Contents(output::copy_of(&(8..20)));
         assert!(Changed::new(&(8..20), 1, same).unwrap().is_none());
     }
 }

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bundle_format::EntryId;
-use offload_binary::byte_parts::Part;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind};
 
 use super::bundle::patched;
+use super::output::{self, Input, Output};
 use super::rebuild::{RebuildError, malformed};
-use super::splices::{Splice, Splices};
 use super::wishes::{NewImage, Wish, Wishes};
 use crate::containers::package_prefix;
 use crate::image_format::ImageFormat;
@@ -23,9 +22,9 @@ pub(super) fn rebuild(
     source: &mut Source<'_>,
     range: &Range<u64>,
     wishes: &Wishes<'_>,
-) -> Result<Option<Splices>, RebuildError> {
+) -> Result<Option<Output>, RebuildError> {
     if wishes.are_none() {
-        return Ok(Some(Splices::copy_of(range)));
+        return Ok(Some(output::copy_of(range)));
     }
     let prefix = package_prefix(source, range)?;
     let package =
@@ -53,35 +52,25 @@ pub(super) fn rebuild(
         let mut entry = ImageEntry::from(&old);
         let image = match wish {
             Wish::Remove => continue,
-            Wish::Keep => Splice::Copy(place),
+            Wish::Keep => output::copy_of(&place),
             Wish::Replace(new) => {
                 entry.image_kind = image_kind(new).unwrap_or(entry.image_kind);
-                Splice::Image(new.number, 0..new.size)
+                Output::from_input(Input::Image(new.number), 0..new.size)
             }
         };
-        entry.size = image.len();
+        entry.size = image.size();
         entries.push(entry);
         images.push(image);
     }
     for (id, new) in &wishes.added {
         entries.push(entry(id, new)?);
-        images.push(Splice::Image(new.number, 0..new.size));
+        images.push(Output::from_input(Input::Image(new.number), 0..new.size));
     }
     if entries.is_empty() && package.version() == FormatVersion::V1 {
         return Ok(None);
     }
     let layout = Layout::new(package.version(), &entries).map_err(malformed)?;
-    let mut splices = Splices::new();
-    for part in layout.parts().iter() {
-        match part {
-            Part::Bytes(bytes) => splices.push(Splice::Bytes(bytes.to_vec())),
-            Part::Input(&index, _) => images.get(index).into_iter().for_each(|image| {
-                splices.push(image.clone());
-            }),
-            Part::Zeros(count) => splices.push(Splice::Zeros(count)),
-        }
-    }
-    Ok(Some(splices))
+    Ok(Some(output::filled(layout.parts(), &images)))
 }
 
 /// An entry for the target that a bundle entry ID names.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::splices::{Splice, Splices};
+use super::output::{self, Input, Output, Part};
 
 /// A part of a file, or of a section.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Piece {
     /// A power of two, at least 1.
     pub(super) align: u64,
     /// What takes its place; `None` when it stays what it is.
-    pub(super) new: Option<Splices>,
+    pub(super) new: Option<Output>,
     /// Whether nothing takes its place, and the padding in front of it goes, too.
     pub(super) gone: bool,
 }
@@ -39,7 +39,7 @@ pub(super) struct Overlap {
 #[derive(Debug)]
 pub(super) struct Relayout {
     /// All of the new file.
-    pub(super) splices: Splices,
+    pub(super) splices: Output,
     /// Where each part lies now, in the order in which they were given.
     pub(super) places: Vec<Range<u64>>,
 }
@@ -51,15 +51,13 @@ pub(super) struct Relayout {
 /// puts all the others where they were.
 pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout, Overlap> {
     let len = window.end - window.start;
-    let copy = |range: Range<u64>| {
-        Splice::Copy(
-            window.start.saturating_add(range.start)..window.start.saturating_add(range.end),
-        )
+    let absolute = |range: Range<u64>| {
+        window.start.saturating_add(range.start)..window.start.saturating_add(range.end)
     };
     let mut places: Vec<_> = pieces.iter().map(|piece| piece.old.clone()).collect();
     let first = pieces.iter().filter(|piece| piece.changes()).map(|piece| piece.old.start).min();
     let Some(change) = first else {
-        return Ok(Relayout { splices: Splices::copy_of(window), places });
+        return Ok(Relayout { splices: output::copy_of(window), places });
     };
     // Padding in front of what changes may change as well.
     let before = pieces.iter().filter(|piece| !piece.old.is_empty() && piece.old.end <= change);
@@ -68,8 +66,8 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
     let mut order: Vec<_> = pieces.iter().zip(&mut places).collect();
     order.sort_by_key(|(piece, _)| (piece.old.start, piece.old.end));
 
-    let mut splices = Splices::new();
-    splices.push(copy(0..first));
+    let mut splices = Output::new();
+    splices.push_input(Input::File, absolute(0..first));
     let mut end = first;
     for (piece, place) in order {
         let Range { start, end: old_end } = piece.old;
@@ -79,36 +77,36 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
         }
         if start < end {
             if start == old_end && !piece.changes() {
-                *place = splices.len()..splices.len();
+                *place = splices.size()..splices.size();
                 continue;
             }
             return Err(Overlap { start, end: old_end });
         }
         if piece.gone {
-            *place = splices.len()..splices.len();
+            *place = splices.size()..splices.size();
             end = old_end;
             continue;
         }
-        if splices.len() == end {
-            splices.push(copy(end..start));
+        if splices.size() == end {
+            splices.push_input(Input::File, absolute(end..start));
         } else {
             // No more than the old place had, and no less: back again it would get another one.
             let align = piece.align.min(1 << start.trailing_zeros().min(62)).max(1);
             let off = if align < piece.align { align } else { 0 };
             let step = align.saturating_add(off);
             let aligned = |at: u64| at.saturating_add(off.wrapping_sub(at) & (step - 1));
-            splices.zeros_to(aligned(splices.len()));
-            splices.push(copy(aligned(end).min(start)..start));
+            splices.pad_to(aligned(splices.size()));
+            splices.push_input(Input::File, absolute(aligned(end).min(start)..start));
         }
-        let new_start = splices.len();
+        let new_start = splices.size();
         match &piece.new {
-            Some(new) => splices.append(new.clone()),
-            None => splices.push(copy(start..old_end)),
+            Some(new) => splices.append(new),
+            None => splices.push_input(Input::File, absolute(start..old_end)),
         }
-        *place = new_start..splices.len();
+        *place = new_start..splices.size();
         end = old_end;
     }
-    splices.push(copy(end.min(len)..len));
+    splices.push_input(Input::File, absolute(end.min(len)..len));
     Ok(Relayout { splices, places })
 }
 
@@ -122,15 +120,15 @@ impl Patches {
     }
 
     /// Changes them. `None` when some of them are not there any more, or more than once.
-    pub(super) fn apply(&self, splices: Splices) -> Option<Splices> {
+    pub(super) fn apply(&self, splices: Output) -> Option<Output> {
         if self.0.is_empty() {
             return Some(splices);
         }
-        let mut out = Splices::new();
+        let mut out = Output::new();
         let mut applied = 0;
-        for part in splices.into_parts() {
-            let Splice::Copy(range) = part else {
-                out.push(part);
+        for part in splices.iter() {
+            let Part::Input(Input::File, range) = part else {
+                out.push_part(part);
                 continue;
             };
             let mut at = range.start;
@@ -139,12 +137,12 @@ impl Patches {
                 if offset < at || end > range.end {
                     return None;
                 }
-                out.push(Splice::Copy(at..offset));
-                out.push(Splice::Bytes(bytes.clone()));
+                out.push_input(Input::File, at..offset);
+                out.push_bytes(bytes);
                 at = end;
                 applied += 1;
             }
-            out.push(Splice::Copy(at..range.end));
+            out.push_input(Input::File, at..range.end);
         }
         (applied == self.0.len()).then_some(out)
     }
@@ -157,16 +155,16 @@ mod tests {
     use crate::source::ReadSeek;
     use std::io::{Cursor, Read};
 
-    fn text(input: &[u8], splices: &Splices) -> String {
+    fn text(input: &[u8], splices: &Output) -> String {
         let mut input = Cursor::new(input);
         let mut images: [&mut dyn ReadSeek; 0] = [];
         let mut out = String::new();
-        splices.reader(&mut input, &mut images).read_to_string(&mut out).unwrap();
+        output::reader(&splices, &mut input, &mut images).read_to_string(&mut out).unwrap();
         out.replace('\0', ".")
     }
 
-    fn bytes(text: &str) -> Splices {
-        Splice::Bytes(text.into()).into()
+    fn bytes(text: &str) -> Output {
+        output::of_bytes(text.as_bytes())
     }
 
     /// Lays out parts of `input`, of which each digit and the same ones behind it are one.
@@ -290,7 +288,7 @@ mod tests {
     #[test]
     fn parts_that_overlap() {
         let changed = |range: Range<u64>| Piece { new: Some(bytes("x")), ..Piece::kept(range, 1) };
-        let overlap = |pieces: &[Piece]| lay_out(&(0..10), pieces).map(|l| l.splices.len());
+        let overlap = |pieces: &[Piece]| lay_out(&(0..10), pieces).map(|l| l.splices.size());
         assert_eq!(
             overlap(&[changed(2..4), Piece::kept(3..5, 1)]),
             Err(Overlap { start: 3, end: 5 })
@@ -305,9 +303,9 @@ mod tests {
 
     #[test]
     fn patches_go_into_what_stays() {
-        let mut splices = Splices::copy_of(&(0..4));
-        splices.push(Splice::Bytes(b"new".to_vec()));
-        splices.push(Splice::Copy(6..10));
+        let mut splices = output::copy_of(&(0..4));
+        splices.push_bytes(b"new");
+        splices.push_input(Input::File, 6..10);
         let mut patches = Patches::default();
         patches.put(1, b"a");
         patches.put(2, b"bc");

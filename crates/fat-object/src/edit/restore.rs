@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use super::contents::{self, NewContainers, Planner};
-use super::splices::{Splice, Splices};
+use super::output::{self, Input, Output, Part};
 use super::{Contents, Edit, EditError, EditNote, EditOptions, dispatch, survey};
 use crate::model::Location;
 use crate::source::{ReadSeek, Source};
@@ -40,17 +40,17 @@ pub(super) fn lay_out(
     source: &mut Source<'_>,
     window: &Range<u64>,
     new: &NewContainers,
-) -> Result<Splices, EditError> {
+) -> Result<Output, EditError> {
     let contents = planner.contents;
     let expected = expected(contents, source, planner.edit)?;
     let noted = planner.notes.len();
-    let mut best: Option<(Splices, Vec<EditNote>, Back)> = None;
+    let mut best: Option<(Output, Vec<EditNote>, Back)> = None;
     for stay in [false, true] {
         planner.stay = stay;
         planner.notes.truncate(noted);
         let laid_out = dispatch::file(planner, source, window, &contents.root, &[], new);
         let splices = match laid_out {
-            Ok(splices) if splices.is_copy_of(window) => return Ok(splices),
+            Ok(splices) if output::is_copy_of(&splices, window) => return Ok(splices),
             Ok(splices) if best.as_ref().is_some_and(|(first, ..)| *first == splices) => break,
             Ok(splices) => splices,
             Err(error @ EditError::Read(_)) => return Err(error),
@@ -81,7 +81,7 @@ pub(super) fn lay_out(
 /// Expected result of decompressing.
 enum Expected {
     /// The result without compressing anything: the edited file itself, unless bundles in it are compressed.
-    Parts(Splices),
+    Parts(Output),
     /// The edited file itself cannot be decompressed.
     Refused,
     /// Images change, too.
@@ -89,7 +89,7 @@ enum Expected {
 }
 
 impl Expected {
-    fn as_ref(&self) -> Option<&Splices> {
+    fn as_ref(&self) -> Option<&Output> {
         match self {
             Expected::Parts(parts) => Some(parts),
             Expected::Refused | Expected::Unknown => None,
@@ -106,7 +106,7 @@ fn expected(
         return Ok(Expected::Unknown);
     }
     if !contents.containers.iter().any(|container| container.compression.is_some()) {
-        return Ok(Expected::Parts(Splices::copy_of(&(0..contents.size))));
+        return Ok(Expected::Parts(output::copy_of(&(0..contents.size))));
     }
     let contents = Contents { max_decompressed: u64::MAX, ..contents.clone() };
     match decompressed(&contents, source.reader(), &edit.options) {
@@ -121,13 +121,13 @@ fn decompressed(
     contents: &Contents,
     input: &mut dyn ReadSeek,
     options: &EditOptions,
-) -> Result<Splices, EditError> {
+) -> Result<Output, EditError> {
     let mut edit = Edit::new(options.clone().with_grow(false));
     edit.decompress();
     match contents::plan(contents, input, &edit, &mut []) {
         Ok(plan) => Ok(plan.splices),
         // Other containers than bundles stay as they are.
-        Err(EditError::NoBundle) => Ok(Splices::copy_of(&(0..contents.size))),
+        Err(EditError::NoBundle) => Ok(output::copy_of(&(0..contents.size))),
         Err(error) => Err(error),
     }
 }
@@ -136,10 +136,10 @@ fn decompressed(
 fn way_back(
     planner: &mut Planner<'_, '_>,
     source: &mut Source<'_>,
-    new: &Splices,
-    expected: Option<&Splices>,
+    new: &Output,
+    expected: Option<&Output>,
 ) -> Result<Back, EditError> {
-    let mut reader = new.reader(source.reader(), planner.images.readers);
+    let mut reader = output::reader(&new, source.reader(), planner.images.readers);
     let options = Options::default().with_decompress(false).with_max_decompressed(u64::MAX);
     let options = options.with_scan(planner.contents.scanned);
     let back = survey(&mut reader, &options).and_then(|after| {
@@ -171,7 +171,7 @@ fn way_back(
     }
     let old = Skeleton::of(expected, &old_starts, |skeleton, range| skeleton.cut(range, &plain));
     let back = Skeleton::of(&back, &new_starts, |skeleton, range| {
-        skeleton.rest.append(new.slice(&range));
+        skeleton.rest.append(&new.slice(range.clone()));
     });
     if old.bundles != back.bundles {
         let pairs = old.bundles.iter().zip(&back.bundles);
@@ -186,7 +186,7 @@ fn way_back(
 #[derive(Default)]
 struct Skeleton {
     /// Zeros where bundles are.
-    rest: Splices,
+    rest: Output,
     /// Parts of bundles: where each lies, the index of its container, and which part it is.
     bundles: Vec<(u64, usize, Range<u64>)>,
 }
@@ -194,29 +194,29 @@ struct Skeleton {
 impl Skeleton {
     /// `starts`: where compressed bundles lie, with their indices, in ascending order. `copy` takes parts of the file.
     fn of(
-        parts: &Splices,
+        parts: &Output,
         starts: &[(u64, usize)],
         copy: impl Fn(&mut Skeleton, Range<u64>),
     ) -> Self {
         let mut skeleton = Skeleton::default();
-        for part in parts.parts() {
+        for part in parts.iter() {
             match part {
-                Splice::Copy(range) => copy(&mut skeleton, range.clone()),
-                Splice::Decompressed(bundle, range) => {
+                Part::Input(Input::File, range) => copy(&mut skeleton, range.clone()),
+                Part::Input(Input::Decompressed(bundle), range) => {
                     let n = starts.binary_search_by_key(&bundle.stored.start, |&(start, _)| start);
                     let index = n.ok().and_then(|n| starts.get(n)).map(|&(_, index)| index);
                     skeleton.bundle(index.unwrap_or(usize::MAX), range.clone());
                 }
-                part => skeleton.rest.push(part.clone()),
+                part => skeleton.rest.push_part(part),
             }
         }
         skeleton
     }
 
     fn bundle(&mut self, index: usize, part: Range<u64>) {
-        let zeros = Splice::Zeros(part.end - part.start);
-        self.bundles.push((self.rest.len(), index, part));
-        self.rest.push(zeros);
+        let zeros = part.end - part.start;
+        self.bundles.push((self.rest.size(), index, part));
+        self.rest.push_zeros(zeros);
     }
 
     /// A part of the file, in which plain bundles lie in these places.
@@ -228,67 +228,43 @@ impl Skeleton {
             if from >= to {
                 break;
             }
-            self.rest.push(Splice::Copy(at..from));
+            self.rest.push_input(Input::File, at..from);
             self.bundle(*index, from - place.start..to - place.start);
             at = to;
         }
-        self.rest.push(Splice::Copy(at..range.end));
+        self.rest.push_input(Input::File, at..range.end);
     }
 }
 
 /// Returns the first offset at which two outputs differ. Both are of the same file, without new images.
-fn difference(source: &mut Source<'_>, a: &Splices, b: &Splices) -> io::Result<Option<u64>> {
-    let end = a.len().min(b.len());
+fn difference(source: &mut Source<'_>, a: &Output, b: &Output) -> io::Result<Option<u64>> {
+    let end = a.size().min(b.size());
     let mut at = 0;
-    let (mut of_a, mut of_b) = (Parts::new(a), Parts::new(b));
     while at < end {
-        let (Some((x, left_x)), Some((y, left_y))) = (of_a.at(at), of_b.at(at)) else { break };
-        let n = left_x.min(left_y);
+        let (Some((of_x, x)), Some((of_y, y))) = (a.at(at), b.at(at)) else { break };
+        let n = (of_x + x.size()).min(of_y + y.size()) - at;
         let same = match (x, y) {
-            (Splice::Zeros(_), Splice::Zeros(_)) => true,
-            (Splice::Copy(x), Splice::Copy(y)) => {
-                x.end.wrapping_sub(left_x) == y.end.wrapping_sub(left_y)
+            (Part::Zeros(_), Part::Zeros(_)) => true,
+            (Part::Input(Input::File, x), Part::Input(Input::File, y)) => {
+                x.start.wrapping_sub(of_x) == y.start.wrapping_sub(of_y)
             }
             _ => false,
         };
         let n = if same { n } else { n.min(BLOCK) };
         if !same {
             let range = at..at + n;
-            let (x, y) = (read(source, &a.slice(&range))?, read(source, &b.slice(&range))?);
+            let (x, y) = (read(source, &a.slice(range.clone()))?, read(source, &b.slice(range))?);
             if let Some(n) = x.iter().zip(&y).position(|(x, y)| x != y) {
                 return Ok(Some(at + n as u64));
             }
         }
         at += n;
     }
-    Ok((a.len() != b.len()).then_some(end))
+    Ok((a.size() != b.size()).then_some(end))
 }
 
-/// The parts of an output, asked for by ascending offset.
-struct Parts<'a> {
-    parts: std::slice::Iter<'a, Splice>,
-    part: Option<&'a Splice>,
-    end: u64,
-}
-
-impl<'a> Parts<'a> {
-    fn new(splices: &'a Splices) -> Self {
-        Parts { parts: splices.parts().iter(), part: None, end: 0 }
-    }
-
-    /// The part at an offset, and how much of it is left there.
-    fn at(&mut self, offset: u64) -> Option<(&'a Splice, u64)> {
-        while self.end <= offset {
-            let part = self.parts.next()?;
-            self.end = self.end.saturating_add(part.len());
-            self.part = Some(part);
-        }
-        Some((self.part?, self.end - offset))
-    }
-}
-
-fn read(source: &mut Source<'_>, splices: &Splices) -> io::Result<Vec<u8>> {
+fn read(source: &mut Source<'_>, splices: &Output) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut splices.reader(source.reader(), &mut []), &mut bytes)?;
+    io::Read::read_to_end(&mut output::reader(&splices, source.reader(), &mut []), &mut bytes)?;
     Ok(bytes)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use super::host::Item;
-use super::splices::{Splice, Splices};
+use super::output::{Input, Output};
 use crate::source::Source;
 
 /// The HIP runtime maps bundles by the page: where linkers put one after another, each starts at a multiple of this.
@@ -19,48 +19,48 @@ pub(crate) fn lay_out(
     source: &mut Source<'_>,
     window: &Range<u64>,
     items: Vec<Item>,
-) -> io::Result<Splices> {
-    let mut out = Splices::new();
+) -> io::Result<Output> {
+    let mut out = Output::new();
     let mut at = window.start;
     let mut goes = false;
     for item in items {
         // Zeros in front of what comes first would hide it.
-        if !goes || out.len() > 0 {
+        if !goes || out.size() > 0 {
             gap(&mut out, window, &(at..item.old.start));
         }
         goes = item.new.is_none();
-        item.new.into_iter().for_each(|new| out.append(new));
+        item.new.into_iter().for_each(|new| out.append(&new));
         at = item.old.end;
     }
     let tail = at..window.end;
     let is_short = (1..8).contains(&(tail.end - tail.start));
     if is_short && source.peek(&tail, 8)?.iter().all(|&byte| byte == b'\n') {
         // Members for Apple's linker are filled up to a multiple of 8, and the padding counts as part of them.
-        let padding = usize::try_from(out.len().wrapping_neg() % 8).unwrap_or(0);
+        let padding = usize::try_from(out.size().wrapping_neg() % 8).unwrap_or(0);
         match padding as u64 == tail.end - tail.start {
-            true => out.push(Splice::Copy(tail)),
-            false => out.push(Splice::Bytes(vec![b'\n'; padding])),
+            true => out.push_input(Input::File, tail),
+            false => out.push_bytes(&vec![b'\n'; padding]),
         }
     } else {
-        out.push(Splice::Copy(tail));
+        out.push_input(Input::File, tail);
     }
     Ok(out)
 }
 
 /// The zeros for those in `gap`, behind which a container follows.
-fn gap(out: &mut Splices, window: &Range<u64>, gap: &Range<u64>) {
+fn gap(out: &mut Output, window: &Range<u64>, gap: &Range<u64>) {
     let (from, to) = (gap.start - window.start, gap.end - window.start);
     let old = to - from;
     let zeros = if to % PAGE == 0 {
         // What aligning took is taken anew; pages beyond that stay.
         let padding = |at: u64| at.wrapping_neg() % PAGE;
-        old.saturating_sub(padding(from)).saturating_add(padding(out.len()))
+        old.saturating_sub(padding(from)).saturating_add(padding(out.size()))
     } else {
         old
     };
     match zeros == old {
-        true => out.push(Splice::Copy(gap.clone())),
-        false => out.push(Splice::Zeros(zeros)),
+        true => out.push_input(Input::File, gap.clone()),
+        false => out.push_zeros(zeros),
     }
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use bundle_format::text::{TextBundle, to_vec};
 
+use super::output::{self, Output};
 use super::rebuild::{RebuildError, malformed};
-use super::splices::{Splice, Splices};
 use super::wishes::{NewImages, Wish, Wishes};
 use crate::source::Source;
 
@@ -16,9 +16,9 @@ pub(super) fn rebuild(
     range: &Range<u64>,
     wishes: &Wishes<'_>,
     images: &mut NewImages<'_, '_>,
-) -> Result<Option<Splices>, RebuildError> {
+) -> Result<Option<Output>, RebuildError> {
     if wishes.are_none() {
-        return Ok(Some(Splices::copy_of(range)));
+        return Ok(Some(output::copy_of(range)));
     }
     let bytes = source.read_range(range)?;
     let bundle = TextBundle::parse(&bytes).map_err(malformed)?;
@@ -41,5 +41,5 @@ pub(super) fn rebuild(
     if new.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Splice::Bytes(to_vec(bundle.leader(), &new).map_err(malformed)?).into()))
+    Ok(Some(output::of_bytes(&to_vec(bundle.leader(), &new).map_err(malformed)?)))
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::splices::Splices;
+use super::output::Output;
 use super::{EditError, coff, object};
 use crate::source::Source;
 
@@ -12,7 +12,7 @@ pub(crate) fn without_sections(
     source: &mut Source<'_>,
     window: &Range<u64>,
     prefix: &[u8],
-) -> Result<Option<Splices>, EditError> {
+) -> Result<Option<Output>, EditError> {
     let goes = |_, name: &[u8]| name.starts_with(prefix);
     match source.peek(window, 4)?.starts_with(b"\x7fELF") {
         true => object::without(source, window, &goes),

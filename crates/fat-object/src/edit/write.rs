@@ -1,17 +1,19 @@
 //! The new file, written part by part.
 
-use std::io::{self, Read, SeekFrom, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
+use byte_parts::{Inputs, WriteError, copy_range};
+
 use super::EditError;
 use super::decompress::Decompress;
-use super::splices::{Splice, Splices};
+use super::output::{Input, Output};
 use crate::source::ReadSeek;
 
 pub(crate) fn write<R, I, W>(
-    splices: &Splices,
-    input: &mut R,
+    output: &Output,
+    file: &mut R,
     images: &mut [I],
     out: &mut W,
 ) -> Result<(), EditError>
@@ -20,54 +22,72 @@ where
     I: ReadSeek,
     W: Write + ?Sized,
 {
-    // What was decompressed last: there may be several parts of it.
-    let mut last: Option<(Arc<Decompress>, Vec<u8>)> = None;
-    for part in splices.parts() {
-        match part {
-            Splice::Copy(range) => copy(input, range, out)?,
-            Splice::Image(number, range) => {
-                let (number, available) = (*number, images.len());
-                let missing = EditError::NoSuchNewImage { number, available };
-                copy(images.get_mut(number).ok_or(missing)?, range, out)?;
-            }
-            Splice::Decompressed(bundle, range) => {
-                let whole = *range == (0..bundle.size);
-                match &last {
-                    Some((open, data)) if open == bundle => write_range(data, range, out)?,
-                    _ if whole => decompress(bundle, input, out)?,
-                    _ => {
-                        // Only one is held at a time.
-                        drop(last.take());
-                        let data = bundle.read(input).map_err(refused)?;
-                        write_range(&data, range, out)?;
-                        last = Some((Arc::clone(bundle), data));
-                    }
-                }
-            }
-            Splice::Bytes(bytes) => out.write_all(bytes).map_err(EditError::Write)?,
-            Splice::Zeros(count) => {
-                io::copy(&mut io::repeat(0).take(*count), out).map_err(EditError::Write)?;
-            }
-        }
-    }
-    Ok(())
+    output.write_to(&mut Sources { file, images, last: None }, out)
 }
 
-/// Copies a part of a file. Which of the two files is at fault an error of copying does not tell: reading on does.
-fn copy<R, W>(from: &mut R, range: &Range<u64>, out: &mut W) -> Result<(), EditError>
-where
-    R: ReadSeek + ?Sized,
-    W: Write + ?Sized,
-{
-    let len = range.end - range.start;
-    from.seek(SeekFrom::Start(range.start))?;
-    match io::copy(&mut from.take(len), out) {
-        Ok(copied) if copied == len => Ok(()),
-        Ok(_) => Err(EditError::InputChanged),
-        Err(error) => Err(match from.read(&mut [0]) {
-            Ok(_) => EditError::Write(error),
-            Err(error) => EditError::Read(error),
-        }),
+/// What an edit takes parts of.
+struct Sources<'a, R: ?Sized, I> {
+    file: &'a mut R,
+    images: &'a mut [I],
+    /// The contents that were decompressed last: there may be several parts of them.
+    last: Option<(Arc<Decompress>, Vec<u8>)>,
+}
+
+impl<R: ReadSeek + ?Sized, I: ReadSeek> Inputs<Input> for Sources<'_, R, I> {
+    type Error = EditError;
+
+    fn copy<W: Write + ?Sized>(
+        &mut self,
+        input: &Input,
+        range: Range<u64>,
+        out: &mut W,
+    ) -> Result<(), EditError> {
+        let copied = match input {
+            Input::File => copy_range(self.file, &range, out)?,
+            Input::Image(number) => {
+                let (number, available) = (*number, self.images.len());
+                let missing = EditError::NoSuchNewImage { number, available };
+                copy_range(self.images.get_mut(number).ok_or(missing)?, &range, out)?
+            }
+            Input::Decompressed(bundle) => return self.decompressed(bundle, &range, out),
+        };
+        match copied == range.end - range.start {
+            true => Ok(()),
+            false => Err(EditError::InputChanged),
+        }
+    }
+}
+
+impl<R: ReadSeek + ?Sized, I> Sources<'_, R, I> {
+    fn decompressed<W: Write + ?Sized>(
+        &mut self,
+        bundle: &Arc<Decompress>,
+        range: &Range<u64>,
+        out: &mut W,
+    ) -> Result<(), EditError> {
+        if let Some((open, data)) = &self.last
+            && open == bundle
+        {
+            return write_range(data, range, out);
+        }
+        if *range == (0..bundle.size) {
+            return decompress(bundle, self.file, out);
+        }
+        // Only one is held at a time.
+        self.last = None;
+        let data = bundle.read(self.file).map_err(refused)?;
+        let (_, data) = self.last.insert((Arc::clone(bundle), data));
+        write_range(data, range, out)
+    }
+}
+
+impl From<WriteError> for EditError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Read(error) => EditError::Read(error),
+            WriteError::Write(error) => EditError::Write(error),
+            _ => EditError::InputChanged,
+        }
     }
 }
 

@@ -19,8 +19,8 @@ use std::ops::Range;
 
 use super::EditError;
 use super::host::{Edited, HostContext};
+use super::output::{self, Input, Output, Part};
 use super::relayout::Patches;
-use super::splices::{Splice, Splices};
 use crate::error::Error;
 use crate::model::Location;
 use crate::source::Source;
@@ -40,7 +40,7 @@ const BSD_ALIGNMENT: u64 = 8;
 pub(crate) struct MemberEdit {
     /// Where its data lies in the file.
     pub(crate) range: Range<u64>,
-    pub(crate) new: Splices,
+    pub(crate) new: Output,
 }
 
 /// A member of the archive. Offsets count from the start of the archive.
@@ -65,32 +65,32 @@ pub(crate) fn edit(
     let window = context.window;
     let mut edits = BTreeMap::new();
     for member in members {
-        if !member.new.is_copy_of(&member.range) {
+        if !output::is_copy_of(&member.new, &member.range) {
             edits.insert((member.range.start, member.range.end), member.new);
         }
     }
     let notes = Vec::new();
     if edits.is_empty() {
-        return Ok(Edited { splices: Splices::copy_of(window), notes });
+        return Ok(Edited { splices: output::copy_of(window), notes });
     }
     let all = read(source, window)?;
     let style = Style::of(&all);
-    let mut splices = Splices::new();
-    splices.push(Splice::Copy(window.start..window.start.saturating_add(MAGIC.len() as u64)));
+    let mut splices = Output::new();
+    splices.push_input(Input::File, window.start..window.start.saturating_add(MAGIC.len() as u64));
     let mut moved = BTreeMap::new();
     for member in &all {
         let at = |offset: u64| window.start.saturating_add(offset);
         let range = at(member.data.start)..at(member.data.end);
-        moved.insert(member.header_at, splices.len());
+        moved.insert(member.header_at, splices.size());
         let new = edits.remove(&(range.start, range.end));
-        if new.is_none() && splices.len() == member.header_at {
-            splices.push(Splice::Copy(at(member.header_at)..at(member.end)));
+        if new.is_none() && splices.size() == member.header_at {
+            splices.push_input(Input::File, at(member.header_at)..at(member.end));
             continue;
         }
         let new = match new {
             Some(new) if style.padded_data => repadded(source, &range, &new)?,
             Some(new) => new,
-            None => Splices::copy_of(&range),
+            None => output::copy_of(&range),
         };
         let is_last = member.end == window.end - window.start;
         push(&mut splices, member, new, &style, is_last)?;
@@ -130,31 +130,27 @@ impl Style {
 }
 
 /// New data for a member of which the padding is a part: without that of the old data, and with its own.
-fn repadded(
-    source: &mut Source<'_>,
-    old: &Range<u64>,
-    new: &Splices,
-) -> Result<Splices, EditError> {
+fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, EditError> {
     let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
     let tail = source.read_range(&(tail_start..old.end))?;
     let padding = tail.iter().rev().take_while(|&&byte| byte == b'\n').count() as u64;
-    let kept = match new.parts().last() {
-        Some(Splice::Copy(range)) if range.end == old.end => {
-            new.len() - padding.min(range.end - range.start)
+    let kept = match new.iter().last() {
+        Some(Part::Input(Input::File, range)) if range.end == old.end => {
+            new.size() - padding.min(range.end - range.start)
         }
-        _ => new.len(),
+        _ => new.size(),
     };
-    let mut new = new.slice(&(0..kept));
+    let mut new = new.slice(0..kept);
     let missing = kept.next_multiple_of(BSD_ALIGNMENT) - kept;
-    new.push(Splice::Bytes((0..missing).map(|_| b'\n').collect()));
+    new.push_bytes(&(0..missing).map(|_| b'\n').collect::<Vec<_>>());
     Ok(new)
 }
 
 /// Adds a member that has other data, or is elsewhere.
 fn push(
-    splices: &mut Splices,
+    splices: &mut Output,
     member: &Member,
-    data: Splices,
+    data: Output,
     style: &Style,
     is_last: bool,
 ) -> Result<(), EditError> {
@@ -162,7 +158,7 @@ fn push(
     let mut name = Vec::new();
     if member.name_len > 0 {
         name = member.name.clone();
-        let behind = splices.len().saturating_add(HEADER_LEN);
+        let behind = splices.size().saturating_add(HEADER_LEN);
         let len = match style.padded_names {
             true => {
                 behind.saturating_add(name.len() as u64).next_multiple_of(BSD_ALIGNMENT) - behind
@@ -172,18 +168,18 @@ fn push(
         name.resize(usize::try_from(len).unwrap_or(name.len()), 0);
         write_field(&mut header, NAME, &format!("#1/{len}"));
     }
-    let size = data.len().saturating_add(name.len() as u64);
+    let size = data.size().saturating_add(name.len() as u64);
     if size > MAX_SIZE {
         let what = "size of a member";
         return Err(EditError::ArchiveField { what, value: size, limit: MAX_SIZE });
     }
     write_field(&mut header, SIZE, &size.to_string());
-    splices.push(Splice::Bytes([header, name].concat()));
-    splices.append(data);
+    splices.push_bytes(&[header, name].concat());
+    splices.append(&data);
     // Some writers leave out the last one.
     let was_left_out = is_last && !member.end.is_multiple_of(2);
-    if !splices.len().is_multiple_of(2) && !was_left_out {
-        splices.push(Splice::Bytes(b"\n".to_vec()));
+    if !splices.size().is_multiple_of(2) && !was_left_out {
+        splices.push_bytes(b"\n");
     }
     Ok(())
 }
@@ -302,8 +298,8 @@ mod tests {
         let mut source = Source::new(&mut reader, Origin::File).unwrap();
         let options = EditOptions::default();
         let context = HostContext { window: &window, options: &options, stay: false };
-        let mut splices = Splices::new();
-        splices.push(Splice::Zeros(new));
+        let mut splices = Output::new();
+        splices.push_zeros(new);
         edit(&mut source, context, vec![MemberEdit { range: data, new: splices }])
     }
 
@@ -313,7 +309,7 @@ mod tests {
         let before = 8 + 60 + 10 + 60;
         // An even offset.
         let most = (1 << 32) - 2 - before;
-        assert_eq!(edited(four, "/", most).unwrap().splices.len(), (1 << 32) - 2 + 62);
+        assert_eq!(edited(four, "/", most).unwrap().splices.size(), (1 << 32) - 2 + 62);
         let error = edited(four, "/", most + 1).unwrap_err();
         assert_eq!(
             error.to_string(),

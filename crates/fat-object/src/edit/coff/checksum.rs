@@ -2,16 +2,16 @@
 
 use std::io::{self, Read};
 
-use super::super::splices::{Splice, Splices};
+use super::super::output::{self, Input, Output, Part};
 use crate::source::Source;
 
 /// CRC-32 in its usual bit order, from 0, without inversion at the end. `None` when some of the bytes are of another
 /// file.
-pub(super) fn of(source: &mut Source<'_>, contents: &Splices) -> io::Result<Option<u32>> {
-    if contents.parts().iter().any(|part| matches!(part, Splice::Image(..))) {
+pub(super) fn of(source: &mut Source<'_>, contents: &Output) -> io::Result<Option<u32>> {
+    if contents.iter().any(|part| matches!(part, Part::Input(Input::Image(_), _))) {
         return Ok(None);
     }
-    let mut reader = contents.reader(source.reader(), &mut []);
+    let mut reader = output::reader(&contents, source.reader(), &mut []);
     let mut buffer = vec![0; 64 * 1024];
     let mut crc = 0;
     loop {
@@ -85,13 +85,13 @@ mod tests {
         assert_eq!(!update(!0, b"123456789"), 0xcbf4_3926);
         let mut data = Cursor::new(b"..123456");
         let mut source = Source::new(&mut data, Origin::File).unwrap();
-        let mut contents = Splices::copy_of(&(2..8));
-        contents.push(Splice::Bytes(b"789".to_vec()));
-        contents.push(Splice::Zeros(5001));
+        let mut contents = output::copy_of(&(2..8));
+        contents.push_bytes(b"789");
+        contents.push_zeros(5001);
         let mut all = b"123456789".to_vec();
         all.resize(5010, 0);
         assert_eq!(of(&mut source, &contents).unwrap(), Some(update(0, &all)));
-        contents.push(Splice::Image(0, 0..1));
+        contents.push_input(Input::Image(0), 0..1);
         assert_eq!(of(&mut source, &contents).unwrap(), None);
     }
 }

@@ -22,8 +22,8 @@ use super::EditError;
 use super::changes::{Changes, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
+use super::output::{self, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
-use super::splices::Splices;
 use crate::embed::EmbedError;
 use crate::source::Source;
 use file::Object;
@@ -44,7 +44,7 @@ pub(crate) fn edit(
     let align = |index| object.sections.get(index).map_or(1, file::alignment);
     let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
     let splices = if changed.is_empty() {
-        Splices::copy_of(window)
+        output::copy_of(window)
     } else {
         let mut patches = Patches::default();
         references::follow(source, &object, &changed, &mut patches)?;
@@ -52,7 +52,7 @@ pub(crate) fn edit(
     };
     let splices = match removed.is_empty() {
         true => splices,
-        false => splices.edited(source, |source, window| {
+        false => output::edited(&splices, source, |source, window| {
             remove::remove(source, window, &|index, _| removed.contains(&index))
         })?,
     };
@@ -64,7 +64,7 @@ fn rewrite(
     object: &Object,
     mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
-) -> Result<Splices, EditError> {
+) -> Result<Output, EditError> {
     let base = object.window.start;
     let mut pieces = vec![
         Piece::kept(0..object.headers_end, 1),
@@ -85,8 +85,8 @@ fn rewrite(
         pieces.push(Piece::kept(parts.lines.clone(), 1));
     }
     let layout = lay_out(&object.window, &pieces).map_err(shared)?;
-    if layout.splices.len() > LIMIT {
-        return Err(too_large(layout.splices.len()).into());
+    if layout.splices.size() > LIMIT {
+        return Err(too_large(layout.splices.size()).into());
     }
     let places = layout.places.get(fixed..).unwrap_or_default().chunks_exact(3);
     for ((index, section), places) in object.sections.iter().enumerate().zip(places) {

@@ -10,8 +10,8 @@ use super::{checksum, narrow};
 use crate::budget::Budget;
 use crate::edit::EditError;
 use crate::edit::moves::{Addend, Changed, Reference};
+use crate::edit::output::{self, Output};
 use crate::edit::relayout::Patches;
-use crate::edit::splices::Splices;
 use crate::edit::tables::{absolute, for_each};
 use crate::source::Source;
 
@@ -76,13 +76,13 @@ pub(super) fn follow(
         for (index, parts) in object.parts.iter().enumerate() {
             let places = relocations(source, object, index, &symbols)?;
             if !places.0.is_empty() {
-                let old = Splices::copy_of(&absolute(object.window.start, &parts.contents));
+                let old = output::copy_of(&absolute(object.window.start, &parts.contents));
                 contents.insert(index, patched(old, &places)?);
                 places.0.into_iter().for_each(|(at, bytes)| patches.put(at, &bytes));
             }
         }
     }
-    let all = contents.values().fold(0, |sum: u64, new| sum.saturating_add(new.len()));
+    let all = contents.values().fold(0, |sum: u64, new| sum.saturating_add(new.size()));
     let mut to_sum = Budget::new(all.saturating_mul(2));
     for definition in symbols.definitions {
         let Definition { section, value, at, size, checksum } = definition;
@@ -96,9 +96,9 @@ pub(super) fn follow(
         let moves = changed.get(&section).map(|changed| &changed.moves);
         let new_start = moves.map_or(value, |moves| moves.value(value));
         let new_size = moves.map_or(size.into(), |moves| moves.size(value, size.into()));
-        let new = new.slice(&(new_start..new_start.saturating_add(new_size)));
+        let new = new.slice(new_start..new_start.saturating_add(new_size));
         let old = absolute(object.window.start.saturating_add(parts.contents.start), &old);
-        if new.is_copy_of(&old) {
+        if output::is_copy_of(&new, &old) {
             continue;
         }
         if new_size != u64::from(size) {
@@ -107,7 +107,7 @@ pub(super) fn follow(
         // Without one there was none.
         if checksum != 0 {
             // None for definitions that share bytes until they are too many.
-            let new = match to_sum.take(new.len()) {
+            let new = match to_sum.take(new.size()) {
                 true => checksum::of(source, &new)?.unwrap_or(0),
                 false => 0,
             };
@@ -267,7 +267,7 @@ fn form(machine: u16, kind: u16) -> Form {
 }
 
 /// A section with other bytes in some places.
-fn patched(contents: Splices, places: &Places) -> Result<Splices, EditError> {
+fn patched(contents: Output, places: &Places) -> Result<Output, EditError> {
     let mut patches = Patches::default();
     for (at, bytes) in &places.0 {
         patches.put(*at, bytes);

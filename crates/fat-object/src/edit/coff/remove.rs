@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::file::{Object, Parts};
 use super::{FORMAT, narrow};
 use crate::edit::EditError;
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::{Input, Output};
 use crate::edit::strings::{Limit, Strings, string_at};
 use crate::edit::tables::absolute;
 use crate::embed::{CoffFile, EmbedError, ObjectPart, coff_long_name, coff_name_offset};
@@ -57,7 +57,7 @@ pub(crate) fn remove(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Splices>, EditError> {
+) -> Result<Option<Output>, EditError> {
     let object = Object::read(source, window)?;
     // New numbers, from 1.
     let mut numbers = Vec::with_capacity(object.sections.len());
@@ -92,12 +92,12 @@ pub(crate) fn remove(
         0 => 0,
         at => narrow(cuts.apply(at))?.get(),
     };
-    let mut splices = Splices::new();
-    splices.push(Splice::Bytes(object.header.changed(kept.len() as u64, symbols_at)?));
-    splices.push(Splice::Bytes(kept.as_bytes().to_vec()));
+    let mut splices = Output::new();
+    splices.push_bytes(&object.header.changed(kept.len() as u64, symbols_at)?);
+    splices.push_bytes(kept.as_bytes());
     let mut copy = |range: Range<u64>| {
         if !range.is_empty() {
-            splices.push(Splice::Copy(absolute(window.start, &range)));
+            splices.push_input(Input::File, absolute(window.start, &range));
         }
     };
     let mut at = object.headers_end;
@@ -107,16 +107,16 @@ pub(crate) fn remove(
         at = cut.end;
     }
     copy(at..object.symbols.start);
-    splices.push(Splice::Bytes(symbols));
+    splices.push_bytes(&symbols);
     let from = match strings {
         Some(strings) => {
-            splices.push(Splice::Bytes(strings));
+            splices.push_bytes(&strings);
             object.strings_end
         }
         None => object.symbols.end,
     };
     if from < window.end.saturating_sub(window.start) {
-        splices.push(Splice::Copy(window.start.saturating_add(from)..window.end));
+        splices.push_input(Input::File, window.start.saturating_add(from)..window.end);
     }
     Ok(Some(splices))
 }

@@ -15,7 +15,7 @@ use std::ops::Range;
 use super::file::{File, ProgramHeader, addresses};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::edit::EditError;
-use crate::edit::splices::Splices;
+use crate::edit::output::{self, Output};
 use crate::source::{Origin, ReadSeek, Source};
 
 /// Sections of device code have this name, or one that starts with it.
@@ -73,7 +73,7 @@ impl Addresses {
 struct Check<'a> {
     old: &'a File,
     new: &'a File,
-    splices: &'a Splices,
+    splices: &'a Output,
     /// What may hold something else.
     allowed: &'a Addresses,
     /// What is allowed, and what is compared in another way than by its bytes in memory.
@@ -90,7 +90,7 @@ struct Check<'a> {
 pub(super) fn check(
     source: &mut Source<'_>,
     old: &File,
-    splices: &Splices,
+    splices: &Output,
     allowed: &Addresses,
 ) -> Result<(), EditError> {
     let before = wrappers(source, old)?;
@@ -126,13 +126,13 @@ fn fault(address: u64, what: &'static str) -> EditError {
 /// Reads the new file.
 fn with_new<T>(
     source: &mut Source<'_>,
-    splices: &Splices,
+    splices: &Output,
     read: impl FnOnce(&mut Source<'_>) -> Result<T, EditError>,
 ) -> Result<T, EditError> {
     let mut input = Input { source, at: 0 };
     // New images lie inside bundles, which are not looked into.
     let mut images: [&mut dyn ReadSeek; 0] = [];
-    let mut reader = splices.reader(&mut input, &mut images);
+    let mut reader = output::reader(&splices, &mut input, &mut images);
     read(&mut Source::new(&mut reader, Origin::File)?)
 }
 
@@ -286,7 +286,7 @@ mod tests {
     fn the_same_file() {
         let bytes = sample().build();
         compare(&bytes, &bytes).unwrap();
-        let copy = Splices::copy_of(&(0..bytes.len() as u64));
+        let copy = output::copy_of(&(0..bytes.len() as u64));
         let nothing = Addresses::default();
         with(&bytes, |source, file| check(source, file, &copy, &allowed()).unwrap());
         // A section of device code always may change.

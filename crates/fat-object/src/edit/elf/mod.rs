@@ -30,7 +30,7 @@ mod write;
 use std::ops::Range;
 
 use crate::edit::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::{self, Input, Output};
 use crate::edit::{EditError, EditNote, sequence};
 use crate::source::{Origin, ReadSeek, Source};
 use check::Addresses;
@@ -52,7 +52,7 @@ pub(crate) fn edit(
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
 ) -> Result<Edited, EditError> {
-    let unchanged = Splices::copy_of(context.window);
+    let unchanged = output::copy_of(context.window);
     if !sections.iter().any(SectionEdit::is_changed) {
         return Ok(Edited { splices: unchanged, notes: Vec::new() });
     }
@@ -64,7 +64,7 @@ pub(crate) fn edit(
     let slot = Slot::find(&file, &dynamic, indices, start)?;
     let wrappers = wrappers::wrappers(source, &file)?;
     let mut bundles: Vec<Bundle> = Vec::new();
-    let mut contents: Vec<Splices> = Vec::new();
+    let mut contents: Vec<Output> = Vec::new();
     let mut led_to: Vec<u64> = wrappers.iter().map(|wrapper| wrapper.bundle).collect();
     led_to.sort_unstable();
     let mut before = None;
@@ -75,12 +75,12 @@ pub(crate) fn edit(
         let is_led_to = led_to.binary_search(&old.start).is_ok();
         match (bundles.last_mut(), contents.last_mut()) {
             (Some(bundle), Some(contents)) if follows && !is_led_to => {
-                contents.append(new);
+                contents.append(&new);
                 *bundle =
-                    Bundle { old: bundle.old.start..old.end, size: contents.len(), ..*bundle };
+                    Bundle { old: bundle.old.start..old.end, size: contents.size(), ..*bundle };
             }
             _ => {
-                bundles.push(Bundle { old, size: new.len(), pinned: false });
+                bundles.push(Bundle { old, size: new.size(), pinned: false });
                 contents.push(new);
             }
         }
@@ -185,10 +185,10 @@ fn keep_tail(bundles: &mut [Item], end: u64) {
     let Some(last) = bundles.last_mut() else { return };
     let tail = end.saturating_sub(last.old.end);
     if let (Some(new), 1..PAGE) = (&mut last.new, tail) {
-        new.push(match new.is_copy_of(&last.old) {
-            true => Splice::Copy(last.old.end..end),
-            false => Splice::Zeros(tail),
-        });
+        match output::is_copy_of(new, &last.old) {
+            true => new.push_input(Input::File, last.old.end..end),
+            false => new.push_zeros(tail),
+        }
         last.old.end = end;
     }
 }
@@ -246,7 +246,7 @@ impl Editor<'_> {
         &self,
         source: &mut Source<'_>,
         bundles: &[Bundle],
-        contents: Vec<Splices>,
+        contents: Vec<Output>,
         layout: &Layout,
     ) -> Result<Edited, EditError> {
         let (file, slot) = (self.file, self.slot);
@@ -258,7 +258,7 @@ impl Editor<'_> {
         let moved = |address: u64| moved(bundles, &layout.starts, address);
         let left: Vec<_> = bundles.iter().map(|bundle| (bundle.old.clone(), bundle.size)).collect();
 
-        let mut old = Splices::copy_of(&file.window);
+        let mut old = output::copy_of(&file.window);
         let mut tags = Vec::new();
         for (&index, &address) in &layout.moved {
             let section = file.sections.get(index);

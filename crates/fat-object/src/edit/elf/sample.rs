@@ -17,7 +17,7 @@ use std::ops::Range;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::file::{File, Header, ProgramHeader, SectionHeader, Symbol};
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::Output;
 use crate::source::{Origin, Source};
 
 pub(super) const STARTS: [u64; 3] = [0x1000, 0x2000, 0x3000];
@@ -260,8 +260,8 @@ pub(super) fn patched(bytes: &[u8], patches: &[super::wrappers::Patch]) -> Vec<u
 }
 
 /// A file of these bytes.
-pub(super) fn splices(bytes: &[u8]) -> Splices {
-    let mut splices = Splices::new();
-    splices.push(Splice::Bytes(bytes.to_vec()));
+pub(super) fn splices(bytes: &[u8]) -> Output {
+    let mut splices = Output::new();
+    splices.push_bytes(bytes);
     splices
 }

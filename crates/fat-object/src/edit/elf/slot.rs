@@ -11,7 +11,7 @@ use super::file::{
 use super::movable::{Movable, movable};
 use super::validate::inconsistent;
 use crate::edit::EditError;
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::Output;
 
 pub(super) struct Slot {
     /// The indices of the program headers of its segment: one, or those of the pieces of an earlier edit.
@@ -260,8 +260,8 @@ impl Slot {
     }
 
     /// The bytes at these addresses, zeros in gaps. `old` is the ELF file.
-    pub(super) fn image(&self, old: &Splices, range: &Range<u64>) -> Splices {
-        let mut image = Splices::new();
+    pub(super) fn image(&self, old: &Output, range: &Range<u64>) -> Output {
+        let mut image = Output::new();
         let mut at = range.start;
         for run in &self.runs {
             let from = run.addresses.start.max(at);
@@ -269,12 +269,12 @@ impl Slot {
             if from >= to {
                 continue;
             }
-            image.push(Splice::Zeros(from - at));
+            image.push_zeros(from - at);
             let offset = run.offset.saturating_add(from - run.addresses.start);
-            image.append(old.slice(&(offset..offset.saturating_add(to - from))));
+            image.append(&old.slice(offset..offset.saturating_add(to - from)));
             at = to;
         }
-        image.push(Splice::Zeros(range.end.saturating_sub(at)));
+        image.push_zeros(range.end.saturating_sub(at));
         image
     }
 }

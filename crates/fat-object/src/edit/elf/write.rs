@@ -9,7 +9,7 @@ use super::sections::Sections;
 use super::segments::{Map, next_content};
 use super::slot::Slot;
 use super::wrappers::Patch;
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::{self, Output};
 
 /// What the new file is made of.
 pub(super) struct Parts<'a> {
@@ -20,50 +20,50 @@ pub(super) struct Parts<'a> {
     pub(super) segments: &'a [ProgramHeader],
     pub(super) sections: &'a Sections,
     /// The old ELF file with other bytes for symbols, relocations, wrappers, tags.
-    pub(super) old: Splices,
+    pub(super) old: Output,
     /// What takes the places of the bundles.
-    pub(super) bundles: Vec<Splices>,
+    pub(super) bundles: Vec<Output>,
 }
 
 /// Other bytes in some places.
-pub(super) fn overwrite(splices: &Splices, mut patches: Vec<Patch>) -> Splices {
+pub(super) fn overwrite(splices: &Output, mut patches: Vec<Patch>) -> Output {
     patches.sort_by_key(|patch| patch.offset);
-    let mut out = Splices::new();
+    let mut out = Output::new();
     for patch in patches {
-        let at = out.len();
-        out.append(splices.slice(&(at..patch.offset)));
-        let covered = out.len().saturating_sub(patch.offset);
+        let at = out.size();
+        out.append(&splices.slice(at..patch.offset));
+        let covered = out.size().saturating_sub(patch.offset);
         let skip = usize::try_from(covered).unwrap_or(usize::MAX);
-        out.push(Splice::Bytes(patch.bytes.get(skip..).unwrap_or_default().to_vec()));
+        out.push_bytes(patch.bytes.get(skip..).unwrap_or_default());
     }
-    let at = out.len();
-    out.append(splices.slice(&(at..u64::MAX)));
+    let at = out.size();
+    out.append(&splices.slice(at..u64::MAX));
     out
 }
 
 /// Contents at places from `start` on, zeros between them and up to `end`; `None` if they overlap.
-fn lay(start: u64, end: u64, mut contents: Vec<(u64, Splices)>) -> Option<Splices> {
+fn lay(start: u64, end: u64, mut contents: Vec<(u64, Output)>) -> Option<Output> {
     contents.sort_by_key(|&(at, _)| at);
-    let mut out = Splices::new();
+    let mut out = Output::new();
     for (at, content) in contents {
-        let at = at.checked_sub(start).filter(|&at| at >= out.len())?;
-        out.zeros_to(at);
-        out.append(content);
+        let at = at.checked_sub(start).filter(|&at| at >= out.size())?;
+        out.pad_to(at);
+        out.append(&content);
     }
-    out.zeros_to(end.checked_sub(start)?);
-    (out.len() == end - start).then_some(out)
+    out.pad_to(end.checked_sub(start)?);
+    (out.size() == end - start).then_some(out)
 }
 
 impl Parts<'_> {
     /// The new file; `None` if parts of it overlap.
-    pub(super) fn write(mut self) -> Option<Splices> {
-        let mut contents: Vec<(u64, Splices)> = Vec::new();
+    pub(super) fn write(mut self) -> Option<Output> {
+        let mut contents: Vec<(u64, Output)> = Vec::new();
         let bundles = std::mem::take(&mut self.bundles);
         contents.extend(self.layout.starts.iter().copied().zip(bundles));
         for &(index, at) in &self.layout.far {
             contents.push((at, self.contents(index)?));
         }
-        let mut out = self.old.slice(&(0..self.map.segment.start));
+        let mut out = self.old.slice(0..self.map.segment.start);
         let (inside, behind) = match self.map.grown {
             Some(_) => (Vec::new(), contents),
             None => (contents, Vec::new()),
@@ -72,23 +72,23 @@ impl Parts<'_> {
         let base = self.slot.segment().start;
         for piece in &self.map.pieces {
             let part = piece.addresses.start - base..piece.addresses.end - base;
-            out.append(image.slice(&part));
+            out.append(&image.slice(part));
         }
         let mut copied = self.map.segment.end;
-        out.zeros_to(self.map.rest);
+        out.pad_to(self.map.rest);
         if let Some(grown) = &self.map.grown {
-            out.append(self.old.slice(&(copied..grown.before)));
+            out.append(&self.old.slice(copied..grown.before));
             copied = grown.before;
-            out.zeros_to(grown.offset);
-            out.append(lay(grown.addresses.start, grown.addresses.end, behind)?);
-            out.zeros_to(grown.rest);
+            out.pad_to(grown.offset);
+            out.append(&lay(grown.addresses.start, grown.addresses.end, behind)?);
+            out.pad_to(grown.rest);
         }
-        (out.len() == self.map.offset(copied)).then_some(())?;
+        (out.size() == self.map.offset(copied)).then_some(())?;
         self.finish(out, copied)
     }
 
     /// The segment of the device code as one piece, gaps included.
-    fn segment(&self, bundles: Vec<(u64, Splices)>) -> Option<Splices> {
+    fn segment(&self, bundles: Vec<(u64, Output)>) -> Option<Output> {
         let all = self.slot.segment();
         let start = self.slot.start;
         let end = match self.slot.content_after {
@@ -96,15 +96,15 @@ impl Parts<'_> {
             false => self.layout.end,
         };
         let mut image = self.slot.image(&self.old, &(all.start..start));
-        image.append(lay(start, end, bundles)?);
+        image.append(&lay(start, end, bundles)?);
         if self.slot.content_after {
-            image.append(self.slot.image(&self.old, &(end..all.end)));
+            image.append(&self.slot.image(&self.old, &(end..all.end)));
         }
         Some(image)
     }
 
     /// What comes behind the segments, and the headers.
-    fn finish(&self, mut out: Splices, copied: u64) -> Option<Splices> {
+    fn finish(&self, mut out: Output, copied: u64) -> Option<Output> {
         let header = &self.file.header;
         let old_size = size_of_val(self.file.sections.as_slice());
         let old = header.shoff.get()..header.shoff.get().saturating_add(old_size as u64);
@@ -112,20 +112,20 @@ impl Parts<'_> {
         let place = self.map.offset(old.start);
         let mut patches = Vec::new();
         let table = if old.end == self.file.len() && old.start >= copied {
-            out.append(self.old.slice(&(copied..old.start)));
-            out.push(Splice::Bytes(bytes));
+            out.append(&self.old.slice(copied..old.start));
+            out.push_bytes(&bytes);
             place
         } else {
-            out.append(self.old.slice(&(copied..u64::MAX)));
+            out.append(&self.old.slice(copied..u64::MAX));
             if bytes.len() <= old_size {
                 bytes.resize(old_size, 0);
                 patches.push(Patch { offset: place, bytes });
                 place
             } else {
                 patches.push(Patch { offset: place, bytes: vec![0; old_size] });
-                out.zeros_to(up(out.len(), 8));
-                let end = out.len();
-                out.push(Splice::Bytes(bytes));
+                out.pad_to(up(out.size(), 8));
+                let end = out.size();
+                out.push_bytes(&bytes);
                 end
             }
         };
@@ -135,22 +135,21 @@ impl Parts<'_> {
         new.shnum.set(u16::try_from(self.sections.headers.len()).ok()?);
         new.phnum.set(u16::try_from(self.segments.len()).ok()?);
         new.shstrndx.set(self.sections.index(header.shstrndx.get(), 0));
-        let mut file = Splices::new();
-        file.push(Splice::Bytes(new.as_bytes().to_vec()));
+        let mut file = Output::new();
+        file.push_bytes(new.as_bytes());
         let phoff = header.phoff.get();
-        file.append(out.slice(&(file.len()..phoff)));
-        file.append(self.front(phoff)?);
-        file.append(out.slice(&(file.len()..u64::MAX)));
-        (file.len() == out.len()).then_some(file)
+        file.append(&out.slice(file.size()..phoff));
+        file.append(&self.front(phoff)?);
+        file.append(&out.slice(file.size()..u64::MAX));
+        (file.size() == out.size()).then_some(file)
     }
 
     /// The program headers and the sections behind them. What belongs to nothing stays as it is.
-    fn front(&self, phoff: u64) -> Option<Splices> {
+    fn front(&self, phoff: u64) -> Option<Output> {
         let table = |count: usize| phoff..phoff.saturating_add(HEADER.saturating_mul(count as u64));
         let old_table = table(self.file.segments.len());
         let mut gone = vec![old_table.clone()];
-        let mut contents =
-            vec![(phoff, Splices::from(Splice::Bytes(self.segments.as_bytes().into())))];
+        let mut contents = vec![(phoff, output::of_bytes(self.segments.as_bytes()))];
         for &(index, at) in &self.layout.zone.near {
             if self.layout.moved.contains_key(&index) {
                 contents.push((at, self.contents(index)?));
@@ -161,58 +160,52 @@ impl Parts<'_> {
                 gone.push(file_range(self.file.sections.get(*index)?));
             }
         }
-        let ends = contents.iter().map(|(at, content)| at.saturating_add(content.len()));
+        let ends = contents.iter().map(|(at, content)| at.saturating_add(content.size()));
         let end = ends.chain(gone.iter().map(|range| range.end)).max()?;
-        let mut zeroed = Splices::new();
+        let mut zeroed = Output::new();
         gone.sort_by_key(|range| range.start);
         for range in gone {
-            zeroed.append(self.old.slice(&(zeroed.len()..range.start)));
-            zeroed.zeros_to(range.end);
+            zeroed.append(&self.old.slice(zeroed.size()..range.start));
+            zeroed.pad_to(range.end);
         }
-        zeroed.append(self.old.slice(&(zeroed.len()..end)));
+        zeroed.append(&self.old.slice(zeroed.size()..end));
         // The place that the table gives back gets what lies behind it, if that belongs to nothing: what patchelf fills
         // free places with.
         let back = old_table.end.saturating_sub(table(self.segments.len()).end);
         let free = old_table.end..old_table.end.saturating_add(back);
         if back > 0 && next_content(self.file, free.start) >= free.end {
-            zeroed.replace(old_table.end - back, self.old.slice(&free));
+            zeroed.replace(old_table.end - back, &self.old.slice(free.clone()));
         }
         contents.sort_by_key(|&(at, _)| at);
-        let mut front = Splices::new();
+        let mut front = Output::new();
         for (at, content) in contents {
-            front.append(zeroed.slice(&(phoff.saturating_add(front.len())..at)));
-            (phoff.checked_add(front.len())? == at).then(|| front.append(content))?;
+            front.append(&zeroed.slice(phoff.saturating_add(front.size())..at));
+            (phoff.checked_add(front.size())? == at).then(|| front.append(&content))?;
         }
-        front.append(zeroed.slice(&(phoff.saturating_add(front.len())..end)));
-        (phoff.checked_add(front.len())? == end).then_some(front)
+        front.append(&zeroed.slice(phoff.saturating_add(front.size())..end));
+        (phoff.checked_add(front.size())? == end).then_some(front)
     }
 
-    fn contents(&self, index: usize) -> Option<Splices> {
-        Some(self.old.slice(&file_range(self.file.sections.get(index)?)))
+    fn contents(&self, index: usize) -> Option<Output> {
+        Some(self.old.slice(file_range(self.file.sections.get(index)?)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edit::output::Input;
 
     #[test]
     fn patches_in_any_order() {
         let patch = |offset, bytes: &[u8]| Patch { offset, bytes: bytes.to_vec() };
         // Tables may stand in another order than their headers, and share bytes.
         let patches = vec![patch(6, b"dd"), patch(2, b"aaa"), patch(4, b"abb"), patch(9, b"e")];
-        let new = overwrite(&Splices::copy_of(&(0..10)), patches);
-        let bytes = |bytes: &[u8]| Splice::Bytes(bytes.to_vec());
-        assert_eq!(
-            new.parts(),
-            [
-                Splice::Copy(0..2),
-                bytes(b"aaa"),
-                bytes(b"bb"),
-                bytes(b"d"),
-                Splice::Copy(8..9),
-                bytes(b"e")
-            ]
-        );
+        let new = overwrite(&output::copy_of(&(0..10)), patches);
+        let mut expected = output::copy_of(&(0..2));
+        expected.push_bytes(b"aaabbd");
+        expected.push_input(Input::File, 8..9);
+        expected.push_bytes(b"e");
+        assert_eq!(new, expected);
     }
 }

@@ -19,8 +19,8 @@ use super::EditError;
 use super::changes::{Changes, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
+use super::output::{self, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
-use super::splices::Splices;
 use crate::embed::EmbedError;
 use crate::source::Source;
 use crate::wire::{
@@ -57,7 +57,7 @@ pub(super) fn without(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Splices>, EditError> {
+) -> Result<Option<Output>, EditError> {
     match Class::of(source, window)? {
         Class::Little32 => remove::remove::<ElfHeader32<LittleEndian>>(source, window, goes),
         Class::Big32 => remove::remove::<ElfHeader32<BigEndian>>(source, window, goes),
@@ -90,7 +90,7 @@ fn edit_as<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
-) -> Result<Splices, EditError> {
+) -> Result<Output, EditError> {
     let object = Object::<H>::read(source, window)?;
     let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
     let edits = numbered(window, edits, object.places())?;
@@ -105,7 +105,7 @@ fn edit_as<H: ElfHeader>(
         |index: usize| object.sections.get(index).map_or(1, |section| power_of_two(section.align));
     let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
     let splices = if changed.is_empty() {
-        Splices::copy_of(window)
+        output::copy_of(window)
     } else {
         let mut patches = Patches::default();
         references::follow(source, &object, &changed, &mut patches)?;
@@ -113,7 +113,7 @@ fn edit_as<H: ElfHeader>(
     };
     match removed.is_empty() {
         true => Ok(splices),
-        false => splices.edited(source, |source, window| {
+        false => output::edited(&splices, source, |source, window| {
             remove::remove::<H>(source, window, &|index, _| removed.contains(&index))
         }),
     }
@@ -124,7 +124,7 @@ fn rewrite<H: ElfHeader>(
     object: &Object<H>,
     mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
-) -> Result<Splices, EditError> {
+) -> Result<Output, EditError> {
     let mut pieces = Vec::with_capacity(object.sections.len());
     // Section numbers of the pieces; the first is the null section's, and stands for the header.
     pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
@@ -165,8 +165,8 @@ fn rewrite<H: ElfHeader>(
             .ok_or_else(|| too_large(place.end))?;
         patches.put(base, header.as_bytes());
     }
-    if layout.splices.len() > H::LIMIT {
-        return Err(too_large(layout.splices.len()).into());
+    if layout.splices.size() > H::LIMIT {
+        return Err(too_large(layout.splices.size()).into());
     }
     let all = EditError::SharedBytes { start: 0, end: object.window.end - base };
     patches.apply(layout.splices).ok_or(all)

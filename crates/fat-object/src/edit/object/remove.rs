@@ -15,8 +15,8 @@ use super::file::{
 };
 use super::references::decode;
 use crate::edit::EditError;
+use crate::edit::output::{self, Input, Output};
 use crate::edit::relayout::Patches;
-use crate::edit::splices::{Splice, Splices};
 use crate::edit::strings::{Limit, Strings, Table, string_at};
 use crate::edit::tables::{absolute, for_each};
 use crate::embed::{EmbedError, ObjectPart};
@@ -197,7 +197,7 @@ pub(super) fn remove<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Splices>, EditError> {
+) -> Result<Option<Output>, EditError> {
     let object = Object::<H>::read(source, window)?;
     let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
     let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
@@ -243,9 +243,9 @@ pub(super) fn remove<H: ElfHeader>(
     for part in &parts {
         table.push(H::Section::new(&part.fields).ok_or_else(|| too_large(part.fields.offset))?);
     }
-    let mut splices = Splices::new();
+    let mut splices = Output::new();
     if loaded.end > header_len {
-        splices.push(Splice::Copy(absolute(window.start, &(header_len..loaded.end))));
+        splices.push_input(Input::File, absolute(window.start, &(header_len..loaded.end)));
     }
     let mut patches = Patches::default();
     for part in parts.iter().filter(|part| part.fixed) {
@@ -256,20 +256,20 @@ pub(super) fn remove<H: ElfHeader>(
     }
     let (start, end) = (header_len, loaded.end);
     let loaded = patches.apply(splices).ok_or(EditError::SharedBytes { start, end })?;
-    let mut splices = Splices::from(Splice::Bytes(header.as_bytes().to_vec()));
-    splices.append(loaded);
+    let mut splices = output::of_bytes(header.as_bytes());
+    splices.append(&loaded);
     for index in order {
         // Sorted by index, as the table was.
         let Ok(at) = parts.binary_search_by_key(&index, |part| part.index) else { continue };
         let Some(part) = parts.get(at).filter(|part| part.len() > 0) else { continue };
-        splices.zeros_to(part.fields.offset);
-        splices.push(match &part.contents {
-            Contents::Kept(range) => Splice::Copy(range.clone()),
-            Contents::New(bytes) => Splice::Bytes(bytes.clone()),
-        });
+        splices.pad_to(part.fields.offset);
+        match &part.contents {
+            Contents::Kept(range) => splices.push_input(Input::File, range.clone()),
+            Contents::New(bytes) => splices.push_bytes(bytes),
+        }
     }
-    splices.zeros_to(table_at);
-    splices.push(Splice::Bytes(table.as_bytes().to_vec()));
+    splices.pad_to(table_at);
+    splices.push_bytes(table.as_bytes());
     Ok(Some(splices))
 }
 

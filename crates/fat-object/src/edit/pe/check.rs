@@ -8,7 +8,7 @@ use super::place::Placement;
 use super::slot::Slot;
 use super::wrappers::{self, Wrapper};
 use crate::edit::EditError;
-use crate::edit::splices::Splices;
+use crate::edit::output::{self, Output};
 use crate::source::{Origin, ReadSeek, Source};
 
 /// Bytes compared at once.
@@ -20,7 +20,7 @@ pub(super) struct Check<'a> {
     pub(super) slots: &'a [Slot],
     pub(super) placements: &'a [Placement],
     pub(super) wrappers: &'a [Wrapper],
-    pub(super) splices: &'a Splices,
+    pub(super) splices: &'a Output,
 }
 
 /// What a part of the memory is made of.
@@ -46,9 +46,9 @@ impl Check<'_> {
         images: &mut [&mut dyn ReadSeek],
     ) -> Result<(), EditError> {
         let (new, new_wrappers) = {
-            let mut reader = self.splices.reader(source.reader(), images);
+            let mut reader = output::reader(&self.splices, source.reader(), images);
             let mut output = Source::new(&mut reader, Origin::File)?;
-            let new = File::read(&mut output, &(0..self.splices.len()))?;
+            let new = File::read(&mut output, &(0..self.splices.size()))?;
             let wrappers = wrappers::read(&mut output, &new)?;
             (new, wrappers)
         };
@@ -97,12 +97,12 @@ impl Check<'_> {
     fn bundles(&self, new: &File) -> Result<(), EditError> {
         for (slot, placement) in self.slots.iter().zip(self.placements) {
             for (bundle, &address) in slot.bundles.iter().zip(&placement.addresses) {
-                let size = bundle.new.len();
+                let size = bundle.new.size();
                 if size == 0 {
                     continue;
                 }
                 let offset = new.offset_of(&(address..address + size));
-                let found = offset.map(|at| self.splices.slice(&(at..at + size)));
+                let found = offset.map(|at| self.splices.slice(at..at + size));
                 if found.as_ref() != Some(&bundle.new) {
                     return Err(self.fault(address, "a bundle"));
                 }
@@ -178,14 +178,14 @@ impl Check<'_> {
             (Content::File(old), Content::File(new)) => {
                 let old = self.file.window.start + old;
                 // What is copied needs no reading.
-                if self.splices.copies(&(new..new + size), old) {
+                if output::copies(&self.splices, &(new..new + size), old) {
                     return Ok(());
                 }
                 let mut done = 0;
                 while done < size {
                     let n = CHUNK.min(size - done);
                     let before = source.read_range(&(old + done..old + done + n))?;
-                    let mut reader = self.splices.reader(source.reader(), images);
+                    let mut reader = output::reader(&self.splices, source.reader(), images);
                     reader.seek(SeekFrom::Start(new + done))?;
                     let mut after = vec![0; before.len()];
                     reader.read_exact(&mut after)?;

@@ -12,7 +12,7 @@ use super::place::{Placement, TOO_LARGE};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::edit::EditError;
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::{Input, Output};
 use crate::source::Source;
 use crate::wire::{CoffSection, CoffSymbol, PeDebugEntry, PeOptionalHeader64};
 
@@ -29,7 +29,7 @@ type Patch = (u64, Vec<u8>);
 /// A part of the file with something else in its place. Offsets count from the start of the window.
 struct Replacement {
     old: Range<u64>,
-    new: Splices,
+    new: Output,
 }
 
 /// Replacements in the order of the file, which do not overlap.
@@ -48,7 +48,7 @@ impl Replacements {
             if old.end > offset {
                 return (old.start >= offset).then_some(new);
             }
-            new = new + with.len() - (old.end - old.start);
+            new = new + with.size() - (old.end - old.start);
         }
         Some(new)
     }
@@ -63,26 +63,26 @@ impl Replacements {
     }
 
     /// The file with everything replaced, and these bytes of the old file by as many others.
-    fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Splices, EditError> {
+    fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, EditError> {
         self.0.extend(patches.into_iter().map(|(offset, bytes)| {
             let old = offset..offset + bytes.len() as u64;
-            let mut new = Splices::new();
-            new.push(Splice::Bytes(bytes));
+            let mut new = Output::new();
+            new.push_bytes(&bytes);
             Replacement { old, new }
         }));
         let Replacements(replacements) = Replacements::new(self.0);
-        let mut all = Splices::new();
+        let mut all = Output::new();
         let mut at = window.start;
         for Replacement { old, new } in replacements {
             let start = window.start + old.start;
             if start < at || window.start + old.end > window.end {
                 return Err(EditError::InconsistentSections { what: "tables overlap" });
             }
-            all.push(Splice::Copy(at..start));
-            all.append(new);
+            all.push_input(Input::File, at..start);
+            all.append(&new);
             at = window.start + old.end;
         }
-        all.push(Splice::Copy(at..window.end));
+        all.push_input(Input::File, at..window.end);
         Ok(all)
     }
 }
@@ -96,7 +96,7 @@ fn narrow(wide: u64) -> Result<u32, EditError> {
 
 /// A new file.
 pub(super) struct Layout {
-    pub(super) splices: Splices,
+    pub(super) splices: Output,
     /// Where in it the field CheckSum lies.
     pub(super) checksum_at: u64,
 }
@@ -114,18 +114,18 @@ pub(super) fn lay_out(
     let mut parts_of_slots = Vec::new();
     let mut added = Vec::new();
     let end = file.end_of_sections();
-    let mut inserted = Splices::new();
+    let mut inserted = Output::new();
     for (slot, placement) in slots.iter().zip(placements) {
         let mut old = slot.sections.clone().filter_map(|index| file.sections.get(index));
         let Some(&section) = old.next() else { continue };
-        let mut contents = Splices::new();
+        let mut contents = Output::new();
         let mut parts = Vec::new();
         if placement.is_new {
-            inserted.zeros_to(end.next_multiple_of(file.file_alignment()) - end);
+            inserted.pad_to(end.next_multiple_of(file.file_alignment()) - end);
             let memory = placement.start..placement.end;
             added.push(part(file, &section, slot, placement, &memory, &mut inserted)?);
             // No section may be empty in the file.
-            contents.push(Splice::Zeros(file.file_alignment()));
+            contents.push_zeros(file.file_alignment());
             parts.push(CoffSection {
                 name: OLD_NAME,
                 virtual_size: narrow(slot.memory.end - slot.memory.start)?.into(),
@@ -141,14 +141,14 @@ pub(super) fn lay_out(
             }
         }
         replacements.push(Replacement { old: file_range(&section), new: contents });
-        let rest = old.map(|section| Replacement { old: file_range(section), new: Splices::new() });
+        let rest = old.map(|section| Replacement { old: file_range(section), new: Output::new() });
         replacements.extend(rest);
         parts_of_slots.push((slot, parts));
     }
-    let inserted_size = inserted.len();
+    let inserted_size = inserted.size();
     replacements.push(Replacement { old: end..end, new: inserted });
     let cut = certificates.cloned();
-    replacements.extend(cut.map(|old| Replacement { old, new: Splices::new() }));
+    replacements.extend(cut.map(|old| Replacement { old, new: Output::new() }));
     let replaced = Replacements::new(replacements);
 
     let mut sections = Vec::new();
@@ -193,17 +193,17 @@ fn part(
     slot: &Slot,
     placement: &Placement,
     memory: &Range<u64>,
-    contents: &mut Splices,
+    contents: &mut Output,
 ) -> Result<CoffSection, EditError> {
-    let base = contents.len();
+    let base = contents.size();
     for (bundle, address) in slot.bundles.iter().zip(&placement.addresses) {
-        if memory.contains(address) && bundle.new.len() > 0 {
-            contents.zeros_to(base + (address - memory.start));
-            contents.append(bundle.new.clone());
+        if memory.contains(address) && bundle.new.size() > 0 {
+            contents.pad_to(base + (address - memory.start));
+            contents.append(&bundle.new.clone());
         }
     }
-    let size = (contents.len() - base).next_multiple_of(file.file_alignment());
-    contents.zeros_to(base + size);
+    let size = (contents.size() - base).next_multiple_of(file.file_alignment());
+    contents.pad_to(base + size);
     Ok(CoffSection {
         virtual_address: narrow(memory.start)?.into(),
         virtual_size: narrow(memory.end - memory.start)?.into(),
@@ -287,7 +287,7 @@ fn moved(file: &File, slots: &[Slot], placements: &[Placement]) -> Vec<Moved> {
         let section_start = placement.start;
         let bundles = slot.bundles.iter().zip(&placement.addresses);
         let moving =
-            bundles.filter(|(bundle, new)| bundle.new.len() > 0 && bundle.old.start != **new);
+            bundles.filter(|(bundle, new)| bundle.new.size() > 0 && bundle.old.start != **new);
         moved.extend(moving.map(|(bundle, &new)| {
             let old = bundle.old.start;
             Moved { old, new, section_start, new_section }

@@ -23,7 +23,7 @@ mod wrappers;
 use std::ops::Range;
 
 use super::host::{Edited, HostContext, SectionChange, SectionEdit};
-use super::splices::Splices;
+use super::output;
 use super::{EditError, EditNote};
 use crate::source::{ReadSeek, Source};
 use check::Check;
@@ -40,7 +40,7 @@ pub(crate) fn edit(
     sections: Vec<SectionEdit>,
 ) -> Result<Edited, EditError> {
     if !sections.iter().any(is_changed) {
-        return Ok(Edited { splices: Splices::copy_of(context.window), notes: Vec::new() });
+        return Ok(Edited { splices: output::copy_of(context.window), notes: Vec::new() });
     }
     let file = File::read(source, context.window)?;
     let mut notes = Vec::new();
@@ -61,9 +61,10 @@ pub(crate) fn edit(
     let mut layout =
         layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates.as_ref())?;
     if file.optional.checksum.get() != 0 {
-        let len = layout.splices.len();
-        let sum = checksum::checksum(layout.splices.reader(source.reader(), images), len)?;
-        layout.splices.overwrite(layout.checksum_at, sum.to_le_bytes().to_vec());
+        let len = layout.splices.size();
+        let sum =
+            checksum::checksum(output::reader(&layout.splices, source.reader(), images), len)?;
+        layout.splices.overwrite(layout.checksum_at, &sum.to_le_bytes());
     }
     let splices = layout.splices;
     let check = Check {
@@ -85,7 +86,7 @@ pub(crate) fn edit(
 fn is_changed(edit: &SectionEdit) -> bool {
     match &edit.change {
         SectionChange::Containers(items) => items.iter().any(|item| item.is_changed()),
-        SectionChange::Contents(contents) => !contents.is_copy_of(&edit.range),
+        SectionChange::Contents(contents) => !output::is_copy_of(&contents, &edit.range),
         SectionChange::Removed => true,
     }
 }

@@ -57,10 +57,11 @@ pub(super) fn place(
     let grow = context.options.grow;
     let mut led_to: Vec<_> = wrappers.iter().map(|wrapper| wrapper.target).collect();
     led_to.sort_unstable();
-    let gone =
-        |bundle: &&Bundle| bundle.new.len() == 0 && led_to.binary_search(&bundle.old.start).is_ok();
+    let gone = |bundle: &&Bundle| {
+        bundle.new.size() == 0 && led_to.binary_search(&bundle.old.start).is_ok()
+    };
     if slots.iter().any(|slot| slot.bundles.iter().find(gone).is_some())
-        || slots.iter().any(|slot| slot.bundles.iter().all(|bundle| bundle.new.len() == 0))
+        || slots.iter().any(|slot| slot.bundles.iter().all(|bundle| bundle.new.size() == 0))
     {
         return Err(EditError::NothingLeft { path: Vec::new() });
     }
@@ -126,7 +127,7 @@ fn stay(slots: &[Slot]) -> Option<Vec<Placement>> {
 /// Whether a bundle moves.
 fn moves(slot: &Slot, placement: &Placement) -> bool {
     let mut bundles = slot.bundles.iter().zip(&placement.addresses);
-    bundles.any(|(bundle, &address)| bundle.new.len() > 0 && bundle.old.start != address)
+    bundles.any(|(bundle, &address)| bundle.new.size() > 0 && bundle.old.start != address)
 }
 
 /// Puts bundles one behind the other from a new start of their section on, but for those that cannot move.
@@ -142,7 +143,7 @@ fn pack(
     for bundle in &slot.bundles {
         let mut address = end.next_multiple_of(alignment);
         // One that goes takes no place.
-        if bundle.new.len() == 0 {
+        if bundle.new.size() == 0 {
             addresses.push(address);
             continue;
         }
@@ -155,7 +156,7 @@ fn pack(
             address = bundle.old.start;
         }
         addresses.push(address);
-        end = address.checked_add(bundle.new.len()).ok_or(TOO_LARGE)?;
+        end = address.checked_add(bundle.new.size()).ok_or(TOO_LARGE)?;
     }
     if end > u32::MAX.into() {
         return Err(TOO_LARGE);
@@ -179,12 +180,12 @@ impl Placement {
         let mut holes = Vec::new();
         let mut end = None;
         for (bundle, &address) in slot.bundles.iter().zip(&self.addresses) {
-            if bundle.new.len() == 0 {
+            if bundle.new.size() == 0 {
                 continue;
             }
             let packed = end.map_or(address, |end: u64| end.next_multiple_of(alignment));
             holes.push((address.saturating_sub(packed), address));
-            end = Some(address + bundle.new.len());
+            end = Some(address + bundle.new.size());
         }
         holes.retain(|&(hole, _)| hole > 0);
         holes

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::edit;
 use crate::edit::host::{HostContext, Item, SectionChange, SectionEdit};
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::{self, Output};
 use crate::edit::{EditError, EditNote, EditOptions};
 use crate::source::{Origin, ReadSeek, Source};
 
@@ -381,8 +381,8 @@ pub(super) fn resize_in(
             let (old, len) = (place(range), *sizes.next().unwrap());
             let new = match len {
                 0 => None,
-                _ if len == range.len() => Some(Splices::copy_of(&old)),
-                _ => Some(Splice::Bytes(bundle(file[start + range.start + 8], len)).into()),
+                _ if len == range.len() => Some(output::copy_of(&old)),
+                _ => Some(output::of_bytes(&bundle(file[start + range.start + 8], len))),
             };
             Item { old, new }
         });
@@ -397,8 +397,8 @@ pub(super) fn resize_in(
 pub(super) fn zeroing(file: &[u8], size: u64) -> Vec<SectionEdit> {
     let place = |range: &Range<usize>| range.start as u64..range.end as u64;
     let edit = |(section, found): (Section, Vec<Range<usize>>)| {
-        let mut new = Splices::new();
-        new.push(Splice::Zeros(size));
+        let mut new = Output::new();
+        new.push_zeros(size);
         let items = found.iter().map(|range| Item { old: place(range), new: Some(new.clone()) });
         SectionEdit {
             range: place(&(section.raw.start..section.raw.start + section.size)),
@@ -429,6 +429,6 @@ pub(super) fn run(
         )?
     };
     let mut out = Vec::new();
-    edited.splices.reader(&mut cursor, &mut images).read_to_end(&mut out)?;
+    output::reader(&edited.splices, &mut cursor, &mut images).read_to_end(&mut out)?;
     Ok((out, edited.notes))
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::file::{File, file_range, memory_size};
 use crate::edit::host::{Item, SectionChange, SectionEdit};
-use crate::edit::splices::Splices;
+use crate::edit::output::Output;
 use crate::edit::{EditError, sequence};
 use crate::source::Source;
 
@@ -35,7 +35,7 @@ pub(super) struct Bundle {
     pub(super) number: usize,
     /// Its addresses.
     pub(super) old: Range<u64>,
-    pub(super) new: Splices,
+    pub(super) new: Output,
     changed: bool,
     /// `true` if it [belongs](sequence::follows) to the one before it, should no wrapper lead to it.
     follows: bool,
@@ -155,7 +155,7 @@ impl Slot {
             match joined.last_mut().filter(|_| bundle.follows && !is_led_to) {
                 Some(before) => {
                     before.old.end = bundle.old.end;
-                    before.new.append(bundle.new);
+                    before.new.append(&bundle.new);
                     before.changed |= bundle.changed;
                 }
                 None => joined.push(bundle),

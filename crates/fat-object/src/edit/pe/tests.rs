@@ -1,6 +1,6 @@
 use super::sample::*;
 use crate::edit::host::{Item, SectionChange, SectionEdit};
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::Output;
 use crate::edit::{EditError, EditNote, EditOptions};
 
 fn plain() -> EditOptions {
@@ -436,8 +436,8 @@ fn other_sections_are_not_edited() {
     let file = Sample::default().build();
     let text = sections(&file)[0].raw.clone();
     let range = text.start as u64..text.end as u64;
-    let mut new = Splices::new();
-    new.push(Splice::Zeros(8));
+    let mut new = Output::new();
+    new.push_zeros(8);
     let item = Item { old: range.start..range.start + 16, new: Some(new.clone()) };
     let changes = [
         SectionChange::Containers(vec![item]),

@@ -23,7 +23,7 @@ use super::super::elf::{
 use super::super::error::{EmbedError, ObjectPart};
 use super::super::{Pieces, SECTION_ALIGNMENT, slice};
 use super::{Entry, ObjectBundle, PREFIX};
-use crate::edit::{Splice, Splices, string_at};
+use crate::edit::{Input, Output, output, string_at};
 use crate::source::Source;
 use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader};
 
@@ -126,15 +126,15 @@ pub(super) fn check_type(fields: &ElfFields) -> Result<(), EmbedError> {
 pub(super) fn undo<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> io::Result<Option<Splices>> {
+) -> io::Result<Option<Output>> {
     let Some(ends) = find_ends::<H>(source, window)? else { return Ok(None) };
     let Some(front) = read(source, window, 0..ends.old_len)? else { return Ok(None) };
     if !is_layout::<H>(&front, &ends) {
         return Ok(None);
     }
-    let mut old = Splices::from(Splice::Bytes(ends.old_header));
+    let mut old = output::of_bytes(&ends.old_header);
     let start = window.start;
-    old.push(Splice::Copy(start + size_of::<H>() as u64..start + ends.old_len));
+    old.push_input(Input::File, start + size_of::<H>() as u64..start + ends.old_len);
     Ok(Some(old))
 }
 

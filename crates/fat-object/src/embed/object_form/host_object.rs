@@ -8,7 +8,7 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use super::super::Kind;
 use super::{MAX_UNDO, PREFIX, elf, remove_bundle_sections};
-use crate::edit::{EditError, Splice, Splices, without_sections, write_splices};
+use crate::edit::{EditError, Output, output, without_sections, write_splices};
 use crate::image_format::SNIFF_LEN;
 use crate::source::Source;
 use crate::wire::{ElfHeader32, ElfHeader64};
@@ -21,26 +21,27 @@ use crate::wire::{ElfHeader32, ElfHeader64};
 /// [`Image::host_object`](crate::Image::host_object) makes one.
 #[derive(Clone, Debug)]
 pub struct HostObject {
-    splices: Splices,
+    splices: Output,
 }
 
 impl HostObject {
     /// Lays out the object in the window without the sections of its bundle.
     pub(crate) fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
-        let mut splices = Splices::copy_of(window);
+        let mut splices = output::copy_of(window);
         let head = source.peek(window, SNIFF_LEN)?;
         if !head.starts_with(b"\x7fELF") {
             let object = source.read_range(window)?;
             return Ok(match remove_bundle_sections(&object)? {
                 Cow::Borrowed(_) => HostObject { splices },
-                Cow::Owned(host) => HostObject { splices: Splice::Bytes(host).into() },
+                Cow::Owned(host) => HostObject { splices: output::of_bytes(&host) },
             });
         }
         let kind = Kind::of(&head)?;
         for _ in 0..MAX_UNDO {
-            let before = splices.len();
-            splices = splices.edited(source, |source, window| undo(kind, source, window))?;
-            if splices.len() == before {
+            let before = splices.size();
+            splices =
+                output::edited(&splices, source, |source, window| undo(kind, source, window))?;
+            if splices.size() == before {
                 break;
             }
         }
@@ -49,13 +50,13 @@ impl HostObject {
             Kind::of(&source.peek(window, SNIFF_LEN)?)?;
             without_sections(source, window, PREFIX)
         };
-        Ok(HostObject { splices: splices.edited(source, without)? })
+        Ok(HostObject { splices: output::edited(&splices, source, without)? })
     }
 
     /// Bytes of the object.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.splices.len()
+        self.splices.size()
     }
 
     /// Writes the object; from a file to a file, the kernel copies. `input` is the file that was walked.
@@ -72,12 +73,12 @@ impl HostObject {
         write_splices(&self.splices, &mut input, no_images, &mut out)
     }
 
-    pub(super) fn into_splices(self) -> Splices {
+    pub(super) fn into_splices(self) -> Output {
         self.splices
     }
 }
 
-fn undo(kind: Kind, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Splices>> {
+fn undo(kind: Kind, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Output>> {
     match kind {
         Kind::Elf32Little => elf::undo::<ElfHeader32<LittleEndian>>(source, window),
         Kind::Elf32Big => elf::undo::<ElfHeader32<BigEndian>>(source, window),

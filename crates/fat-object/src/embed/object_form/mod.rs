@@ -17,7 +17,7 @@ use zerocopy::{BigEndian, LittleEndian};
 
 use super::wire_mach::{Mach32, Mach64};
 use super::{EmbedError, Kind, Pieces, slice};
-use crate::edit::{EditError, Splices, without_sections};
+use crate::edit::{EditError, Output, output, without_sections};
 use crate::source::{Origin, Source};
 use crate::wire::{ElfHeader32, ElfHeader64};
 pub(crate) use coff::name_offset as coff_name_offset;
@@ -358,7 +358,7 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
 fn remove_from_elf(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
     let host = in_memory(object, |source, window| {
         let host = HostObject::plan(source, window)?.into_splices();
-        Ok((!host.is_copy_of(window)).then_some(host))
+        Ok((!output::is_copy_of(&host, window)).then_some(host))
     })?;
     Ok(host.map_or(Cow::Borrowed(object), Cow::Owned))
 }
@@ -366,7 +366,7 @@ fn remove_from_elf(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
 /// Carries out what is planned for an object in memory.
 fn in_memory(
     object: &[u8],
-    plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Splices>, EditError>,
+    plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, EditError>,
 ) -> Result<Option<Vec<u8>>, EmbedError> {
     // Nothing else goes wrong in memory.
     let object_error = |error| match error {
@@ -377,8 +377,8 @@ fn in_memory(
     let mut source = Source::new(&mut cursor, Origin::File).map_err(|e| object_error(e.into()))?;
     let planned = plan(&mut source, &(0..object.len() as u64)).map_err(object_error)?;
     let Some(splices) = planned else { return Ok(None) };
-    let mut bytes = with_capacity(splices.len())?;
-    let read = splices.reader(source.reader(), &mut []).read_to_end(&mut bytes);
+    let mut bytes = with_capacity(splices.size())?;
+    let read = output::reader(&splices, source.reader(), &mut []).read_to_end(&mut bytes);
     read.map_err(|error| object_error(error.into()))?;
     Ok(Some(bytes))
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Check;
 use crate::edit::EditError;
-use crate::edit::splices::{Splice, Splices};
+use crate::edit::output::{self, Input, Output, Part};
 use crate::source::Source;
 
 /// Bytes compared at once: whole entries of every table.
@@ -28,14 +28,14 @@ impl Check<'_> {
         visit: &mut Visit<'_>,
     ) -> Result<(), EditError> {
         let old = self.old.window.start.saturating_add(old);
-        if self.splices.copies(&(new..new.saturating_add(len)), old) {
+        if output::copies(&self.splices, &(new..new.saturating_add(len)), old) {
             return Ok(());
         }
         let mut at = 0;
         while at < len {
             let n = CHUNK.min(len - at);
             let (from, start) = (old.saturating_add(at), new.saturating_add(at));
-            if !self.splices.copies(&(start..start.saturating_add(n)), from) {
+            if !output::copies(&self.splices, &(start..start.saturating_add(n)), from) {
                 let before = source.read_range(&(from..from.saturating_add(n)))?;
                 let after = read(source, self.splices, &(start..start.saturating_add(n)))?;
                 visit(at, &before, &after)?;
@@ -70,31 +70,31 @@ impl Check<'_> {
 /// Returns whether a bundle or an offload binary starts at this offset of the new file.
 pub(super) fn is_device_code(
     source: &mut Source<'_>,
-    splices: &Splices,
+    splices: &Output,
     offset: u64,
 ) -> io::Result<bool> {
+    if let Some((start, Part::Input(Input::Decompressed(_), part))) = splices.at(offset) {
+        // What a compressed bundle holds was looked at before.
+        return Ok(start == offset && part.start == 0);
+    }
     let longest = DEVICE_CODE.iter().map(|magic| magic.len() as u64).max().unwrap_or(0);
     let range = offset..offset.saturating_add(longest);
-    if let [Splice::Decompressed(_, part)] = splices.slice(&range).parts() {
-        // What a compressed bundle holds was looked at before.
-        return Ok(part.start == 0);
-    }
     let bytes = read(source, splices, &range)?;
     Ok(DEVICE_CODE.iter().any(|magic| bytes.starts_with(magic)))
 }
 
 /// Bytes of the new file; fewer where it ends before, or holds what is not read here.
-fn read(source: &mut Source<'_>, splices: &Splices, range: &Range<u64>) -> io::Result<Vec<u8>> {
+fn read(source: &mut Source<'_>, splices: &Output, range: &Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    for part in splices.slice(range).parts() {
+    for part in splices.slice(range.clone()).iter() {
         match part {
-            Splice::Copy(range) => bytes.extend(source.read_range(range)?),
-            Splice::Bytes(part) => bytes.extend_from_slice(part),
-            Splice::Zeros(n) => bytes.extend(std::iter::repeat_n(
+            Part::Input(Input::File, range) => bytes.extend(source.read_range(&range)?),
+            Part::Bytes(part) => bytes.extend_from_slice(part),
+            Part::Zeros(n) => bytes.extend(std::iter::repeat_n(
                 0,
-                usize::try_from(*n).map_err(|_| io::ErrorKind::OutOfMemory)?,
+                usize::try_from(n).map_err(|_| io::ErrorKind::OutOfMemory)?,
             )),
-            Splice::Image(..) | Splice::Decompressed(..) => break,
+            Part::Input(..) => break,
         }
     }
     Ok(bytes)
