@@ -212,7 +212,7 @@ impl<I: Clone + PartialEq> Parts<I> {
     pub fn append_range(&mut self, other: &Self, range: Range<u64>) {
         let first = other.ends.partition_point(|&end| end <= range.start);
         let mut start = other.start(first);
-        for part in other.iter().skip(first) {
+        for part in (first..other.parts.len()).map_while(|index| other.part(index)) {
             if start >= range.end {
                 break;
             }
