@@ -1,3 +1,4 @@
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::ops::Range;
@@ -30,8 +31,8 @@ impl<I> Part<'_, I> {
 
 /// An output as a list of parts. `I` names an input: an index, or an enum.
 ///
-/// Empty parts are not kept, and neighbours that continue each other are one part: two lists with equal parts describe
-/// the same output.
+/// Empty parts are not kept, and neighbours that continue each other are one part, except for long bytes: they are shared
+/// by the outputs that are made of each other, and not copied.
 ///
 /// Sizes saturate: an output with more than 2⁶⁴ − 1 bytes has the size [`u64::MAX`], and cannot be written.
 ///
@@ -51,21 +52,22 @@ pub struct Parts<I = usize> {
     parts: Vec<Stored<I>>,
     /// End of each part in the output.
     ends: Vec<u64>,
-    /// The bytes of all [`Stored::Bytes`].
-    bytes: Vec<u8>,
 }
+
+/// Shorter bytes are copied, so that neighbours are one part; longer ones are shared by all outputs that have them.
+const SHARED: usize = 4096;
 
 /// A [`Part`] that owns nothing.
 #[derive(Clone, Debug)]
 enum Stored<I> {
-    Bytes(Range<usize>),
+    Bytes(Arc<Vec<u8>>, Range<usize>),
     Input(I, Range<u64>),
     Zeros,
 }
 
 impl<I> Default for Parts<I> {
     fn default() -> Self {
-        Self { parts: Vec::new(), ends: Vec::new(), bytes: Vec::new() }
+        Self { parts: Vec::new(), ends: Vec::new() }
     }
 }
 
@@ -117,7 +119,9 @@ impl<I> Parts<I> {
 
     fn part(&self, index: usize) -> Option<Part<'_, I>> {
         Some(match self.parts.get(index)? {
-            Stored::Bytes(range) => Part::Bytes(self.bytes.get(range.clone()).unwrap_or_default()),
+            Stored::Bytes(bytes, range) => {
+                Part::Bytes(bytes.get(range.clone()).unwrap_or_default())
+            }
             Stored::Input(input, range) => Part::Input(input, range.clone()),
             Stored::Zeros => {
                 let end = self.ends.get(index).copied().unwrap_or(0);
@@ -135,14 +139,26 @@ impl<I> Parts<I> {
     /// Adds bytes at the end.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         let Some(end) = self.grow(to_u64(bytes.len())) else { return };
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        match (self.parts.last_mut(), self.ends.last_mut()) {
-            (Some(Stored::Bytes(range)), Some(last)) if range.end == start => {
-                range.end = self.bytes.len();
-                *last = end;
-            }
-            _ => self.push(Stored::Bytes(start..self.bytes.len()), end),
+        if let (Some(Stored::Bytes(before, range)), Some(last)) =
+            (self.parts.last_mut(), self.ends.last_mut())
+            && range.end == before.len()
+            && range.end < SHARED
+            && let Some(before) = Arc::get_mut(before)
+        {
+            before.extend_from_slice(bytes);
+            range.end = before.len();
+            *last = end;
+            return;
+        }
+        self.push(Stored::Bytes(Arc::new(bytes.to_vec()), 0..bytes.len()), end);
+    }
+
+    /// Adds bytes at the end; many of them are not copied.
+    pub fn push_vec(&mut self, bytes: Vec<u8>) {
+        let len = bytes.len();
+        match self.grow(to_u64(len)) {
+            Some(end) if len >= SHARED => self.push(Stored::Bytes(Arc::new(bytes), 0..len), end),
+            _ => self.push_bytes(&bytes),
         }
     }
 
@@ -205,25 +221,22 @@ impl<I: Clone + PartialEq> Parts<I> {
 
     /// Adds another output at the end.
     pub fn append(&mut self, other: &Self) {
-        other.iter().for_each(|part| self.push_part(part));
+        self.append_range(other, 0..other.size());
     }
 
     /// Adds the bytes of another output in `range` at the end; fewer if it ends before.
     pub fn append_range(&mut self, other: &Self, range: Range<u64>) {
         let first = other.ends.partition_point(|&end| end <= range.start);
         let mut start = other.start(first);
-        for part in (first..other.parts.len()).map_while(|index| other.part(index)) {
-            if start >= range.end {
-                break;
-            }
+        for index in first..other.parts.len() {
+            let Some(part) = other.part(index).filter(|_| start < range.end) else { break };
             let end = start.saturating_add(part.size());
             let cut = range.start.max(start) - start..range.end.min(end) - start;
             start = end;
             match part {
-                Part::Bytes(bytes) => {
-                    let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
-                    let bytes = bytes.get(index(cut.start)..index(cut.end));
-                    self.push_bytes(bytes.unwrap_or_default());
+                Part::Bytes(_) => {
+                    let at = |at| usize::try_from(at).unwrap_or(usize::MAX);
+                    self.share_bytes(other.parts.get(index), at(cut.start)..at(cut.end));
                 }
                 Part::Input(input, all) => {
                     let from = |at: u64| all.start.saturating_add(at);
@@ -231,6 +244,18 @@ impl<I: Clone + PartialEq> Parts<I> {
                 }
                 Part::Zeros(_) => self.push_zeros(cut.end.saturating_sub(cut.start)),
             }
+        }
+    }
+
+    /// Adds a range of the bytes of a part at the end.
+    fn share_bytes(&mut self, part: Option<&Stored<I>>, cut: Range<usize>) {
+        let Some(Stored::Bytes(bytes, all)) = part else { return };
+        let range = all.start.saturating_add(cut.start)..all.start.saturating_add(cut.end);
+        match self.grow(to_u64(range.len())) {
+            Some(end) if range.len() >= SHARED => {
+                self.push(Stored::Bytes(Arc::clone(bytes), range), end);
+            }
+            _ => self.push_bytes(bytes.get(range).unwrap_or_default()),
         }
     }
 

@@ -132,6 +132,28 @@ fn neighbours_become_one_part() {
 }
 
 #[test]
+fn long_bytes_are_shared() {
+    let bytes: Vec<u8> = (0..10_000).map(|n| (n % 251) as u8).collect();
+    let place = bytes.as_ptr();
+    let mut parts: Parts = Parts::new();
+    parts.push_bytes(b"<");
+    parts.push_vec(bytes.clone());
+    parts.push_vec(bytes);
+    parts.push_bytes(b">");
+    let Some((10_001, Part::Bytes(second))) = parts.at(10_001) else { panic!("{parts:?}") };
+    assert_eq!(second.as_ptr(), place);
+    let mut twice = parts.slice(3..20_002);
+    twice.append(&parts);
+    let places: Vec<_> = twice.iter().map(|part| part.size()).collect();
+    assert_eq!(places, [9_998, 10_000, 2, 10_000, 10_000, 1]);
+    let all = self::bytes(&parts);
+    assert_eq!(self::bytes(&twice), [&all[3..], &all].concat());
+    // Bytes that others have stay as they are.
+    twice.push_bytes(b"!");
+    assert_eq!(self::bytes(&parts), all);
+}
+
+#[test]
 fn sizes_saturate() {
     let mut parts: Parts = Parts::new();
     parts.push_zeros(u64::MAX);

@@ -48,9 +48,7 @@ impl Otherwise {
             Otherwise::Smaller(..) => Change::Compressed,
             Otherwise::Always(change) => change,
         };
-        let mut splices = Output::new();
-        splices.push_bytes(&compressed);
-        (change, splices)
+        (change, output::of_bytes(compressed))
     }
 }
 
@@ -315,7 +313,7 @@ impl Planner<'_, '_> {
         let len = usize::try_from(new.size()).map_err(|_| out_of_memory())?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|_| out_of_memory())?;
-        output::reader(&new, source.reader(), self.images.readers).read_to_end(&mut bytes)?;
+        output::reader(new, source.reader(), self.images.readers).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -331,7 +329,7 @@ fn out_of_memory() -> std::io::Error {
 }
 
 fn changed(new: &Output, node: &Node) -> Change {
-    match output::is_copy_of(&new, &node.range) {
+    match output::is_copy_of(new, &node.range) {
         true => Change::Kept,
         false => Change::Edited,
     }

@@ -18,7 +18,7 @@ impl SectionEdit {
     pub(crate) fn is_changed(&self) -> bool {
         match &self.change {
             SectionChange::Containers(items) => items.iter().any(Item::is_changed),
-            SectionChange::Contents(new) => !output::is_copy_of(&new, &self.range),
+            SectionChange::Contents(new) => !output::is_copy_of(new, &self.range),
             SectionChange::Removed => true,
         }
     }
@@ -47,7 +47,7 @@ pub(crate) struct Item {
 
 impl Item {
     pub(crate) fn is_changed(&self) -> bool {
-        self.new.as_ref().is_none_or(|new| !output::is_copy_of(&new, &self.old))
+        self.new.as_ref().is_none_or(|new| !output::is_copy_of(new, &self.old))
     }
 }
 

@@ -30,9 +30,9 @@ pub(crate) fn copy_of(range: &Range<u64>) -> Output {
 }
 
 /// These bytes.
-pub(crate) fn of_bytes(bytes: &[u8]) -> Output {
+pub(crate) fn of_bytes(bytes: impl Into<Vec<u8>>) -> Output {
     let mut output = Output::new();
-    output.push_bytes(bytes);
+    output.push_vec(bytes.into());
     output
 }
 

@@ -159,7 +159,7 @@ mod tests {
         let mut input = Cursor::new(input);
         let mut images: [&mut dyn ReadSeek; 0] = [];
         let mut out = String::new();
-        output::reader(&splices, &mut input, &mut images).read_to_string(&mut out).unwrap();
+        output::reader(splices, &mut input, &mut images).read_to_string(&mut out).unwrap();
         out.replace('\0', ".")
     }
 

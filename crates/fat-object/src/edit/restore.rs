@@ -139,7 +139,7 @@ fn way_back(
     new: &Output,
     expected: Option<&Output>,
 ) -> Result<Back, EditError> {
-    let mut reader = output::reader(&new, source.reader(), planner.images.readers);
+    let mut reader = output::reader(new, source.reader(), planner.images.readers);
     let options = Options::default().with_decompress(false).with_max_decompressed(u64::MAX);
     let options = options.with_scan(planner.contents.scanned);
     let back = survey(&mut reader, &options).and_then(|after| {
@@ -265,6 +265,6 @@ fn difference(source: &mut Source<'_>, a: &Output, b: &Output) -> io::Result<Opt
 
 fn read(source: &mut Source<'_>, splices: &Output) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut output::reader(&splices, source.reader(), &mut []), &mut bytes)?;
+    io::Read::read_to_end(&mut output::reader(splices, source.reader(), &mut []), &mut bytes)?;
     Ok(bytes)
 }

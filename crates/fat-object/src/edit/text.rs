@@ -41,5 +41,5 @@ pub(super) fn rebuild(
     if new.is_empty() {
         return Ok(None);
     }
-    Ok(Some(output::of_bytes(&to_vec(bundle.leader(), &new).map_err(malformed)?)))
+    Ok(Some(output::of_bytes(to_vec(bundle.leader(), &new).map_err(malformed)?)))
 }

@@ -93,7 +93,7 @@ pub(crate) fn edit(
             None => output::copy_of(&range),
         };
         let is_last = member.end == window.end - window.start;
-        push(&mut splices, member, new, &style, is_last)?;
+        push(&mut splices, member, &new, &style, is_last)?;
     }
     if let Some((&(start, end), _)) = edits.first_key_value() {
         let inside = |at: u64| at.saturating_sub(window.start);
@@ -150,7 +150,7 @@ fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<O
 fn push(
     splices: &mut Output,
     member: &Member,
-    data: Output,
+    data: &Output,
     style: &Style,
     is_last: bool,
 ) -> Result<(), EditError> {
@@ -174,8 +174,8 @@ fn push(
         return Err(EditError::ArchiveField { what, value: size, limit: MAX_SIZE });
     }
     write_field(&mut header, SIZE, &size.to_string());
-    splices.push_bytes(&[header, name].concat());
-    splices.append(&data);
+    splices.push_vec([header, name].concat());
+    splices.append(data);
     // Some writers leave out the last one.
     let was_left_out = is_last && !member.end.is_multiple_of(2);
     if !splices.size().is_multiple_of(2) && !was_left_out {

@@ -11,7 +11,7 @@ pub(super) fn of(source: &mut Source<'_>, contents: &Output) -> io::Result<Optio
     if contents.iter().any(|part| matches!(part, Part::Input(Input::Image(_), _))) {
         return Ok(None);
     }
-    let mut reader = output::reader(&contents, source.reader(), &mut []);
+    let mut reader = output::reader(contents, source.reader(), &mut []);
     let mut buffer = vec![0; 64 * 1024];
     let mut crc = 0;
     loop {

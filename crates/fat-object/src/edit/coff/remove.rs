@@ -93,7 +93,7 @@ pub(crate) fn remove(
         at => narrow(cuts.apply(at))?.get(),
     };
     let mut splices = Output::new();
-    splices.push_bytes(&object.header.changed(kept.len() as u64, symbols_at)?);
+    splices.push_vec(object.header.changed(kept.len() as u64, symbols_at)?);
     splices.push_bytes(kept.as_bytes());
     let mut copy = |range: Range<u64>| {
         if !range.is_empty() {
@@ -107,10 +107,10 @@ pub(crate) fn remove(
         at = cut.end;
     }
     copy(at..object.symbols.start);
-    splices.push_bytes(&symbols);
+    splices.push_vec(symbols);
     let from = match strings {
         Some(strings) => {
-            splices.push_bytes(&strings);
+            splices.push_vec(strings);
             object.strings_end
         }
         None => object.symbols.end,

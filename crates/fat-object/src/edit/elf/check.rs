@@ -132,7 +132,7 @@ fn with_new<T>(
     let mut input = Input { source, at: 0 };
     // New images lie inside bundles, which are not looked into.
     let mut images: [&mut dyn ReadSeek; 0] = [];
-    let mut reader = output::reader(&splices, &mut input, &mut images);
+    let mut reader = output::reader(splices, &mut input, &mut images);
     read(&mut Source::new(&mut reader, Origin::File)?)
 }
 

@@ -113,7 +113,7 @@ impl Parts<'_> {
         let mut patches = Vec::new();
         let table = if old.end == self.file.len() && old.start >= copied {
             out.append(&self.old.slice(copied..old.start));
-            out.push_bytes(&bytes);
+            out.push_vec(bytes);
             place
         } else {
             out.append(&self.old.slice(copied..u64::MAX));
@@ -125,7 +125,7 @@ impl Parts<'_> {
                 patches.push(Patch { offset: place, bytes: vec![0; old_size] });
                 out.pad_to(up(out.size(), 8));
                 let end = out.size();
-                out.push_bytes(&bytes);
+                out.push_vec(bytes);
                 end
             }
         };

@@ -46,7 +46,7 @@ impl Check<'_> {
         images: &mut [&mut dyn ReadSeek],
     ) -> Result<(), EditError> {
         let (new, new_wrappers) = {
-            let mut reader = output::reader(&self.splices, source.reader(), images);
+            let mut reader = output::reader(self.splices, source.reader(), images);
             let mut output = Source::new(&mut reader, Origin::File)?;
             let new = File::read(&mut output, &(0..self.splices.size()))?;
             let wrappers = wrappers::read(&mut output, &new)?;
@@ -178,14 +178,14 @@ impl Check<'_> {
             (Content::File(old), Content::File(new)) => {
                 let old = self.file.window.start + old;
                 // What is copied needs no reading.
-                if output::copies(&self.splices, &(new..new + size), old) {
+                if output::copies(self.splices, &(new..new + size), old) {
                     return Ok(());
                 }
                 let mut done = 0;
                 while done < size {
                     let n = CHUNK.min(size - done);
                     let before = source.read_range(&(old + done..old + done + n))?;
-                    let mut reader = output::reader(&self.splices, source.reader(), images);
+                    let mut reader = output::reader(self.splices, source.reader(), images);
                     reader.seek(SeekFrom::Start(new + done))?;
                     let mut after = vec![0; before.len()];
                     reader.read_exact(&mut after)?;

@@ -67,7 +67,7 @@ impl Replacements {
         self.0.extend(patches.into_iter().map(|(offset, bytes)| {
             let old = offset..offset + bytes.len() as u64;
             let mut new = Output::new();
-            new.push_bytes(&bytes);
+            new.push_vec(bytes);
             Replacement { old, new }
         }));
         let Replacements(replacements) = Replacements::new(self.0);

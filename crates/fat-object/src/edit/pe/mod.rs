@@ -86,7 +86,7 @@ pub(crate) fn edit(
 fn is_changed(edit: &SectionEdit) -> bool {
     match &edit.change {
         SectionChange::Containers(items) => items.iter().any(|item| item.is_changed()),
-        SectionChange::Contents(contents) => !output::is_copy_of(&contents, &edit.range),
+        SectionChange::Contents(contents) => !output::is_copy_of(contents, &edit.range),
         SectionChange::Removed => true,
     }
 }

@@ -382,7 +382,7 @@ pub(super) fn resize_in(
             let new = match len {
                 0 => None,
                 _ if len == range.len() => Some(output::copy_of(&old)),
-                _ => Some(output::of_bytes(&bundle(file[start + range.start + 8], len))),
+                _ => Some(output::of_bytes(bundle(file[start + range.start + 8], len))),
             };
             Item { old, new }
         });

@@ -132,7 +132,7 @@ pub(super) fn undo<H: ElfHeader>(
     if !is_layout::<H>(&front, &ends) {
         return Ok(None);
     }
-    let mut old = output::of_bytes(&ends.old_header);
+    let mut old = output::of_bytes(ends.old_header);
     let start = window.start;
     old.push_input(Input::File, start + size_of::<H>() as u64..start + ends.old_len);
     Ok(Some(old))

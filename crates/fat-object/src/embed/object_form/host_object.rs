@@ -33,7 +33,7 @@ impl HostObject {
             let object = source.read_range(window)?;
             return Ok(match remove_bundle_sections(&object)? {
                 Cow::Borrowed(_) => HostObject { splices },
-                Cow::Owned(host) => HostObject { splices: output::of_bytes(&host) },
+                Cow::Owned(host) => HostObject { splices: output::of_bytes(host) },
             });
         }
         let kind = Kind::of(&head)?;

@@ -28,14 +28,14 @@ impl Check<'_> {
         visit: &mut Visit<'_>,
     ) -> Result<(), EditError> {
         let old = self.old.window.start.saturating_add(old);
-        if output::copies(&self.splices, &(new..new.saturating_add(len)), old) {
+        if output::copies(self.splices, &(new..new.saturating_add(len)), old) {
             return Ok(());
         }
         let mut at = 0;
         while at < len {
             let n = CHUNK.min(len - at);
             let (from, start) = (old.saturating_add(at), new.saturating_add(at));
-            if !output::copies(&self.splices, &(start..start.saturating_add(n)), from) {
+            if !output::copies(self.splices, &(start..start.saturating_add(n)), from) {
                 let before = source.read_range(&(from..from.saturating_add(n)))?;
                 let after = read(source, self.splices, &(start..start.saturating_add(n)))?;
                 visit(at, &before, &after)?;
