@@ -6,7 +6,7 @@ use target_id::Target;
 
 use crate::assert_message;
 
-#[path = "../../crates/fat-object/tests/bits/mod.rs"]
+#[path = "../../crates/llvm-bitcode/tests/bits/mod.rs"]
 mod bits;
 
 use bits::{module, wide};

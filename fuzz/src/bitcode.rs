@@ -1,13 +1,12 @@
 //! The symbols of bitcode.
 
-use fat_object::bitcode_symbols;
 
 use crate::assert_message;
 
 /// Any file: as it is, and in a wrapper at two places, where the same must be found.
 pub fn check(data: &[u8]) {
     let is_bitcode = data.starts_with(b"BC\xc0\xde") || data.starts_with(b"\xde\xc0\x17\x0b");
-    match bitcode_symbols(data) {
+    match llvm_bitcode::symbols(data) {
         Ok(None) => assert!(!is_bitcode),
         Ok(Some(names)) => {
             assert!(is_bitcode);
@@ -27,7 +26,7 @@ pub fn check(data: &[u8]) {
         file.resize(before as usize, 0);
         file.extend(data);
         file.resize(file.len() + after, 0);
-        bitcode_symbols(&file).ok()
+        llvm_bitcode::symbols(&file).ok()
     });
     assert_eq!(near, far);
 }

@@ -7,7 +7,7 @@ use crate::model::{self, File};
 use crate::walks::Walk;
 
 /// What the tests of bitcode are made of.
-#[path = "../../crates/fat-object/tests/bits/mod.rs"]
+#[path = "../../crates/llvm-bitcode/tests/bits/mod.rs"]
 mod bits;
 
 use bits::{BLOCKINFO, Bits, MODULE};

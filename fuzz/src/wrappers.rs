@@ -63,7 +63,7 @@ fn entries(u: &mut Unstructured<'_>) -> Result<()> {
     let text = check_text(&module, &[], false);
     assert!(text.matches(" = weak constant ").count() >= names.len(), "{text}");
     let bitcode = check_layout(&module.bitcode().expect("small"), &[], 4, b"BC\xc0\xde");
-    let symbols = fat_object::bitcode_symbols(&bitcode).expect("can be read").expect("is bitcode");
+    let symbols = llvm_bitcode::symbols(&bitcode).expect("can be read").expect("is bitcode");
     assert_eq!(symbols.len(), names.len(), "{text}");
     match module.object() {
         Ok(layout) => drop(check_layout(&layout, &[], 1, b"")),
@@ -246,7 +246,7 @@ fn check_module(module: &Module, grown: &Module, images: &[&[u8]]) {
     let text = check_text(module, images, true);
     assert!(check_text(grown, images, true) == text);
     let bitcode = check_layout(&module.bitcode().expect("small"), images, 4, b"BC\xc0\xde");
-    let symbols = fat_object::bitcode_symbols(&bitcode);
+    let symbols = llvm_bitcode::symbols(&bitcode);
     let symbols = symbols.expect("can be read").expect("is bitcode");
     assert_eq!(symbols.len(), text.lines().filter(|line| is_symbol(line)).count(), "{text}");
     match module.object() {

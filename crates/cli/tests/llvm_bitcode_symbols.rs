@@ -14,8 +14,6 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fat_object::bitcode_symbols;
-
 fn llvm(tool: &str) -> Command {
     Command::new(common::llvm(tool))
 }
@@ -85,7 +83,7 @@ impl Place {
 }
 
 fn names(bytes: &[u8]) -> Vec<String> {
-    let names = bitcode_symbols(bytes).unwrap().unwrap();
+    let names = llvm_bitcode::symbols(bytes).unwrap().unwrap();
     names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
@@ -242,7 +240,7 @@ fn device_code() {
 
 /// A fixture of `fat-object`'s tests.
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fat-object/tests/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../llvm-bitcode/tests/data").join(name)
 }
 
 #[test]

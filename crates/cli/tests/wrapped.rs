@@ -13,7 +13,6 @@
 mod images;
 
 use ccob::{Method, Version, WriteOptions};
-use fat_object::bitcode_symbols;
 use images::{Images, found, image, package};
 use offload_binary::{FormatVersion, OffloadKind};
 use proptest::prelude::*;
@@ -93,7 +92,7 @@ proptest! {
         let (object, bitcode) = wrapped(wrapper, &image);
         prop_assert_eq!(found(&object), images.clone());
         prop_assert!(contains(&object, &image) && contains(&bitcode, &image));
-        prop_assert!(bitcode_symbols(&bitcode).unwrap().is_some());
+        prop_assert!(llvm_bitcode::symbols(&bitcode).unwrap().is_some());
         // As in what HIP's compiler writes with -flto.
         prop_assert_eq!(found(&bitcode), images);
     }

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 
 use crate::agreement::Disagreement;
-use crate::bitcode;
 use crate::hcf;
 use crate::model::{Severity, printable};
 use crate::nv_fatbin;
@@ -36,7 +35,7 @@ pub enum Error {
     Hcf(#[from] hcf::Error),
     /// LLVM bitcode is malformed, or what it embeds cannot be reached.
     #[error(transparent)]
-    Bitcode(#[from] bitcode::Error),
+    Bitcode(#[from] llvm_bitcode::Error),
     /// Tables of SYCL images, or such images, are malformed.
     #[error(transparent)]
     Sycl(#[from] sycl::Error),

@@ -287,8 +287,8 @@ impl fmt::Display for ImageFormat {
 }
 
 const MAGICS: &[(&[u8], ImageFormat)] = &[
-    (&crate::bitcode::MAGIC, ImageFormat::Bitcode),
-    (&crate::bitcode::WRAPPER_MAGIC, ImageFormat::Bitcode),
+    (&llvm_bitcode::MAGIC, ImageFormat::Bitcode),
+    (&llvm_bitcode::WRAPPER_MAGIC, ImageFormat::Bitcode),
     (b"\x03\x02\x23\x07", ImageFormat::SpirV),
     (b"\x07\x23\x02\x03", ImageFormat::SpirV),
     (&crate::nv_fatbin::MAGIC, ImageFormat::Fatbinary),

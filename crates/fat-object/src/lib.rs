@@ -72,7 +72,6 @@
 //! | make an object of a bundle, and back | [`ObjectBundle`], [`remove_bundle_sections`] |
 //! | change what a finished file holds | [`survey`], [`Edit`], [`Contents::plan`] |
 //! | know whether an image is for a target | [`check_agreement`] |
-//! | index an archive of bitcode | [`bitcode_symbols`] |
 //!
 //! # Walking
 //!
@@ -112,7 +111,7 @@
 //! once. Bitcode is looked into where it can be for the host: a file, a member of an archive, the host's entry of
 //! a bundle. Bitcode for a device embeds nothing; as an entry of a container it is an image like any other.
 //!
-//! [`bitcode_symbols`] reads the symbols of bitcode for any target, those that LLVM enters into an archive's index.
+//! [`llvm_bitcode::symbols`] reads the symbols of bitcode for any target, those that LLVM enters into an archive's index.
 //!
 //! # Adding
 //!
@@ -227,10 +226,10 @@
 //! | [`walk`], [`list`] | [`io::Error`](std::io::Error) of reading, or of the visitor; findings are [`Error`]s |
 //! | [`survey`], [`Contents::plan`], [`EditPlan::write`], [`Image::host_object`] | [`EditError`]; damage is an [`Error`] in it |
 //! | [`embed`], [`Embedding`], [`ObjectBundle`], [`remove_bundle_sections`] | [`EmbedError`] |
-//! | [`bitcode_symbols`] | [`BitcodeError`], which findings in bitcode are, too |
 //! | [`check_agreement`] | [`Disagreement`] |
 //!
-//! [`NvFatbinError`] is what an [`Error`] says of an NVIDIA fatbinary, [`HcfError`] of an HCF container. All are [`Send`], [`Sync`] and `'static`, and have
+//! [`NvFatbinError`] is what an [`Error`] says of an NVIDIA fatbinary, [`HcfError`] of an HCF container, [`llvm_bitcode::Error`] of
+//! bitcode. All are [`Send`], [`Sync`] and `'static`, and have
 //! variants for what can be told apart; fields say where, in bytes.
 //!
 //! # Readers, writers, threads
@@ -241,7 +240,7 @@
 //! # Other crates in this API
 //!
 //! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], packages of
-//! [`offload_binary`]. They are re-exported, so that nobody has to find out which versions go together. No type of another
+//! [`offload_binary`], bitcode of [`llvm_bitcode`]. They are re-exported, so that nobody has to find out which versions go together. No type of another
 //! crate is in the API, unless the feature `serde` is on.
 //!
 //! # Features
@@ -306,7 +305,6 @@ mod wire;
 
 pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
-pub use bitcode::{Error as BitcodeError, bitcode_symbols};
 pub use bundle_format;
 pub use ccob;
 pub use copy::copy_image;
@@ -325,6 +323,7 @@ pub use image_format::ImageFormat;
 pub use image_target::image_target;
 pub use kinds::{bundle_kind, package_kind};
 pub use listing::{ListedFinding, ListedImage, Listing, list, list_slice, list_with_thin_members};
+pub use llvm_bitcode;
 pub use model::{
     Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
 };

@@ -9,12 +9,11 @@ use std::hash::Hash;
 use std::io::{self, Cursor, Read, Seek, Write};
 
 use fat_object::{
-    BitcodeError, BundleForm, Change, CompressOptions, Compression, Container, ContainerChange,
-    ContainerKind, Contents, Disagreement, Edit, EditError, EditNote, EditOptions, EditPart,
-    EditPlan, EditableContainer, EmbedError, Embedding, Error, Finding, HostObject, ImageChange,
-    ImageFormat, ListedFinding, ListedImage, Listing, Location, NvFatbinError, ObjectBundle,
-    ObjectPart, Options, PackageEntry, ReadSeek, Segment, Severity, Summary, Visitor, list, survey,
-    walk,
+    BundleForm, Change, CompressOptions, Compression, Container, ContainerChange, ContainerKind,
+    Contents, Disagreement, Edit, EditError, EditNote, EditOptions, EditPart, EditPlan,
+    EditableContainer, EmbedError, Embedding, Error, Finding, HostObject, ImageChange, ImageFormat,
+    ListedFinding, ListedImage, Listing, Location, NvFatbinError, ObjectBundle, ObjectPart,
+    Options, PackageEntry, ReadSeek, Segment, Severity, Summary, Visitor, list, survey, walk,
 };
 
 /// Sent to and shared by threads, printed for debugging.
@@ -50,7 +49,7 @@ fn public_types_keep_their_promises() {
     value::<Severity>();
     value::<Summary>();
 
-    owned::<BitcodeError>();
+    owned::<llvm_bitcode::Error>();
     owned::<CompressOptions>();
     owned::<Contents>();
     owned::<Disagreement>();
@@ -80,7 +79,7 @@ fn public_types_keep_their_promises() {
     displayed::<Segment>();
     displayed::<Severity>();
     default::<(CompressOptions, Edit, EditOptions, Options)>();
-    error::<BitcodeError>();
+    error::<llvm_bitcode::Error>();
     error::<Disagreement>();
     error::<EditError>();
     error::<EmbedError>();

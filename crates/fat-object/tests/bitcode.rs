@@ -8,15 +8,17 @@
     reason = "a panic is how a test says no"
 )]
 
+#[path = "../../llvm-bitcode/tests/bits/mod.rs"]
 mod bits;
 
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use fat_object::{
-    BitcodeError, Container, ContainerKind, Error, Finding, Image, ImageFormat, Location, Options,
-    Visitor, bitcode_symbols, walk,
+    Container, ContainerKind, Error, Finding, Image, ImageFormat, Location, Options, Visitor, walk,
 };
+
+use llvm_bitcode::ErrorKind;
 
 use bits::{BLOCKINFO, Bits, module, wide};
 
@@ -26,7 +28,7 @@ struct Collect {
     images: Vec<(String, Location, Vec<u8>)>,
     sections: Vec<(Location, u64)>,
     errors: Vec<String>,
-    bitcode: Vec<BitcodeError>,
+    bitcode: Vec<llvm_bitcode::Error>,
 }
 
 impl Visitor for Collect {
@@ -118,7 +120,7 @@ fn embedding(constant: impl FnOnce(&mut Bits)) -> Vec<u8> {
 }
 
 /// The finding of a file with nothing but one.
-fn error(bytes: &[u8]) -> BitcodeError {
+fn error(bytes: &[u8]) -> llvm_bitcode::Error {
     let mut seen = collect(bytes);
     assert_eq!(seen.images, []);
     assert_eq!(seen.errors.len(), 1, "{:?}", seen.errors);
@@ -394,11 +396,8 @@ fn several_modules_and_padding() {
     file[len - bytes.len() + 4] ^= 2;
     let seen = collect(&file);
     assert_eq!((seen.images.len(), seen.errors.len()), (2, 1));
-    assert!(
-        matches!(seen.bitcode[0], BitcodeError::NoBlock { found: 3, .. }),
-        "{:?}",
-        seen.bitcode
-    );
+    let text = seen.bitcode[0].to_string();
+    assert!(text.starts_with("bitcode has abbreviation ID 3 at byte"), "{text}");
 }
 
 /// The wrapper's header: 20 bytes.
@@ -425,16 +424,23 @@ fn in_the_wrapper() {
     assert_eq!(inside, outside + 22);
 
     let damaged = error(&file[..19]);
-    assert_eq!(damaged, BitcodeError::TruncatedWrapper { available: 19 });
+    assert_eq!((damaged.kind(), damaged.offset()), (ErrorKind::Truncated, Some(0)));
+    assert_eq!(damaged.to_string(), "bitcode wrapper needs 20 bytes, 19 are there");
     let available = file.len() as u64;
     file[12..16].fill(0xff);
-    let (start, end) = (22, 22 + 0xffff_ffff);
-    assert_eq!(error(&file), BitcodeError::WrapperBeyondEnd { start, end, available });
+    assert_eq!(
+        error(&file).to_string(),
+        format!(
+            "bitcode wrapper places the bitcode at 0x16..0x100000015, beyond the end of the file at {available:#x}"
+        )
+    );
     file.splice(..16, wrapper(21, size).into_iter().take(16));
-    let found = vec![0, b'B', b'C', 0xc0];
-    assert_eq!(error(&file), BitcodeError::Magic { offset: 21, found });
-    let found = vec![];
-    assert_eq!(error(&wrapper(20, 0)), BitcodeError::Magic { offset: 20, found });
+    let found = error(&file);
+    assert_eq!((found.kind(), found.offset()), (ErrorKind::NotBitcode, Some(21)));
+    let expected = "bitcode at 0x15 starts with [00, 42, 43, c0], expected 42 43 c0 de";
+    assert_eq!(found.to_string(), expected);
+    let expected = "bitcode at 0x14 starts with [], expected 42 43 c0 de";
+    assert_eq!(error(&wrapper(20, 0)).to_string(), expected);
 }
 
 #[test]
@@ -479,9 +485,11 @@ fn no_more_is_held_than_allowed() {
     options.max_decompressed = 1071;
     let mut seen = Collect::default();
     walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
-    let [BitcodeError::TooLarge { size: 1072, limit: 1071, .. }] = seen.bitcode[..] else {
-        panic!("{:?}", seen.errors)
-    };
+    let [found] = &seen.bitcode[..] else { panic!("{:?}", seen.errors) };
+    assert_eq!(found.kind(), ErrorKind::Limit);
+    let text = found.to_string();
+    assert!(text.starts_with("bitcode embeds 1072 bytes of device code at byte"), "{text}");
+    assert!(text.ends_with(", more than the limit of 1071"), "{text}");
 }
 
 #[test]
@@ -489,10 +497,11 @@ fn constants_that_are_no_bytes() {
     // an aggregate, and 32-bit numbers
     for code in [7, 22] {
         let found = error(&embedding(|bits| bits.record(code, &[1, 2]).done()));
-        assert!(matches!(found, BitcodeError::NotBytes { code: c, .. } if c == code), "{found}");
+        let expected = format!("is initialised by a constant of code {code} at byte");
+        assert!(found.to_string().contains(&expected), "{found}");
     }
     let found = error(&embedding(|bits| bits.record(8, &[16, 256]).done()));
-    assert!(matches!(found, BitcodeError::Record { code: 8, .. }), "{found}");
+    assert!(found.to_string().starts_with("bitcode record of code 8 before"), "{found}");
 }
 
 #[test]
@@ -507,11 +516,16 @@ fn references_to_nothing() {
             });
         }))
     };
-    let missing = |what, id| BitcodeError::Missing { what, id };
-    assert_eq!(damaged(2, 1, 2, 3), missing("metadata node", 3));
-    assert_eq!(damaged(9, 1, 2, 2), missing("metadata operand", 8));
-    assert_eq!(damaged(2, 7, 2, 2), missing("global variable", 7));
-    assert_eq!(damaged(2, 1, 3, 2), missing("constant", 3));
+    for (found, missing) in [
+        (damaged(2, 1, 2, 3), "metadata node 3"),
+        (damaged(9, 1, 2, 2), "metadata operand 8"),
+        (damaged(2, 7, 2, 2), "global variable 7"),
+        (damaged(2, 1, 3, 2), "constant 3"),
+    ] {
+        assert_eq!((found.kind(), found.offset()), (ErrorKind::Malformed, None));
+        let leads = format!("llvm.embedded.objects leads to {missing}, which does not exist");
+        assert!(found.to_string().ends_with(&leads), "{found}");
+    }
 }
 
 #[test]
@@ -538,32 +552,36 @@ fn lists_of_strings_that_are_none() {
                 list(bits, &[2]);
             });
         }));
-        assert!(matches!(found, BitcodeError::Record { code: 35, .. }), "{found}");
+        assert!(found.to_string().starts_with("bitcode record of code 35 before"), "{found}");
     }
 }
 
 #[test]
 fn malformed_streams() {
-    assert_eq!(error(b"BC\xc0\xde\0\0\0"), BitcodeError::NoModule { offset: 4 });
+    let found = error(b"BC\xc0\xde\0\0\0");
+    assert_eq!((found.kind(), found.offset()), (ErrorKind::NotBitcode, Some(4)));
+    assert_eq!(found.to_string(), "bitcode ends at byte 0x4 without a module");
     let found = error(b"BC\xc0\xde\x15\0\0\0\0\0\0\0\0\0\0\0");
-    assert!(matches!(found, BitcodeError::AbbreviationWidth { width: 0, .. }), "{found}");
+    let expected = "has abbreviation IDs of 0 bits, expected 1 to 32";
+    assert!(found.to_string().ends_with(expected), "{found}");
     let found = error(b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0");
     assert_eq!(
         found.to_string(),
         "bitcode block 8 reaches from 0xc to 0x10, beyond the end of the block around it at 0xc"
     );
     let found = error(&module(|bits| bits.fixed(3, 4).vbr(99, 6).vbr(1 << 40, 6).done()));
-    assert!(matches!(found, BitcodeError::BeyondEnd { .. }), "{found}");
+    assert_eq!(found.kind(), ErrorKind::Truncated, "{found}");
     let found = error(&module(|bits| bits.fixed(5, 4).done()));
-    assert_eq!(found, BitcodeError::UndefinedAbbreviation { offset: 12, id: 5 });
+    let expected = "bitcode record at byte 0xc uses abbreviation 5, which is not defined";
+    assert_eq!(found.to_string(), expected);
     let found = error(&module(|bits| {
         bits.fixed(3, 4);
         (0..13).for_each(|_| bits.fixed(0x3f, 6).done());
     }));
-    assert!(matches!(found, BitcodeError::NumberTooLarge { .. }), "{found}");
+    assert!(found.to_string().ends_with("does not fit into 64 bits"), "{found}");
     // A block without an end.
     let found = error(b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0\x0b\xe0\xff\xff");
-    assert!(matches!(found, BitcodeError::BeyondEnd { end: 16, .. }), "{found}");
+    assert!(found.to_string().ends_with("beyond the end of its block at 0x10"), "{found}");
 }
 
 #[test]
@@ -592,8 +610,9 @@ fn malformed_abbreviations() {
             bits.fixed(2, 4).vbr(operands.len() as u64, 5);
             operands.iter().for_each(|write| write(bits));
         }));
-        let BitcodeError::Abbreviation { what, .. } = found else { panic!("{found}") };
-        assert_eq!(what, expected);
+        let text = found.to_string();
+        assert!(text.starts_with("bitcode abbreviation defined before byte"), "{text}");
+        assert!(text.ends_with(&format!(" has {expected}")), "{text}");
     }
 }
 
@@ -605,18 +624,19 @@ fn floods_of_small_things() {
             bits.fixed(2, 4).vbr(1, 5).fixed(1, 1).vbr(0, 8);
         }
     }));
-    assert!(matches!(found, BitcodeError::TooMany { limit: 65_536, .. }), "{found}");
+    assert_eq!(found.to_string(), "bitcode has more than 65536 operands of abbreviations");
     let found = error(&module(|bits| {
         bits.block(4, METADATA, |bits| list(bits, &vec![0; (1 << 20) + 1]));
     }));
-    assert!(matches!(found, BitcodeError::TooMany { limit: 1_048_576, .. }), "{found}");
+    assert_eq!((found.kind(), found.offset()), (ErrorKind::Limit, None));
+    assert_eq!(found.to_string(), "bitcode has more than 1048576 embedded objects");
     // An array of a great many elements of no bits.
     let found = error(&module(|bits| {
         bits.fixed(2, 4).vbr(3, 5).fixed(1, 1).vbr(8, 8).fixed(0, 1).fixed(3, 3);
         bits.fixed(0, 1).fixed(1, 3).vbr(0, 5);
         bits.fixed(4, 4).vbr(u64::MAX, 6);
     }));
-    assert!(matches!(found, BitcodeError::Abbreviation { .. }), "{found}");
+    assert_eq!(found.kind(), ErrorKind::Malformed, "{found}");
     // Many empty blocks below many abbreviations that they inherit.
     let seen = collect(&module(|bits| {
         bits.block(4, BLOCKINFO, |bits| {
@@ -644,7 +664,7 @@ fn literals_cost_time_but_no_bits() {
     assert!(bytes.len() < records);
     let start = std::time::Instant::now();
     assert_eq!(collect(&bytes).errors, [""; 0]);
-    assert_eq!(bitcode_symbols(&bytes), Ok(Some(vec![])));
+    assert_eq!(llvm_bitcode::symbols(&bytes), Ok(Some(vec![])));
     // 0.1 s where optimised, 1 s where not; a minute if every record could have 30,000.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }

@@ -1,6 +1,7 @@
 //! The targets that images state about themselves.
 #![forbid(unsafe_code)]
 
+#[path = "../../llvm-bitcode/tests/bits/mod.rs"]
 mod bits;
 
 use std::io;

@@ -18,8 +18,8 @@ use std::path::Path;
 
 use bundling::{add, data};
 use fat_object::{
-    Container, Embedding, Finding, HOST_PLACEHOLDER, Image, ObjectBundle, Options, Visitor,
-    bitcode_symbols, embed, remove_bundle_sections, survey, walk,
+    Container, Embedding, Finding, HOST_PLACEHOLDER, Image, ObjectBundle, Options, Visitor, embed,
+    remove_bundle_sections, survey, walk,
 };
 use faulty::at_each_address;
 use images::{Images, found, image, package};
@@ -80,7 +80,7 @@ fn answers(file: &[u8]) -> String {
     let bundle = bundle.map(|bundle| bundle.to_vec(&[HOST_PLACEHOLDER, b"image"]));
     writeln!(text, "{bundle:?}").unwrap();
     writeln!(text, "{:?}", remove_bundle_sections(file)).unwrap();
-    writeln!(text, "{:?}", bitcode_symbols(file)).unwrap();
+    writeln!(text, "{:?}", llvm_bitcode::symbols(file)).unwrap();
     text
 }
 

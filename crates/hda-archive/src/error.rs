@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fat_object::{BitcodeError, ListedFinding};
+use fat_object::ListedFinding;
 
 /// What is wrong with an archive, a member, or the calls made.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum Error {
     },
     /// The symbols of bitcode cannot be read.
     #[error(transparent)]
-    Bitcode(#[from] BitcodeError),
+    Bitcode(#[from] llvm_bitcode::Error),
     /// The host object of a bundle cannot be taken out of it.
     #[error("the host object cannot be restored: {0}")]
     Restore(#[from] fat_object::EmbedError),

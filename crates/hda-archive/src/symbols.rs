@@ -117,7 +117,7 @@ impl fmt::Debug for Symbols {
 }
 
 fn bitcode(data: &[u8]) -> Result<Option<Symbols>, Error> {
-    let names = fat_object::bitcode_symbols(data)?;
+    let names = llvm_bitcode::symbols(data)?;
     Ok(names.map(|names| names.into_iter().collect()))
 }
 

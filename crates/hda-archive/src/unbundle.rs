@@ -46,7 +46,7 @@ pub enum Warning {
         /// The member of the device archive.
         member: String,
         /// What is wrong with the bitcode.
-        error: fat_object::BitcodeError,
+        error: llvm_bitcode::Error,
     },
 }
 

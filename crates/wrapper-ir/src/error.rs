@@ -323,13 +323,8 @@ pub enum Error {
     },
 
     /// A block of bitcode, which has all images in it, is larger than its length can say.
-    #[error("bitcode block has {size:#x} bytes, but there is room for {limit:#x} only")]
-    BitcodeBlockTooLarge {
-        /// Its size.
-        size: u64,
-        /// The largest size there can be.
-        limit: u64,
-    },
+    #[error(transparent)]
+    Bitcode(#[from] llvm_bitcode::Error),
 
     /// A changed description refers to a variable, function or structure that it does not have.
     /// Structures come in front of those that contain them.

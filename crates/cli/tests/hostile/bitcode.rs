@@ -1,6 +1,6 @@
 //! LLVM bitcode.
 
-#[path = "../../../fat-object/tests/bits/mod.rs"]
+#[path = "../../../llvm-bitcode/tests/bits/mod.rs"]
 mod bits;
 
 use bits::{BLOCKINFO, Bits, MODULE, module};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::bitcode::MAX_BLOB;
-use crate::bitcode::bitstream::{Bitstream, signed};
+use llvm_bitcode::{Writer, signed};
+
 use crate::bitcode::codes;
 use crate::bitcode::types::Types;
 use crate::description::{Blob, Constant, Module, Type};
@@ -109,11 +110,11 @@ impl<'m> Constants<'m> {
 
     /// Writes the constants, to which nothing can be added any more. Images become holes, in
     /// their order.
-    pub(crate) fn write(&self, stream: &mut Bitstream) -> Result<(), Error> {
+    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Error> {
         stream.enter_block(codes::CONSTANTS_BLOCK, 4);
-        let string = stream.define_first_blob(codes::CONSTANT_STRING);
+        let string = stream.define_blob(codes::CONSTANT_STRING);
         let mut current = None;
-        let mut set_type = |stream: &mut Bitstream, ty: u64| {
+        let mut set_type = |stream: &mut Writer, ty: u64| {
             if current.replace(ty) != Some(ty) {
                 stream.record(codes::CONSTANT_SETTYPE, &[ty]);
             }
@@ -130,7 +131,7 @@ impl<'m> Constants<'m> {
             set_type(stream, *ty);
             stream.record(*code, operands);
         }
-        stream.end_block()
+        Ok(stream.end_block()?)
     }
 
     /// The number of the first constant.

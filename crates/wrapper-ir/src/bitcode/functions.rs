@@ -1,6 +1,7 @@
 //! The bodies of functions.
 
-use crate::bitcode::bitstream::{Bitstream, signed};
+use llvm_bitcode::{Writer, signed};
+
 use crate::bitcode::codes;
 use crate::bitcode::constants::Constants;
 use crate::bitcode::types::Types;
@@ -29,7 +30,7 @@ struct Body<'m, 't, 'b> {
 
 impl<'m> Bodies<'m, '_> {
     /// Writes the bodies of all functions that have one.
-    pub(crate) fn write(&mut self, stream: &mut Bitstream) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, stream: &mut Writer) -> Result<(), Error> {
         let first = self.constants.end();
         for function in self.module.functions.iter().filter(|found| !found.is_declaration()) {
             stream.enter_block(codes::FUNCTION_BLOCK, 4);
@@ -81,11 +82,7 @@ impl Body<'_, '_, '_> {
         Error::UnknownLocal { function: self.function.name.as_ref().into(), local }
     }
 
-    fn instruction(
-        &mut self,
-        stream: &mut Bitstream,
-        instruction: &Instruction,
-    ) -> Result<(), Error> {
+    fn instruction(&mut self, stream: &mut Writer, instruction: &Instruction) -> Result<(), Error> {
         self.operation(stream, &instruction.operation)?;
         // Values have the numbers of their order.
         match instruction.result {
@@ -98,7 +95,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    fn operation(&mut self, stream: &mut Bitstream, operation: &Operation) -> Result<(), Error> {
+    fn operation(&mut self, stream: &mut Writer, operation: &Operation) -> Result<(), Error> {
         let (code, operands) = match operation {
             Operation::Call { function, arguments } => {
                 return self.call(stream, function, arguments);
@@ -160,12 +157,7 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    fn call(
-        &mut self,
-        stream: &mut Bitstream,
-        name: &str,
-        arguments: &[Value],
-    ) -> Result<(), Error> {
+    fn call(&mut self, stream: &mut Writer, name: &str, arguments: &[Value]) -> Result<(), Error> {
         let callee = self.bodies.module.function(name);
         let callee = callee.ok_or_else(|| Error::UnknownName { name: name.into() })?;
         let symbol = self.bodies.constants.symbol(name)?;
@@ -215,7 +207,7 @@ impl Body<'_, '_, '_> {
 }
 
 /// Writes the names of locals and blocks, which are for reading only.
-fn write_names(stream: &mut Bitstream, function: &Function, first: u64) -> Result<(), Error> {
+fn write_names(stream: &mut Writer, function: &Function, first: u64) -> Result<(), Error> {
     stream.enter_block(codes::SYMTAB_BLOCK, 4);
     for (number, local) in (first..).zip(&function.locals) {
         if !local.name.is_empty() {
@@ -225,7 +217,7 @@ fn write_names(stream: &mut Bitstream, function: &Function, first: u64) -> Resul
     for (number, block) in (0..).zip(&function.blocks) {
         stream.text_record(codes::SYMTAB_BLOCK_NAME, &[number], block.name.as_bytes());
     }
-    stream.end_block()
+    Ok(stream.end_block()?)
 }
 
 /// An alignment as records have it: 0 for none, else one more than the power of two.

@@ -16,7 +16,6 @@
 //! string table
 //! ```
 
-mod bitstream;
 mod codes;
 mod constants;
 mod functions;
@@ -24,23 +23,18 @@ mod types;
 
 use std::collections::BTreeMap;
 
+use llvm_bitcode::{MAGIC, Writer};
+
 use crate::description::{Function, Global, Linkage, Module};
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::to_u64;
-use bitstream::Bitstream;
 use constants::Constants;
 use functions::{Bodies, log_align};
 use types::Types;
 
 /// The most bytes there can be in one blob, whose length readers keep in 32 bits.
 pub(crate) const MAX_BLOB: u64 = 0xFFFF_FFFF;
-
-/// The most bytes there can be in one block, whose length is a 32-bit number of words.
-pub(crate) const MAX_BLOCK: u64 = 0xFFFF_FFFF * 4;
-
-/// The first bytes of bitcode.
-const MAGIC: [u8; 4] = *b"BC\xC0\xDE";
 
 impl Module {
     /// Lays the module out as LLVM bitcode, which LLVM 15 and later read. The bytes of the images
@@ -53,7 +47,7 @@ impl Module {
     /// # Errors
     ///
     /// - [`Error::ImageTooLarge`] for an image of 4 GiB or more,
-    ///   [`Error::BitcodeBlockTooLarge`] when all images together have about 16 GiB: bitcode has no
+    ///   [`Error::Bitcode`] when all images together have about 16 GiB: bitcode has no
     ///   room for the sizes.
     /// - [`Error::UnknownName`], [`Error::UnknownLocal`] and [`Error::UnknownBlob`] for a
     ///   description that was changed and refers to what it does not have.
@@ -88,15 +82,15 @@ impl Module {
         }
         // Bodies are written into the void first, for the types and constants they have.
         let (types, constants) = (&mut types, &mut constants);
-        Bodies { module: self, types, constants }.write(&mut Bitstream::new(MAGIC))?;
+        Bodies { module: self, types, constants }.write(&mut Writer::new(MAGIC))?;
 
-        let mut stream = Bitstream::new(MAGIC);
+        let mut stream = Writer::new(MAGIC);
         write_identification(&mut stream)?;
         stream.enter_block(codes::MODULE_BLOCK, 3);
         // Version 2: names are in the string table, operands of instructions are relative.
         stream.record(codes::MODULE_VERSION, &[2]);
         types.write(&mut stream)?;
-        let text = |stream: &mut Bitstream, code, text: &str| {
+        let text = |stream: &mut Writer, code, text: &str| {
             stream.text_record(code, &[], text.as_bytes());
         };
         text(&mut stream, codes::MODULE_TRIPLE, self.target.triple());
@@ -131,14 +125,14 @@ impl Module {
         Bodies { module: self, types, constants }.write(&mut stream)?;
         stream.end_block()?;
         stream.enter_block(codes::STRTAB_BLOCK, 3);
-        let blob = stream.define_first_blob(codes::STRTAB_BLOB);
+        let blob = stream.define_blob(codes::STRTAB_BLOB);
         stream.blob(blob, names.0.as_bytes());
         stream.end_block()?;
         self.fill(&stream.finish())
     }
 
     /// The images in the holes that they have in the stream.
-    fn fill(&self, stream: &bitstream::Finished) -> Result<Layout, Error> {
+    fn fill(&self, stream: &llvm_bitcode::Stream) -> Result<Layout, Error> {
         let mut layout = Layout::new(&self.inputs);
         let mut rest = stream.bytes.as_slice();
         let mut written = 0;
@@ -155,12 +149,12 @@ impl Module {
     }
 }
 
-fn write_identification(stream: &mut Bitstream) -> Result<(), Error> {
+fn write_identification(stream: &mut Writer) -> Result<(), Error> {
     stream.enter_block(codes::IDENTIFICATION_BLOCK, 5);
     let producer = concat!("wrapper-ir ", env!("CARGO_PKG_VERSION"));
     stream.text_record(codes::IDENTIFICATION_STRING, &[], producer.as_bytes());
     stream.record(codes::IDENTIFICATION_EPOCH, &[0]);
-    stream.end_block()
+    Ok(stream.end_block()?)
 }
 
 /// The string table: the names of variables and functions, one after the other.

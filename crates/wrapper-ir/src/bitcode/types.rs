@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::bitcode::bitstream::Bitstream;
+use llvm_bitcode::Writer;
+
 use crate::bitcode::codes;
 use crate::description::{Function, Module, Type};
 use crate::error::Error;
@@ -71,7 +72,7 @@ impl<'m> Types<'m> {
     }
 
     /// Writes the table, to which nothing can be added any more.
-    pub(crate) fn write(&self, stream: &mut Bitstream) -> Result<(), Error> {
+    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Error> {
         stream.enter_block(codes::TYPE_BLOCK, 4);
         stream.record(codes::TYPE_NUMENTRY, &[self.next()]);
         for entry in &self.entries {
@@ -86,7 +87,7 @@ impl<'m> Types<'m> {
                 Entry::Other((code, operands)) => stream.record(*code, operands),
             }
         }
-        stream.end_block()
+        Ok(stream.end_block()?)
     }
 
     fn numbers(&mut self, types: &[Type]) -> Result<Vec<u64>, Error> {

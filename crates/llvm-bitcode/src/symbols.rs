@@ -6,13 +6,13 @@
 //! SYMTAB_BLOCK        all symbols of all modules, with the flags and names that they will have in an object
 //! ```
 
-use std::io::Cursor as Bytes;
+use alloc::vec::Vec;
 
-use super::abbreviation::Abbreviations;
-use super::bitstream::{Cursor, Head, Item, Stream};
-use super::error::{Error, Fault};
-use super::{MAGIC, WRAPPER_MAGIC, globals, module, stream, symtab};
-use crate::source::{Origin, Source};
+use crate::abbreviation::Abbreviations;
+use crate::cursor::{Cursor, Extent, Head, Item};
+use crate::error::{Error, Problem};
+use crate::reader::extent;
+use crate::{MAGIC, WRAPPER_MAGIC, globals, module, symtab, to_u64};
 
 const STRTAB_BLOCK: u64 = 23;
 const SYMTAB_BLOCK: u64 = 25;
@@ -21,7 +21,7 @@ const BLOB: u64 = 1;
 
 /// Names of symbols, bounded by the length of the file they come from.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     list: Vec<Vec<u8>>,
     symbols_left: usize,
     bytes_left: usize,
@@ -32,34 +32,33 @@ pub(super) struct Names {
 impl Names {
     /// Each symbol takes some bytes of a real file, several may share a name: modules of one file that define
     /// the same weak symbols share their string table.
-    pub(super) fn new(file_len: usize) -> Self {
+    pub(crate) fn new(file_len: usize) -> Self {
         let (max_symbols, max_bytes) = (file_len / 4, file_len.saturating_mul(16));
         let (symbols_left, bytes_left) = (max_symbols, max_bytes);
         Names { list: Vec::new(), symbols_left, bytes_left, max_symbols, max_bytes }
     }
 
     /// Makes sure that there may be one more symbol. Those that are not defined count as well.
-    pub(super) fn count(&mut self) -> Result<(), Error> {
-        let too_many = Error::TooMany { what: "symbols for its length", limit: self.max_symbols };
-        self.symbols_left = self.symbols_left.checked_sub(1).ok_or(too_many)?;
+    pub(crate) fn count(&mut self) -> Result<(), Error> {
+        let limit = self.max_symbols;
+        let too_many = || Problem::TooMany { what: "symbols for its length", limit };
+        self.symbols_left = self.symbols_left.checked_sub(1).ok_or_else(too_many)?;
         Ok(())
     }
 
     /// Adds the name that `parts` make together.
-    pub(super) fn push(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
         let len = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
-        self.bytes_left = self.bytes_left.checked_sub(len).ok_or(self.too_long())?;
+        let (what, limit) = ("bytes of symbol names for its length", self.max_bytes);
+        let too_long = || Problem::TooMany { what, limit };
+        self.bytes_left = self.bytes_left.checked_sub(len).ok_or_else(too_long)?;
         self.list.push(parts.concat());
         Ok(())
     }
-
-    fn too_long(&self) -> Error {
-        Error::TooMany { what: "bytes of symbol names for its length", limit: self.max_bytes }
-    }
 }
 
-/// The names of the symbols that LLVM's archive writer enters into the index for this bitcode, in its order;
-/// `None` when the data is no bitcode, raw (`42 43 C0 DE`) or in its wrapper (`DE C0 17 0B`).
+/// Returns the names of the symbols that LLVM's archive writer enters into the index for this bitcode, in its order;
+/// `None` if the data is not bitcode, raw (`42 43 C0 DE`) or in its wrapper (`DE C0 17 0B`).
 ///
 /// These are the definitions that are not local to a module: external, weak, linkonce and common ones, hidden or
 /// not; without LLVM's own (`llvm.*`, the section `llvm.metadata`) and `available_externally`. Module after module,
@@ -82,37 +81,26 @@ impl Names {
 /// names. The contents of functions are skipped, not checked.
 ///
 /// ```
-/// assert_eq!(fat_object::bitcode_symbols(b"\x7fELF..."), Ok(None));
-/// assert!(fat_object::bitcode_symbols(b"BC\xc0\xde").is_err());
+/// assert_eq!(llvm_bitcode::symbols(b"\x7fELF..."), Ok(None));
+/// assert!(llvm_bitcode::symbols(b"BC\xc0\xde").is_err());
 /// ```
-pub fn bitcode_symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
+pub fn symbols(data: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
     if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
         return Ok(None);
     }
-    match symbols(data) {
-        Ok(names) => Ok(Some(names)),
-        Err(Fault::Malformed(error)) => Err(error),
-        // Bytes in memory can always be read: memory for a name could not be had.
-        Err(Fault::Io(_)) => Err(Names::new(data.len()).too_long()),
-    }
-}
-
-fn symbols(data: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
-    let mut reader = Bytes::new(data);
-    let mut source = Source::new(&mut reader, Origin::File)?;
-    let window = 0..source.len();
-    let stream = stream(&mut source, &window)??;
+    let mut source = data;
+    let stream = extent(&mut source, &(0..to_u64(data.len())))?;
     let mut cursor = Cursor::new(&mut source, stream);
     let file = File::read(&mut cursor, bytes_of(data, stream))?;
     if file.modules.is_empty() {
-        return Err(Error::NoModule { offset: cursor.offset() }.into());
+        return Err(Problem::NoModule { offset: cursor.offset() }.into());
     }
     let strings = file.symtab_strings.unwrap_or_default();
     if let Some(names) = file
         .symtab
         .and_then(|table| symtab::read(table, strings, file.modules.len(), Names::new(data.len())))
     {
-        return Ok(names.list);
+        return Ok(Some(names.list));
     }
     let mut names = Names::new(data.len());
     let mut unnamed = 0;
@@ -121,16 +109,16 @@ fn symbols(data: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         let globals = globals::read(&mut cursor, module, &mut names)?;
         globals.names(strings.unwrap_or_default(), &mut unnamed, &mut names)?;
     }
-    Ok(names.list)
+    Ok(Some(names.list))
 }
 
 /// The bytes of the stream, from which positions in it count.
-fn bytes_of(data: &[u8], stream: Stream) -> &[u8] {
+fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
     slice(data, stream.start, stream.len).unwrap_or_default()
 }
 
 /// A part of the bytes; `None` where it lies beyond their end.
-pub(super) fn slice(bytes: &[u8], start: u64, len: u64) -> Option<&[u8]> {
+pub(crate) fn slice(bytes: &[u8], start: u64, len: u64) -> Option<&[u8]> {
     let (start, len) = (usize::try_from(start).ok()?, usize::try_from(len).ok()?);
     bytes.get(start..)?.get(..len)
 }
@@ -145,7 +133,7 @@ struct File<'d> {
 }
 
 impl<'d> File<'d> {
-    fn read(cursor: &mut Cursor<'_, '_>, bytes: &'d [u8]) -> Result<Self, Fault> {
+    fn read(cursor: &mut Cursor<'_>, bytes: &'d [u8]) -> Result<Self, Error> {
         let mut file = File::default();
         cursor.magic()?;
         // LLVM, too, takes fewer than eight bytes for padding, which archivers add.
@@ -178,7 +166,7 @@ impl<'d> File<'d> {
 }
 
 /// The blob that is a block's contents; empty where there is none, as LLVM reads it.
-fn blob<'d>(cursor: &mut Cursor<'_, '_>, head: &Head, bytes: &'d [u8]) -> Result<&'d [u8], Fault> {
+fn blob<'d>(cursor: &mut Cursor<'_>, head: &Head, bytes: &'d [u8]) -> Result<&'d [u8], Error> {
     let mut block = cursor.enter(head, &Abbreviations::default());
     loop {
         match cursor.next(&mut block)? {

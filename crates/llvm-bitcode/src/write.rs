@@ -13,17 +13,21 @@
 //!               vbr6 size -> next word, the bytes as they are -> next word
 //! ```
 //!
-//! Blobs are what makes large payloads cheap: in the file they are nothing but their bytes. The
-//! bytes need not be there when the stream is written, a [`Hole`] is left for them.
+//! Blobs make large payloads cheap: in the file they are nothing but their bytes. The bytes need not be there when the
+//! stream is written: a [`Hole`] is left for them.
 
-use crate::bitcode::MAX_BLOCK;
-use crate::error::Error;
+use alloc::vec::Vec;
+
+use crate::error::{Error, Problem};
 use crate::to_u64;
+
+/// Bytes of the largest block: its length is a 32-bit number of words.
+const MAX_BLOCK: u64 = 0xFFFF_FFFF * 4;
 
 /// Width of abbreviation IDs outside of any block.
 const OUTER_WIDTH: u32 = 2;
 
-/// Where holes of `size` bytes start if not at words. Files are copied in pieces of 64 KiB, which is fast where one does
+/// Returns the boundary at which a hole of `size` bytes starts, if not at a word. Files are copied in pieces of 64 KiB, which is fast where one does
 /// not straddle two, and file systems that can share blocks between files have blocks of 4 KiB. Up to a 256th of the size
 /// is spent on it.
 fn boundary_of(size: u64) -> Option<u64> {
@@ -33,16 +37,30 @@ fn boundary_of(size: u64) -> Option<u64> {
 /// An ID of blocks that means nothing to LLVM, whose readers skip them.
 const PADDING_BLOCK: u64 = 4095;
 
-/// Writes a bitstream into memory, but for the bytes of its large blobs.
+/// A writer of a bitstream into memory, without the bytes of its large blobs.
+///
+/// ```
+/// use llvm_bitcode::{MAGIC, Writer};
+///
+/// let mut writer = Writer::new(MAGIC);
+/// writer.enter_block(8, 3); // a module, with abbreviation IDs of three bits
+/// writer.record(1, &[2]); // its version
+/// writer.text_record(2, &[], b"x86_64-unknown-linux-gnu"); // its target triple
+/// writer.end_block()?;
+/// let bytes = writer.finish().bytes;
+/// assert_eq!(llvm_bitcode::symbols(&bytes)?, Some(vec![]));
+/// # Ok::<(), llvm_bitcode::Error>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct Bitstream {
+pub struct Writer {
     bytes: Vec<u8>,
     /// Bits that do not make a byte yet, in its low `partial_bits`.
     partial: u64,
     partial_bits: u32,
-    /// Width of abbreviation IDs here.
-    width: u32,
-    open: Vec<OpenBlock>,
+    /// The block that is being written: around all others there is one without an end.
+    block: Block,
+    /// The blocks around it, from the outermost.
+    around: Vec<Block>,
     holes: Vec<Hole>,
     /// Bytes of all holes.
     hole_bytes: u64,
@@ -50,70 +68,83 @@ pub(crate) struct Bitstream {
 
 /// Bytes that go into the stream later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hole {
-    /// How many bytes of [`Finished::bytes`] come before it.
-    pub(crate) at: usize,
-    /// How many bytes it is.
-    pub(crate) size: u64,
+#[non_exhaustive]
+pub struct Hole {
+    /// Number of bytes of [`Stream::bytes`] before the hole.
+    pub at: usize,
+    /// Size of the hole in bytes.
+    pub size: u64,
 }
 
-/// A stream that is complete but for its holes.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Finished {
-    pub(crate) bytes: Vec<u8>,
-    /// In ascending order.
-    pub(crate) holes: Vec<Hole>,
+/// A written stream, complete but for its holes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stream {
+    /// The bytes between the holes, one after the other.
+    pub bytes: Vec<u8>,
+    /// The holes, in ascending order.
+    pub holes: Vec<Hole>,
 }
 
-#[derive(Debug)]
-struct OpenBlock {
-    /// Where its length goes in the bytes.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// Offset of its length field in the bytes.
     length_at: usize,
     /// Position of its contents in the stream.
     start: u64,
-    /// Width of abbreviation IDs around it.
-    outer_width: u32,
+    /// Width of abbreviation IDs in it.
+    width: u32,
+    /// Number of abbreviations that it defines so far.
+    abbreviations: u64,
 }
 
-/// An abbreviation of the block it was defined in: a record of a certain code with one blob.
+/// An abbreviation of the block that it was defined in: a record of one code with one blob.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlobAbbreviation(u64);
+pub struct BlobAbbreviation(u64);
 
-impl Bitstream {
-    /// A stream that starts with these four bytes.
-    pub(crate) fn new(magic: [u8; 4]) -> Self {
+impl Writer {
+    /// Creates a stream that starts with these four bytes: [`MAGIC`](crate::MAGIC) for bitcode.
+    pub fn new(magic: [u8; 4]) -> Self {
+        let block = Block { length_at: 0, start: 0, width: OUTER_WIDTH, abbreviations: 0 };
         Self {
             bytes: magic.to_vec(),
             partial: 0,
             partial_bits: 0,
-            width: OUTER_WIDTH,
-            open: Vec::new(),
+            block,
+            around: Vec::new(),
             holes: Vec::new(),
             hole_bytes: 0,
         }
     }
 
-    /// Starts a block in which abbreviation IDs are `width` bits wide.
-    pub(crate) fn enter_block(&mut self, id: u64, width: u32) {
-        self.fixed(1, self.width);
+    /// Starts a block of this ID, in which abbreviation IDs are `width` bits wide, from 2 to 32. Each abbreviation that the
+    /// block defines needs an ID of this width; the first has the ID 4.
+    pub fn enter_block(&mut self, id: u64, width: u32) {
+        let width = width.clamp(2, 32);
+        self.fixed(1, self.block.width);
         self.vbr(id, 8);
         self.vbr(width.into(), 4);
         self.align();
         let length_at = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
-        self.open.push(OpenBlock { length_at, start: self.position(), outer_width: self.width });
-        self.width = width;
+        let start = self.position();
+        self.around.push(self.block);
+        self.block = Block { length_at, start, width, abbreviations: 0 };
     }
 
-    /// Ends the block entered last that has not ended.
-    pub(crate) fn end_block(&mut self) -> Result<(), Error> {
-        self.fixed(0, self.width);
+    /// Ends the innermost block. Does nothing outside of all blocks.
+    ///
+    /// # Errors
+    ///
+    /// A block of about 16 GiB or more, holes included: its length field is too small.
+    pub fn end_block(&mut self) -> Result<(), Error> {
+        let Some(outer) = self.around.pop() else { return Ok(()) };
+        self.fixed(0, self.block.width);
         self.align();
-        let Some(block) = self.open.pop() else { return Ok(()) };
-        self.width = block.outer_width;
+        let block = core::mem::replace(&mut self.block, outer);
         let size = self.position().saturating_sub(block.start);
         let words = u32::try_from(size / 4)
-            .map_err(|_| Error::BitcodeBlockTooLarge { size, limit: MAX_BLOCK })?;
+            .map_err(|_| Problem::BlockTooLarge { size, limit: MAX_BLOCK })?;
         let length = block.length_at..block.length_at.saturating_add(4);
         if let Some(bytes) = self.bytes.get_mut(length) {
             bytes.copy_from_slice(&words.to_le_bytes());
@@ -121,9 +152,9 @@ impl Bitstream {
         Ok(())
     }
 
-    /// Writes a record.
-    pub(crate) fn record(&mut self, code: u64, operands: &[u64]) {
-        self.fixed(3, self.width);
+    /// Writes a record without abbreviation.
+    pub fn record(&mut self, code: u64, operands: &[u64]) {
+        self.fixed(3, self.block.width);
         self.vbr(code, 6);
         self.vbr(to_u64(operands.len()), 6);
         for operand in operands {
@@ -131,34 +162,35 @@ impl Bitstream {
         }
     }
 
-    /// Writes a record of one operand for each byte of a text, after others.
-    pub(crate) fn text_record(&mut self, code: u64, before: &[u64], text: &[u8]) {
+    /// Writes a record whose operands are those `before`, then one for each byte of a text.
+    pub fn text_record(&mut self, code: u64, before: &[u64], text: &[u8]) {
         let operands: Vec<u64> =
             before.iter().copied().chain(text.iter().map(|byte| u64::from(*byte))).collect();
         self.record(code, &operands);
     }
 
-    /// Defines the first abbreviation of this block: a literal `code`, then a blob.
-    pub(crate) fn define_first_blob(&mut self, code: u64) -> BlobAbbreviation {
-        self.fixed(2, self.width);
+    /// Defines an abbreviation in this block: a literal `code`, then a blob.
+    pub fn define_blob(&mut self, code: u64) -> BlobAbbreviation {
+        self.fixed(2, self.block.width);
         self.vbr(2, 5);
         self.fixed(1, 1);
         self.vbr(code, 8);
         self.fixed(0, 1);
         self.fixed(5, 3);
-        BlobAbbreviation(4)
+        self.block.abbreviations = self.block.abbreviations.saturating_add(1);
+        BlobAbbreviation(self.block.abbreviations.saturating_add(3))
     }
 
     /// Writes a record whose blob is `bytes`.
-    pub(crate) fn blob(&mut self, abbreviation: BlobAbbreviation, bytes: &[u8]) {
+    pub fn blob(&mut self, abbreviation: BlobAbbreviation, bytes: &[u8]) {
         self.start_blob(abbreviation, to_u64(bytes.len()));
         self.bytes.extend_from_slice(bytes);
         self.align();
     }
 
-    /// Writes a record whose blob is a hole of `size` bytes, at most 2³² - 1. A large one starts at a
-    /// boundary.
-    pub(crate) fn hole(&mut self, abbreviation: BlobAbbreviation, size: u64) {
+    /// Writes a record whose blob is a hole of `size` bytes, at most 2³² - 1: readers keep the length in 32 bits. A hole of
+    /// 1 MiB or more starts at a multiple of 4 KiB, one of 16 MiB or more at a multiple of 64 KiB, after a block of padding.
+    pub fn hole(&mut self, abbreviation: BlobAbbreviation, size: u64) {
         if let Some(boundary) = boundary_of(size) {
             self.pad(boundary, size);
         }
@@ -168,10 +200,10 @@ impl Bitstream {
         self.align();
     }
 
-    /// The whole stream. All blocks have ended.
-    pub(crate) fn finish(mut self) -> Finished {
+    /// Returns the whole stream. All blocks have ended.
+    pub fn finish(mut self) -> Stream {
         self.align();
-        Finished { bytes: self.bytes, holes: self.holes }
+        Stream { bytes: self.bytes, holes: self.holes }
     }
 
     /// Writes a block without meaning, such that a blob of `size` bytes that follows starts at a `boundary`. The block is
@@ -179,7 +211,7 @@ impl Bitstream {
     /// a word.
     fn pad(&mut self, boundary: u64, size: u64) {
         const WIDTH: u32 = 20;
-        let outer_width = self.width;
+        let outer_width = self.block.width;
         self.enter_block(PADDING_BLOCK, WIDTH);
         // The word that ends the block comes before the abbreviation ID and length of the blob.
         let head_bits = u64::from(outer_width).saturating_add(vbr_bits(size, 6));
@@ -192,7 +224,7 @@ impl Bitstream {
     }
 
     fn start_blob(&mut self, abbreviation: BlobAbbreviation, size: u64) {
-        self.fixed(abbreviation.0, self.width);
+        self.fixed(abbreviation.0, self.block.width);
         self.vbr(size, 6);
         self.align();
     }
@@ -237,14 +269,14 @@ impl Bitstream {
     }
 }
 
-/// How many bits a value takes in chunks of `bits` bits.
+/// Returns the number of bits that a value takes in chunks of `bits` bits.
 fn vbr_bits(value: u64, bits: u32) -> u64 {
     let significant = u64::from(u64::BITS - value.leading_zeros()).max(1);
     significant.div_ceil(u64::from(bits - 1)).saturating_mul(bits.into())
 }
 
-/// A signed value as records have it: the magnitude, then the sign in the lowest bit.
-pub(crate) fn signed(value: i64) -> u64 {
+/// Returns a signed value as records have it: the magnitude, then the sign in the lowest bit.
+pub fn signed(value: i64) -> u64 {
     let magnitude = value.unsigned_abs() << 1;
     magnitude | u64::from(value.is_negative())
 }
@@ -252,11 +284,14 @@ pub(crate) fn signed(value: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bitcode::MAX_BLOB;
+    use alloc::string::ToString;
+
+    /// Bytes of the largest blob.
+    const MAX_BLOB: u64 = 0xFFFF_FFFF;
 
     /// A stream of the bits that `write` writes, without magic.
-    fn bits(write: impl FnOnce(&mut Bitstream)) -> Vec<u8> {
-        let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+    fn bits(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+        let mut stream = Writer::new(*b"BC\xC0\xDE");
         write(&mut stream);
         let bytes = stream.finish().bytes;
         assert_eq!(bytes[..4], *b"BC\xC0\xDE");
@@ -292,12 +327,12 @@ mod tests {
     #[test]
     fn records() {
         let bytes = bits(|stream| {
-            stream.width = 4;
+            stream.block.width = 4;
             stream.record(1, &[2, 33]);
         });
         // 0011 | 000001 | 000010 | 000010 | 100001 000001, each from its low bit on
         let value = 3_u64 | 1 << 4 | 2 << 10 | 2 << 16 | 0b10_0001 << 22 | 1 << 28;
-        assert_eq!(bytes, [value.to_le_bytes().to_vec()].concat());
+        assert_eq!(bytes, value.to_le_bytes());
     }
 
     #[test]
@@ -318,9 +353,9 @@ mod tests {
 
     #[test]
     fn a_block_longer_than_its_length_can_say() {
-        let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+        let mut stream = Writer::new(*b"BC\xC0\xDE");
         stream.enter_block(8, 4);
-        let abbreviation = stream.define_first_blob(8);
+        let abbreviation = stream.define_blob(8);
         for _ in 0..3 {
             stream.hole(abbreviation, MAX_BLOB);
         }
@@ -328,18 +363,17 @@ mod tests {
         stream.hole(abbreviation, MAX_BLOB - 3);
         assert_eq!(stream.end_block(), Ok(()));
         let error = stream.end_block().unwrap_err();
-        assert!(
-            matches!(error, Error::BitcodeBlockTooLarge { size, limit: MAX_BLOCK }
-                if size > MAX_BLOCK && size < MAX_BLOCK + 0x10_0000),
-            "{error}"
-        );
+        assert_eq!(error.kind(), crate::ErrorKind::Limit);
+        let text = error.to_string();
+        assert!(text.starts_with("bitcode block has 0x40"), "{text}");
+        assert!(text.ends_with("but there is room for 0x3fffffffc only"), "{text}");
     }
 
     #[test]
     fn blobs_start_and_end_at_words() {
         let bytes = bits(|stream| {
-            stream.width = 3;
-            let abbreviation = stream.define_first_blob(1);
+            stream.block.width = 3;
+            let abbreviation = stream.define_blob(1);
             stream.blob(abbreviation, b"abcde");
             stream.fixed(1, 1);
         });
@@ -352,9 +386,9 @@ mod tests {
     #[test]
     fn a_hole_is_a_blob_without_its_bytes() {
         let stream = |hole: bool| {
-            let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+            let mut stream = Writer::new(*b"BC\xC0\xDE");
             stream.enter_block(8, 4);
-            let abbreviation = stream.define_first_blob(8);
+            let abbreviation = stream.define_blob(8);
             if hole {
                 stream.hole(abbreviation, 6);
             } else {
@@ -386,9 +420,9 @@ mod tests {
             (MAX_BLOB, 1 << 16),
         ] {
             for records in 0..9 {
-                let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+                let mut stream = Writer::new(*b"BC\xC0\xDE");
                 stream.enter_block(8, 4);
-                let abbreviation = stream.define_first_blob(8);
+                let abbreviation = stream.define_blob(8);
                 for _ in 0..records {
                     stream.record(1, &[2]);
                 }
@@ -405,9 +439,9 @@ mod tests {
 
     #[test]
     fn padding_is_records_of_a_word_in_a_block() {
-        let mut stream = Bitstream::new(*b"BC\xC0\xDE");
+        let mut stream = Writer::new(*b"BC\xC0\xDE");
         stream.enter_block(8, 4);
-        let abbreviation = stream.define_first_blob(8);
+        let abbreviation = stream.define_blob(8);
         stream.hole(abbreviation, 1 << 20);
         let bytes = stream.finish().bytes;
         assert_eq!(bytes.len(), 4096);

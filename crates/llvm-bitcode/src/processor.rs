@@ -4,12 +4,14 @@
 //! Clang gives it to every function. A function refers to a list of groups of attributes, and a group belongs to the
 //! function, its return value or a parameter. All of them stand before the functions' bodies.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
 
-use super::abbreviation::Abbreviations;
-use super::bitstream::{Cursor, Head, Item, Record};
-use super::error::Fault;
-use super::module::{MODULE_FUNCTION, MODULE_VERSION};
+use crate::abbreviation::Abbreviations;
+use crate::cursor::{Cursor, Head, Item, Record};
+use crate::error::Error;
+use crate::module::{MODULE_FUNCTION, MODULE_VERSION};
 
 const PARAMATTR_BLOCK: u64 = 9;
 const PARAMATTR_GROUP_BLOCK: u64 = 10;
@@ -32,10 +34,7 @@ type Groups = BTreeMap<u64, String>;
 
 /// Returns the processor that all functions with a body name; `None` if there are none, if one names none, or if they
 /// differ.
-pub(super) fn processor(
-    cursor: &mut Cursor<'_, '_>,
-    module: &Head,
-) -> Result<Option<String>, Fault> {
+pub(crate) fn processor(cursor: &mut Cursor<'_>, module: &Head) -> Result<Option<String>, Error> {
     let mut groups = Groups::new();
     // For each list the group of the function itself that has a processor.
     let mut lists = Vec::new();
@@ -93,10 +92,10 @@ pub(super) fn processor(
 /// Reads the record of a function: its type, calling convention, whether it is only declared, linkage, and the number of
 /// its list of attributes plus one. Returns the list of one with a body.
 fn defined_with(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     record: &mut Record,
     name_operands: usize,
-) -> Result<Option<Option<usize>>, Fault> {
+) -> Result<Option<Option<usize>>, Error> {
     for _ in 0..name_operands {
         cursor.operand(record)?;
     }
@@ -111,11 +110,11 @@ fn defined_with(
 
 /// Visits the records of a block that have this code.
 fn records(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     head: &Head,
     code: u64,
-    visit: &mut dyn FnMut(&mut Cursor<'_, '_>, &mut Record) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    visit: &mut dyn FnMut(&mut Cursor<'_>, &mut Record) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut block = cursor.enter(head, &Abbreviations::default());
     loop {
         match cursor.next(&mut block)? {
@@ -133,7 +132,7 @@ fn records(
 
 /// Reads a group: its number, to what it belongs, and the attributes, each after the number of its form. Returns number
 /// and processor of a group that names one.
-fn group(cursor: &mut Cursor<'_, '_>, record: &mut Record) -> Result<Option<(u64, String)>, Fault> {
+fn group(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<Option<(u64, String)>, Error> {
     let (Some(number), Some(FUNCTION_INDEX)) = (cursor.operand(record)?, cursor.operand(record)?)
     else {
         return Ok(None);
@@ -159,7 +158,7 @@ fn group(cursor: &mut Cursor<'_, '_>, record: &mut Record) -> Result<Option<(u64
 }
 
 /// The first bytes of a text, which a zero ends.
-fn text(cursor: &mut Cursor<'_, '_>, record: &mut Record) -> Result<Vec<u8>, Fault> {
+fn text(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     while let Some(byte) = cursor.operand(record)?.filter(|&byte| byte != 0) {
         if text.len() <= LONGEST {

@@ -1,9 +1,10 @@
 //! Abbreviations: how the operands of a record are written (LLVM Bitcode File Format, "Abbreviations").
 
-use std::rc::Rc;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
 
-use super::bitstream::Cursor;
-use super::error::{Error, Fault};
+use crate::cursor::Cursor;
+use crate::error::{Error, Problem};
 
 /// Operands of all abbreviations of one block. LLVM's have some hundred in all.
 const MAX_ABBREVIATION_OPERANDS: usize = 1 << 16;
@@ -14,7 +15,7 @@ const MAX_LITERALS: usize = 32;
 
 /// How one operand is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Fixed(u32),
     Vbr(u32),
     Char6,
@@ -22,7 +23,7 @@ pub(super) enum Encoding {
 
 impl Encoding {
     /// Bits of an operand; of a variable one, at the least.
-    pub(super) fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         match self {
             Encoding::Fixed(width) | Encoding::Vbr(width) => width,
             Encoding::Char6 => 6,
@@ -32,7 +33,7 @@ impl Encoding {
 
 /// One part of an abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operand {
+pub(crate) enum Operand {
     Literal(u64),
     Scalar(Encoding),
     Array(Encoding),
@@ -40,45 +41,46 @@ pub(super) enum Operand {
 }
 
 /// The parts of an abbreviation, the record's code first.
-pub(super) type Abbreviation = Rc<[Operand]>;
+pub(crate) type Abbreviation = Rc<[Operand]>;
 
 /// Abbreviations in the order of their IDs: those that a block defines, or that `BLOCKINFO` gives to one kind of
 /// block.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Abbreviations {
+pub(crate) struct Abbreviations {
     list: Rc<Vec<Abbreviation>>,
     operands: usize,
 }
 
 impl Abbreviations {
-    pub(super) fn push(&mut self, abbreviation: Abbreviation) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, abbreviation: Abbreviation) -> Result<(), Error> {
         self.operands = self.operands.saturating_add(abbreviation.len());
         if self.operands > MAX_ABBREVIATION_OPERANDS {
             let limit = MAX_ABBREVIATION_OPERANDS;
-            return Err(Error::TooMany { what: "operands of abbreviations", limit });
+            return Err(Problem::TooMany { what: "operands of abbreviations", limit }.into());
         }
         Rc::make_mut(&mut self.list).push(abbreviation);
         Ok(())
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<Abbreviation> {
+    pub(crate) fn get(&self, index: usize) -> Option<Abbreviation> {
         self.list.get(index).cloned()
     }
 
-    pub(super) fn append(&mut self, more: &Abbreviations) -> Result<(), Error> {
+    pub(crate) fn append(&mut self, more: &Abbreviations) -> Result<(), Error> {
         more.list.iter().try_for_each(|abbreviation| self.push(Rc::clone(abbreviation)))
     }
 }
 
-impl Cursor<'_, '_> {
+impl Cursor<'_> {
     /// The definition of an abbreviation, after its ID.
-    pub(super) fn abbreviation(&mut self) -> Result<Abbreviation, Fault> {
-        let malformed =
-            |cursor: &Self, what| Err(Error::Abbreviation { offset: cursor.offset(), what }.into());
+    pub(crate) fn abbreviation(&mut self) -> Result<Abbreviation, Error> {
+        let malformed = |cursor: &Self, what| {
+            Err(Problem::Abbreviation { offset: cursor.offset(), what }.into())
+        };
         let count = self.vbr(5)?;
         // The shortest operands take four bits.
         self.need(count.saturating_mul(4))?;
@@ -120,7 +122,7 @@ impl Cursor<'_, '_> {
     }
 
     /// One operand of a definition, of an array without its elements; `None` for what the format lacks.
-    fn any_operand(&mut self) -> Result<Option<Operand>, Fault> {
+    fn any_operand(&mut self) -> Result<Option<Operand>, Error> {
         if self.fixed(1)? == 1 {
             return self.vbr(8).map(|value| Some(Operand::Literal(value)));
         }

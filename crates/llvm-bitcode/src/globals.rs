@@ -1,15 +1,17 @@
 //! The global values of a module that an archive's index has, from the module's own records.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::vec::Vec;
 
-use super::abbreviation::Abbreviations;
-use super::bitstream::{Cursor, Head, Item, Record};
-use super::error::{Error, Fault};
-use super::module::{
+use crate::abbreviation::Abbreviations;
+use crate::cursor::{Cursor, Head, Item, Record};
+use crate::error::{Error, Problem};
+use crate::module::{
     BLOCKINFO_BLOCK, MODULE_ALIAS, MODULE_ALIAS_OLD, MODULE_FUNCTION, MODULE_GLOBALVAR,
     MODULE_IFUNC, MODULE_VERSION, VALUE_SYMTAB_BLOCK, block_info,
 };
-use super::symbols::{Names, slice};
+use crate::symbols::{Names, slice};
 
 const MODULE_DATALAYOUT: u64 = 3;
 const MODULE_SECTIONNAME: u64 = 5;
@@ -46,7 +48,7 @@ struct Mangling {
 
 /// The definitions of a module.
 #[derive(Debug, Default)]
-pub(super) struct Globals {
+pub(crate) struct Globals {
     list: Vec<Global>,
     mangling: Mangling,
     /// Names by the numbers of the values, before version 2.
@@ -60,11 +62,11 @@ pub(super) struct Globals {
 }
 
 /// Reads the records of a module. Each that defines or declares something counts as a symbol.
-pub(super) fn read(
-    cursor: &mut Cursor<'_, '_>,
+pub(crate) fn read(
+    cursor: &mut Cursor<'_>,
     module: &Head,
     names: &mut Names,
-) -> Result<Globals, Fault> {
+) -> Result<Globals, Error> {
     let mut globals = Globals::default();
     let mut given = BTreeMap::new();
     let mut block = cursor.enter(module, &Abbreviations::default());
@@ -92,10 +94,10 @@ pub(super) fn read(
 impl Globals {
     fn record(
         &mut self,
-        cursor: &mut Cursor<'_, '_>,
+        cursor: &mut Cursor<'_>,
         record: &mut Record,
         names: &mut Names,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Error> {
         let (kind, expected) = match record.code {
             MODULE_VERSION => {
                 self.has_strings = cursor.operand(record)? >= Some(2);
@@ -123,7 +125,7 @@ impl Globals {
         self.values += 1;
         let mut next = |record: &mut Record| match cursor.operand(record)? {
             Some(value) => Ok(value),
-            None => Err(Fault::from(Error::Record { offset: cursor.offset(), code, expected })),
+            None => Err(Error::from(Problem::Record { offset: cursor.offset(), code, expected })),
         };
         let place = match self.has_strings {
             true => Some((next(record)?, next(record)?)),
@@ -157,11 +159,11 @@ impl Globals {
     /// The names of a module before version 2.
     fn value_symtab(
         &mut self,
-        cursor: &mut Cursor<'_, '_>,
+        cursor: &mut Cursor<'_>,
         head: &Head,
         inherited: &Abbreviations,
         names: &mut Names,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Error> {
         let mut block = cursor.enter(head, inherited);
         loop {
             let mut record = match cursor.next(&mut block)? {
@@ -184,7 +186,7 @@ impl Globals {
     }
 
     /// Adds the names as they would be in an object. `unnamed` counts those without, which LLVM numbers.
-    pub(super) fn names(
+    pub(crate) fn names(
         &self,
         strings: &[u8],
         unnamed: &mut u64,
@@ -193,7 +195,7 @@ impl Globals {
         for global in &self.list {
             let name = match global.place {
                 None => self.own_names.get(&global.id).map(Vec::as_slice).unwrap_or_default(),
-                Some((start, len)) => slice(strings, start, len).ok_or(Error::SymbolName {
+                Some((start, len)) => slice(strings, start, len).ok_or(Problem::SymbolName {
                     start,
                     end: start.saturating_add(len),
                     available: strings.len() as u64,

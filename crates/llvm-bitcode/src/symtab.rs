@@ -15,7 +15,7 @@
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-use super::symbols::{Names, slice};
+use crate::symbols::{Names, slice};
 
 const VERSION: u32 = 3;
 
@@ -62,7 +62,7 @@ const _: () = assert!(size_of::<RawHeader>() == 76 && size_of::<RawSymbol>() == 
 /// about this number of modules, or damaged: the modules hold the truth.
 ///
 /// Any producer will do. LLVM wants its own, since a symbol table tells more than what is read here.
-pub(super) fn read(table: &[u8], strings: &[u8], modules: usize, names: Names) -> Option<Names> {
+pub(crate) fn read(table: &[u8], strings: &[u8], modules: usize, names: Names) -> Option<Names> {
     let (header, _) = RawHeader::ref_from_prefix(table).ok()?;
     let count = usize::try_from(header.modules.len.get()).ok()?;
     if header.version != VERSION || count != modules {

@@ -14,28 +14,31 @@
 //! So each step is a walk of its own over the records of one kind, and holds no more than the numbers that it
 //! looks for: nothing of a module without embedded objects, whose metadata alone is read.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::{ControlFlow, Range};
 
-use super::abbreviation::Abbreviations;
-use super::bitstream::{Cursor, Head, Item, Record};
-use super::error::{Error, Fault};
+use crate::abbreviation::Abbreviations;
+use crate::cursor::{Cursor, Extent, Head, Item, Record};
+use crate::error::{Error, Problem};
+use crate::source::ReadAt;
 
-pub(super) const BLOCKINFO_BLOCK: u64 = 0;
-pub(super) const MODULE_BLOCK: u64 = 8;
+pub(crate) const BLOCKINFO_BLOCK: u64 = 0;
+pub(crate) const MODULE_BLOCK: u64 = 8;
 const CONSTANTS_BLOCK: u64 = 11;
-pub(super) const VALUE_SYMTAB_BLOCK: u64 = 14;
+pub(crate) const VALUE_SYMTAB_BLOCK: u64 = 14;
 const METADATA_BLOCK: u64 = 15;
 
 const BLOCKINFO_SETBID: u64 = 1;
 
-pub(super) const MODULE_VERSION: u64 = 1;
+pub(crate) const MODULE_VERSION: u64 = 1;
 const MODULE_TRIPLE: u64 = 2;
-pub(super) const MODULE_GLOBALVAR: u64 = 7;
-pub(super) const MODULE_FUNCTION: u64 = 8;
-pub(super) const MODULE_ALIAS_OLD: u64 = 9;
-pub(super) const MODULE_ALIAS: u64 = 14;
-pub(super) const MODULE_IFUNC: u64 = 18;
+pub(crate) const MODULE_GLOBALVAR: u64 = 7;
+pub(crate) const MODULE_FUNCTION: u64 = 8;
+pub(crate) const MODULE_ALIAS_OLD: u64 = 9;
+pub(crate) const MODULE_ALIAS: u64 = 14;
+pub(crate) const MODULE_IFUNC: u64 = 18;
 
 const CONSTANT_SETTYPE: u64 = 1;
 const CONSTANT_NULL: u64 = 2;
@@ -58,22 +61,60 @@ const METADATA_INDEX: u64 = 39;
 
 /// The named metadata that lists embedded objects, and the section of those that are device code.
 const NAMED_METADATA: &[u8] = b"llvm.embedded.objects";
-pub(super) const SECTION: &str = ".llvm.offloading";
+const SECTION: &str = ".llvm.offloading";
 
 /// Objects embedded in one file. Clang embeds one in each module; linked modules have many.
 const MAX_OBJECTS: usize = 1 << 20;
 
-/// The data of a global variable with device code.
-#[derive(Debug)]
-pub(super) struct Object {
+/// An object that a module embeds: the data of a global variable.
+#[derive(Clone)]
+pub struct EmbeddedObject {
+    stream: Extent,
     /// The constant's record, before its first operand.
-    pub(super) record: Record,
-    /// Where the first operand starts, in bits from the start of the stream.
-    pub(super) position: u64,
-    /// Whether a NUL follows that is not stored.
-    pub(super) zero_terminated: bool,
-    /// `true` if the metadata lists it. What others hold only starts as a container does.
-    pub(super) is_listed: bool,
+    record: Record,
+    /// Bits from the start of the stream to the first operand.
+    position: u64,
+    /// `true` if a NUL follows that is not stored.
+    zero_terminated: bool,
+    is_listed: bool,
+}
+
+impl EmbeddedObject {
+    /// Returns `true` if the metadata `llvm.embedded.objects` lists it with the section `.llvm.offloading`; otherwise it
+    /// was found by its first bytes.
+    pub fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
+    /// Returns the object's bytes, at most `limit`, and the byte range of `source` that they are copied from. `source` is
+    /// that of the [`Reader`](crate::Reader) which found it. The object starts at any bit, so the range holds the bytes
+    /// shifted.
+    ///
+    /// # Errors
+    ///
+    /// An object of more than `limit` bytes, or whose record is not a string of bytes; a source that cannot be read.
+    pub fn read(
+        &self,
+        source: &mut dyn ReadAt,
+        limit: u64,
+    ) -> Result<(Vec<u8>, Range<u64>), Error> {
+        let mut cursor = Cursor::new(source, self.stream);
+        cursor.seek(self.position);
+        let mut bytes = cursor.bytes(&mut self.record.clone(), limit)?;
+        if self.zero_terminated {
+            bytes.push(0);
+        }
+        let (start, end) = (self.position / 8, cursor.position() / 8);
+        Ok((bytes, self.stream.start + start..self.stream.start + end))
+    }
+}
+
+impl fmt::Debug for EmbeddedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut object = f.debug_struct("EmbeddedObject");
+        object.field("bit", &self.position).field("is_listed", &self.is_listed);
+        object.finish_non_exhaustive()
+    }
 }
 
 /// Which records a walk visits.
@@ -99,13 +140,13 @@ struct Entry {
 }
 
 type Visit<'v> =
-    dyn FnMut(&mut Cursor<'_, '_>, Entry, &mut Record) -> Result<ControlFlow<()>, Fault> + 'v;
+    dyn FnMut(&mut Cursor<'_>, Entry, &mut Record) -> Result<ControlFlow<()>, Error> + 'v;
 
 /// Bytes of a target triple.
 const LONGEST_TRIPLE: u64 = 1024;
 
 /// Returns the module's target triple. It stands before the global values; blocks before it are skipped.
-pub(super) fn triple(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Option<Vec<u8>>, Fault> {
+pub(crate) fn triple(cursor: &mut Cursor<'_>, module: &Head) -> Result<Option<Vec<u8>>, Error> {
     let mut block = cursor.enter(module, &Abbreviations::default());
     loop {
         match cursor.next(&mut block)? {
@@ -122,17 +163,17 @@ pub(super) fn triple(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Optio
 }
 
 /// Adds the module's embedded objects to `found`, in the order of the metadata, each constant once.
-pub(super) fn embedded_objects(
-    cursor: &mut Cursor<'_, '_>,
+pub(crate) fn embedded_objects(
+    cursor: &mut Cursor<'_>,
     module: &Head,
-    found: &mut Vec<Object>,
-) -> Result<(), Fault> {
+    found: &mut Vec<EmbeddedObject>,
+) -> Result<(), Error> {
     let nodes = listed_nodes(cursor, module)?;
     if nodes.is_empty() {
         return Ok(());
     }
     if nodes.len() > MAX_OBJECTS.saturating_sub(found.len()) {
-        return Err(too_many_objects().into());
+        return Err(too_many_objects());
     }
     let mut first_error = None;
     let mut note = |missing: Result<(), Error>| {
@@ -149,20 +190,16 @@ pub(super) fn embedded_objects(
         .filter_map(|global| initialisers.get(global));
     // Removed when used: globals with equal contents share one constant.
     found.extend(in_order.filter_map(|constant| objects.remove(constant)));
-    first_error.map_or(Ok(()), |error| Err(error.into()))
+    first_error.map_or(Ok(()), Err)
 }
 
-/// First bytes of containers.
-const MAGICS: [[u8; 4]; 4] =
-    [*b"__CL", ccob::MAGIC, crate::nv_fatbin::MAGIC, offload_binary::MAGIC];
-
-/// Adds to `found` constants of bytes that start as a container of device code does. Clang puts the bundle of a HIP source
-/// file into a global that no metadata lists.
-pub(super) fn container_constants(
-    cursor: &mut Cursor<'_, '_>,
+/// Adds constants of bytes to `found` that start with one of `magics`.
+pub(crate) fn constants_starting_with(
+    cursor: &mut Cursor<'_>,
     module: &Head,
-    found: &mut Vec<Object>,
-) -> Result<(), Fault> {
+    magics: &[[u8; 4]],
+    found: &mut Vec<EmbeddedObject>,
+) -> Result<(), Error> {
     let mut known: BTreeSet<u64> = found.iter().map(|object| object.position).collect();
     walk(cursor, module, Part::Values, &mut |cursor, entry, record| {
         if entry.is_global || ![CONSTANT_STRING, CONSTANT_CSTRING].contains(&record.code) {
@@ -177,27 +214,27 @@ pub(super) fn container_constants(
                 cursor.operand(&mut read)?.and_then(|value| u8::try_from(value).ok()).unwrap_or(0);
         }
         cursor.seek(position);
-        if MAGICS.contains(&first) && known.insert(position) {
+        if magics.contains(&first) && known.insert(position) {
             if found.len() >= MAX_OBJECTS {
-                return Err(too_many_objects().into());
+                return Err(too_many_objects());
             }
             let zero_terminated = record.code == CONSTANT_CSTRING;
-            let record = record.clone();
-            found.push(Object { record, position, zero_terminated, is_listed: false });
+            let (stream, record, is_listed) = (cursor.stream(), record.clone(), false);
+            found.push(EmbeddedObject { stream, record, position, zero_terminated, is_listed });
         }
         Ok(ControlFlow::Continue(()))
     })
 }
 
 fn too_many_objects() -> Error {
-    Error::TooMany { what: "embedded objects", limit: MAX_OBJECTS }
+    Problem::TooMany { what: "embedded objects", limit: MAX_OBJECTS }.into()
 }
 
 /// Takes note of something that does not exist: what was found nevertheless still counts.
 type Note<'n> = dyn FnMut(Result<(), Error>) + 'n;
 
 /// The metadata nodes that `llvm.embedded.objects` lists.
-fn listed_nodes(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Vec<u64>, Fault> {
+fn listed_nodes(cursor: &mut Cursor<'_>, module: &Head) -> Result<Vec<u64>, Error> {
     let mut nodes = Vec::new();
     let mut is_named = false;
     walk(cursor, module, Part::Metadata, &mut |cursor, _, record| {
@@ -207,7 +244,7 @@ fn listed_nodes(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Vec<u64>, 
                 while let Some(node) = cursor.operand(record)? {
                     nodes.push(node);
                     if nodes.len() > MAX_OBJECTS {
-                        return Err(too_many_objects().into());
+                        return Err(too_many_objects());
                     }
                 }
             }
@@ -220,11 +257,11 @@ fn listed_nodes(cursor: &mut Cursor<'_, '_>, module: &Head) -> Result<Vec<u64>, 
 
 /// The first two operands of those nodes that have two: metadata of the global and of the section's name.
 fn node_operands(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     module: &Head,
     nodes: &[u64],
     note: &mut Note<'_>,
-) -> Result<BTreeMap<u64, (u64, u64)>, Fault> {
+) -> Result<BTreeMap<u64, (u64, u64)>, Error> {
     let mut wanted = Wanted::new(nodes.iter().copied());
     let mut pairs = BTreeMap::new();
     walk(cursor, module, Part::Metadata, &mut |cursor, entry, record| {
@@ -245,11 +282,11 @@ fn node_operands(
 
 /// Values that the first operands refer to, by metadata number, where the second is `.llvm.offloading`.
 fn global_values(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     module: &Head,
     pairs: &BTreeMap<u64, (u64, u64)>,
     note: &mut Note<'_>,
-) -> Result<BTreeMap<u64, u64>, Fault> {
+) -> Result<BTreeMap<u64, u64>, Error> {
     let mut wanted = Wanted::new(pairs.values().flat_map(|&(global, name)| [global, name]));
     let mut names = BTreeSet::new();
     let mut values = BTreeMap::new();
@@ -285,23 +322,23 @@ fn global_values(
 /// The record holds the count, the offset of the characters in the blob, and the blob: the strings' lengths in
 /// chunks of six bits, then their characters.
 fn section_names(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     entry: Entry,
     record: &mut Record,
     wanted: &mut Wanted,
     names: &mut BTreeSet<u64>,
-) -> Result<(), Fault> {
-    let malformed = |cursor: &Cursor<'_, '_>| {
+) -> Result<(), Error> {
+    let malformed = |cursor: &Cursor<'_>| {
         let expected = "list of strings: a count, an offset and a blob";
-        Error::Record { offset: cursor.offset(), code: METADATA_STRINGS, expected }
+        Error::from(Problem::Record { offset: cursor.offset(), code: METADATA_STRINGS, expected })
     };
     let chars = cursor.operand(record)?;
     let blob = cursor.blob(record)?;
     let (Some(chars), Some((start, len))) = (chars, blob) else {
-        return Err(malformed(cursor).into());
+        return Err(malformed(cursor));
     };
     if chars > len {
-        return Err(malformed(cursor).into());
+        return Err(malformed(cursor));
     }
     let (lengths_end, chars_end) = (start + chars * 8, start + len * 8);
     // First all lengths, then all characters, so that each is read in the order of the file.
@@ -314,7 +351,7 @@ fn section_names(
         let length = cursor.vbr(6)?;
         let end = at.saturating_add(length.saturating_mul(8));
         if cursor.position() > lengths_end || end > chars_end {
-            return Err(malformed(cursor).into());
+            return Err(malformed(cursor));
         }
         if wanted.take(&Entry { id, count: 1, ..entry }) && length == SECTION.len() as u64 {
             candidates.push((id, at));
@@ -334,11 +371,11 @@ fn section_names(
 
 /// The numbers of the initialisers of those values that are global variables and have one.
 fn initialisers(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     module: &Head,
     globals: &BTreeMap<u64, u64>,
     note: &mut Note<'_>,
-) -> Result<BTreeMap<u64, u64>, Fault> {
+) -> Result<BTreeMap<u64, u64>, Error> {
     let mut wanted = Wanted::new(globals.values().copied());
     let mut initialisers = BTreeMap::new();
     walk(cursor, module, Part::Values, &mut |cursor, entry, record| {
@@ -360,11 +397,11 @@ fn initialisers(
 
 /// The strings of bytes among the initialisers.
 fn constants(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     module: &Head,
     initialisers: &BTreeMap<u64, u64>,
     note: &mut Note<'_>,
-) -> Result<BTreeMap<u64, Object>, Fault> {
+) -> Result<BTreeMap<u64, EmbeddedObject>, Error> {
     let mut wanted = Wanted::new(initialisers.values().copied());
     let mut objects = BTreeMap::new();
     walk(cursor, module, Part::Values, &mut |cursor, entry, record| {
@@ -373,15 +410,15 @@ fn constants(
                 CONSTANT_STRING | CONSTANT_CSTRING => {
                     let zero_terminated = record.code == CONSTANT_CSTRING;
                     cursor.begin(record)?;
-                    let (record, position) = (record.clone(), cursor.position());
-                    objects.insert(
-                        entry.id,
-                        Object { record, position, zero_terminated, is_listed: true },
-                    );
+                    let (stream, position) = (cursor.stream(), cursor.position());
+                    let (record, is_listed) = (record.clone(), true);
+                    let object =
+                        EmbeddedObject { stream, record, position, zero_terminated, is_listed };
+                    objects.insert(entry.id, object);
                 }
                 // Nothing but zeros, or nothing at all.
                 CONSTANT_NULL | CONSTANT_UNDEF | CONSTANT_POISON => {}
-                code => note(Err(Error::NotBytes { offset: cursor.offset(), code })),
+                code => note(Err(Problem::NotBytes { offset: cursor.offset(), code }.into())),
             }
         }
         Ok(wanted.flow())
@@ -424,7 +461,7 @@ impl Wanted {
     /// After the walk.
     fn check(&self, what: &'static str) -> Result<(), Error> {
         match self.ids.get(self.next) {
-            Some(&id) => Err(Error::Missing { what, id }),
+            Some(&id) => Err(Problem::Missing { what, id }.into()),
             None => Ok(()),
         }
     }
@@ -433,11 +470,11 @@ impl Wanted {
 /// Visits the records of one part of a module, in the order of the file, until there are no more or the
 /// visitor breaks. All other blocks, those of functions above all, are skipped by their lengths.
 fn walk(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     module: &Head,
     part: Part,
     visit: &mut Visit<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), Error> {
     let mut given = BTreeMap::new();
     let mut block = cursor.enter(module, &Abbreviations::default());
     let mut next_id = 0;
@@ -484,12 +521,12 @@ fn walk(
 
 /// Visits the records of a block of metadata or constants.
 fn records(
-    cursor: &mut Cursor<'_, '_>,
+    cursor: &mut Cursor<'_>,
     head: &Head,
     inherited: &Abbreviations,
     next_id: &mut u64,
     visit: &mut Visit<'_>,
-) -> Result<ControlFlow<()>, Fault> {
+) -> Result<ControlFlow<()>, Error> {
     let mut block = cursor.enter(head, inherited);
     loop {
         let mut record = match cursor.next(&mut block)? {
@@ -512,7 +549,7 @@ fn records(
 
 /// How many strings and nodes a record defines. Of a list of strings the count is read. Codes unknown here are
 /// nodes, like all that were added for years.
-fn metadata_count(cursor: &mut Cursor<'_, '_>, record: &mut Record) -> Result<u64, Fault> {
+fn metadata_count(cursor: &mut Cursor<'_>, record: &mut Record) -> Result<u64, Error> {
     Ok(match record.code {
         METADATA_STRINGS => cursor.operand(record)?.unwrap_or(0),
         METADATA_NAME
@@ -529,17 +566,17 @@ fn metadata_count(cursor: &mut Cursor<'_, '_>, record: &mut Record) -> Result<u6
 const DESCRIBED: [u64; 3] = [CONSTANTS_BLOCK, VALUE_SYMTAB_BLOCK, METADATA_BLOCK];
 
 /// Reads the abbreviations for the blocks that matter here.
-pub(super) fn block_info(
-    cursor: &mut Cursor<'_, '_>,
+pub(crate) fn block_info(
+    cursor: &mut Cursor<'_>,
     head: &Head,
     given: &mut BTreeMap<u64, Abbreviations>,
-) -> Result<(), Fault> {
+) -> Result<(), Error> {
     let mut block = cursor.enter(head, &Abbreviations::default());
     let mut described = None;
     loop {
         let item = cursor.next(&mut block)?;
         // The definitions before a record or the end belong to the block named last.
-        let defined = std::mem::take(&mut block.own);
+        let defined = core::mem::take(&mut block.own);
         if let Some(id) = described.filter(|id| DESCRIBED.contains(id)) {
             given.entry(id).or_default().append(&defined)?;
         }

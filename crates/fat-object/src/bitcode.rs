@@ -1,0 +1,158 @@
+//! LLVM bitcode: device code embedded in host modules.
+//!
+//! Compiling for link-time optimisation leaves no object file with sections, but a module whose global
+//! variables will become sections. Those with device code are listed in the named metadata
+//! `llvm.embedded.objects`, each with the name of its section, `.llvm.offloading`.
+//!
+//! The data starts at any bit, so that it lies in the file nowhere as it is: it is copied out.
+
+use std::io::{self, Cursor};
+use std::ops::Range;
+
+use llvm_bitcode::{EmbeddedObject, Error, ErrorKind, ReadAt, Reader, Unreadable};
+use target_id::{Target, Triple};
+
+use crate::bare;
+use crate::budget::Budget;
+use crate::containers::{Start, starts_with};
+use crate::image_format::ImageFormat;
+use crate::model::{ContainerKind, Segment};
+use crate::source::{Origin, Source};
+use crate::walker::Walker;
+
+/// The section of listed objects.
+const SECTION: &str = ".llvm.offloading";
+
+/// First bytes of containers in globals that no metadata lists.
+const MAGICS: [[u8; 4]; 4] =
+    [*b"__CL", ccob::MAGIC, crate::nv_fatbin::MAGIC, offload_binary::MAGIC];
+
+/// A source that keeps why it could not be read.
+struct Lent<'a, 'r> {
+    source: &'a mut Source<'r>,
+    failed: Option<io::Error>,
+}
+
+impl ReadAt for Lent<'_, '_> {
+    fn read_exact_at(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Unreadable> {
+        self.source.read_exact_at(offset, to).map_err(|error| {
+            self.failed = Some(error);
+            Unreadable
+        })
+    }
+}
+
+/// Reads bitcode of a source. Faults of the source itself are errors, those of the bitcode are returned.
+fn read<T>(
+    source: &mut Source<'_>,
+    read: impl FnOnce(&mut Lent<'_, '_>) -> Result<T, Error>,
+) -> io::Result<Result<T, Error>> {
+    let mut lent = Lent { source, failed: None };
+    let result = read(&mut lent);
+    match (lent.failed, result) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) if error.kind() == ErrorKind::Memory => {
+            Err(io::ErrorKind::OutOfMemory.into())
+        }
+        (None, result) => Ok(result),
+    }
+}
+
+impl Walker<'_> {
+    /// Walks what host modules embed. Each object is entered as the section that it becomes.
+    pub(crate) fn bitcode(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+    ) -> io::Result<()> {
+        let mut objects = Vec::new();
+        let end = read(source, |source| find(source, window, &mut objects))?;
+        for object in objects {
+            self.embedded_object(source, window, &object)?;
+        }
+        match end {
+            Ok(()) => Ok(()),
+            Err(error) => self.finding(source, window.start, error.into()),
+        }
+    }
+
+    fn embedded_object(
+        &mut self,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        object: &EmbeddedObject,
+    ) -> io::Result<()> {
+        let budget = self.decompression_budget();
+        let (data, stored) = match read(source, |source| object.read(source, budget))? {
+            Ok(read) => read,
+            Err(error) => return self.finding(source, window.start, error.into()),
+        };
+        let held = data.len() as u64;
+        let name = match object.is_listed() {
+            true => SECTION,
+            false => section_of(&data),
+        };
+        let mut data = Cursor::new(data);
+        if !object.is_listed() {
+            let mut inner = Source::new(&mut data, Origin::Bitcode)?;
+            if starts_with(&mut inner, &(0..held), &mut Budget::new(held))? != Start::Container {
+                return Ok(());
+            }
+        }
+        let segment = Segment::new(ContainerKind::Section, name);
+        self.hold(held);
+        self.decompressed.spend(held);
+        self.within(source, segment, &stored, None, |walker, _| {
+            let mut inner = Source::new(&mut data, Origin::Bitcode)?;
+            walker.add_source(&inner);
+            let all = 0..inner.len();
+            walker.sequence(&mut inner, &all, None, false).map(drop)
+        })?;
+        self.release(held);
+        Ok(())
+    }
+}
+
+/// Returns the section that clang gives a global with such a container.
+fn section_of(data: &[u8]) -> &'static str {
+    match ImageFormat::sniff(data.get(..32).unwrap_or(data)) {
+        ImageFormat::Fatbinary => ".nv_fatbin",
+        ImageFormat::OffloadBinary => SECTION,
+        _ => ".hip_fatbin",
+    }
+}
+
+/// Adds the objects embedded in all modules to `found`.
+fn find(
+    source: &mut Lent<'_, '_>,
+    window: &Range<u64>,
+    found: &mut Vec<EmbeddedObject>,
+) -> Result<(), Error> {
+    let mut reader = Reader::new(source, window.clone())?;
+    while let Some(module) = reader.next_module()? {
+        reader.embedded_objects(&module, found)?;
+        // Code for a device embeds none, and there can be much of it.
+        let triple = reader.triple(&module)?.unwrap_or_default();
+        if !bare::is_device(&Triple::parse(&String::from_utf8_lossy(&triple))) {
+            reader.constants_starting_with(&module, &MAGICS, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the target of the first module: its triple, and of code for a device the processor that all functions name.
+/// `None` if it has no triple, or is malformed before it.
+pub(crate) fn target(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Target>> {
+    Ok(read(source, |source| {
+        let mut reader = Reader::new(source, window.clone())?;
+        let Some(module) = reader.next_module()? else { return Ok(None) };
+        let triple = reader.triple(&module)?.and_then(|triple| String::from_utf8(triple).ok());
+        let Some(triple) = triple.map(|triple| Triple::parse(&triple)) else { return Ok(None) };
+        let processor = match bare::is_device(&triple) && !triple.is_spirv() && !triple.is_spir() {
+            true => reader.processor(&module).ok().flatten(),
+            false => None,
+        };
+        Ok(Some(Target::new(None, Some(triple), &processor.unwrap_or_default())))
+    })?
+    .unwrap_or_default())
+}

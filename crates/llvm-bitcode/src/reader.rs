@@ -1,0 +1,159 @@
+//! The modules of a file, one after the other.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+use crate::cursor::{Cursor, Extent, Head};
+use crate::error::{Error, Problem};
+use crate::source::ReadAt;
+use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor};
+
+const WRAPPER_LEN: usize = 20;
+
+/// The wrapper's header.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawWrapper {
+    magic: [u8; 4],
+    version: U32,
+    offset: U32,
+    size: U32,
+    cpu_type: U32,
+}
+
+const _: () = assert!(size_of::<RawWrapper>() == WRAPPER_LEN);
+
+/// Returns the extent of the bitstream: the whole window, or the part that the wrapper names.
+pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Extent, Error> {
+    let (container, available) = (window.start, window.end.saturating_sub(window.start));
+    let mut head = [0; WRAPPER_LEN];
+    let len = usize::try_from(available).unwrap_or(WRAPPER_LEN).min(WRAPPER_LEN);
+    let head = head.get_mut(..len).unwrap_or_default();
+    source.read_exact_at(container, head).map_err(|_| Problem::Unreadable { offset: 0 })?;
+    if !head.starts_with(&WRAPPER_MAGIC) {
+        return Ok(Extent { container, start: container, len: available });
+    }
+    let Ok(wrapper) = RawWrapper::ref_from_bytes(head) else {
+        return Err(Problem::TruncatedWrapper { available }.into());
+    };
+    let (start, len) = (u64::from(wrapper.offset), u64::from(wrapper.size));
+    let end = start + len;
+    if end > available {
+        return Err(Problem::WrapperBeyondEnd { start, end, available }.into());
+    }
+    Ok(Extent { container, start: container.saturating_add(start), len })
+}
+
+/// A reader of the modules of one file: raw bitcode, or bitcode in its wrapper.
+///
+/// Offsets in errors count from the start of the window.
+pub struct Reader<'s> {
+    cursor: Cursor<'s>,
+    /// Bit offset of the block after the last module; `None` before the magic is read.
+    next: Option<u64>,
+    has_module: bool,
+}
+
+/// A module of a [`Reader`].
+#[derive(Clone, Copy, Debug)]
+pub struct Module(Head);
+
+impl<'s> Reader<'s> {
+    /// Creates a reader of the bitcode in the byte range `window` of `source`, and reads the wrapper's header if there is
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// A wrapper that is truncated or names a range past the end of the window, and a source that cannot be read.
+    pub fn new(source: &'s mut dyn ReadAt, window: Range<u64>) -> Result<Self, Error> {
+        let extent = extent(source, &window)?;
+        Ok(Reader { cursor: Cursor::new(source, extent), next: None, has_module: false })
+    }
+
+    /// Returns the next module; `None` after the last.
+    ///
+    /// # Errors
+    ///
+    /// A missing magic, a malformed block outside of modules, and a file without a module.
+    pub fn next_module(&mut self) -> Result<Option<Module>, Error> {
+        match self.next {
+            Some(position) => self.cursor.leave_to(position),
+            None => self.cursor.magic()?,
+        }
+        self.next = Some(self.cursor.position());
+        // LLVM, too, takes fewer than eight bytes for padding, which archivers add.
+        while self.cursor.bytes_left() >= 8 {
+            let block = self.cursor.outer_block()?;
+            let end = self.cursor.position();
+            self.next = Some(end);
+            if block.id == module::MODULE_BLOCK {
+                self.has_module = true;
+                return Ok(Some(Module(block)));
+            }
+            self.cursor.leave_to(end);
+        }
+        match self.has_module {
+            true => Ok(None),
+            false => Err(Problem::NoModule { offset: self.cursor.offset() }.into()),
+        }
+    }
+
+    /// Returns the bytes of the module's target triple; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// Malformed records before it, or a triple of more than 1024 bytes.
+    pub fn triple(&mut self, module: &Module) -> Result<Option<Vec<u8>>, Error> {
+        module::triple(&mut self.cursor, &module.0)
+    }
+
+    /// Returns the processor that all functions with a body name in their attribute `target-cpu`; `None` if there are no
+    /// such functions, if one names none, or if they differ.
+    ///
+    /// # Errors
+    ///
+    /// Malformed records outside of functions.
+    pub fn processor(&mut self, module: &Module) -> Result<Option<String>, Error> {
+        processor::processor(&mut self.cursor, &module.0)
+    }
+
+    /// Adds the objects to `found` that the metadata `llvm.embedded.objects` of the module lists with the section
+    /// `.llvm.offloading`, in its order, each constant once.
+    ///
+    /// # Errors
+    ///
+    /// Malformed records, and a list that leads to nothing. The other objects of such a list are added.
+    pub fn embedded_objects(
+        &mut self,
+        module: &Module,
+        found: &mut Vec<EmbeddedObject>,
+    ) -> Result<(), Error> {
+        module::embedded_objects(&mut self.cursor, &module.0, found)
+    }
+
+    /// Adds the constants of bytes to `found` that start with one of `magics` and are not in it yet, in the order of the
+    /// file. Clang puts the bundle of a HIP source file into a global that no metadata lists.
+    ///
+    /// # Errors
+    ///
+    /// Malformed records.
+    pub fn constants_starting_with(
+        &mut self,
+        module: &Module,
+        magics: &[[u8; 4]],
+        found: &mut Vec<EmbeddedObject>,
+    ) -> Result<(), Error> {
+        module::constants_starting_with(&mut self.cursor, &module.0, magics, found)
+    }
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("next", &self.next).finish_non_exhaustive()
+    }
+}
