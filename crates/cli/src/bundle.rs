@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use bundle_format::text::Leader;
 use bundle_format::{EntryId, HIP_ALIGN};
-use clap::error::ErrorKind;
 use serde::Serialize;
 
+use crate::arguments::{split, usage};
 use crate::bundler::{self, BundleJob, FileType, Mode, Notes};
-use crate::compress::How;
+use crate::compression::Compression;
 use crate::failure::Failure;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
@@ -18,7 +18,7 @@ use crate::parallel::Threads;
 use crate::progress::Progress;
 use crate::suggest::did_you_mean;
 use crate::table::{Align, Table};
-use crate::{Outcome, input, json, report, style, suggest};
+use crate::{Outcome, input, json, report, special, style, suggest};
 
 /// Put code objects into a bundle, as clang-offload-bundler does
 ///
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long)]
     compress: bool,
     #[command(flatten)]
-    how: How,
+    how: Compression,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -92,11 +92,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Ok(report) => report.print(args.json),
         Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
-}
-
-/// Ends the process: the command line makes no sense.
-pub(crate) fn usage(fault: &str) -> ! {
-    clap::Error::raw(ErrorKind::ArgumentConflict, format!("{}\n", style::printable(fault))).exit()
 }
 
 fn bundle(args: &Args) -> Result<Report, Failure> {
@@ -152,24 +147,12 @@ fn meant(typed: &[Vec<u8>]) -> Vec<String> {
     near.next().into_iter().collect()
 }
 
-/// An argument `ID=FILE`.
-pub(crate) fn split(argument: &OsString) -> Result<(Vec<u8>, PathBuf), String> {
-    let bytes = input::bytes(argument.clone());
-    let mut parts = bytes.splitn(2, |&byte| byte == b'=');
-    match (parts.next(), parts.next()) {
-        (Some(id), Some(file)) if !id.is_empty() && !file.is_empty() => {
-            Ok((id.to_vec(), input::path(file)))
-        }
-        _ => Err(format!("'{}': expected ID=FILE", argument.display())),
-    }
-}
-
 /// The type that the names of the files tell.
 fn infer(files: &[PathBuf]) -> Result<FileType, String> {
     let mut found: Option<(Option<Leader>, &Path)> = None;
     for file in files {
         // These have no name to tell anything by.
-        if file.as_os_str() == "-" || input::is_null(file) {
+        if file.as_os_str() == "-" || special::is_null(file) {
             continue;
         }
         let extension = file.extension().map(|extension| extension.to_string_lossy());

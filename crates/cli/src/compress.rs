@@ -3,12 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use ccob::{Codec, Method, Version, WriteOptions};
+use ccob::Version;
 use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
 
+use crate::Outcome;
+use crate::compression::Compression;
 use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
-use crate::parallel::Threads;
-use crate::{Outcome, report};
 
 /// Compress bundles and offload binaries in any file
 ///
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    how: How,
+    how: Compression,
     /// Compress again what is compressed
     #[arg(long)]
     recompress: bool,
@@ -51,54 +51,6 @@ pub(crate) struct Args {
     uneditable: Uneditable,
     #[command(flatten)]
     options: Options,
-}
-
-/// The options that say how to compress, shared by the commands.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct How {
-    /// Compression method: zstd, which is the default, or zlib
-    #[arg(long, value_name = "METHOD", value_parser = ["zstd", "zlib"], hide_possible_values = true)]
-    method: Option<String>,
-    /// Compression level: for zstd to 22, and negative ones for speed (default 3); for zlib 0 to 10 (default 6).
-    /// One beyond is taken for the nearest
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    level: Option<i32>,
-    /// Version of the format: 3, which is the default for files of bundles, or 2, which LLVM 19 and later and all HIP
-    /// runtimes read that read compressed bundles, the default in other files as far as it can hold them (4 GiB)
-    #[arg(long, value_name = "N", value_parser = ["2", "3"], hide_possible_values = true)]
-    format_version: Option<String>,
-}
-
-impl How {
-    /// Whether any of the options is there.
-    pub(crate) fn is_given(&self) -> bool {
-        let How { method, level, format_version } = self;
-        method.is_some() || level.is_some() || format_version.is_some()
-    }
-
-    pub(crate) fn options(&self, threads: Threads) -> WriteOptions {
-        let method = match self.method.as_deref() {
-            Some("zlib") => Method::ZLIB,
-            _ => Method::ZSTD,
-        };
-        let version = match self.format_version.as_deref() {
-            Some("2") => Version::V2,
-            _ => Version::V3,
-        };
-        let options = WriteOptions::default()
-            .with_method(method)
-            .with_version(version)
-            .with_threads(threads.number());
-        match self.level {
-            Some(level) => {
-                if method.codec() == Some(Codec::Ruzstd) {
-                    report::warning(&"this build's zstd has one level: --level is without effect");
-                }
-                options.with_level(level)
-            }
-            None => options,
-        }
-    }
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {

@@ -10,8 +10,8 @@ use other as system;
 #[cfg(unix)]
 use unix as system;
 
-use crate::input::Stamp;
 use crate::permissions::Permissions;
+use crate::stamp::Stamp;
 #[cfg(target_os = "linux")]
 pub(crate) use system::in_proc;
 pub(crate) use system::{Directory, Id};

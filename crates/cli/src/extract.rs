@@ -9,11 +9,13 @@ use fat_object::{
     ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor,
 };
 
+use crate::naming::{marked, triple_text};
 use crate::opened::Opened;
 use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use crate::parallel::Threads;
 use crate::permissions::NewPermissions;
-use crate::select::{Passed, Selection, marked, triple_text};
+use crate::select::{Passed, Selection};
+use crate::stamp::Stamp;
 use crate::{Outcome, input, report, standard, style};
 
 /// Write device images into files, under safe generated names
@@ -60,8 +62,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     args.selection.warn();
     let file = input::display(&args.file);
     let opened = Opened::new(&args.file, args.limits.max_input).and_then(|opened| {
-        let (stamp, new_permissions) =
-            (input::Stamp::of(&opened.file)?, opened.permissions().of_part());
+        let (stamp, new_permissions) = (Stamp::of(&opened.file)?, opened.permissions().of_part());
         Ok((opened.file, stamp, new_permissions))
     });
     let (input, stamp, new_permissions) = match opened {

@@ -4,10 +4,12 @@
 #![forbid(unsafe_code)]
 
 mod add;
+mod arguments;
 mod bundle;
 pub mod bundler;
 mod completions;
 mod compress;
+mod compression;
 mod decompress;
 mod devices;
 mod directory;
@@ -24,6 +26,7 @@ mod llvm_cl;
 mod ls;
 mod manual;
 mod match_gpu;
+mod naming;
 pub mod offload;
 mod opened;
 mod output;
@@ -38,6 +41,8 @@ mod remove;
 mod replace;
 mod report;
 mod select;
+mod special;
+mod stamp;
 mod standard;
 mod style;
 mod suggest;

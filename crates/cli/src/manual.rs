@@ -3,6 +3,7 @@
 mod clap_page;
 mod llvm_page;
 mod roff;
+mod tools;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,11 +11,11 @@ use std::path::PathBuf;
 
 use clap::Command;
 
-use crate::llvm_cl::Tool;
 use crate::output::Outputs;
 use crate::permissions::NewPermissions;
 use crate::suggest::{did_you_mean, nearest};
-use crate::{Outcome, bundler, packager, report, wrapper};
+use crate::{Outcome, report};
+use tools::TOOLS;
 
 /// Print a manual page, or write all of them
 ///
@@ -35,15 +36,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
-
-/// The tools with options of their own.
-const TOOLS: [(&str, &Tool); 5] = [
-    ("clang-offload-bundler", &bundler::TOOL),
-    ("clang-offload-packager", &packager::TOOL_24),
-    ("clang-offload-wrapper", &wrapper::CLANG),
-    ("llvm-offload-binary", &packager::TOOL_24),
-    ("llvm-offload-wrapper", &wrapper::LLVM),
-];
 
 pub(crate) fn run(args: &Args, mut command: Command) -> io::Result<Outcome> {
     // The options of the commands are there only then.

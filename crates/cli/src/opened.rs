@@ -5,7 +5,8 @@ use std::io::{self, IsTerminal, Read, Seek};
 use std::path::Path;
 
 use crate::permissions::NewPermissions;
-use crate::{input, standard, style};
+use crate::special::{is_device, is_null, is_null_device};
+use crate::{standard, style};
 
 /// An input that has a size and can be read from any place.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct MaxInput {
     /// Read at most SIZE bytes of standard input or a pipe (suffixes K, M, G)
     ///
     /// They are copied to a temporary file. Files are not copied and have no limit.
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = input::parse_size, hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size, hide_short_help = true)]
     max_input: u64,
 }
 
@@ -39,7 +40,7 @@ impl Opened {
         if path.as_os_str() == "-" {
             return stdin(max);
         }
-        if cfg!(windows) && input::is_null(path) {
+        if cfg!(windows) && is_null(path) {
             return Ok(Opened::copy(tempfile::tempfile()?));
         }
         let metadata = fs::metadata(path)?;
@@ -59,7 +60,7 @@ impl Opened {
 
     /// Opens a regular file only, without waiting.
     pub(crate) fn regular(path: &Path) -> io::Result<Self> {
-        let file = input::open_regular(path)?;
+        let file = open_regular(path)?;
         let metadata = file.metadata()?;
         Ok(Opened::file(file, &metadata, true))
     }
@@ -99,30 +100,6 @@ fn stdin(max: MaxInput) -> io::Result<Opened> {
     Ok(Opened::copy(spool(&mut file, max)?))
 }
 
-#[cfg(unix)]
-pub(crate) fn is_device(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_device(_metadata: &Metadata) -> bool {
-    false
-}
-
-/// Returns whether it is `/dev/null`, by whatever name.
-#[cfg(unix)]
-pub(crate) fn is_null_device(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    let is_same = |null: Metadata| null.rdev() == metadata.rdev();
-    metadata.file_type().is_char_device() && fs::metadata("/dev/null").is_ok_and(is_same)
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_null_device(_metadata: &Metadata) -> bool {
-    false
-}
-
 fn device() -> io::Error {
     io::Error::other("is a device: expected a file or a pipe")
 }
@@ -139,4 +116,60 @@ fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<F
     }
     file.rewind()?;
     Ok(file)
+}
+
+/// Opens a regular file. A pipe is not waited for, nor a device opened: an archive must not make us do that.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let is_regular = |metadata: &Metadata| match metadata.file_type() {
+        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        kind if !kind.is_file() => Err(io::Error::other("not a regular file")),
+        _ => Ok(()),
+    };
+    is_regular(&fs::metadata(path)?)?;
+    let file = open_at_once(path)?;
+    // Something else may have come in its place.
+    is_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens a file without waiting for somebody to write to it.
+#[cfg(unix)]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+#[cfg(not(unix))]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// A number of bytes, with a binary suffix.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (text.get(..text.len() - 1), 10),
+        Some(b'M' | b'm') => (text.get(..text.len() - 1), 20),
+        Some(b'G' | b'g') => (text.get(..text.len() - 1), 30),
+        _ => (Some(text), 0),
+    };
+    digits
+        .and_then(|digits| digits.parse::<u64>().ok())
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number of bytes, such as 512M".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_have_binary_suffixes() {
+        assert_eq!(parse_size("123"), Ok(123));
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!(parse_size("4k"), Ok(4096));
+        for bad in ["", "G", "-1", "1T", "99999999999G"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
 }

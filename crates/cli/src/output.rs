@@ -18,13 +18,13 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::directory::{Directory, Entry, Id, Kind};
-use crate::input::{self, Stamp};
 use crate::parallel::{self, Threads};
 use crate::permissions::{NewPermissions, Permissions};
 use crate::positioned::reopen;
 use crate::report::reason;
-use crate::standard;
+use crate::stamp::Stamp;
 use crate::temporary::{self, Temporary};
+use crate::{special, standard};
 
 /// How many complete files stay open, if as many may be open as is usual: there can be more outputs than that.
 const MOST_OPEN: usize = 256;
@@ -234,7 +234,7 @@ impl Outputs {
     /// once.
     pub(crate) fn appears_late(path: &Path) -> bool {
         !is_stdout(path)
-            && !input::is_null(path)
+            && !special::is_null(path)
             && fs::metadata(path).map_or(true, |existing| existing.is_file())
     }
 
@@ -255,7 +255,7 @@ impl Outputs {
             if is_stdout_device(path) {
                 return fill(&mut standard::output()?);
             }
-            if cfg!(windows) && input::is_null(path) {
+            if cfg!(windows) && special::is_null(path) {
                 return fill(&mut tempfile::tempfile()?);
             }
             if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {

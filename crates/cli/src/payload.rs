@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, Take, Write};
 use std::path::{Path, PathBuf};
 
-use crate::input::Stamp;
 use crate::opened::{MaxInput, Opened};
 use crate::report::reason;
+use crate::stamp::Stamp;
 
 /// A file whose size was looked at, and whose bytes are needed later. Errors name it.
 #[derive(Debug)]

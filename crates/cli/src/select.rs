@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 use bundle_format::EntryId;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use fat_object::{Disagreement, Image, ImageFormat};
+use fat_object::{Disagreement, Image};
 use target_id::{OffloadKind, Target, compatible, is_known_processor};
 
-use crate::devices::{self, Device, NotADevice, may_be_processor};
-use crate::edit::{group, is_exactly};
+use crate::devices::{self, Device, NotADevice, agree, may_be_processor};
+use crate::naming::{group, marked};
 use crate::suggest::{did_you_mean, not_a_device, stored};
 use crate::{report, suggest};
 
@@ -100,14 +100,6 @@ fn near(text: &str, target: &Target) -> Vec<String> {
     match target.kind() {
         Some(_) => suggest::entry_id(text).into_iter().collect(),
         None => suggest::target_id(text),
-    }
-}
-
-/// The name of an image's target, with what the image holds instead: `gfx906 (holds gfx1250)`.
-pub(crate) fn marked(name: &str, disagreement: Option<&Disagreement>) -> String {
-    match disagreement {
-        Some(disagreement) => format!("{name} (holds {})", disagreement.found()),
-        None => name.to_owned(),
     }
 }
 
@@ -242,6 +234,15 @@ impl Selection {
     }
 }
 
+/// Returns whether an image is for just what was typed.
+pub(crate) fn is_exactly(image: &Target, wanted: &Target) -> bool {
+    agree(image, wanted)
+        && match (image.target_id(), wanted.target_id()) {
+            (Ok(image), Ok(wanted)) => image == wanted,
+            _ => image.id() == wanted.id(),
+        }
+}
+
 /// Returns whether the image is for other devices than its entry says.
 fn is_for_others(disagreement: Option<&Disagreement>) -> bool {
     // Runtimes go by the bytes, not by the recorded kind of image.
@@ -290,20 +291,6 @@ impl Passed {
         if let Some(id) = image.id().filter(|_| self.ids.len() < MOST) {
             self.ids.insert(id.to_owned());
         }
-    }
-}
-
-/// The triple as people write it: without the empty environment field that bundle entry IDs carry.
-pub(crate) fn triple_text(target: &Target) -> Option<&str> {
-    let text = target.triple()?.package_form();
-    Some(text).filter(|text| !text.is_empty())
-}
-
-/// The name of a format; a dash for an image that was not read.
-pub(crate) fn format_text(format: ImageFormat) -> String {
-    match format {
-        ImageFormat::NotRead => "-".to_owned(),
-        format => format.to_string(),
     }
 }
 

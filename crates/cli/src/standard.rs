@@ -24,7 +24,7 @@ fn open(stream: &impl std::os::fd::AsFd) -> io::Result<File> {
     let is_for_both = || -> io::Result<bool> {
         Ok(rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDWR)
     };
-    if crate::opened::is_null_device(&file.metadata()?) && is_for_both()? {
+    if crate::special::is_null_device(&file.metadata()?) && is_for_both()? {
         return Err(io::Error::other("closed, or /dev/null opened for reading and writing"));
     }
     Ok(file)

@@ -7,11 +7,11 @@ use fat_object::{ImageFormat, ListedImage};
 
 use crate::Outcome;
 use crate::edit::{
-    Editor, Fate, NewImages, Options, Rule, Subject, Uneditable, Wishes, Work, closest, is_exactly,
-    is_host, is_misnamed, names,
+    Editor, Fate, NewImages, Options, Rule, Subject, Uneditable, Wishes, Work, closest, is_host,
+    is_misnamed, names,
 };
 use crate::failure::Failure;
-use crate::select::Request;
+use crate::select::{Request, is_exactly};
 use crate::suggest::generic;
 
 /// Remove device code for other GPUs from any file, linked or not

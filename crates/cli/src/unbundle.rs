@@ -10,14 +10,14 @@ use fat_object::{ContainerKind, Finding, Image, ReadSeek, Severity, Visitor};
 use serde::Serialize;
 use target_id::Target;
 
-use crate::bundle::{split, usage};
+use crate::arguments::{split, usage};
 use crate::failure::Failure;
-use crate::input::Stamp;
 use crate::keep::{Keeper, Kept};
 use crate::opened::Opened;
 use crate::output::{self, Outputs};
 use crate::parallel::Threads;
 use crate::progress::Progress;
+use crate::stamp::Stamp;
 use crate::suggest::{did_you_mean, stored};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, json, report, style, suggest};

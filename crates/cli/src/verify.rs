@@ -8,8 +8,8 @@ use fat_object::{
     Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Summary, Visitor,
 };
 
+use crate::naming::triple_text;
 use crate::parallel::{self, Threads};
-use crate::select::triple_text;
 use crate::{Outcome, input, report, style};
 
 /// Check structure, bounds, hashes and rules of composition

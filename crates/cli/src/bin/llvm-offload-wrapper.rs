@@ -3,5 +3,5 @@
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
-    offload_cli::wrapper::llvm_main()
+    offload_cli::wrapper::llvm::main()
 }

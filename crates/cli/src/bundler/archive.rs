@@ -12,15 +12,15 @@ use hda_archive::{ArchiveCopy, Error, Unbundling};
 
 use super::job::{Notes, UnbundleJob};
 use super::members;
-use super::unbundle::check_outputs;
 use crate::failure::Failure;
-use crate::input::{self, Stamp};
+use crate::input;
 use crate::opened::{MaxInput, Opened};
 use crate::output::{self, Outputs};
 use crate::parallel::{self, Threads};
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
 use crate::report::reason;
+use crate::stamp::Stamp;
 use crate::style::printable;
 
 /// Takes the entries of all members out of an archive. Nothing is written unless all is well.
@@ -29,7 +29,7 @@ pub(super) fn unbundle(
     outputs: &mut Outputs,
     notes: &mut Notes,
 ) -> Result<(), Failure> {
-    check_outputs(job)?;
+    job.check_outputs()?;
     let archive = Archive::open(job)?;
     if job.check_input_archive {
         archive.check()?;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use bundle_format::Request;
 use bundle_format::text::Leader;
 
+use crate::failure::Failure;
 use crate::opened::MaxInput;
+use crate::output;
 
 /// The form of a bundle, as the type of the files that it holds decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,19 @@ pub(crate) struct UnbundleJob {
     pub(crate) debug: bool,
     /// Nothing is written, [`Notes::commands`] says what would be.
     pub(crate) dry_run: bool,
+}
+
+impl UnbundleJob {
+    /// Returns an error if a file is the output for two targets: it can be written once only.
+    pub(super) fn check_outputs(&self) -> Result<(), Failure> {
+        match output::named_twice(self.targets.iter().map(|(_, path)| &**path)) {
+            None => Ok(()),
+            Some(path) => {
+                let path = path.display();
+                Err(format!("'{path}': is the output for more than one target").into())
+            }
+        }
+    }
 }
 
 /// What there is to say besides errors, line by line.

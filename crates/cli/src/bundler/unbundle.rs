@@ -11,11 +11,12 @@ use super::entries::{self, Contents, Entry};
 use super::job::{FileType, Notes, UnbundleJob};
 use super::{archive, commands};
 use crate::failure::Failure;
-use crate::input::{self, Stamp};
+use crate::input;
 use crate::keep::{Keeper, Kept};
 use crate::opened::{MaxInput, Opened};
-use crate::output::{self, Outputs};
+use crate::output::Outputs;
 use crate::parallel::Threads;
+use crate::stamp::Stamp;
 use crate::style::printable;
 
 /// Takes entries out of a file. Each target gets the best entry there is, and one entry may serve several. Nothing is
@@ -28,7 +29,7 @@ pub(crate) fn unbundle(
     if job.file_type == FileType::Archive {
         return archive::unbundle(job, outputs, notes);
     }
-    check_outputs(job)?;
+    job.check_outputs()?;
     let name = input::display(&job.input);
     let named = |error: io::Error| crate::payload::at(Path::new(&name), &error);
     let opened = Opened::new(&job.input, MaxInput::default()).map_err(named)?;
@@ -82,17 +83,6 @@ pub(crate) fn unbundle(
         _ => error,
     })?;
     Ok(stamp.check(&file).map_err(named)?)
-}
-
-/// A file can be written once only.
-pub(super) fn check_outputs(job: &UnbundleJob) -> Result<(), Failure> {
-    match output::named_twice(job.targets.iter().map(|(_, path)| &**path)) {
-        None => Ok(()),
-        Some(path) => {
-            let path = path.display();
-            Err(format!("'{path}': is the output for more than one target").into())
-        }
-    }
 }
 
 /// `A`, `A and B`, `A, B, and C`.

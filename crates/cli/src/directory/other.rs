@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Entry, Kind};
-use crate::input::Stamp;
 use crate::permissions::Permissions;
+use crate::stamp::Stamp;
 
 /// A directory.
 #[derive(Debug)]

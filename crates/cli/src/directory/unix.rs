@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use super::{Entry, Kind};
-use crate::input::Stamp;
 use crate::permissions::Permissions;
+use crate::stamp::Stamp;
 
 /// A directory that is held open.
 #[derive(Debug)]

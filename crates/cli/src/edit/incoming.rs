@@ -4,7 +4,12 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use super::{Editor, NewImages, Numbered, Options, Subject, Wishes, Within, Work};
+use super::editor::{Editor, Subject};
+use super::new_images::NewImages;
+use super::options::Options;
+use super::place::{Numbered, Within};
+use super::report::Work;
+use super::wishes::Wishes;
 use crate::failure::Failure;
 use crate::{Outcome, report};
 

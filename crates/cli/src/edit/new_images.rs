@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 
-use crate::bundle::split;
+use crate::arguments::split;
 use crate::input;
 use crate::opened::MaxInput;
 use crate::payload::at;

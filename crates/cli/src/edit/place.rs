@@ -6,10 +6,12 @@ use fat_object::{
     ContainerKind, EditableContainer, Finding, Image, ImageFormat, ListedImage, Visitor, walk,
 };
 
+use super::editor::Subject;
+use super::rules::is_host;
 use super::wishes::{path_text, place};
-use super::{Subject, group, is_exactly, is_host};
+use crate::naming::group;
 use crate::report;
-use crate::select::Request;
+use crate::select::{Request, is_exactly};
 use crate::suggest::stored;
 
 /// The option that says where in a file, shared by the commands.

@@ -8,11 +8,30 @@ use fat_object::{ContainerKind, Contents, EditNote, EditPlan};
 use serde::Serialize;
 use target_id::OffloadKind;
 
-use super::rules::group;
-use super::{Wishes, Work};
+use super::wishes::Wishes;
+use crate::naming::group;
 use crate::style::{self, HEADING, PLAIN, TARGET};
 use crate::table::{Align, Table};
 use crate::{input, report as messages};
+
+/// What is done, for the reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Images are removed, replaced or added.
+    Edit,
+    Compress,
+    Decompress,
+}
+
+impl Work {
+    pub(super) fn doing(self) -> &'static str {
+        match self {
+            Work::Edit => "editing",
+            Work::Compress => "compressing",
+            Work::Decompress => "decompressing",
+        }
+    }
+}
 
 /// One file in the report.
 #[derive(Debug, Serialize)]

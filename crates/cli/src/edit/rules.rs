@@ -1,10 +1,10 @@
 //! Which images `offload thin` keeps.
 
 use fat_object::{Disagreement, ImageFormat, ListedImage, Segment};
-use target_id::{OffloadKind, Target, TargetId, Triple, is_known_processor};
+use target_id::{Target, TargetId, Triple, is_known_processor};
 
 use crate::devices::{Code, Fit, agree};
-use crate::select::{Request, triple_text};
+use crate::select::{Request, is_exactly};
 use crate::suggest::{distance, nearest};
 
 /// What the user asks for.
@@ -101,15 +101,6 @@ fn is_just_for(image: &ListedImage, wanted: &Target) -> bool {
     !is_misnamed(image) && is_exactly(image.target(), wanted)
 }
 
-/// Whether an image is for just what was typed.
-pub(crate) fn is_exactly(image: &Target, wanted: &Target) -> bool {
-    agree(image, wanted)
-        && match (image.target_id(), wanted.target_id()) {
-            (Ok(image), Ok(wanted)) => image == wanted,
-            _ => image.id() == wanted.id(),
-        }
-}
-
 /// Whether an image is for what was typed: a processor without features means all settings of them.
 fn is_for(image: &Target, wanted: &Target) -> bool {
     match (image.target_id(), wanted.target_id()) {
@@ -145,18 +136,6 @@ fn may_be_for(image: &ListedImage, request: &Request) -> bool {
     target.id().is_empty()
         && target.triple().is_none_or(for_gpu)
         && fit(image, request).is_none_or(|fit| !fit.is_ruled_out())
-}
-
-/// The name of what an image is for, as `offload ls` counts by it.
-pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
-    let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let kind = target.kind();
-    named(target.id())
-        .or_else(|| (kind == Some(&OffloadKind::Host)).then(|| "host".to_owned()))
-        .or_else(|| triple_text(target).and_then(named))
-        .or_else(|| kind.map(ToString::to_string).and_then(|kind| named(&kind)))
-        .or_else(|| id.and_then(named))
-        .unwrap_or_else(|| "(unnamed)".to_owned())
 }
 
 /// What may have been meant by a processor that nobody knows: one of the file's, or another one.

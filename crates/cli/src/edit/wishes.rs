@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::rules::{group, is_host};
+use super::rules::is_host;
+use crate::naming::{group, marked};
 use crate::report;
-use crate::select::marked;
 use fat_object::{
     ContainerKind, Contents, Edit, EditOptions, EditableContainer, ListedImage, Segment,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{GENERIC, Kind, Opt, Tool, Visibility, dashes};
+use super::table::{GENERIC, Kind, Opt, Tool, Visibility, dashes};
 
 /// What `--help` and `--help-hidden` print: options under headings.
 pub(super) fn help(tool: &Tool, program: &str, hidden: bool) -> String {

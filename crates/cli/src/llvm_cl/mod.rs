@@ -8,160 +8,15 @@ mod help;
 mod number;
 mod response;
 mod suggest;
+mod table;
 
 use std::fmt::Write;
 use std::path::Path;
 
+use table::{dashes, split_at_equals};
+
 pub(crate) use help::help_list;
-
-/// What an option takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Yes or no, with an optional `=` and value: `--archive`, `--archive=false`.
-    Bool,
-    /// A value after `=` or as the next argument; the last one counts.
-    Value,
-    /// A value that must be one of these.
-    Choice(&'static [&'static str]),
-    /// A value that must be one of these, each of which the help text explains.
-    Named(&'static [(&'static str, &'static str)]),
-    /// A value each time it is given.
-    List,
-    /// Values with commas between them, each time it is given. Empty ones count.
-    CommaList,
-    /// A number of 32 bits: see [`Matches::unsigned`].
-    Unsigned,
-    /// A number of 32 bits with a sign: see [`Matches::signed`].
-    Signed,
-    /// Prints something and ends the run, where it stands on the command line.
-    Print(Print),
-}
-
-/// What an option prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Print {
-    Help { list: bool, hidden: bool },
-    Version,
-}
-
-/// Who gets to see an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Visibility {
-    /// In every help text.
-    Shown,
-    /// In `--help-hidden` and `--help-list-hidden`.
-    Hidden,
-    /// Nowhere, and not suggested either.
-    Never,
-}
-
-/// One row of a table of options.
-#[derive(Debug)]
-pub(crate) struct Opt {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    /// How help texts write the value: `file` becomes `<file>`.
-    pub(crate) value_name: &'static str,
-    /// What it does. Lines after the first are indented as it is.
-    pub(crate) help: &'static str,
-    pub(crate) visibility: Visibility,
-    /// Whether a command line without it is wrong.
-    pub(crate) required: bool,
-}
-
-impl Opt {
-    /// An option that everybody sees and nobody needs.
-    pub(crate) const fn new(
-        name: &'static str,
-        kind: Kind,
-        value_name: &'static str,
-        help: &'static str,
-    ) -> Self {
-        Opt { name, kind, value_name, help, visibility: Visibility::Shown, required: false }
-    }
-}
-
-/// A tool, as far as its command line goes.
-#[derive(Debug)]
-pub(crate) struct Tool {
-    pub(crate) overview: &'static str,
-    /// What the usage line says of positional arguments.
-    pub(crate) positionals: &'static str,
-    pub(crate) min_positionals: usize,
-    /// With 0, each of them is an unknown argument.
-    pub(crate) max_positionals: usize,
-    /// Heading of the tool's own options.
-    pub(crate) heading: &'static str,
-    pub(crate) options: &'static [Opt],
-    pub(crate) version: &'static str,
-}
-
-/// The options that every tool of LLVM has.
-const GENERIC: [Opt; 8] = [
-    generic(
-        "help",
-        Kind::Print(Print::Help { list: false, hidden: false }),
-        "Display available options (--help-hidden for more)",
-        Visibility::Shown,
-    ),
-    generic(
-        "help-hidden",
-        Kind::Print(Print::Help { list: false, hidden: true }),
-        "Display all available options",
-        Visibility::Hidden,
-    ),
-    generic(
-        "print-all-options",
-        Kind::Bool,
-        "Print all option values after command line parsing",
-        Visibility::Hidden,
-    ),
-    generic(
-        "version",
-        Kind::Print(Print::Version),
-        "Display the version of this program",
-        Visibility::Shown,
-    ),
-    generic(
-        "help-list-hidden",
-        Kind::Print(Print::Help { list: true, hidden: true }),
-        "Display list of all available options",
-        Visibility::Hidden,
-    ),
-    generic(
-        "help-list",
-        Kind::Print(Print::Help { list: true, hidden: false }),
-        "Display list of available options (--help-list-hidden for more)",
-        Visibility::Hidden,
-    ),
-    generic(
-        "print-options",
-        Kind::Bool,
-        "Print non-default options after command line parsing",
-        Visibility::Hidden,
-    ),
-    generic("color", Kind::Bool, "Use colors in output (default=autodetect)", Visibility::Never),
-];
-
-const fn generic(
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
-    visibility: Visibility,
-) -> Opt {
-    Opt { visibility, ..Opt::new(name, kind, "", help) }
-}
-
-impl Tool {
-    /// Its own options, and those that every tool has.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Opt> {
-        self.options.iter().chain(&GENERIC)
-    }
-
-    fn find(&self, name: &[u8]) -> Option<&Opt> {
-        self.all().find(|option| option.name.as_bytes() == name)
-    }
-}
+pub(crate) use table::{Kind, Opt, Print, Tool, Visibility};
 
 /// How this process was called.
 #[derive(Clone, Debug)]
@@ -444,24 +299,6 @@ impl Kind {
             _ => Ok(()),
         }
     }
-}
-
-impl Opt {
-    fn takes_value(&self) -> bool {
-        !matches!(self.kind, Kind::Bool | Kind::Print(_))
-    }
-}
-
-fn split_at_equals(text: &[u8]) -> (&[u8], Option<&[u8]>) {
-    match text.iter().position(|&byte| byte == b'=') {
-        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
-        None => (text, None),
-    }
-}
-
-/// One dash for a letter, two for a word.
-fn dashes(name: &str) -> &'static str {
-    if name.len() == 1 { "-" } else { "--" }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::input;
+use crate::{input, opened};
 
 /// Files in files; LLVM's tools have no limit.
 const MAX_DEPTH: usize = 32;
@@ -100,7 +100,7 @@ fn open(path: &Path) -> io::Result<File> {
         || [Path::new("/dev/stdin"), Path::new("/dev/null")].contains(&path);
     match is_opened {
         true => File::open(path),
-        false => input::open_regular(path),
+        false => opened::open_regular(path),
     }
 }
 

@@ -1,6 +1,6 @@
 //! "Did you mean": the option whose name is nearest to what was typed.
 
-use super::{Kind, Tool, Visibility, dashes, split_at_equals};
+use super::table::{Kind, Tool, Visibility, dashes, split_at_equals};
 
 /// The nearest option, with the value that was given to the unknown one. Of equally near ones the first in the table.
 pub(super) fn nearest(tool: &Tool, text: &[u8]) -> Option<String> {

@@ -54,7 +54,7 @@ pub(super) fn path(image: &ListedImage) -> String {
 
 /// The name that totals are counted by: the target ID, else the kind or triple, with what the image holds instead.
 pub(super) fn group(image: &ListedImage) -> String {
-    crate::select::marked(&name(image), image.disagreement())
+    crate::naming::marked(&name(image), image.disagreement())
 }
 
 fn name(image: &ListedImage) -> String {
@@ -63,7 +63,7 @@ fn name(image: &ListedImage) -> String {
     match target.id() {
         "" if kind.as_deref() == Some("host") => "host".to_owned(),
         "" => {
-            let triple = crate::select::triple_text(target).map(str::to_owned);
+            let triple = crate::naming::triple_text(target).map(str::to_owned);
             triple.or(kind).unwrap_or_else(|| "(unnamed)".to_owned())
         }
         id => id.to_owned(),

@@ -8,7 +8,7 @@ use fat_object::{Container, ImageFormat, ListedImage, Summary};
 use target_id::{OffloadKind, Target};
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
-use crate::select::{format_text, marked, triple_text};
+use crate::naming::{format_text, marked, triple_text};
 use crate::style::{self, BAR, COLUMN, HEADING, PLAIN, TARGET};
 use crate::table::{Align, Table};
 

@@ -2,8 +2,8 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use super::TOOLS;
 use super::roff::{Page, bold, escaped, italic};
+use super::tools::TOOLS;
 use crate::help;
 
 /// The names of the commands that have a page.

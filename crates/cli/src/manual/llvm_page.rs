@@ -1,7 +1,7 @@
 //! Pages of the tools that stand in for LLVM's, made of their tables of options.
 
-use super::TOOLS;
 use super::roff::{Page, bold, escaped, italic};
+use super::tools::TOOLS;
 use crate::llvm_cl::{Kind, Opt, Tool, Visibility};
 
 pub(super) fn page(name: &str, tool: &Tool) -> String {

@@ -7,7 +7,7 @@ use target_id::OffloadKind;
 use super::judge::{Answer, Given};
 use super::units::Unit;
 use crate::devices::Device;
-use crate::select::triple_text;
+use crate::naming::triple_text;
 
 /// A unit and a GPU; the fields of one JSON object, in this order.
 #[derive(Debug, Serialize)]

@@ -13,7 +13,7 @@ use fat_object::{
 use target_id::{NvidiaArch, NvidiaScope, OffloadKind, Target};
 
 use crate::devices::{Code, Device, Vendor};
-use crate::select::{marked, triple_text};
+use crate::naming::{marked, triple_text};
 use crate::{input, report};
 
 /// The runtime that loads images of a kind.

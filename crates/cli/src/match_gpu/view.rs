@@ -8,8 +8,8 @@ use anstyle::Style;
 use super::judge::{Answer, Given, Standing};
 use super::units::{Candidate, Unit};
 use crate::devices::Device;
+use crate::naming::format_text;
 use crate::report;
-use crate::select::format_text;
 use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
 use crate::table::{Align, Table};
 

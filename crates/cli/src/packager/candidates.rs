@@ -10,8 +10,8 @@ use fat_object::{
 };
 use offload_binary::{FormatVersion, LlvmRelease};
 
-use crate::input;
 use crate::permissions::NewPermissions;
+use crate::{input, opened};
 
 /// An image of a package.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ impl<'a> Collector<'a> {
                 io::copy(&mut input.take(size), out)?
             }
             Place::ThinMember(path, offset) => {
-                let mut file = input::open_regular(path)?;
+                let mut file = opened::open_regular(path)?;
                 file.seek(SeekFrom::Start(*offset))?;
                 io::copy(&mut file.take(size), out)?
             }
@@ -297,7 +297,7 @@ impl Visitor for Collector<'_> {
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
         let around = self.frames.last().and_then(|frame| frame.thin_member.as_deref());
         let path = input::thin_member_path(around.unwrap_or(self.input), name);
-        let file = input::open_regular(&path)?;
+        let file = opened::open_regular(&path)?;
         self.new_permissions = self.new_permissions.and_of(&file)?;
         self.opened = Some(path);
         Ok(Box::new(file))

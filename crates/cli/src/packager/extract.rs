@@ -12,10 +12,10 @@ use offload_binary::{LlvmRelease, OffloadKind};
 use super::candidates::{Candidate, Collector};
 use super::names;
 use super::options::{ImageSpec, Options};
-use crate::input::Stamp;
 use crate::opened::{MaxInput, Opened};
 use crate::output::{Name, Outputs};
 use crate::report::{reason, reason_first};
+use crate::stamp::Stamp;
 use crate::{input, standard, style};
 
 /// What an extraction has to say. Nothing was written if there are errors.

@@ -3,7 +3,8 @@
 use bundle_format::EntryId;
 use target_id::{TargetId, Triple};
 
-use super::{nearest, processor, target_id};
+use super::nearest::nearest;
+use super::target_id::{processor, target_id};
 use crate::devices::may_be_processor;
 
 /// The offload kinds that bundles have.

@@ -1,7 +1,7 @@
 //! `llvm-offload-wrapper` and `clang-offload-wrapper`: the code that registers device images, made from the images.
 
-mod clang;
-mod llvm;
+pub mod clang;
+pub mod llvm;
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,6 @@ use crate::output::Outputs;
 use crate::payload::{self, Payload};
 use crate::report::reason_first;
 use crate::{drop_in, input, report};
-pub(crate) use clang::TOOL as CLANG;
-pub use clang::main as clang_main;
-pub(crate) use llvm::TOOL as LLVM;
-pub use llvm::main as llvm_main;
 
 /// Bytes of an image that are read to see what it is. A package that needs more is read again.
 const HEAD: u64 = 4096;

@@ -1,0 +1,343 @@
+//! The way from a file to a new one.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fat_object::{
+    ContainerKind, Contents, EditError, EditNote, EditPlan, EditableContainer, Error, survey,
+};
+
+use super::attributes;
+use super::new_images::NewImages;
+use super::options::Options;
+use super::report::{self, FileRow, Work};
+use super::wishes::Wishes;
+use crate::failure::Failure;
+use crate::opened::Opened;
+use crate::output::{How, Outputs, is_same};
+use crate::progress::Progress;
+use crate::stamp::Stamp;
+use crate::{Outcome, input, report as messages, style};
+
+/// A file to be edited, for who decides how.
+pub(crate) struct Subject<'a> {
+    pub(crate) contents: &'a Contents,
+    pub(crate) file: &'a File,
+    pub(crate) limits: &'a input::Limits,
+}
+
+/// What all files are edited with.
+pub(crate) struct Editor<'a> {
+    pub(crate) files: &'a [PathBuf],
+    pub(crate) options: &'a Options,
+    pub(crate) images: NewImages,
+    pub(crate) work: Work,
+}
+
+impl Editor<'_> {
+    /// Edits each file by itself, as `decide` says.
+    pub(crate) fn run(
+        mut self,
+        decide: impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> io::Result<Outcome> {
+        if let Some(fault) = self.options.output.fault(self.files) {
+            crate::arguments::usage(fault);
+        }
+        let mut outcome = Outcome::Clean;
+        let mut rows = Vec::new();
+        let mut in_packages = None;
+        for path in self.files {
+            let file = input::display(path);
+            let progress = Progress::start(&format!("{} {file}", self.work.doing()));
+            let edited = self.edit(path, &file, &decide);
+            drop(progress);
+            match edited {
+                Ok(row) => {
+                    row.messages(&file, self.work);
+                    if self.options.output.in_place && row.is_written() && in_packages.is_none() {
+                        in_packages =
+                            Some(path).filter(|path| attributes::lies_in_python_package(path));
+                    }
+                    rows.push(row);
+                }
+                Err(Failure::ReaderLeft) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Err(Failure::Complaints(complaints)) => {
+                    // A long list of the like helps nobody.
+                    const MOST: usize = 5;
+                    for complaint in complaints.iter().take(MOST) {
+                        messages::error(&format_args!("{file}: {complaint}"));
+                    }
+                    if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
+                        messages::error(&format_args!("{file}: ... and {more} more"));
+                    }
+                    outcome = Outcome::Faults;
+                }
+            }
+        }
+        if let Some(path) = in_packages {
+            let file = input::display(path);
+            messages::note(&format_args!(
+                "{file}: the RECORD of its Python package still has the old size and hash"
+            ));
+        }
+        if self.options.output.json {
+            report::json(&rows)?;
+        } else if !self.options.output.is_stdout() {
+            report::print(&rows, self.work)?;
+        }
+        Ok(outcome)
+    }
+
+    fn edit(
+        &mut self,
+        path: &Path,
+        name: &str,
+        decide: &impl Fn(&Subject<'_>, &NewImages) -> Result<Wishes, Failure>,
+    ) -> Result<FileRow, Failure> {
+        let opened = match self.options.output.in_place {
+            true => Opened::regular(path),
+            false => Opened::new(path, self.options.limits.max_input),
+        };
+        let opened = opened?;
+        let new = opened.permissions();
+        let mut input = opened.file;
+        let metadata = input.metadata()?;
+        let stamp = Stamp::of(&input)?;
+        let target = self.options.output.output.as_deref().unwrap_or(path);
+        let replaces = is_same(path, target);
+
+        let (contents, warnings) = self.survey(&mut input)?;
+        if contents.containers().is_empty() {
+            return Err(explain(&EditError::NoDeviceCode, &self.images));
+        }
+        let subject = Subject { contents: &contents, file: &input, limits: &self.options.limits };
+        let mut wishes = decide(&subject, &self.images)?;
+        wishes.warnings.extend(warnings);
+        let plan = contents
+            .plan_with_images(&mut input, &wishes.edit, &mut self.images.files)
+            .map_err(|error| self.refused(&error, &contents, &wishes))?;
+        let changes = !plan.is_unchanged();
+        if changes
+            && replaces
+            && let Some(seal) = attributes::seal(&input)
+        {
+            if !self.options.host.drop_signature {
+                return Err(Failure::from(format!(
+                    "file is signed ({seal}); the signature would become invalid \
+                     (--drop-signature edits it all the same)"
+                )));
+            }
+            wishes.note(format!("its signature ({seal}) is dropped"));
+        }
+        for note in plan.notes() {
+            wishes.note(describe(note, &contents, &wishes));
+        }
+        if !self.options.output.dry_run && (changes || !replaces) {
+            // What was edited is what is replaced, whatever has its name by then.
+            let how = How { new, replaces: replaces.then_some(stamp) };
+            let (outputs, lost) = self.write(&plan, (&mut input, stamp), &metadata, target, how)?;
+            // Not every system replaces a file that is open.
+            drop(input);
+            outputs.commit()?;
+            wishes.warnings.extend(lost);
+            wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
+        }
+        let row = FileRow::new(name, target, &contents, &plan, &wishes);
+        Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// The error of a plan, with the option that leaves what cannot be edited.
+    fn refused(&self, error: &EditError, contents: &Contents, wishes: &Wishes) -> Failure {
+        let can_leave = self.images.files.is_empty();
+        let uneditable = || contents.containers().iter().filter(|c| c.uneditable().is_some());
+        match error {
+            EditError::NoBundle => {
+                format!("{error} (--allow-uneditable leaves the file as it is)").into()
+            }
+            EditError::Unsupported { path, .. }
+                if can_leave && uneditable().any(|container| container.path() == path) =>
+            {
+                let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
+                let stays = match wishes.removed_from(contents, &all) {
+                    names if names.is_empty() => "leaves it as it is".to_owned(),
+                    names => format!("leaves code for {names}"),
+                };
+                format!("{error} (--allow-uneditable {stays})").into()
+            }
+            _ => explain(error, &self.images),
+        }
+    }
+
+    /// Returns the contents of the file, and its findings as far as they are allowed.
+    fn survey(&self, input: &mut File) -> Result<(Contents, Vec<String>), Failure> {
+        let allow_findings = self.options.host.allow_findings;
+        let walk = self.options.limits.options();
+        let opens = self.needs_images() || allow_findings;
+        let mut warnings = Vec::new();
+        let mut contents = survey(&mut *input, &walk.clone().with_decompress(opens));
+        match &contents {
+            // Compressed bundles stay beside those that are compressed now.
+            Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {
+                contents = survey(&mut *input, &walk);
+            }
+            Err(error @ EditError::Damaged { error: cause, .. })
+                if allow_findings && is_about_hash(cause) =>
+            {
+                warnings.push(format!("{error}; hashes are not compared"));
+                contents = survey(&mut *input, &walk.with_verify_hash(false));
+            }
+            _ => {}
+        }
+        let contents = contents.map_err(|error| explain(&error, &self.images))?;
+        let findings = contents.findings();
+        match findings {
+            [] => {}
+            _ if allow_findings => {
+                const MOST: usize = 5;
+                warnings.extend(findings.iter().take(MOST).map(ToString::to_string));
+                if let Some(more) = findings.len().checked_sub(MOST).filter(|&n| n > 0) {
+                    warnings.push(format!("{more} more findings of `offload verify`"));
+                }
+            }
+            [finding] => {
+                return Err(format!("{finding} (--allow-findings edits it all the same)").into());
+            }
+            [first, ..] => {
+                let n = findings.len();
+                let text =
+                    format!("{first} ({n} findings; --allow-findings edits it all the same)");
+                return Err(text.into());
+            }
+        }
+        Ok((contents, warnings))
+    }
+
+    /// Whether compressed bundles are opened before they are edited. What becomes of them as a whole is checked while
+    /// it is written.
+    fn needs_images(&self) -> bool {
+        match self.work {
+            Work::Edit => true,
+            Work::Compress => false,
+            Work::Decompress => self.options.output.dry_run,
+        }
+    }
+
+    /// Writes the new file, which has no name yet, and says what could not be kept of the old one's attributes.
+    fn write(
+        &mut self,
+        plan: &EditPlan,
+        (input, stamp): (&mut File, Stamp),
+        metadata: &Metadata,
+        target: &Path,
+        how: How,
+    ) -> Result<(Outputs, Vec<String>), Failure> {
+        let mut outputs = Outputs::default();
+        let filled = outputs.write_new_or_print(target, how, |out| {
+            match plan.write_with_images(&mut *input, &mut self.images.files, &mut *out) {
+                Ok(()) if stamp.check(input).is_err() => return Ok(Err(EditError::InputChanged)),
+                Ok(()) => {}
+                Err(EditError::Write(error)) => return Err(error),
+                Err(error) => return Ok(Err(error)),
+            }
+            if how.replaces.is_none() {
+                return Ok(Ok(Vec::new()));
+            }
+            Ok(Ok(attributes::hand_over(input, metadata, out)?))
+        });
+        let lost = filled?.map_err(|error| explain(&error, &self.images))?;
+        Ok((outputs, lost))
+    }
+}
+
+/// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.
+fn is_mixed(contents: &Contents) -> bool {
+    let has_form = |container: &&EditableContainer| {
+        !matches!(container.kind(), ContainerKind::NvFatbin | ContainerKind::Hcf)
+    };
+    let mut forms =
+        contents.containers().iter().filter(has_form).map(|c| c.compression().is_some());
+    forms.next().is_some_and(|first| forms.any(|next| next != first))
+}
+
+fn is_about_hash(error: &Error) -> bool {
+    matches!(error, Error::Ccob(ccob::Error::HashMismatch { .. }))
+}
+
+/// An error of the library, with the option that helps.
+fn explain(error: &EditError, images: &NewImages) -> Failure {
+    let mut cause = error;
+    while let EditError::Within { error, .. } = cause {
+        cause = error;
+    }
+    if let EditError::Image { number, target, disagreement } = cause {
+        let file = images.name(*number);
+        return format!("'{file}' is no image for {target}: {disagreement} (--any-image)").into();
+    }
+    let option = match cause {
+        EditError::Signed => " (--drop-signature drops it)",
+        EditError::NoRoom { .. } => " (--grow)",
+        EditError::Damaged { error, .. } if is_about_hash(error) => {
+            " (--allow-findings edits it all the same)"
+        }
+        _ => "",
+    };
+    let text = match error {
+        EditError::Read(error) | EditError::Write(error) => messages::reason(error),
+        error => error.to_string(),
+    };
+    format!("{text}{option}").into()
+}
+
+fn describe(note: &EditNote, contents: &Contents, wishes: &Wishes) -> String {
+    match note {
+        EditNote::Zeroed { bytes } => {
+            format!("{} could not leave the file and are zeros now", style::size(*bytes))
+        }
+        EditNote::SignatureDropped => "its signature was removed".to_owned(),
+        EditNote::Uneditable { kind, containers } => {
+            match wishes.removed_from(contents, containers) {
+                names if names.is_empty() => {
+                    format!("{kind} cannot be edited and stay as they are")
+                }
+                names => format!("{kind} cannot be edited: code for {names} stays"),
+            }
+        }
+        EditNote::NotRestored { offset } => format!(
+            "decompress will restore its device code, but not every other byte: byte {offset:#x} will differ"
+        ),
+        EditNote::NotDecompressible => {
+            "holds bundles that were linked compressed: decompress needs --grow, before and after"
+                .to_owned()
+        }
+        EditNote::OlderPackages { count } => format!(
+            "{}: versions 1 and 2, for readers that may not know version 3 (--format-version 3 compresses what is never loaded)",
+            stay_plain(*count)
+        ),
+        EditNote::RegisteredPackages { count } => {
+            format!(
+                "{}: a runtime reads what is loaded, and may not decompress it",
+                stay_plain(*count)
+            )
+        }
+        EditNote::UpgradedPackages { count } => {
+            let (binaries, are) = match count {
+                1 => ("offload binary", "is"),
+                _ => ("offload binaries", "are"),
+            };
+            format!(
+                "{count} {binaries} {are} of version 3 now, which LLVM 23 and older do not read"
+            )
+        }
+        // More to come.
+        note => format!("{note:?}"),
+    }
+}
+
+/// The start of a note about offload binaries.
+fn stay_plain(count: usize) -> String {
+    match count {
+        1 => "1 offload binary stays plain".to_owned(),
+        n => format!("{n} offload binaries stay plain"),
+    }
+}

@@ -1,0 +1,38 @@
+//! What images are called in tables and messages.
+
+use fat_object::{Disagreement, ImageFormat};
+use target_id::{OffloadKind, Target};
+
+/// The name of what an image is for, as `offload ls` counts by it.
+pub(crate) fn group(target: &Target, id: Option<&str>) -> String {
+    let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let kind = target.kind();
+    named(target.id())
+        .or_else(|| (kind == Some(&OffloadKind::Host)).then(|| "host".to_owned()))
+        .or_else(|| triple_text(target).and_then(named))
+        .or_else(|| kind.map(ToString::to_string).and_then(|kind| named(&kind)))
+        .or_else(|| id.and_then(named))
+        .unwrap_or_else(|| "(unnamed)".to_owned())
+}
+
+/// The name of an image's target, with what the image holds instead: `gfx906 (holds gfx1250)`.
+pub(crate) fn marked(name: &str, disagreement: Option<&Disagreement>) -> String {
+    match disagreement {
+        Some(disagreement) => format!("{name} (holds {})", disagreement.found()),
+        None => name.to_owned(),
+    }
+}
+
+/// The triple as people write it: without the empty environment field that bundle entry IDs carry.
+pub(crate) fn triple_text(target: &Target) -> Option<&str> {
+    let text = target.triple()?.package_form();
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The name of a format; a dash for an image that was not read.
+pub(crate) fn format_text(format: ImageFormat) -> String {
+    match format {
+        ImageFormat::NotRead => "-".to_owned(),
+        format => format.to_string(),
+    }
+}

@@ -1,0 +1,82 @@
+//! A file as it is at one time.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// A file at one time: which one it is, and whether it was written to since, as far as sizes and times tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i128, i128),
+    /// Device and number, where files have them.
+    file: (i128, i128),
+}
+
+impl Stamp {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        Ok(Stamp::new(&file.metadata()?))
+    }
+
+    #[cfg(unix)]
+    fn new(metadata: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Stamp::from_parts(
+            metadata.size(),
+            (metadata.mtime(), metadata.mtime_nsec()),
+            (metadata.dev(), metadata.ino()),
+        )
+    }
+
+    /// From numbers as the system has them: their types differ, and some systems take negative ones for large ones.
+    #[cfg(unix)]
+    pub(crate) fn from_parts<T: Into<i128>, N: Into<i128>>(
+        size: impl Into<i128>,
+        (seconds, nanoseconds): (T, N),
+        (device, number): (impl Into<i128>, impl Into<i128>),
+    ) -> Self {
+        fn unsigned(number: impl Into<i128>) -> i128 {
+            number.into().rem_euclid(1 << 64)
+        }
+        Stamp {
+            size: u64::try_from(unsigned(size)).unwrap_or(u64::MAX),
+            modified: (unsigned(seconds), unsigned(nanoseconds)),
+            file: (unsigned(device), unsigned(number)),
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn new(metadata: &fs::Metadata) -> Self {
+        let modified = metadata.modified().ok();
+        let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        let since = since.unwrap_or_default();
+        Stamp {
+            size: metadata.len(),
+            modified: (since.as_secs().into(), since.subsec_nanos().into()),
+            file: (0, 0),
+        }
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn size(self) -> u64 {
+        self.size
+    }
+
+    /// An error if the file was written to since.
+    pub(crate) fn check(self, file: &File) -> io::Result<()> {
+        self.compare(Stamp::of(file)?)
+    }
+
+    /// As [`check`](Self::check), of the file that has this name now.
+    pub(crate) fn check_at(self, path: &Path) -> io::Result<()> {
+        self.compare(Stamp::new(&fs::metadata(path)?))
+    }
+
+    fn compare(self, now: Stamp) -> io::Result<()> {
+        match now == self {
+            true => Ok(()),
+            false => Err(io::Error::other("the file was changed while it was read")),
+        }
+    }
+}
