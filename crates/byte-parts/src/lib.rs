@@ -5,6 +5,7 @@
 //!
 //! - [`Parts`] is such an output. It can be sliced and edited before a byte of it is written.
 //! - [`Plan`] is an output that takes each of its inputs once, in order: the layout of a container.
+//! - [`in_order`] runs jobs on several threads and returns their results in order, within bounds of memory.
 //!
 //! ```
 //! use byte_parts::Plan;
@@ -28,6 +29,8 @@ extern crate std;
 
 mod error;
 mod parts;
+#[cfg(feature = "std")]
+mod pipeline;
 mod plan;
 #[cfg(feature = "std")]
 mod write;
@@ -36,6 +39,8 @@ pub use error::Error;
 #[cfg(feature = "std")]
 pub use error::WriteError;
 pub use parts::{Part, Parts};
+#[cfg(feature = "std")]
+pub use pipeline::{Bounds, in_order};
 pub use plan::Plan;
 #[cfg(feature = "std")]
 pub use write::{Inputs, copy_range};

@@ -1,10 +1,12 @@
 //! Compressed bundles decompressed by several threads, ahead of a walk.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, SeekFrom};
 use std::num::NonZeroUsize;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, Scope};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::Scope;
+
+use byte_parts::{Bounds, in_order};
 
 use crate::containers::read_and;
 use crate::image::Image;
@@ -52,17 +54,13 @@ pub fn walk_with_threads<R: ReadSeek + Clone + Send>(
     if threads == Some(NonZeroUsize::MIN) || !options.decompress || options.tables_only {
         return walk(&mut input.clone(), options, visitor);
     }
-    let ahead = Ahead { options, state: Mutex::default(), changed: Condvar::new() };
+    let position = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        let mut started = false;
-        // Whatever ends the walk ends the threads.
-        let _stop = Stop(&ahead);
+        let mut ahead = None;
         let mut take = |offset| {
-            if !started {
-                started = true;
-                ahead.start(scope, threads, input, offset);
-            }
-            ahead.take(offset)
+            position.store(offset, Ordering::Relaxed);
+            let start = || Ahead::start(scope, (input, &position), threads, options);
+            ahead.get_or_insert_with(start).take(offset)
         };
         Walker::walk(
             Source::new(&mut input.clone(), Origin::File)?,
@@ -81,189 +79,86 @@ struct Job {
     uncompressed_size: u64,
 }
 
-/// What the threads share.
-struct Ahead<'o> {
-    options: &'o Options,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// What is not begun.
+/// Bundles that are decompressed before the walk comes to them.
+struct Ahead<'s> {
+    /// Those whose results are to come.
     jobs: VecDeque<Job>,
-    /// By the offset: `None` while it is decompressed, or could not be read.
-    begun: BTreeMap<u64, Progress>,
-    /// Uncompressed sizes of what is begun.
-    held: u64,
-    /// That of what the walk took last.
-    taken: u64,
-    threads: usize,
-    stopped: bool,
+    results: Box<dyn Iterator<Item = Option<Outcome>> + 's>,
 }
 
-struct Progress {
-    job: Job,
-    is_done: bool,
-    outcome: Option<Outcome>,
-}
-
-impl<'o> Ahead<'o> {
-    /// Looks for the bundles from this offset on, and starts threads if there are several.
-    fn start<'s, R: ReadSeek + Clone + Send + 's>(
-        &'s self,
+impl<'s> Ahead<'s> {
+    /// Looks for the bundles from the position of the walk on, and decompresses them on several threads if that is worth
+    /// it.
+    fn start<R: ReadSeek + Clone + Send>(
         scope: &'s Scope<'s, '_>,
+        (input, position): (&'s R, &'s AtomicU64),
         threads: Option<NonZeroUsize>,
-        input: &R,
-        offset: u64,
-    ) where
-        'o: 's,
-    {
-        let options =
-            Options { decompress: false, tell_sized: true, scan: false, ..self.options.clone() };
-        let mut finder =
-            Finder { from: offset, largest: options.max_decompressed, jobs: VecDeque::new() };
-        // What is wrong is found by the walk itself.
-        if walk(&mut input.clone(), &options, &mut finder).is_err() {
-            return;
-        }
-        // No more than the walk would do.
-        let mut left = input.clone().seek(SeekFrom::End(0)).map_or(0, |len| {
-            len.saturating_mul(options.max_expansion).saturating_add(options.max_decompressed)
-        });
-        let mut fits = |job: &Job| {
-            left = left.saturating_sub(job.uncompressed_size);
-            left > 0
-        };
-        let count = finder.jobs.iter().take_while(|job| fits(job)).count();
-        finder.jobs.truncate(count);
-        let all = finder.jobs.iter().map(|job| job.uncompressed_size).fold(0, u64::saturating_add);
-        if finder.jobs.len() < 2 || all < WORTHWHILE {
-            return;
-        }
+        options: &'s Options,
+    ) -> Self {
+        let jobs = jobs(input, position.load(Ordering::Relaxed), options);
+        let all = jobs.iter().map(|job| job.uncompressed_size).fold(0, u64::saturating_add);
         let threads = threads.or_else(|| std::thread::available_parallelism().ok());
-        let threads = threads.map_or(1, NonZeroUsize::get).min(finder.jobs.len());
-        if threads < 2 {
-            return;
+        let threads = threads.map_or(1, NonZeroUsize::get).min(jobs.len());
+        if threads < 2 || all < WORTHWHILE {
+            return Ahead { jobs: VecDeque::new(), results: Box::new(std::iter::empty()) };
         }
-        {
-            let mut state = self.lock();
-            state.jobs = finder.jobs;
-            state.threads = threads;
-        }
-        for _ in 0..threads {
+        let worker = move || {
             let mut input = input.clone();
-            // What the system refuses, the others do, or the walk itself.
-            if Builder::new().spawn_scoped(scope, move || self.work(&mut input)).is_err() {
-                self.lock().threads -= 1;
+            move |job: Job| {
+                let is_passed = job.offset < position.load(Ordering::Relaxed);
+                if is_passed { None } else { decompress(&mut input, job, options) }
             }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Decompresses one bundle after the other.
-    fn work(&self, input: &mut dyn ReadSeek) {
-        let _stop = StopOnPanic(self);
-        let Ok(mut source) = Source::new(input, Origin::File) else {
-            self.lock().threads -= 1;
-            self.changed.notify_all();
-            return;
         };
-        while let Some(job) = self.begin() {
-            let decompress = match self.options.verify_hash {
-                true => ccob::decompress,
-                false => ccob::decompress_unverified,
-            };
-            let limits =
-                ccob::Limits::default().with_max_uncompressed(self.options.max_decompressed);
-            let window = job.offset..job.offset.saturating_add(job.size);
-            let outcome = read_and(decompress, &mut source, &window, Some(job.size), &limits).ok();
-            let mut state = self.lock();
-            if let Some(progress) = state.begun.get_mut(&job.offset) {
-                progress.is_done = true;
-                progress.outcome = outcome;
-            }
-            self.changed.notify_all();
-        }
+        // The walk itself is one more thread.
+        let bounds = Bounds::new(NonZeroUsize::MIN.saturating_add(threads))
+            .with_jobs(threads)
+            .with_bytes(options.max_decompressed);
+        let sized = jobs.clone().into_iter().map(|job| (job, job.uncompressed_size));
+        Ahead { jobs, results: Box::new(in_order(scope, bounds, sized, worker)) }
     }
 
-    /// Waits until there is something to do that there is room for. `None` when there is nothing more.
-    fn begin(&self) -> Option<Job> {
-        let mut state = self.lock();
-        loop {
-            let next = *state.jobs.front().filter(|_| !state.stopped)?;
-            let held = state.held.saturating_add(next.uncompressed_size);
-            let in_all = held.saturating_add(state.taken);
-            if state.begun.len() < state.threads && in_all <= self.options.max_decompressed {
-                state.jobs.pop_front();
-                state.held = held;
-                let progress = Progress { job: next, is_done: false, outcome: None };
-                state.begun.insert(next.offset, progress);
-                return Some(next);
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// What the bundle at this offset came to; `None` if nobody has begun to decompress it. What lies before it is not
+    /// Outcome for the bundle at this offset; `None` if it was not found or could not be read. Bundles before it are not
     /// needed any more.
-    fn take(&self, offset: u64) -> Option<Outcome> {
-        let mut state = self.lock();
-        state.taken = 0;
-        self.changed.notify_all();
-        while state.jobs.front().is_some_and(|job| job.offset < offset) {
-            state.jobs.pop_front();
-        }
-        loop {
-            while let Some(first) = state.begun.first_entry()
-                && *first.key() < offset
-                && first.get().is_done
-            {
-                let passed = first.remove();
-                state.held -= passed.job.uncompressed_size;
-                self.changed.notify_all();
+    fn take(&mut self, offset: u64) -> Option<Outcome> {
+        while let Some(&job) = self.jobs.front().filter(|job| job.offset <= offset) {
+            self.jobs.pop_front();
+            let outcome = self.results.next().flatten();
+            if job.offset == offset {
+                return outcome;
             }
-            match state.begun.get(&offset) {
-                Some(progress) if progress.is_done => break,
-                Some(_) if !state.stopped => {}
-                // It is next, and somebody may take it in this moment.
-                None if state.jobs.front().is_some_and(|job| job.offset == offset)
-                    && state.threads > 0
-                    && !state.stopped => {}
-                _ => return None,
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let taken = state.begun.remove(&offset)?;
-        state.held -= taken.job.uncompressed_size;
-        state.taken = taken.job.uncompressed_size;
-        self.changed.notify_all();
-        taken.outcome
+        None
     }
 }
 
-/// Stops the threads.
-struct Stop<'a, 'o>(&'a Ahead<'o>);
-
-impl Drop for Stop<'_, '_> {
-    fn drop(&mut self) {
-        self.0.lock().stopped = true;
-        self.0.changed.notify_all();
-    }
+/// Decompresses a bundle; `None` if it cannot be read.
+fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<Outcome> {
+    let decompress = match options.verify_hash {
+        true => ccob::decompress,
+        false => ccob::decompress_unverified,
+    };
+    let limits = ccob::Limits::default().with_max_uncompressed(options.max_decompressed);
+    let window = job.offset..job.offset.saturating_add(job.size);
+    let mut source = Source::new(input, Origin::File).ok()?;
+    read_and(decompress, &mut source, &window, Some(job.size), &limits).ok()
 }
 
-/// Stops the threads, and the waiting for them, where one of them panics.
-struct StopOnPanic<'a, 'o>(&'a Ahead<'o>);
-
-impl Drop for StopOnPanic<'_, '_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            drop(Stop(self.0));
-        }
+/// Returns the bundles from this offset on, no more than the walk would decompress.
+fn jobs<R: ReadSeek + Clone>(input: &R, from: u64, options: &Options) -> VecDeque<Job> {
+    let finding = Options { decompress: false, tell_sized: true, scan: false, ..options.clone() };
+    let mut finder = Finder { from, largest: options.max_decompressed, jobs: VecDeque::new() };
+    // What is wrong is found by the walk itself.
+    if walk(&mut input.clone(), &finding, &mut finder).is_err() {
+        return VecDeque::new();
     }
+    let mut left = input.clone().seek(SeekFrom::End(0)).map_or(0, |len| {
+        len.saturating_mul(options.max_expansion).saturating_add(options.max_decompressed)
+    });
+    let fits = |job: &Job| {
+        left = left.saturating_sub(job.uncompressed_size);
+        left > 0
+    };
+    finder.jobs.into_iter().take_while(fits).collect()
 }
 
 /// Finds compressed bundles by their headers.
