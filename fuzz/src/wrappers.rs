@@ -2,9 +2,10 @@
 
 use arbitrary::{Result, Unstructured};
 use offload_binary::{FormatVersion, ImageEntry, Layout as PackageLayout, OffloadKind};
+use wrapper_ir::byte_parts::Part;
 use wrapper_ir::{
     Abi, Entries, EntryFlags, Error, Image, ImageInfo, Kind, Layout, ManagedCall, Module,
-    OffloadEntry, Piece, Target, Wrapper,
+    OffloadEntry, Target, Wrapper,
 };
 
 use crate::assert_message;
@@ -290,20 +291,20 @@ fn check_text(module: &Module, images: &[&[u8]], has_code: bool) -> String {
 /// As many bytes as promised, the images in them as they are, at multiples of `align`.
 fn check_layout(layout: &Layout, images: &[&[u8]], align: u64, magic: &[u8]) -> Vec<u8> {
     let bytes = layout.to_vec(images).expect("the images are these");
-    assert_eq!(bytes.len() as u64, layout.total_size());
+    assert_eq!(bytes.len() as u64, layout.size());
     assert!(bytes.starts_with(magic));
     let mut written = Vec::new();
     layout.write_to(&mut written, images.iter().copied()).expect("memory can be written");
     assert!(written == bytes);
     let mut at = 0;
-    for piece in layout.pieces() {
-        let expected = match piece {
-            Piece::Bytes(bytes) => bytes.to_vec(),
-            Piece::Zeros(count) => vec![0; count as usize],
-            Piece::Image { image, offset, size } => {
-                assert!(size == 0 || at as u64 % align == 0);
+    for part in layout.parts().iter() {
+        let expected = match part {
+            Part::Bytes(bytes) => bytes.to_vec(),
+            Part::Zeros(count) => vec![0; count as usize],
+            Part::Input(&image, range) => {
+                assert_eq!(at as u64 % align, 0);
                 assert!(layout.image_offset(image).is_some());
-                images[image][offset as usize..][..size as usize].to_vec()
+                images[image][range.start as usize..range.end as usize].to_vec()
             }
         };
         assert!(bytes[at..].starts_with(&expected));

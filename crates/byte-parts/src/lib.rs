@@ -43,7 +43,7 @@ pub use parts::{Part, Parts};
 pub use pipeline::{Bounds, in_order};
 pub use plan::Plan;
 #[cfg(feature = "std")]
-pub use write::{Inputs, copy_range};
+pub use write::{Inputs, Streams, copy_range};
 
 fn to_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)

@@ -28,12 +28,12 @@ impl Plan {
         &self.sizes
     }
 
-    /// Returns the output in memory.
+    /// Checks that inputs in memory are the planned ones.
     ///
     /// # Errors
     ///
-    /// [`Error::InputCount`] and [`Error::InputSize`] if the inputs are not the planned ones, [`Error::OutOfMemory`].
-    pub fn to_vec(&self, inputs: &[&[u8]]) -> Result<Vec<u8>, Error> {
+    /// [`Error::InputCount`] and [`Error::InputSize`] if they are not.
+    pub fn check_inputs(&self, inputs: &[&[u8]]) -> Result<(), Error> {
         let (expected, found) = (to_u64(self.sizes.len()), to_u64(inputs.len()));
         if expected != found {
             return Err(Error::InputCount { expected, found });
@@ -44,6 +44,16 @@ impl Plan {
                 return Err(Error::InputSize { input, expected, found });
             }
         }
+        Ok(())
+    }
+
+    /// Returns the output in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InputCount`] and [`Error::InputSize`] if the inputs are not the planned ones, [`Error::OutOfMemory`].
+    pub fn to_vec(&self, inputs: &[&[u8]]) -> Result<Vec<u8>, Error> {
+        self.check_inputs(inputs)?;
         self.parts.to_vec(|&input| inputs.get(input).copied().unwrap_or_default())
     }
 }

@@ -1,5 +1,6 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use core::fmt;
 use core::ops::Range;
 
 use crate::error::{Error, WriteError};
@@ -106,16 +107,17 @@ impl Plan {
         mut out: impl Write,
         inputs: impl IntoIterator<Item = R>,
     ) -> Result<(), WriteError> {
-        let mut streams =
-            Streams { sizes: self.sizes(), next: inputs.into_iter(), opened: 0, now: None };
+        let mut streams = Streams::new(self.sizes(), inputs);
         self.parts.write_to(&mut streams, &mut out)?;
         streams.finish()?;
         out.flush().map_err(WriteError::Write)
     }
 }
 
-/// Inputs that are read once, one after the other.
-struct Streams<'p, N: Iterator> {
+/// Inputs that are streams: each is read once, in order, and must have its planned size.
+///
+/// Ranges must come in ascending order of inputs, and in ascending order within one.
+pub struct Streams<'p, N: Iterator> {
     sizes: &'p [u64],
     next: N,
     /// Number of inputs that were opened.
@@ -124,7 +126,18 @@ struct Streams<'p, N: Iterator> {
     now: Option<(N::Item, u64)>,
 }
 
-impl<R: Read, N: Iterator<Item = R>> Streams<'_, N> {
+impl<N: Iterator> fmt::Debug for Streams<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams").field("opened", &self.opened).finish_non_exhaustive()
+    }
+}
+
+impl<'p, R: Read, N: Iterator<Item = R>> Streams<'p, N> {
+    /// Inputs of these sizes in bytes.
+    pub fn new(sizes: &'p [u64], inputs: impl IntoIterator<IntoIter = N, Item = R>) -> Self {
+        Self { sizes, next: inputs.into_iter(), opened: 0, now: None }
+    }
+
     fn open_next(&mut self) -> Result<(), WriteError> {
         self.close()?;
         let (expected, found) = (to_u64(self.sizes.len()), to_u64(self.opened));
@@ -149,8 +162,12 @@ impl<R: Read, N: Iterator<Item = R>> Streams<'_, N> {
         }
     }
 
-    /// Checks that there are as many inputs as were planned.
-    fn finish(&mut self) -> Result<(), WriteError> {
+    /// Reads all inputs to their ends, and checks that there are as many as were planned.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Read`], and [`WriteError::Input`] if they are not the planned ones.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
         while self.opened < self.sizes.len() {
             self.open_next()?;
         }

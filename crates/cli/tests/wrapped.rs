@@ -52,7 +52,7 @@ fn wrapped(wrapper: Wrapper<'_>, image: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let module = wrapper.image(wrapper_ir::Image::from_bytes(image)).module().unwrap();
     let [object, bitcode] = [module.object().unwrap(), module.bitcode().unwrap()].map(|layout| {
         let bytes = layout.to_vec(&[image]).unwrap();
-        assert_eq!(bytes.len() as u64, layout.total_size());
+        assert_eq!(bytes.len() as u64, layout.size());
         let mut written = Vec::new();
         layout.write_to(&mut written, [image]).unwrap();
         assert!(written == bytes);

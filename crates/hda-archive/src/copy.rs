@@ -3,12 +3,12 @@
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use byte_parts::Part;
 use fat_object::ReadSeek;
 
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, fingerprint_of};
-use crate::layout::Layout;
-use crate::unbundle::Planned;
+use crate::unbundle::{DeviceArchive, Planned};
 
 /// As much is written at one time, when there is as much.
 const CHUNK: usize = 1 << 18;
@@ -20,14 +20,20 @@ const CHUNK: usize = 1 << 18;
 #[derive(Clone, Copy)]
 pub struct ArchiveCopy<'p> {
     archive: usize,
-    layout: &'p Layout,
+    device: &'p DeviceArchive,
     /// Of all archives.
     planned: &'p [Planned],
+    allow_missing: bool,
 }
 
 impl<'p> ArchiveCopy<'p> {
-    pub(crate) fn new(archive: usize, layout: &'p Layout, planned: &'p [Planned]) -> Self {
-        ArchiveCopy { archive, layout, planned }
+    pub(crate) fn new(
+        archive: usize,
+        device: &'p DeviceArchive,
+        planned: &'p [Planned],
+        allow_missing: bool,
+    ) -> Self {
+        ArchiveCopy { archive, device, planned, allow_missing }
     }
 
     /// Writes the archive.
@@ -37,24 +43,29 @@ impl<'p> ArchiveCopy<'p> {
     ///
     /// # Errors
     ///
-    /// [`Error::Changed`], [`Error::Read`], [`Error::Write`].
+    /// [`Error::NoCode`] if the input has no code for the target, unless
+    /// [that is allowed](crate::Unbundling::allow_missing); [`Error::Changed`], [`Error::Read`], [`Error::Write`].
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, out: W) -> Result<(), Error> {
+        self.device.check(self.allow_missing)?;
         let input: &mut dyn ReadSeek = &mut input;
         let mut copier =
             Copier { archive: self.archive, input, out, chunk: vec![0; CHUNK], filled: 0 };
-        copier.put(self.layout.head())?;
-        let mut next = 0;
-        for (entry, planned) in self.planned.iter().enumerate() {
-            if planned.archives.binary_search(&self.archive).is_err() {
-                continue;
+        let is_member = |planned: &Planned| planned.archives.binary_search(&self.archive).is_ok();
+        let members = self.planned.iter().enumerate().filter(|(_, planned)| is_member(planned));
+        // Empty ones have no part.
+        let mut members = members.filter(|(_, planned)| planned.size > 0);
+        for part in self.device.layout().parts().iter() {
+            match part {
+                Part::Bytes(bytes) => copier.put(bytes)?,
+                // There are none: names and sizes have other padding.
+                Part::Zeros(_) => {}
+                Part::Input(_, _) => {
+                    let Some((entry, planned)) = members.next() else { continue };
+                    if !copier.copy(planned)? {
+                        return Err(Error::Changed { entry });
+                    }
+                }
             }
-            let (header, padding) = self.layout.member(next).unwrap_or_default();
-            next += 1;
-            copier.put(header)?;
-            if !copier.copy(planned)? {
-                return Err(Error::Changed { entry });
-            }
-            copier.put(padding)?;
         }
         copier.flush()?;
         copier.out.flush().map_err(|source| Error::Write { archive: self.archive, source })
@@ -65,7 +76,7 @@ impl fmt::Debug for ArchiveCopy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArchiveCopy")
             .field("archive", &self.archive)
-            .field("layout", &self.layout)
+            .field("layout", self.device.layout())
             .finish_non_exhaustive()
     }
 }

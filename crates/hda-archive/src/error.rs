@@ -76,6 +76,12 @@ pub enum Error {
         /// Position among the planned entries, from 0.
         entry: usize,
     },
+    /// The input has no code for a target.
+    #[error("no code for {}", target.escape_debug())]
+    NoCode {
+        /// The bundle entry ID of the target.
+        target: Box<str>,
+    },
     /// There must be a writer for every target.
     #[error("{found} writers for {expected} archives")]
     Writers {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use byte_parts::{Parts, Plan};
 use zerocopy::IntoBytes;
 
 use crate::error::Error;
@@ -16,78 +17,49 @@ use crate::wire::{Header, MAGIC, MAX_SIZE};
 /// object file or bitcode, and with 64-bit offsets (`/SYM64/`) when a member starts at 4 GiB or later.
 ///
 /// ```
-/// use hda_archive::{LayoutBuilder, Piece};
+/// use hda_archive::LayoutBuilder;
 ///
 /// let mut layout = LayoutBuilder::new();
 /// layout.push(b"kernels.txt", 5, None)?;
 /// let layout = layout.finish()?;
-/// let mut archive = Vec::new();
-/// for piece in layout.pieces() {
-///     match piece {
-///         Piece::Bytes(bytes) => archive.extend_from_slice(bytes),
-///         Piece::Member(_) => archive.extend_from_slice(b"hello"),
-///     }
-/// }
-/// assert_eq!(archive.len() as u64, layout.total_size());
+/// let archive = layout.parts().to_vec(|_member| b"hello").unwrap();
+/// assert_eq!(archive.len() as u64, layout.size());
 /// # Ok::<(), hda_archive::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// Everything in front of the first member.
-    head: Vec<u8>,
-    members: Vec<(Header, u64)>,
-    total_size: u64,
-}
-
-/// What follows next in an archive.
-///
-/// Exhaustive on purpose: who writes an archive piece by piece has to write every kind of piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Piece<'a> {
-    /// These bytes.
-    Bytes(&'a [u8]),
-    /// The member with this index, as long as was said, be it empty.
-    Member(usize),
+    plan: Plan,
 }
 
 impl Layout {
-    /// Bytes of the archive.
+    /// Returns the size of the archive in bytes.
     #[must_use]
-    pub fn total_size(&self) -> u64 {
-        self.total_size
+    pub fn size(&self) -> u64 {
+        self.parts().size()
     }
 
-    /// The sizes of the members, in order.
-    pub fn sizes(&self) -> impl ExactSizeIterator<Item = u64> {
-        self.members.iter().map(|&(_, size)| size)
+    /// Returns the sizes of the members in bytes, in order.
+    #[must_use]
+    pub fn sizes(&self) -> &[u64] {
+        self.plan.sizes()
     }
 
-    /// What to write, in order: every member is one piece.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
-        let members = self.members.iter().enumerate().flat_map(|(index, (header, size))| {
-            [Piece::Bytes(header.as_bytes()), Piece::Member(index), Piece::Bytes(padding(*size))]
-        });
-        std::iter::once(Piece::Bytes(&self.head))
-            .chain(members)
-            .filter(|piece| !matches!(piece, Piece::Bytes([])))
+    /// Returns the archive as a list of parts, to be written. Inputs are the members, by index; empty ones have no part.
+    #[must_use]
+    pub fn parts(&self) -> &Parts {
+        &self.plan.parts
     }
 
-    pub(crate) fn head(&self) -> &[u8] {
-        &self.head
-    }
-
-    /// The header of a member, and what is padded behind it.
-    pub(crate) fn member(&self, index: usize) -> Option<(&[u8], &'static [u8])> {
-        let (header, size) = self.members.get(index)?;
-        Some((header.as_bytes(), padding(*size)))
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
     }
 }
 
 impl fmt::Debug for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Layout")
-            .field("members", &self.members.len())
-            .field("total_size", &self.total_size)
+            .field("members", &self.sizes().len())
+            .field("size", &self.size())
             .finish_non_exhaustive()
     }
 }
@@ -199,8 +171,14 @@ impl LayoutBuilder {
             }
         }
         head.extend_from_slice(&names);
-        let total_size = to_u64(head.len()).saturating_add(self.end);
-        Ok(Layout { head, members: self.members, total_size })
+        let mut plan = Plan::new(self.members.iter().map(|&(_, size)| size));
+        plan.parts.push_vec(head);
+        for (index, (header, size)) in self.members.iter().enumerate() {
+            plan.parts.push_bytes(header.as_bytes());
+            plan.parts.push_input(index, 0..*size);
+            plan.parts.push_bytes(padding(*size));
+        }
+        Ok(Layout { plan })
     }
 
     /// The member that holds the long names, with its header; empty when there are none.
@@ -254,6 +232,16 @@ fn to_u64(len: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byte_parts::Part;
+
+    /// The bytes before the contents of the first member.
+    fn head(layout: &Layout) -> Vec<u8> {
+        let bytes = layout.parts().iter().map_while(|part| match part {
+            Part::Bytes(bytes) => Some(bytes),
+            _ => None,
+        });
+        bytes.collect::<Vec<_>>().concat()
+    }
 
     fn symbols(names: &[&str]) -> Symbols {
         names.iter().collect()
@@ -267,24 +255,24 @@ mod tests {
         // The last member may end beyond 4 GiB: it starts before.
         let narrow = builder.clone().finish().unwrap();
         let first = 8 + 60 + 4 * 4 + 6;
-        assert_eq!(narrow.head[8..24], *b"/               ");
-        assert_eq!(narrow.head[68..72], 3u32.to_be_bytes());
-        assert_eq!(narrow.head[72..76], u32::try_from(first).unwrap().to_be_bytes());
-        assert_eq!(narrow.total_size(), u64::try_from(first).unwrap() + (6 << 30) + 120);
+        let bytes = head(&narrow);
+        assert_eq!(bytes[8..24], *b"/               ");
+        assert_eq!(bytes[68..72], 3u32.to_be_bytes());
+        assert_eq!(bytes[72..76], u32::try_from(first).unwrap().to_be_bytes());
+        assert_eq!(narrow.size(), u64::try_from(first).unwrap() + (6 << 30) + 120);
 
         builder.push(b"c", 1, None).unwrap();
         let wide = builder.finish().unwrap();
         let first = 8 + 60 + 4 * 8 + 6;
-        assert_eq!(wide.head[8..24], *b"/SYM64/         ");
-        assert_eq!(wide.head.len(), first);
-        let numbers: Vec<u64> = wide.head[68..100]
-            .chunks(8)
-            .map(|n| u64::from_be_bytes(n.try_into().unwrap()))
-            .collect();
+        let bytes = head(&wide);
+        assert_eq!(bytes[8..24], *b"/SYM64/         ");
+        assert_eq!(bytes.len(), first + 60);
+        let numbers: Vec<u64> =
+            bytes[68..100].chunks(8).map(|n| u64::from_be_bytes(n.try_into().unwrap())).collect();
         let first = u64::try_from(first).unwrap();
         assert_eq!(numbers, [3, first, first, first + (3 << 30) + 60]);
-        assert_eq!(wide.head[100..], *b"f\0g\0h\0");
-        assert_eq!(wide.total_size(), first + (6 << 30) + 180 + 2);
+        assert_eq!(bytes[100..106], *b"f\0g\0h\0");
+        assert_eq!(wide.size(), first + (6 << 30) + 180 + 2);
     }
 
     #[test]
@@ -293,7 +281,7 @@ mod tests {
         builder.push(b"a", 10, Some(&symbols(&["f"]))).unwrap();
         builder.push(b"b", 10, Some(&symbols(&["g"]))).unwrap();
         let last_header = 8 + 60 + 12 + 4 + 70;
-        let name = |layout: &Layout| layout.head[8..16].to_vec();
+        let name = |layout: &Layout| head(layout)[8..16].to_vec();
         assert_eq!(name(&builder.clone().finish_with(last_header).unwrap()), b"/SYM64/ ");
         assert_eq!(name(&builder.finish_with(last_header + 1).unwrap()), b"/       ");
     }
@@ -306,7 +294,7 @@ mod tests {
             builder.push(b"abcdefghijklmnop.o", 600, Some(&symbols(&["answer"]))).unwrap();
         }
         let layout = builder.finish_with(1).unwrap();
-        let head = [
+        let expected = [
             &b"!<arch>\n"[..],
             b"/SYM64/         0           0     0     0       38        `\n",
             &[0, 0, 0, 0, 0, 0, 0, 2],
@@ -315,20 +303,20 @@ mod tests {
             b"answer\0answer\0",
             b"//                                              20        `\n",
             b"abcdefghijklmnop.o/\n",
+            b"/0              0           0     0     644     600       `\n",
         ]
         .concat();
-        assert_eq!(layout.head, head);
-        let header = &b"/0              0           0     0     644     600       `\n"[..];
-        assert_eq!(layout.member(1), Some((header, &b""[..])));
-        assert_eq!(layout.total_size(), 1506);
+        assert_eq!(head(&layout), expected);
+        assert_eq!(layout.size(), 1506);
     }
 
     #[test]
     fn an_object_without_symbols_makes_an_empty_index() {
         let mut builder = LayoutBuilder::new();
         builder.push(b"a", 0, Some(&Symbols::default())).unwrap();
-        let head = builder.finish().unwrap().head;
-        assert_eq!(head[68..], [0, 0, 0, 0, 0, 0, 0, 0]);
+        let bytes = head(&builder.finish().unwrap());
+        assert_eq!(bytes[68..76], [0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[76..78], *b"a/");
     }
 
     #[test]
@@ -339,6 +327,6 @@ mod tests {
         }
         assert!(builder.push(b"a", MAX_SIZE, None).is_ok());
         assert!(matches!(builder.push(b"a", MAX_SIZE + 1, None), Err(Error::TooLarge { .. })));
-        assert_eq!(builder.finish().unwrap().sizes().collect::<Vec<_>>(), [MAX_SIZE]);
+        assert_eq!(builder.finish().unwrap().sizes(), [MAX_SIZE]);
     }
 }

@@ -36,7 +36,7 @@
 //! assert_eq!(names, [b"kernels-hip-amdgcn-amd-amdhsa--gfx90akernels.bc"]);
 //! let mut archive = Vec::new();
 //! plan.write(&mut input, [&mut archive], no_thin_members)?;
-//! assert_eq!(archive.len() as u64, plan.archives()[0].total_size());
+//! assert_eq!(archive.len() as u64, plan.archives()[0].size());
 //! # Ok(())
 //! # }
 //! ```
@@ -106,7 +106,7 @@
 //! # Other crates in this API
 //!
 //! Targets are [`bundle_format`]'s [`Request`](bundle_format::Request)s. Input is walked by [`fat_object`]: [`Options`],
-//! [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Both are re-exported, so that nobody
+//! [`ReadSeek`](fat_object::ReadSeek) and the errors inside of [`Error`] are its own. Layouts are lists of [`byte_parts`]. All are re-exported, so that nobody
 //! has to find out which versions go together. Readers and writers are taken by value, of which `&mut file` is one.
 //!
 //! # Features and stability
@@ -135,12 +135,13 @@ mod wire;
 mod write;
 
 pub use bundle_format;
+pub use byte_parts;
 pub use check::{Conflict, conflicts};
 pub use copy::ArchiveCopy;
 pub use entries::{Entry, entries, no_thin_members};
 pub use error::Error;
 pub use fat_object::{self, Options};
-pub use layout::{Layout, LayoutBuilder, Piece};
+pub use layout::{Layout, LayoutBuilder};
 pub use symbols::Symbols;
 pub use unbundle::{DeviceArchive, Unbundling, Warning};
 pub use write::{Member, create, write_archive};

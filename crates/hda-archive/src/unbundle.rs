@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bundle_format::{EntryId, Request};
+use byte_parts::Part;
 use fat_object::{ImageFormat, Options, ReadSeek};
 
 use crate::copy::ArchiveCopy;
@@ -67,19 +68,31 @@ impl DeviceArchive {
 
     /// Names and sizes of the members, in order. Names can repeat.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
-        self.names.iter().map(|name| &**name).zip(self.layout.sizes())
+        self.names.iter().map(|name| &**name).zip(self.layout.sizes().iter().copied())
     }
 
-    /// Whether the input has no code for the target: an archive of 8 bytes.
+    /// Returns whether the input has no code for the target: an archive of 8 bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Bytes of the archive.
+    /// Returns the size of the archive in bytes.
     #[must_use]
-    pub fn total_size(&self) -> u64 {
-        self.layout.total_size()
+    pub fn size(&self) -> u64 {
+        self.layout.size()
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Refuses an archive for which the input has no code.
+    pub(crate) fn check(&self, allow_missing: bool) -> Result<(), Error> {
+        match self.is_empty() && !allow_missing {
+            true => Err(Error::NoCode { target: self.target.id().into() }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -106,6 +119,7 @@ pub struct Unbundling {
     archives: Vec<DeviceArchive>,
     planned: Vec<Planned>,
     warnings: Vec<Warning>,
+    allow_missing: bool,
 }
 
 impl Unbundling {
@@ -166,7 +180,8 @@ impl Unbundling {
             archives.push(DeviceArchive { target, names, layout: builder.finish()? });
         }
         let (planned, warnings) = (plan.planned, plan.warnings);
-        Ok(Unbundling { options: options.clone(), archives, planned, warnings })
+        let options = options.clone();
+        Ok(Unbundling { options, archives, planned, warnings, allow_missing: false })
     }
 
     /// The archives, in the order of the targets.
@@ -175,9 +190,37 @@ impl Unbundling {
         &self.archives
     }
 
-    /// The targets that the input has no code for.
+    /// Returns the targets that the input has no code for. Writing is an error if there are any, unless
+    /// [`allow_missing`](Self::allow_missing) says otherwise.
     pub fn missing(&self) -> impl Iterator<Item = &Request> {
         self.archives.iter().filter(|archive| archive.is_empty()).map(DeviceArchive::target)
+    }
+
+    /// Allows targets that the input has no code for: each gets an archive without members, as LLVM's
+    /// `--allow-missing-bundles` makes it.
+    ///
+    /// ```
+    /// use std::io::Cursor;
+    ///
+    /// use bundle_format::{EntryId, Request};
+    /// use hda_archive::{Error, Options, Unbundling, no_thin_members};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut library = Cursor::new(b"!<arch>\n");
+    /// let target = Request::new(&EntryId::parse("hip-amdgcn-amd-amdhsa--gfx90a")?);
+    /// let plan = Unbundling::plan(&mut library, [target], &Options::default(), no_thin_members)?;
+    /// let mut archive = Vec::new();
+    /// let error = plan.write(&mut library, [&mut archive], no_thin_members).unwrap_err();
+    /// assert_eq!(error.to_string(), "no code for hip-amdgcn-amd-amdhsa--gfx90a");
+    /// plan.allow_missing(true).write(&mut library, [&mut archive], no_thin_members)?;
+    /// assert_eq!(archive, b"!<arch>\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn allow_missing(mut self, allow: bool) -> Self {
+        self.allow_missing = allow;
+        self
     }
 
     /// What is odd in the input.
@@ -193,10 +236,10 @@ impl Unbundling {
         if self.planned.iter().any(|planned| planned.offset.is_none()) {
             return None;
         }
-        let layouts = self.archives.iter().map(|archive| &archive.layout).enumerate();
-        Some(
-            layouts.map(|(index, layout)| ArchiveCopy::new(index, layout, &self.planned)).collect(),
-        )
+        let copies = self.archives.iter().enumerate().map(|(index, archive)| {
+            ArchiveCopy::new(index, archive, &self.planned, self.allow_missing)
+        });
+        Some(copies.collect())
     }
 
     /// Writes all archives at once; `writers` has one for each, in the order of the targets.
@@ -208,6 +251,7 @@ impl Unbundling {
     ///
     /// # Errors
     ///
+    /// [`Error::NoCode`] if the input has no code for a target, unless [that is allowed](Self::allow_missing);
     /// [`Error::Writers`], [`Error::Changed`], [`Error::Write`] and those of [`entries`](crate::entries()).
     pub fn write<R: Read + Seek, W: Write>(
         &self,
@@ -247,15 +291,13 @@ impl Unbundling {
         if writers.len() != self.archives.len() {
             return Err(Error::Writers { expected: self.archives.len(), found: writers.len() });
         }
+        self.archives.iter().try_for_each(|archive| archive.check(self.allow_missing))?;
         let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
             .map(|(archive, (out, planned))| {
-                let layout = &planned.layout;
-                Out { archive, layout, out: BufWriter::with_capacity(1 << 16, out), next: 0 }
+                let out = BufWriter::with_capacity(1 << 16, out);
+                Out { archive, out, parts: planned.layout.parts().iter() }
             })
             .collect();
-        for out in &mut outs {
-            out.write(out.layout.head())?;
-        }
         let targets = self.archives.iter().map(|archive| archive.target.clone()).collect();
         let mut matcher = Matcher::new(targets);
         let mut position = 0;
@@ -278,6 +320,7 @@ impl Unbundling {
             return Err(Error::Changed { entry: position });
         }
         for out in &mut outs {
+            out.go_on()?;
             out.out.flush().map_err(|source| Error::Write { archive: out.archive, source })?;
         }
         Ok(())
@@ -285,27 +328,28 @@ impl Unbundling {
 }
 
 /// Copies an entry to every archive that gets it.
-fn write_member<W: Write>(
+fn write_member<'p, W: Write, P: Iterator<Item = Part<'p>>>(
     entry: &mut Entry<'_, '_, '_>,
     planned: &Planned,
-    outs: &mut [Out<'_, W>],
+    outs: &mut [Out<W, P>],
     changed: Error,
 ) -> Result<(), Error> {
     // In order, so that many targets cost no more than those that get it.
-    let is_for = |out: &&mut Out<'_, W>| planned.archives.binary_search(&out.archive).is_ok();
+    let is_for = |out: &&mut Out<W, P>| planned.archives.binary_search(&out.archive).is_ok();
     let mut outs: Vec<_> = outs.iter_mut().filter(is_for).collect();
-    for out in &mut outs {
-        out.begin()?;
+    // Empty ones have no part: what is around them comes with the next.
+    if planned.size > 0 {
+        outs.iter_mut().try_for_each(|out| out.go_on())?;
     }
     let mut fingerprint = Fingerprint::default();
     entry.pieces(&mut |piece| {
         fingerprint.bytes(piece);
         outs.iter_mut().try_for_each(|out| out.write(piece))
     })?;
-    if fingerprint.finish() != (planned.size, planned.fingerprint) {
-        return Err(changed);
+    match fingerprint.finish() == (planned.size, planned.fingerprint) {
+        true => Ok(()),
+        false => Err(changed),
     }
-    outs.iter_mut().try_for_each(|out| out.end())
 }
 
 /// What is found while planning.
@@ -429,24 +473,20 @@ impl Matcher {
 }
 
 /// An archive that is being written.
-struct Out<'p, W: Write> {
+struct Out<W: Write, P> {
     archive: usize,
-    layout: &'p Layout,
     out: BufWriter<W>,
-    /// The member that comes next.
-    next: usize,
+    /// The parts that come next.
+    parts: P,
 }
 
-impl<W: Write> Out<'_, W> {
-    fn begin(&mut self) -> Result<(), Error> {
-        let header = self.layout.member(self.next).map_or(&b""[..], |(header, _)| header);
-        self.write(header)
-    }
-
-    fn end(&mut self) -> Result<(), Error> {
-        let padding = self.layout.member(self.next).map_or(&b""[..], |(_, padding)| padding);
-        self.next += 1;
-        self.write(padding)
+impl<'p, W: Write, P: Iterator<Item = Part<'p>>> Out<W, P> {
+    /// Writes what comes before the next member, or at the end.
+    fn go_on(&mut self) -> Result<(), Error> {
+        while let Some(Part::Bytes(bytes)) = self.parts.next() {
+            self.write(bytes)?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {

@@ -1,43 +1,54 @@
 //! Archives of members that are in memory.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
+use byte_parts::WriteError;
 use fat_object::Options;
 
 use crate::entries::is_bundled;
 use crate::error::Error;
-use crate::layout::{LayoutBuilder, Piece};
+use crate::layout::LayoutBuilder;
 use crate::symbols::Symbols;
 
-/// A member to be written.
+/// A member to be written, whose name and bytes are lent or owned.
+///
+/// ```
+/// use hda_archive::{Member, write_archive};
+///
+/// let mut archive = Vec::new();
+/// write_archive(&mut archive, [Member::new("a.txt", b"lent"), Member::new("b.txt", vec![0; 10])])?;
+/// assert!(archive.starts_with(b"!<arch>\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Member {
-    name: String,
-    data: Vec<u8>,
+pub struct Member<'a> {
+    name: Cow<'a, str>,
+    data: Cow<'a, [u8]>,
 }
 
-impl Member {
-    /// A member with a name, which may be a path, and its bytes. Several members may have one name.
+impl<'a> Member<'a> {
+    /// Creates a member with a name, which may be a path, and its bytes. Several members may have one name.
     #[must_use]
-    pub fn new(name: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+    pub fn new(name: impl Into<Cow<'a, str>>, data: impl Into<Cow<'a, [u8]>>) -> Self {
         Member { name: name.into(), data: data.into() }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 }
 
-impl fmt::Debug for Member {
+impl fmt::Debug for Member<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Member").field("name", &self.name).field("size", &self.data.len()).finish()
     }
@@ -55,9 +66,9 @@ impl fmt::Debug for Member {
 /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a name that is empty or has a line break or a NUL, which would
 /// make another archive than meant, or a member of more than 9,999,999,999 bytes, more than a header can say; what
 /// writing returns.
-pub fn write_archive<W: Write>(
+pub fn write_archive<'a, W: Write>(
     out: W,
-    members: impl IntoIterator<Item = Member>,
+    members: impl IntoIterator<Item = Member<'a>>,
 ) -> io::Result<()> {
     let members: Vec<_> = members.into_iter().collect();
     write(out, &members, |data| Ok(Symbols::read(data).ok().flatten())).map_err(io::Error::from)
@@ -73,7 +84,10 @@ pub fn write_archive<W: Write>(
 /// [`Error::Member`] with [`Error::NotBundled`] for a member that is something else, with [`Error::Damaged`] for a
 /// malformed one, with [`Error::Object`] for one whose symbols cannot be read, with [`Error::Name`] and [`Error::TooLarge`] for what an archive cannot hold; [`Error::Write`].
 /// Nothing was written then, but for the last.
-pub fn create<W: Write>(out: W, members: impl IntoIterator<Item = Member>) -> Result<(), Error> {
+pub fn create<'a, W: Write>(
+    out: W,
+    members: impl IntoIterator<Item = Member<'a>>,
+) -> Result<(), Error> {
     let members: Vec<_> = members.into_iter().collect();
     for member in &members {
         let bundled = is_bundled(&member.data, &Options::default())
@@ -84,8 +98,8 @@ pub fn create<W: Write>(out: W, members: impl IntoIterator<Item = Member>) -> Re
 }
 
 fn write<W: Write>(
-    mut out: W,
-    members: &[Member],
+    out: W,
+    members: &[Member<'_>],
     symbols: impl Fn(&[u8]) -> Result<Option<Symbols>, Error>,
 ) -> Result<(), Error> {
     let mut layout = LayoutBuilder::new();
@@ -95,14 +109,7 @@ fn write<W: Write>(
             .and_then(|symbols| layout.push(member.name.as_bytes(), size, symbols.as_ref()))
             .map_err(|error| error.in_member(member.name.as_bytes()))?;
     }
-    let layout = layout.finish()?;
-    let failed = |source| Error::Write { archive: 0, source };
-    for piece in layout.pieces() {
-        let bytes = match piece {
-            Piece::Bytes(bytes) => bytes,
-            Piece::Member(index) => members.get(index).map_or(&[][..], Member::data),
-        };
-        out.write_all(bytes).map_err(failed)?;
-    }
-    out.flush().map_err(failed)
+    let members = members.iter().map(Member::data);
+    let failed = |error: WriteError| Error::Write { archive: 0, source: error.into() };
+    layout.finish()?.plan().write_to(out, members).map_err(failed)
 }

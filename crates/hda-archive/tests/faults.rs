@@ -53,7 +53,7 @@ fn write(rig: &Rig, plan: &Unbundling, input: &mut Stream) -> Result<Vec<Vec<u8>
         None => plan.write(input, &mut outs, no_thin_members)?,
     }
     for (out, planned) in outs.iter().zip(plan.archives()) {
-        assert_eq!(out.contents().len() as u64, planned.total_size());
+        assert_eq!(out.contents().len() as u64, planned.size());
     }
     Ok(outs.map(|out| out.contents().to_vec()).into())
 }

@@ -17,7 +17,7 @@ fn header(name: &str, size: usize) -> Vec<u8> {
 
 #[test]
 fn members_follow_each_other_at_even_places() {
-    let bytes = archive(vec![Member::new("p", b"hello image".to_vec()), Member::new("p", *b"BB")]);
+    let bytes = archive(vec![Member::new("p", b"hello image".to_vec()), Member::new("p", b"BB")]);
     let expected =
         [&b"!<arch>\n"[..], &header("p/", 11), b"hello image\n", &header("p/", 2), b"BB"].concat();
     assert_eq!(bytes, expected);
@@ -26,7 +26,7 @@ fn members_follow_each_other_at_even_places() {
 #[test]
 fn long_names_and_paths_are_in_a_table() {
     let long = "abcdefghijklmnop";
-    let bytes = archive(vec![Member::new(long, *b"BB"), Member::new("./p", *b"CC")]);
+    let bytes = archive(vec![Member::new(long, b"BB"), Member::new("./p", b"CC")]);
     let expected = [
         &b"!<arch>\n"[..],
         format!("{:<48}{:<10}`\n", "//", 24).as_bytes(),
@@ -72,7 +72,7 @@ fn damaged_objects_are_members_like_others() {
 #[test]
 fn names_that_would_break_the_archive_are_refused() {
     for name in ["a\nb", "a\0"] {
-        let error = write_archive(Vec::new(), [Member::new(name, *b"x")]).unwrap_err();
+        let error = write_archive(Vec::new(), [Member::new(name, b"x")]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
         assert!(error.to_string().contains("line break or nul"), "{error}");
     }

@@ -42,7 +42,7 @@ fn library() -> impl Strategy<Value = Library> {
     vec(("[a-z]{1,20}\\.o", form, entries), 0..6)
 }
 
-fn members(library: &Library) -> Vec<Member> {
+fn members(library: &Library) -> Vec<Member<'_>> {
     library
         .iter()
         .map(|(name, form, entries)| {

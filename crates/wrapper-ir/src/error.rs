@@ -306,9 +306,9 @@ pub enum Error {
     #[error("{found} inputs were given for {expected} device images")]
     InputCount {
         /// Images there are.
-        expected: usize,
+        expected: u64,
         /// Inputs that were given; with one too many, reading stops there.
-        found: usize,
+        found: u64,
     },
 
     /// An input does not have the size of its image.
@@ -393,6 +393,19 @@ pub enum Error {
     /// The output would be larger than 2⁶⁴ bytes.
     #[error("output has more than 2^64 bytes")]
     OutputTooLarge,
+}
+
+impl From<byte_parts::Error> for Error {
+    fn from(error: byte_parts::Error) -> Self {
+        use byte_parts::Error::{InputCount, InputSize, OutOfMemory};
+        match error {
+            InputCount { expected, found } => Self::InputCount { expected, found },
+            InputSize { input, expected, found } => {
+                Self::InputSize { image: input, expected, found }
+            }
+            OutOfMemory { size } => Self::OutOfMemory { size },
+        }
+    }
 }
 
 /// [`InvalidData`](io::ErrorKind::InvalidData) if it is about what a package holds,

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io::{self, BufWriter, Read, Write};
 
+use byte_parts::{Inputs, Plan, Streams};
+
 use crate::description::{
     Constant, Function, Global, Instruction, Linkage, Module, Operation, Type, Value,
 };
 use crate::error::Error;
 use crate::escape::{Escape, Escaped};
-use crate::layout::{Inputs, check_inputs};
+use crate::layout::write_error;
 
 impl Module {
     /// Writes the module as LLVM IR text, which LLVM 15 and later read, and flushes it. `images` are read once
@@ -27,7 +29,7 @@ impl Module {
         writer: impl Write,
         images: impl IntoIterator<Item = R>,
     ) -> io::Result<()> {
-        let mut inputs = Inputs::new(&self.inputs, images);
+        let mut inputs = Streams::new(&self.inputs, images);
         // For the many small pieces of text; what an image is escaped to is larger, and goes past.
         let mut writer = BufWriter::new(writer);
         let w = &mut writer;
@@ -50,7 +52,8 @@ impl Module {
                     w.write_all(b" c\"")?;
                     if let Some(blob) = self.blobs.get(*blob) {
                         let mut escape = Escape::new(&mut *w);
-                        inputs.copy(blob, &mut escape)?;
+                        let range = blob.offset..blob.offset.saturating_add(blob.size);
+                        inputs.copy(&blob.input, range, &mut escape).map_err(write_error)?;
                         escape.finish()?;
                     }
                     w.write_all(b"\"")?;
@@ -59,7 +62,7 @@ impl Module {
             }
             writeln!(w, "{}", GlobalTail(global))?;
         }
-        inputs.finish()?;
+        inputs.finish().map_err(write_error)?;
         for function in &self.functions {
             writeln!(w)?;
             write_function(w, self, function)?;
@@ -74,7 +77,7 @@ impl Module {
     /// [`Error::InputCount`] and [`Error::InputSize`] when the images are not those of the
     /// module.
     pub fn ir_to_string(&self, images: &[&[u8]]) -> Result<String, Error> {
-        check_inputs(&self.inputs, images)?;
+        Plan::new(self.inputs.iter().copied()).check_inputs(images)?;
         let mut text = Vec::new();
         // Nothing that is left can fail: memory is read and written.
         let _ = self.write_ir(&mut text, images.iter().copied());

@@ -1,168 +1,107 @@
-//! Where the parts of an output go, then the bytes.
+//! The layout of an output of known size.
 
 use std::io::{self, Read, Write};
-use std::ops::Range;
+
+use byte_parts::{Parts, Plan, WriteError};
 
 use crate::description::Blob;
 use crate::error::Error;
 use crate::to_u64;
 
-/// Where everything goes in an output whose size does not depend on what the images hold.
+/// The layout of an output whose size does not depend on the bytes of the images.
 ///
 /// An emitter makes it from a [`Module`](crate::Module), that is from the sizes of the images
 /// alone. The images are read once, when the output is written,
 /// and never held in memory as a whole; or leave them to a faster copy: write the
-/// [`pieces`](Self::pieces) yourself.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    bytes: Vec<u8>,
-    parts: Vec<Part>,
-    inputs: Vec<u64>,
-    total_size: u64,
-}
-
-/// A [`Piece`] that owns nothing.
-#[derive(Clone, Debug)]
-enum Part {
-    Bytes(Range<usize>),
-    Image(Blob),
-    Zeros(u64),
-}
-
-/// A part of the output, from [`Layout::pieces`].
+/// [`parts`](Self::parts) yourself.
 ///
-/// Exhaustive on purpose: who writes an output piece by piece has to write every kind of piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Piece<'a> {
-    /// These bytes.
-    Bytes(&'a [u8]),
-    /// Bytes of an image.
-    Image {
-        /// Which image, in the order they were given.
-        image: usize,
-        /// The first of its bytes.
-        offset: u64,
-        /// How many of them.
-        size: u64,
-    },
-    /// So many zeros.
-    Zeros(u64),
+/// ```
+/// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+///
+/// let target = Target::new("x86_64-unknown-linux-gnu")?;
+/// let module = Wrapper::new(Kind::Hip, Abi::Current, target)
+///     .image(Image::from_bytes(b"image"))
+///     .module()?;
+/// let layout = module.object()?;
+/// let object = layout.to_vec(&[b"image"])?;
+/// assert_eq!(object.len() as u64, layout.size());
+/// let start = layout.image_offset(0).unwrap() as usize;
+/// assert_eq!(&object[start..start + 5], b"image");
+/// # Ok::<(), wrapper_ir::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    plan: Plan,
+    /// Offset of each image in the output; `None` if the output has none of its bytes.
+    offsets: Vec<Option<u64>>,
 }
 
 impl Layout {
-    /// A layout of nothing yet, for images of these sizes.
-    #[must_use]
-    pub fn new(inputs: &[u64]) -> Self {
-        Self { bytes: Vec::new(), parts: Vec::new(), inputs: inputs.to_vec(), total_size: 0 }
+    /// An empty layout, for images of these sizes in bytes.
+    pub(crate) fn new(sizes: &[u64]) -> Self {
+        let plan = Plan::new(sizes.iter().copied());
+        Self { plan, offsets: vec![None; sizes.len()] }
     }
 
     /// Adds bytes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutputTooLarge`].
-    pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.grow(to_u64(bytes.len()))?;
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        match self.parts.last_mut() {
-            Some(Part::Bytes(range)) => range.end = self.bytes.len(),
-            _ => self.parts.push(Part::Bytes(start..self.bytes.len())),
-        }
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.check_room(to_u64(bytes.len()))?;
+        self.plan.parts.push_bytes(bytes);
         Ok(())
     }
 
     /// Adds a part of an image. Images must come in ascending order, once each at most.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutputTooLarge`].
-    pub fn push_image(&mut self, blob: &Blob) -> Result<(), Error> {
-        self.grow(blob.size)?;
-        self.parts.push(Part::Image(blob.clone()));
+    pub(crate) fn push_image(&mut self, blob: &Blob) -> Result<(), Error> {
+        self.check_room(blob.size)?;
+        let start = self.size();
+        if let Some(offset) = self.offsets.get_mut(blob.input) {
+            offset.get_or_insert(start);
+        }
+        let end = blob.offset.saturating_add(blob.size);
+        self.plan.parts.push_input(blob.input, blob.offset..end);
         Ok(())
     }
 
     /// Adds zeros.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutputTooLarge`].
-    pub fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
-        self.grow(count)?;
-        if count != 0 {
-            self.parts.push(Part::Zeros(count));
-        }
+    pub(crate) fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
+        self.check_room(count)?;
+        self.plan.parts.push_zeros(count);
         Ok(())
     }
 
-    fn grow(&mut self, size: u64) -> Result<(), Error> {
-        self.total_size = self.total_size.checked_add(size).ok_or(Error::OutputTooLarge)?;
-        Ok(())
+    /// Checks that the output can grow by `size` bytes.
+    fn check_room(&self, size: u64) -> Result<(), Error> {
+        self.size().checked_add(size).map(drop).ok_or(Error::OutputTooLarge)
     }
 
-    /// Length of the whole output in bytes.
+    /// Returns the size of the output in bytes.
     #[must_use]
-    pub fn total_size(&self) -> u64 {
-        self.total_size
+    pub fn size(&self) -> u64 {
+        self.parts().size()
     }
 
-    /// Everything to write, in order and without gaps.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
-        self.parts.iter().map(|part| match part {
-            Part::Bytes(range) => Piece::Bytes(self.bytes.get(range.clone()).unwrap_or_default()),
-            Part::Image(blob) => {
-                Piece::Image { image: blob.input, offset: blob.offset, size: blob.size }
-            }
-            Part::Zeros(count) => Piece::Zeros(*count),
-        })
+    /// Returns the output as a list of parts, to be written or embedded. Inputs are the images, in the order they were
+    /// given.
+    #[must_use]
+    pub fn parts(&self) -> &Parts {
+        &self.plan.parts
     }
 
-    /// Where the bytes of image `index` start in the output; `None` without such an image.
+    /// Returns the offset in the output at which the bytes of image `index` start; `None` if the output has none of
+    /// them.
     #[must_use]
     pub fn image_offset(&self, index: usize) -> Option<u64> {
-        let mut at = 0_u64;
-        for piece in self.pieces() {
-            // What fits in total fits in parts.
-            at = at.saturating_add(match piece {
-                Piece::Image { image, .. } if image == index => return Some(at),
-                Piece::Bytes(bytes) => to_u64(bytes.len()),
-                Piece::Image { size, .. } => size,
-                Piece::Zeros(count) => count,
-            });
-        }
-        None
+        self.offsets.get(index).copied().flatten()
     }
 
-    /// The whole output in memory.
+    /// Returns the whole output in memory.
     ///
     /// # Errors
     ///
-    /// [`Error::InputCount`] and [`Error::InputSize`] when the images are not those that were
+    /// [`Error::InputCount`] and [`Error::InputSize`] if the images are not those that were
     /// laid out, [`Error::OutOfMemory`].
     pub fn to_vec(&self, images: &[&[u8]]) -> Result<Vec<u8>, Error> {
-        check_inputs(&self.inputs, images)?;
-        let no_room = || Error::OutOfMemory { size: self.total_size };
-        let total = usize::try_from(self.total_size).map_err(|_| no_room())?;
-        let mut output = Vec::new();
-        output.try_reserve_exact(total).map_err(|_| no_room())?;
-        for piece in self.pieces() {
-            match piece {
-                Piece::Bytes(bytes) => output.extend_from_slice(bytes),
-                Piece::Image { image, offset, size } => {
-                    let bytes = images.get(image).copied().unwrap_or_default();
-                    let start = usize::try_from(offset).map_err(|_| no_room())?;
-                    let size = usize::try_from(size).map_err(|_| no_room())?;
-                    let range = start..start.saturating_add(size);
-                    output.extend_from_slice(bytes.get(range).unwrap_or_default());
-                }
-                Piece::Zeros(count) => {
-                    let count = usize::try_from(count).map_err(|_| no_room())?;
-                    output.resize(output.len().saturating_add(count), 0);
-                }
-            }
-        }
-        Ok(output)
+        Ok(self.plan.to_vec(images)?)
     }
 
     /// Writes the whole output, and flushes it. `images` are read once each, in their order. From file to file
@@ -170,114 +109,24 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
-    /// [`Error::InputCount`] or [`Error::InputSize`] inside when the images are not those that
+    /// Those of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with
+    /// [`Error::InputCount`] or [`Error::InputSize`] inside if the images are not those that
     /// were laid out. By then a part of the output is written.
     pub fn write_to<R: Read>(
         &self,
-        mut writer: impl Write,
+        writer: impl Write,
         images: impl IntoIterator<Item = R>,
     ) -> io::Result<()> {
-        let mut inputs = Inputs::new(&self.inputs, images);
-        for part in &self.parts {
-            match part {
-                Part::Bytes(range) => {
-                    writer.write_all(self.bytes.get(range.clone()).unwrap_or_default())?;
-                }
-                Part::Image(blob) => inputs.copy(blob, &mut writer)?,
-                Part::Zeros(count) => {
-                    io::copy(&mut io::repeat(0).take(*count), &mut writer)?;
-                }
-            }
-        }
-        inputs.finish()?;
-        writer.flush()
+        self.plan.write_to(writer, images).map_err(write_error)
     }
 }
 
-/// Holds images in memory to their number and sizes.
-pub(crate) fn check_inputs(sizes: &[u64], images: &[&[u8]]) -> Result<(), Error> {
-    if images.len() != sizes.len() {
-        return Err(Error::InputCount { expected: sizes.len(), found: images.len() });
+/// Returns an error of writing with ours inside.
+pub(crate) fn write_error(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Input(error) => Error::from(error).into(),
+        error => error.into(),
     }
-    for (image, (bytes, expected)) in images.iter().zip(sizes).enumerate() {
-        let (expected, found) = (*expected, to_u64(bytes.len()));
-        if expected != found {
-            return Err(Error::InputSize { image, expected, found });
-        }
-    }
-    Ok(())
-}
-
-/// The images as they are read, one after the other, each held to its size.
-pub(crate) struct Inputs<'a, I> {
-    sizes: &'a [u64],
-    images: I,
-    taken: usize,
-}
-
-impl<'a, R: Read, I: Iterator<Item = R>> Inputs<'a, I> {
-    pub(crate) fn new(sizes: &'a [u64], images: impl IntoIterator<IntoIter = I>) -> Self {
-        Self { sizes, images: images.into_iter(), taken: 0 }
-    }
-
-    /// Copies a part of the input it is of. Inputs in front of it are skipped.
-    pub(crate) fn copy(&mut self, blob: &Blob, writer: &mut impl Write) -> io::Result<()> {
-        while self.taken < blob.input {
-            self.skip()?;
-        }
-        let (mut image, size) = self.take()?;
-        let before = io::copy(&mut image.by_ref().take(blob.offset), &mut io::sink())?;
-        let found = io::copy(&mut image.by_ref().take(blob.size), writer)?;
-        self.rest(image, before.saturating_add(found), size)
-    }
-
-    /// Holds the inputs that are left to their sizes.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        while self.taken < self.sizes.len() {
-            self.skip()?;
-        }
-        let expected = self.sizes.len();
-        match self.images.next() {
-            None => Ok(()),
-            Some(_) => {
-                let found = expected.saturating_add(1);
-                Err(invalid(Error::InputCount { expected, found }))
-            }
-        }
-    }
-
-    fn skip(&mut self) -> io::Result<()> {
-        let (image, size) = self.take()?;
-        self.rest(image, 0, size)
-    }
-
-    fn take(&mut self) -> io::Result<(R, u64)> {
-        match (self.images.next(), self.sizes.get(self.taken)) {
-            (Some(image), Some(size)) => Ok((image, *size)),
-            _ => {
-                let (expected, found) = (self.sizes.len(), self.taken);
-                Err(invalid(Error::InputCount { expected, found }))
-            }
-        }
-    }
-
-    /// Reads what is left of an input of which `read` bytes are read. One byte too many tells one
-    /// that is too long.
-    fn rest(&mut self, image: R, read: u64, expected: u64) -> io::Result<()> {
-        let left = expected.saturating_sub(read).saturating_add(1);
-        let found = read.saturating_add(io::copy(&mut image.take(left), &mut io::sink())?);
-        if found != expected {
-            return Err(invalid(Error::InputSize { image: self.taken, expected, found }));
-        }
-        self.taken = self.taken.saturating_add(1);
-        Ok(())
-    }
-}
-
-/// An error of ours where `std::io` wants one of its own.
-pub(crate) fn invalid(error: Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 #[cfg(test)]
@@ -301,7 +150,7 @@ mod tests {
     #[test]
     fn places() {
         let layout = layout();
-        assert_eq!(layout.total_size(), 9);
+        assert_eq!(layout.size(), 9);
         assert_eq!(layout.image_offset(0), Some(1));
         assert_eq!(layout.image_offset(1), None);
         assert_eq!(layout.image_offset(2), Some(6));

@@ -36,7 +36,7 @@
 //! let layout = module.bitcode()?;
 //! let mut bitcode = Vec::new();
 //! layout.write_to(&mut bitcode, images)?;
-//! assert_eq!(bitcode.len() as u64, layout.total_size());
+//! assert_eq!(bitcode.len() as u64, layout.size());
 //! # Ok(())
 //! # }
 //! ```
@@ -170,7 +170,8 @@
 //!
 //! No features; needs `std`, for reading and writing. Minimum supported Rust version: 1.88; a newer one is asked for in a
 //! minor version only. Semantic versioning; enums and structures that can grow, all of [`description`] included, are
-//! `#[non_exhaustive]`. [`offload_binary`] is re-exported, as [`Error`] has types of it; no other crate is in the API.
+//! `#[non_exhaustive]`. [`byte_parts`], [`llvm_bitcode`] and [`offload_binary`] are re-exported, as [`Layout`] and [`Error`] have types of them;
+//! no other crate is in the API.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
@@ -195,13 +196,15 @@ mod object;
 mod target;
 mod wrapper;
 
+pub use byte_parts;
 pub use description::Module;
 pub use entries::{Entries, EntryFlags, OffloadEntry};
 pub use error::Error;
 pub use image::Image;
 pub use kinds::{Abi, Kind};
-pub use layout::{Layout, Piece};
+pub use layout::Layout;
 pub use link::LinkTool;
+pub use llvm_bitcode;
 pub use offload_binary;
 pub use target::{Endian, ObjectFormat, Target};
 pub use wrapper::{ImageInfo, ManagedCall, Wrapper};

@@ -13,7 +13,7 @@ use wrapper_ir::description::{
 };
 use wrapper_ir::{
     Abi, Endian, Entries, EntryFlags, Error, Image, ImageInfo, Kind, Layout, LinkTool, ManagedCall,
-    Module, ObjectFormat, OffloadEntry, Piece, Target, Wrapper,
+    Module, ObjectFormat, OffloadEntry, Target, Wrapper,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -39,7 +39,6 @@ fn public_types_keep_their_promises() {
     value::<ManagedCall>();
     value::<ObjectFormat>();
     value::<OffloadEntry<'static>>();
-    value::<Piece<'static>>();
     value::<Role>();
     value::<Target>();
     compared::<Blob>();
@@ -61,7 +60,7 @@ fn public_types_keep_their_promises() {
     shared::<Layout>();
     shared::<Wrapper<'static>>();
     copied::<(Abi, Endian, ImageInfo, Kind, LinkTool, Linkage, ManagedCall, ObjectFormat)>();
-    copied::<(Piece<'_>, Role)>();
+    copied::<Role>();
     text::<Abi>();
     text::<Kind>();
     text::<Target>();

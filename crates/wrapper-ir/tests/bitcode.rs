@@ -11,8 +11,9 @@
 
 use std::io;
 
+use wrapper_ir::byte_parts::Part;
 use wrapper_ir::description::{Constant, Function, Operation, Value};
-use wrapper_ir::{Abi, Error, Image, Kind, Module, Piece, Target, Wrapper};
+use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 
@@ -51,7 +52,7 @@ fn images_lie_at_words_as_they_are() {
         let at = layout.image_offset(0).unwrap();
         assert_eq!(at % 4, 0);
         assert_eq!(&bitcode[at as usize..][..image.len()], image);
-        assert_eq!(bitcode.len() as u64, layout.total_size());
+        assert_eq!(bitcode.len() as u64, layout.size());
         assert_eq!(bitcode.len() % 4, 0);
         count += 1;
     }
@@ -66,7 +67,7 @@ fn images_of_any_size() {
         let sizes = images.map(|image| image.len() as u64);
         let layout = module_of(&sizes).bitcode().unwrap();
         let bitcode = layout.to_vec(&images).unwrap();
-        assert_eq!(bitcode.len() as u64, layout.total_size());
+        assert_eq!(bitcode.len() as u64, layout.size());
         let mut streamed = Vec::new();
         layout.write_to(&mut streamed, images).unwrap();
         assert_eq!(streamed, bitcode);
@@ -84,10 +85,10 @@ fn only_sizes_matter_until_it_is_written() {
         let module = wrapper(Kind::Hip, Abi::Current).image(Image::from_bytes(image)).module();
         module.unwrap().bitcode().unwrap()
     });
-    let pieces = layouts.each_ref().map(|layout| layout.pieces().collect::<Vec<_>>());
-    assert_eq!(pieces[0], pieces[1]);
-    let image = Piece::Image { image: 0, offset: 0, size: 5 };
-    assert!(matches!(pieces[0][..], [Piece::Bytes(_), found, Piece::Bytes(_)] if found == image));
+    assert_eq!(layouts[0], layouts[1]);
+    let parts: Vec<_> = layouts[0].parts().iter().collect();
+    let [Part::Bytes(_), Part::Input(0, image), Part::Bytes(_)] = &parts[..] else { panic!() };
+    assert_eq!(*image, 0..5);
 }
 
 /// The largest image that readers take, and others.
@@ -95,12 +96,12 @@ fn only_sizes_matter_until_it_is_written() {
 fn gigabytes_take_no_memory_to_lay_out() {
     let sizes = [0xFFFF_FFFF, 0xFFFF_FFFE, 0xFFFF_FFFD];
     let layout = module_of(&sizes).bitcode().unwrap();
-    let rest = layout.total_size() - sizes.iter().sum::<u64>();
+    let rest = layout.size() - sizes.iter().sum::<u64>();
     assert!(rest < 4 << 16, "{rest}");
     for image in 0..sizes.len() {
         assert_eq!(layout.image_offset(image).unwrap() % (1 << 16), 0);
     }
-    assert_eq!(layout.total_size() % 4, 0);
+    assert_eq!(layout.size() % 4, 0);
 }
 
 #[test]

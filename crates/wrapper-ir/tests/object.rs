@@ -13,6 +13,7 @@ use object::{
     Architecture, Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags,
     SymbolSection, elf,
 };
+use wrapper_ir::byte_parts::Part;
 use wrapper_ir::{Abi, Error, Image, ImageInfo, Kind, ObjectFormat, Target, Wrapper};
 
 const X86_64: &str = "x86_64-unknown-linux-gnu";
@@ -279,11 +280,11 @@ fn large_images() {
         Wrapper::new(kind, Abi::Current, target).image(image).module().unwrap().object()
     };
     let layout = object(X86_64, Kind::OpenMp, 1 << 40).unwrap();
-    assert!(layout.total_size() > 1 << 40 && layout.total_size() < (1 << 40) + 0x20000);
+    assert!(layout.size() > 1 << 40 && layout.size() < (1 << 40) + 0x20000);
     // Section headers end the file: flags at 8, size at 32.
     let is_large = |triple, kind, size: u64| {
         let layout = object(triple, kind, size).unwrap();
-        let Some(wrapper_ir::Piece::Bytes(end)) = layout.pieces().last() else { panic!() };
+        let Some(Part::Bytes(end)) = layout.parts().iter().last() else { panic!() };
         let headers = end.rchunks_exact(64).filter(|header| header[32..40] == size.to_le_bytes());
         let flags = headers.map(|header| u64::from_le_bytes(header[8..16].try_into().unwrap()));
         flags.fold(0, |all, flags| all | flags) & LARGE != 0

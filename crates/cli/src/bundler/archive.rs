@@ -40,7 +40,7 @@ pub(super) fn unbundle(
     if job.verbose {
         archive.tell(notes)?;
     }
-    let plan = archive.plan()?;
+    let plan = archive.plan()?.allow_missing(job.allow_missing);
     let name = input::display(&job.input);
     notes.warnings.extend(plan.warnings().iter().map(|warning| format!("'{name}': {warning}")));
     let missing: Vec<_> = plan.missing().map(|target| nothing_for(target.id(), &name)).collect();

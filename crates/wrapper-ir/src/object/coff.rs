@@ -8,7 +8,7 @@ use object::pod::bytes_of;
 
 use super::code::Assembler;
 use super::data;
-use super::model::{Content, Object, Part, Section, Symbol, SymbolKind, pad};
+use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
 use super::pdata;
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
@@ -142,7 +142,7 @@ fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, 
     layout.push_bytes(&symbols.bytes)?;
     layout.push_bytes(&narrow(to_u64(strings.0.len()).saturating_add(4))?.to_le_bytes())?;
     layout.push_bytes(&strings.0)?;
-    narrow(layout.total_size())?;
+    narrow(layout.size())?;
     Ok(layout)
 }
 
@@ -217,15 +217,9 @@ fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
 
 fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Result<(), Error> {
     if section.content != Content::Zeros && section.size != 0 {
-        let start = start_after(section, layout.total_size())?;
+        let start = start_after(section, layout.size())?;
         pad(layout, start)?;
-        for part in &section.parts {
-            match part {
-                Part::Bytes(bytes) => layout.push_bytes(bytes)?,
-                Part::Image(blob) => layout.push_image(blob)?,
-                Part::Zeros(count) => layout.push_zeros(*count)?,
-            }
-        }
+        push_parts(layout, section)?;
     }
     let count = to_u64(section.relocations.len());
     if count >= u16::MAX.into() {

@@ -6,7 +6,7 @@ use object::pod::{bytes_of, bytes_of_slice};
 
 use super::code::Assembler;
 use super::data;
-use super::model::{Content, Object, Part, Section, Symbol, SymbolKind, pad};
+use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
 use super::unwind::{self, Rules};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
@@ -277,13 +277,7 @@ impl<'a> Writer<'a> {
                 continue;
             }
             pad(&mut layout, start)?;
-            for part in &section.parts {
-                match part {
-                    Part::Bytes(bytes) => layout.push_bytes(bytes)?,
-                    Part::Image(blob) => layout.push_image(blob)?,
-                    Part::Zeros(count) => layout.push_zeros(*count)?,
-                }
-            }
+            push_parts(&mut layout, section)?;
         }
         for section in self.object.sections.iter().filter(|s| !s.relocations.is_empty()) {
             pad(&mut layout, starts.next().unwrap_or_default())?;

@@ -220,9 +220,18 @@ impl Section {
     }
 }
 
+/// Adds the contents of a section to a file.
+pub(super) fn push_parts(layout: &mut Layout, section: &Section) -> Result<(), Error> {
+    section.parts.iter().try_for_each(|part| match part {
+        Part::Bytes(bytes) => layout.push_bytes(bytes),
+        Part::Image(blob) => layout.push_image(blob),
+        Part::Zeros(count) => layout.push_zeros(*count),
+    })
+}
+
 /// Adds zeros to a file up to an offset.
 pub(super) fn pad(layout: &mut Layout, to: u64) -> Result<(), Error> {
-    let count = to.saturating_sub(layout.total_size());
+    let count = to.saturating_sub(layout.size());
     // Fewer than an alignment: kept with the bytes around them.
     let zeros = [0; 8];
     match usize::try_from(count).ok().and_then(|count| zeros.get(..count)) {

@@ -11,7 +11,7 @@ use object::pod::{bytes_of, bytes_of_slice};
 
 use super::code::Assembler;
 use super::data::{self, PlacedFunction};
-use super::model::{Content, Object, Part, Relocation, Section, Symbol, pad};
+use super::model::{Content, Object, Relocation, Section, Symbol, pad, push_parts};
 use crate::description::{Linkage, Module, Name, Operation};
 use crate::error::Error;
 use crate::layout::Layout;
@@ -348,15 +348,9 @@ impl<'a> Writer<'a> {
                 continue;
             }
             pad(&mut layout, header.offset.get(LittleEndian).into())?;
-            for part in &section.parts {
-                match part {
-                    Part::Bytes(bytes) => layout.push_bytes(bytes)?,
-                    Part::Image(blob) => layout.push_image(blob)?,
-                    Part::Zeros(count) => layout.push_zeros(*count)?,
-                }
-            }
+            push_parts(&mut layout, section)?;
         }
-        let aligned = next_multiple(layout.total_size(), 8)?;
+        let aligned = next_multiple(layout.size(), 8)?;
         pad(&mut layout, aligned)?;
         for section in &self.object.sections {
             // The last place first, as assemblers have it.
