@@ -9,26 +9,38 @@ use target_id::OffloadKind;
 
 use crate::edit::{Incoming, NewImages, Numbered, Wishes};
 use crate::failure::Failure;
+use crate::help::More;
 use crate::suggest::did_you_mean;
 use crate::{Outcome, suggest};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in-place",
+            "one more GPU",
+        ),
+        (
+            "offload add packages.offload hip-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco -o new.offload",
+            "the same in a package",
+        ),
+        (
+            "offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so",
+            "in one of the bundles of a library",
+        ),
+    ],
+    notes: &[
+        "IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the file has \
+         several bundles, --in tells which, with a container out of the column IN of `offload ls`.",
+        "In a linked program or library the device code has a place, as large as when it was linked. What does not \
+         fit there is refused, unless --grow gives it a new place at the end of the file's memory.",
+    ],
+};
 
 /// Add images to a bundle or a package, in any file
 ///
 /// They become the last entries. Everything that is there stays what it is. Compressed bundles are compressed again.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload add kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in-place
-      one more GPU
-  offload add packages.offload hip-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco -o new.offload
-      the same in a package
-  offload add libfoo.so hipv4-amdgcn-amd-amdhsa--gfx942=gfx942.hsaco --in ccob:1 --grow -o libbar.so
-      in one of the bundles of a library
-
-IDs are bundle entry IDs, also for packages, and are written in their canonical form. Where the \
-file has several bundles, --in tells which, with a container out of the column IN of `offload ls`.
-
-In a linked program or library the device code has a place, as large as when it was linked. What \
-does not fit there is refused, unless --grow gives it a new place at the end of the file's memory.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The file to edit; - is standard input
     #[arg(value_name = "FILE")]

@@ -12,6 +12,7 @@ use crate::arguments::{split, usage};
 use crate::bundler::{self, BundleJob, FileType, Mode, Notes};
 use crate::compression::Compression;
 use crate::failure::Failure;
+use crate::help::More;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::parallel::Threads;
@@ -20,25 +21,37 @@ use crate::suggest::did_you_mean;
 use crate::table::{Align, Table};
 use crate::{Outcome, input, json, report, special, style, suggest};
 
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload bundle -o new.hipfb host-x86_64-unknown-linux-gnu=/dev/null \\
+                            hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco \\
+                            hipv4-amdgcn-amd-amdhsa--gfx1100=gfx1100.hsaco",
+            "what HIP's runtime loads, for two GPUs; the host has no code in it",
+        ),
+        (
+            "offload bundle --compress --level 19 -o new.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco",
+            "as small as can be",
+        ),
+        (
+            "offload bundle -o fat.o host-x86_64-unknown-linux-gnu=host.o \\
+                        openmp-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc",
+            "a host object with the device code in sections of its own",
+        ),
+    ],
+    notes: &[
+        "Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; or \
+         sections of the host's file if that is an object.",
+    ],
+};
+
 /// Put code objects into a bundle, as clang-offload-bundler does
 ///
 /// Each entry is a bundle entry ID and the file with the code: kind (host, hip, hipv4, openmp), triple and target ID.
 /// Entries keep their order. IDs are written in their canonical form. All but HIP needs an entry for the host, which
 /// comes first by custom, and may be empty: /dev/null.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload bundle -o new.hipfb host-x86_64-unknown-linux-gnu=/dev/null \\
-                              hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco \\
-                              hipv4-amdgcn-amd-amdhsa--gfx1100=gfx1100.hsaco
-      what HIP's runtime loads, for two GPUs; the host has no code in it
-  offload bundle --compress --level 19 -o new.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=gfx906.hsaco
-      as small as can be
-  offload bundle -o fat.o host-x86_64-unknown-linux-gnu=host.o \\
-                          openmp-amdgcn-amd-amdhsa--gfx90a=gfx90a.bc
-      a host object with the device code in sections of its own
-
-Without --type the names of the files decide: text for .i .ii .cui .hipi .d .s .ll, else binary; \
-or sections of the host's file if that is an object.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The bundle to write; - is standard output
     #[arg(short, long, value_name = "FILE")]

@@ -9,23 +9,32 @@ use clap_complete::Shell;
 use target_id::{Family, IntelGpu, Processor, processor_family, processor_names};
 use wrapper_ir::{Abi, Kind};
 
+use crate::Outcome;
 use crate::devices::Product;
-use crate::{Outcome, manual};
+use crate::help::More;
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("eval \"$(offload completions bash)\"", "in this shell only"),
+        (
+            "offload completions bash > ~/.local/share/bash-completion/completions/offload",
+            "in every bash (package bash-completion), if the directory is there",
+        ),
+        (
+            "offload completions zsh > ~/.zfunc/_offload",
+            "in every zsh that has the directory ~/.zfunc in its $fpath before compinit",
+        ),
+        ("offload completions fish > ~/.config/fish/completions/offload.fish", "in every fish"),
+    ],
+    notes: &[],
+};
 
 /// Print the script that completes command lines in a shell
 ///
 /// Commands, options, the names of processors and whatever else has names are completed, and files. The script depends
 /// on this version of offload only: packages can carry it.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  eval \"$(offload completions bash)\"
-      in this shell only
-  offload completions bash > ~/.local/share/bash-completion/completions/offload
-      in every bash (package bash-completion), if the directory is there
-  offload completions zsh > ~/.zfunc/_offload
-      in every zsh that has the directory ~/.zfunc in its $fpath before compinit
-  offload completions fish > ~/.config/fish/completions/offload.fish
-      in every fish")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,
@@ -48,9 +57,9 @@ _offload_or_files() {
 complete -F _offload_or_files -o bashdefault -o default offload
 "#;
 
-pub(crate) fn run(args: &Args, command: Command) -> io::Result<Outcome> {
+pub(crate) fn run(args: &Args, command: Command, pages: &[&'static str]) -> io::Result<Outcome> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut with_values(command), "offload", &mut script);
+    clap_complete::generate(args.shell, &mut with_values(command, pages), "offload", &mut script);
     if args.shell == Shell::Bash {
         script.extend_from_slice(FILES_IN_BASH.as_bytes());
     }
@@ -61,12 +70,12 @@ pub(crate) fn run(args: &Args, command: Command) -> io::Result<Outcome> {
 }
 
 /// The commands with the values that are known of options which take others, too.
-fn with_values(mut command: Command) -> Command {
+fn with_values(mut command: Command, pages: &[&'static str]) -> Command {
     // The options of the commands are there only then.
     command.build();
     command.mut_subcommands(|command| {
         let name = command.get_name().to_owned();
-        command.mut_args(|arg| match values(&name, &arg) {
+        command.mut_args(|arg| match values(&name, &arg, pages) {
             Some(values) => arg.value_parser(values),
             None if arg.get_value_names().is_some_and(|names| names == ["DIR"]) => {
                 arg.value_hint(ValueHint::DirPath)
@@ -76,7 +85,7 @@ fn with_values(mut command: Command) -> Command {
     })
 }
 
-fn values(command: &str, arg: &Arg) -> Option<ValueParser> {
+fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParser> {
     let names: Vec<&'static str> = match (command, arg.get_long()) {
         (_, Some("gpu")) => processors().filter(|name| is_gpu(name)).chain(products()).collect(),
         (_, Some("target" | "keep" | "drop")) => processors().chain(products()).collect(),
@@ -84,7 +93,7 @@ fn values(command: &str, arg: &Arg) -> Option<ValueParser> {
         ("wrap", Some("kind")) => Kind::ALL.map(Kind::name).to_vec(),
         ("wrap", Some("abi")) => Abi::ALL.map(Abi::name).to_vec(),
         (_, Some("type")) => crate::bundle::TYPES.to_vec(),
-        ("man", None) if arg.is_positional() => manual::names(),
+        ("man", None) if arg.is_positional() => pages.to_vec(),
         _ => return None,
     };
     Some(PossibleValuesParser::new(names).into())

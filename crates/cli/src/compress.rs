@@ -9,6 +9,23 @@ use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
 use crate::Outcome;
 use crate::compression::Compression;
 use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
+use crate::help::More;
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload compress kernels.hipfb -o kernels.ccob", "one bundle"),
+        ("offload compress --level 19 -j 8 --in-place *.so", "small is worth waiting for"),
+        (
+            "offload compress --format-version 2 kernels.hipfb -o b",
+            "for programs built with LLVM 19 to 21",
+        ),
+        ("offload compress libfoo.so --dry-run", "what would it save?"),
+        ("cat kernels.hipfb | offload compress - -o - > new.ccob", "in a pipe"),
+    ],
+    notes: &[
+        "The same input, method and level give the same bytes, whatever the number of threads.",
+    ],
+};
 
 /// Compress bundles and offload binaries in any file
 ///
@@ -25,19 +42,7 @@ use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 /// another byte than one of device code will differ; a file that could not be decompressed is not written. Files in
 /// which there is nothing to do are left alone; one without bundles and offload binaries is an error (--allow-uneditable).
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload compress kernels.hipfb -o kernels.ccob
-      one bundle
-  offload compress --level 19 -j 8 --in-place *.so
-      small is worth waiting for
-  offload compress --format-version 2 kernels.hipfb -o b
-      for programs built with LLVM 19 to 21
-  offload compress libfoo.so --dry-run
-      what would it save?
-  cat kernels.hipfb | offload compress - -o - > new.ccob
-      in a pipe
-
-The same input, method and level give the same bytes, whatever the number of threads.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files with bundles or offload binaries; - is standard input. Several only with --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]

@@ -5,6 +5,20 @@ use std::path::PathBuf;
 
 use crate::Outcome;
 use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
+use crate::help::More;
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload decompress kernels.ccob -o kernels.hipfb", "one bundle"),
+        ("offload decompress --in-place *.ccob", "several, each in its place"),
+        ("offload decompress libfoo.so --grow -o plain.so", "all bundles in a library"),
+        (
+            "llvm-objcopy --dump-section .hip_fatbin=all.bin libfoo.so && offload decompress all.bin -o plain",
+            "those of a section, concatenated as they lie there",
+        ),
+    ],
+    notes: &[],
+};
 
 /// Decompress bundles and offload binaries, and check them
 ///
@@ -16,15 +30,7 @@ use crate::edit::{Editor, NewImages, Options, Uneditable, Wishes, Work};
 ///
 /// Compressed offload binaries become plain ones of version 3: an older version that they had is recorded nowhere.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload decompress kernels.ccob -o kernels.hipfb
-      one bundle
-  offload decompress --in-place *.ccob
-      several, each in its place
-  offload decompress libfoo.so --grow -o plain.so
-      all bundles in a library
-  llvm-objcopy --dump-section .hip_fatbin=all.bin libfoo.so && offload decompress all.bin -o plain
-      those of a section, concatenated as they lie there")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files with bundles or offload binaries; - is standard input. Several only with --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]

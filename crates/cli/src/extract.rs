@@ -9,6 +9,7 @@ use fat_object::{
     ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor,
 };
 
+use crate::help::More;
 use crate::naming::{marked, triple_text};
 use crate::opened::Opened;
 use crate::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
@@ -18,25 +19,30 @@ use crate::select::{Passed, Selection};
 use crate::stamp::Stamp;
 use crate::{Outcome, input, report, standard, style};
 
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload extract libfoo.so", "all images, into this directory"),
+        (
+            "offload extract libfoo.so --target gfx906 -o images",
+            "what a gfx906 can load, into images/",
+        ),
+        ("offload extract libfoo.so --index 1 --stdout | llvm-objdump -d -", "disassemble one"),
+        ("offload extract old.s --id 'my gpu' --stdout", "by the very text of the bundle entry ID"),
+    ],
+    notes: &[
+        "Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index that \
+         `offload ls` shows, and an extension by what the image is (hsaco, cubin, bc, spv, ptx, o). Existing files \
+         are replaced.",
+    ],
+};
+
 /// Write device images into files, under safe generated names
 ///
 /// Every image that --target, --id and --index choose is written, and one line is printed for each. All files appear
 /// together when the input was read to its end without error; a malformed input writes nothing. Empty images
 /// and the bundler's host placeholders are only written when --index asks for them.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload extract libfoo.so
-      all images, into this directory
-  offload extract libfoo.so --target gfx906 -o images
-      what a gfx906 can load, into images/
-  offload extract libfoo.so --index 1 --stdout | llvm-objdump -d -
-      disassemble one
-  offload extract old.s --id 'my gpu' --stdout
-      by the very text of the bundle entry ID
-
-Names are STEM.INDEX.KIND-TRIPLE-TARGET.EXTENSION: the input's name without extension, the index \
-that `offload ls` shows, and an extension by what the image is (hsaco, cubin, bc, spv, ptx, o). \
-Existing files are replaced.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The file to take images from; - is standard input
     #[arg(value_name = "FILE")]

@@ -1,132 +1,120 @@
-//! What `offload --help` says around what clap makes of the definitions, and how help texts look.
+//! What help texts and manual pages say around what clap makes of the definitions.
 
 use std::fmt::Write;
 
+use clap::Command;
+
 use crate::style::HEADING;
 
-/// The layout of `offload --help` and `offload -h`. The commands say the same of themselves.
-pub(crate) const TEMPLATE: &str = "\
-{about-with-newline}
-{usage-heading} {usage}
+/// A command line, and what it does in a few words.
+pub(crate) type Example = (&'static str, &'static str);
 
-Look into files:
-  ls           List every device image in any file: kind, triple, target, size
-  match        Say which image a GPU gets, and why it does not get the others
-  gpus         List the names of GPUs, with their processors and PCI IDs
-  verify       Check structure, bounds, hashes and rules of composition
+/// The end of the help of a command.
+#[derive(Debug)]
+pub(crate) struct More {
+    pub(crate) examples: &'static [Example],
+    /// Paragraphs.
+    pub(crate) notes: &'static [&'static str],
+}
 
-Take images out:
-  extract      Write device images into files, under safe generated names
-  unbundle     Take code objects for given targets out of a bundle or any file
+/// Commands under a title, each with the end of its help.
+pub(crate) type Group = (&'static str, &'static [(&'static str, &'static More)]);
 
-Make containers:
-  bundle       Put code objects into a bundle, as clang-offload-bundler does
-  pack         Put device images into a package, which clang can embed
-
-Edit what lies in files:
-  thin         Remove device code for other GPUs from any file, linked or not
-  remove       Remove entries of bundles and packages, in any file
-  replace      Put images in the place of others, in any file
-  add          Add images to a bundle or a package, in any file
-  compress     Compress bundles and offload binaries in any file
-  decompress   Decompress bundles and offload binaries, and check them
-
-Link:
-  wrap         Put device images into a module that registers them at run time
-
-Set up:
-  completions  Print the script that completes command lines in a shell
-  man          Print a manual page, or write all of them
-  help         Print this message or the help of the given subcommand(s)
-
-Options:
-{options}{after-help}";
+/// Terms under a title, and what there is to say of each.
+pub(crate) type Terms = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The end of `offload -h`.
 pub(crate) const SHORT: &str = "`offload COMMAND --help` has examples of each command.";
 
-/// The end of `offload --help`, in sections: a title, and lines with a term and what there is to say of it.
-pub(crate) const MORE: &str = "\
-Start here:
-  offload ls libfoo.so
-      which GPUs does this library carry code for?
-  offload match --gpu gfx1031 libfoo.so
-      what would this one run, and if nothing, why?
-  offload thin libfoo.so --keep gfx1100 -o small.so
-      the same library, for one GPU
+/// The end of `offload --help`: [`TERMS`] stand before the last paragraph.
+pub(crate) const START: More = More {
+    examples: &[
+        ("offload ls libfoo.so", "which GPUs does this library carry code for?"),
+        ("offload match --gpu gfx1031 libfoo.so", "what would this one run, and if nothing, why?"),
+        ("offload thin libfoo.so --keep gfx1100 -o small.so", "the same library, for one GPU"),
+    ],
+    notes: &[
+        "`offload COMMAND --help` has examples of each command, and `offload man COMMAND | man -l -` the same as a \
+         page. Output files appear whole. If a command fails or is interrupted, none of them appears.",
+        "The tools that stand in for LLVM's (clang-offload-bundler, llvm-offload-binary, also called \
+         clang-offload-packager, llvm-offload-wrapper and clang-offload-wrapper) have a --help of their own.",
+    ],
+};
 
-`offload COMMAND --help` has examples of each command, and `offload man COMMAND | man -l -` the \
-same as a page. Output files appear whole. If a command fails or is interrupted, none of them appears.
+/// What holds for all commands.
+pub(crate) const TERMS: [Terms; 2] = [
+    (
+        "Exit status",
+        &[
+            ("0", "all is well"),
+            ("1", "a file is at fault, or cannot be read or written; no, from match and verify"),
+            ("2", "wrong usage"),
+            ("141", "whoever read the output left before its end"),
+        ],
+    ),
+    (
+        "Environment",
+        &[
+            ("NO_COLOR", "if set, text has no colours, as in files and pipes"),
+            ("CLICOLOR_FORCE", "if set, text has colours, in files and pipes as well"),
+            ("COLUMNS", "how wide help texts may be, where no terminal tells"),
+            ("TMPDIR", "where standard input is kept, and what else needs a file"),
+        ],
+    ),
+];
 
-Exit status:
-  0    all is well
-  1    a file is at fault, or cannot be read or written; no, from match and verify
-  2    wrong usage
-  141  whoever read the output left before its end
+impl More {
+    /// The examples and the notes.
+    pub(crate) fn text(&self) -> String {
+        let mut text = examples("Examples", self.examples);
+        self.notes.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
+        text
+    }
+}
 
-Environment:
-  NO_COLOR        if set, text has no colours, as in files and pipes
-  CLICOLOR_FORCE  if set, text has colours, in files and pipes as well
-  COLUMNS         how wide help texts may be, where no terminal tells
-  TMPDIR          where standard input is kept, and what else needs a file
+/// The end of `offload --help`.
+pub(crate) fn more() -> String {
+    let mut text = examples("Start here", START.examples);
+    let (last, first) = START.notes.split_last().unwrap_or((&"", &[]));
+    first.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
+    for (title, terms) in TERMS {
+        let width = terms.iter().map(|(term, _)| term.len()).max().unwrap_or(0);
+        text.push_str(&format!("\n{}\n", heading(title)));
+        terms
+            .iter()
+            .for_each(|(term, words)| text.push_str(&format!("  {term:width$}  {words}\n")));
+    }
+    text.push_str(&format!("\n{last}"));
+    text
+}
 
-The tools that stand in for LLVM's (clang-offload-bundler, llvm-offload-binary, also called \
-clang-offload-packager, llvm-offload-wrapper and clang-offload-wrapper) have a --help of their own.";
+fn examples(title: &str, examples: &[Example]) -> String {
+    let mut text = format!("{}\n", heading(title));
+    for (command, does) in examples {
+        command.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+        text.push_str(&format!("      {does}\n"));
+    }
+    text
+}
 
-/// A help text with its titles made visible: lines of their own that end in a colon. clap does so with those it knows.
-pub(crate) fn with_titles(text: &str) -> String {
-    let mut styled = String::new();
-    for line in text.split_inclusive('\n') {
-        match title(line.trim_end()) {
-            // As clap's own.
-            Some(title) => {
-                let style = HEADING.underline();
-                let _ = writeln!(styled, "{style}{title}:{style:#}");
-            }
-            None => styled.push_str(line),
+/// A title, as clap's own look.
+fn heading(title: &str) -> String {
+    let style = HEADING.underline();
+    format!("{style}{title}:{style:#}")
+}
+
+/// The layout of `offload --help` and `offload -h`, with what the commands say of themselves.
+pub(crate) fn template(command: &Command, groups: &[Group]) -> String {
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, commands) in groups {
+        let _ = write!(text, "\n{}\n", heading(title));
+        for (name, _) in *commands {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let _ = writeln!(text, "  {name:<12} {}", about.unwrap_or_default());
         }
     }
-    styled
-}
-
-/// The names of all commands.
-pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
-    let lines = TEMPLATE.lines().filter_map(|line| line.strip_prefix("  "));
-    lines.filter_map(|line| line.split_whitespace().next())
-}
-
-/// What a line is the title of.
-pub(crate) fn title(line: &str) -> Option<&str> {
-    let title = line.strip_suffix(':')?;
-    let is_plain = |c: char| c.is_ascii_alphabetic() || c == ' ';
-    (title.starts_with(|c: char| c.is_ascii_uppercase()) && title.chars().all(is_plain))
-        .then_some(title)
-}
-
-/// A command line of a help text.
-#[derive(Debug)]
-pub(crate) struct Example {
-    /// As it is typed: one line, or several that `\` puts together.
-    pub(crate) command: Vec<String>,
-    /// In a few words; empty if nothing is said.
-    pub(crate) does: String,
-}
-
-/// The examples of a section: two spaces in, with what they do below, further in.
-pub(crate) fn examples(lines: &[&str]) -> Vec<Example> {
-    let mut examples: Vec<Example> = Vec::new();
-    for line in lines {
-        let goes_on = |example: &Example| example.command.last().is_some_and(|l| l.ends_with('\\'));
-        match examples.last_mut() {
-            Some(last) if goes_on(last) => {
-                last.command.push(line.strip_prefix("  ").unwrap_or(line).to_owned());
-            }
-            Some(last) if line.starts_with("   ") => last.does.push_str(line.trim()),
-            _ => {
-                let command = vec![line.trim().to_owned()];
-                examples.push(Example { command, does: String::new() });
-            }
-        }
-    }
-    examples
+    // The one that clap adds.
+    text.push_str("  help         Print this message or the help of the given subcommand(s)\n");
+    let _ = write!(text, "\n{}\n{{options}}{{after-help}}", heading("Options"));
+    text
 }

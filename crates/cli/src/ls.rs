@@ -10,6 +10,7 @@ use fat_object::{
     Container, ContainerKind, Finding, Image, Location, ReadSeek, Severity, Summary, Visitor,
 };
 
+use crate::help::More;
 use crate::parallel::{self, Threads};
 use crate::select::{Passed, Selection};
 use crate::{Outcome, input, report, style};
@@ -17,27 +18,31 @@ use row::{Hashed, Key, Row};
 pub(crate) use view::heading;
 use view::{Item, Totals};
 
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload ls libfoo.so", "every image, and how much of the file each GPU takes"),
+        ("offload ls --tree libfoo.a", "show the nesting of containers"),
+        ("offload ls --target gfx1100 *.so", "only what this GPU can load"),
+        (
+            "offload ls --totals --sort size *.so",
+            "how much each GPU takes, of each file and of all",
+        ),
+        ("offload ls --json libfoo.so | jq -r '.[].target' | sort -u", "the targets, for scripts"),
+    ],
+    notes: &[
+        "STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size. On a \
+         terminal with fewer lines than a file has images, only totals are shown, unless --rows is given. Narrow \
+         terminals lose the bar, FORMAT, TRIPLE, SHARE and STORED; then IN loses its start.",
+    ],
+};
+
 /// List every device image in any file: kind, triple, target, size
 ///
 /// Looks into ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, packages and
 /// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are read as
 /// far as that takes.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload ls libfoo.so
-      every image, and how much of the file each GPU takes
-  offload ls --tree libfoo.a
-      show the nesting of containers
-  offload ls --target gfx1100 *.so
-      only what this GPU can load
-  offload ls --totals --sort size *.so
-      how much each GPU takes, of each file and of all
-  offload ls --json libfoo.so | jq -r '.[].target' | sort -u
-      the targets, for scripts
-
-STORED (~) and SHARE of an image in a compressed bundle are its part of the compressed size. On a \
-terminal with fewer lines than a file has images, only totals are shown, unless --rows is given. \
-Narrow terminals lose the bar, FORMAT, TRIPLE, SHARE and STORED; then IN loses its start.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to look into; - is standard input
     #[arg(required = true, value_name = "FILE")]

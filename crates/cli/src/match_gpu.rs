@@ -12,11 +12,38 @@ use std::path::{Path, PathBuf};
 use fat_object::{Severity, Summary};
 
 use crate::devices::Device;
+use crate::help::More;
 use crate::parallel::{self, Threads};
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
 use judge::Answer;
 use units::{Collector, Runtime, Unit};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload match --gpu gfx1031 libfoo.so", "why does this library not run on my Radeon?"),
+        ("offload match --gpu sm_86 packages.offload", "and these, on my GeForce?"),
+        (
+            "offload match --gpu gfx906,gfx942,gfx1100 *.so",
+            "a table of what each of these GPUs gets",
+        ),
+        ("offload match -q --gpu gfx1100 *.so || echo no", "for scripts"),
+        (
+            "offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so",
+            "on this machine",
+        ),
+    ],
+    notes: &[
+        "A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that matters, the \
+         answer says so. rocminfo prints AMD GPUs with features; nvidia-smi --query-gpu=compute_cap prints 8.6 for \
+         sm_86.",
+        "Containers for GPUs of other vendors are shown, and count only if the file has no others. Containers \
+         without kernels never count: an image without machine code serves no GPU and fails none. Containers that \
+         hold only code for the features of other NVIDIA GPUs (sm_90a, sm_100f) are told of, and are no fault if \
+         another container has code for this GPU. Images that are not looked into are taken to hold kernels: those \
+         of compressed bundles, and of fatbinaries compressed ones of more than 64 KiB.",
+    ],
+};
 
 /// Say which image a GPU gets, and why it does not get the others
 ///
@@ -24,28 +51,7 @@ use units::{Collector, Runtime, Unit};
 /// each source file, and need code in all of them that hold kernels. Exits with 1 when such a container has nothing for
 /// the GPU, or a file has no device code at all.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload match --gpu gfx1031 libfoo.so
-      why does this library not run on my Radeon?
-  offload match --gpu sm_86 packages.offload
-      and these, on my GeForce?
-  offload match --gpu gfx906,gfx942,gfx1100 *.so
-      a table of what each of these GPUs gets
-  offload match -q --gpu gfx1100 *.so || echo no
-      for scripts
-  offload match --gpu \"$(rocminfo | grep -om1 'amdgcn-.*')\" libfoo.so
-      on this machine
-
-A GPU given without features (gfx90a) may run with xnack and sramecc on or off; where that \
-matters, the answer says so. rocminfo prints AMD GPUs with features; nvidia-smi \
---query-gpu=compute_cap prints 8.6 for sm_86.
-
-Containers for GPUs of other vendors are shown, and count only if the file has no others. \
-Containers without kernels never count: an image without machine code serves no GPU and fails none. \
-Containers that hold only code for the features of other NVIDIA GPUs (sm_90a, sm_100f) are told of, \
-and are no fault if another container has code for this GPU. Images that are not looked into are \
-taken to hold kernels: those of compressed bundles, and of fatbinaries compressed ones of more than \
-64 KiB.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The GPU: a target ID (gfx90a:xnack+, sm_86), a name (RX 7600), a PCI ID (10de:2684), what rocminfo prints, or a
     /// bundle entry ID. Repeatable, or with commas between several

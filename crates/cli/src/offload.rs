@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::help::Group;
 use crate::{
     Outcome, add, bundle, completions, compress, decompress, extract, gpus, help, ls, manual,
     match_gpu, pack, remove, replace, report, style, thin, unbundle, verify, wrap,
@@ -16,7 +17,7 @@ use crate::{
 /// Files are objects, libraries, programs and archives of any system, bundles and packages.
 #[derive(Debug, Parser)]
 #[command(name = "offload", version, propagate_version = true, max_term_width = 100)]
-#[command(help_template = help::TEMPLATE, after_help = help::SHORT, after_long_help = help::MORE)]
+#[command(after_help = help::SHORT, after_long_help = help::more())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -62,18 +63,52 @@ enum Command {
     Man(manual::Args),
 }
 
+/// The commands, as people look for them.
+const GROUPS: [Group; 6] = [
+    (
+        "Look into files",
+        &[
+            ("ls", &ls::MORE),
+            ("match", &match_gpu::MORE),
+            ("gpus", &gpus::MORE),
+            ("verify", &verify::MORE),
+        ],
+    ),
+    ("Take images out", &[("extract", &extract::MORE), ("unbundle", &unbundle::MORE)]),
+    ("Make containers", &[("bundle", &bundle::MORE), ("pack", &pack::MORE)]),
+    (
+        "Edit what lies in files",
+        &[
+            ("thin", &thin::MORE),
+            ("remove", &remove::MORE),
+            ("replace", &replace::MORE),
+            ("add", &add::MORE),
+            ("compress", &compress::MORE),
+            ("decompress", &decompress::MORE),
+        ],
+    ),
+    ("Link", &[("wrap", &wrap::MORE)]),
+    ("Set up", &[("completions", &completions::MORE), ("man", &manual::MORE)]),
+];
+
+/// The definition of the command line.
+fn definition() -> clap::Command {
+    let command = Cli::command();
+    let template = help::template(&command, &GROUPS);
+    command.help_template(template)
+}
+
 /// Runs `offload` with the arguments of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = definition().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // Help and versions are asked for, and are the output then.
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            let text = error.render().ansi().to_string();
-            return report::print(report::OFFLOAD, &help::with_titles(&text));
+            return report::print(report::OFFLOAD, &error.render().ansi().to_string());
         }
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let text = error.render().ansi().to_string();
-            report::say(&help::with_titles(&text).trim_end());
+            report::say(&error.render().ansi().to_string().trim_end());
             return ExitCode::from(2);
         }
         Err(error) if !error.use_stderr() => {
@@ -100,8 +135,10 @@ pub fn main() -> ExitCode {
         Command::Replace(args) => replace::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Wrap(args) => wrap::run(&args),
-        Command::Completions(args) => completions::run(&args, Cli::command()),
-        Command::Man(args) => manual::run(&args, Cli::command()),
+        Command::Completions(args) => {
+            completions::run(&args, definition(), &manual::names(&GROUPS))
+        }
+        Command::Man(args) => manual::run(&args, definition(), &GROUPS),
     };
     match result {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
@@ -140,13 +177,10 @@ mod tests {
             let [listed, own] = [command, itself].map(|c| c.get_about().unwrap().to_string());
             assert_eq!(listed, own);
         }
-        let help = built.find_subcommand("help").unwrap();
-        let lines: Vec<String> = listed
-            .get_subcommands()
-            .chain([help])
-            .map(|command| format!("  {:<12} {}", command.get_name(), command.get_about().unwrap()))
-            .collect();
-        let grouped = crate::help::TEMPLATE.lines().filter(|line| line.starts_with("  "));
-        assert!(grouped.eq(&lines), "{lines:#?}");
+        let grouped: Vec<_> = super::GROUPS.iter().flat_map(|(_, commands)| *commands).collect();
+        let names = grouped.into_iter().map(|(name, _)| *name);
+        assert!(names.eq(listed.get_subcommands().map(|command| command.get_name())));
+        let help = built.find_subcommand("help").unwrap().get_about().unwrap().to_string();
+        assert!(crate::help::template(&listed, &super::GROUPS).contains(&help));
     }
 }

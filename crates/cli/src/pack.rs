@@ -7,6 +7,7 @@ use ccob::{Method, WriteOptions};
 use offload_binary::{FormatVersion, LlvmRelease};
 
 use crate::devices::may_be_processor;
+use crate::help::More;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
 use crate::packager::{ImageSpec, Package};
@@ -14,24 +15,38 @@ use crate::parallel::Threads;
 use crate::suggest::{did_you_mean, nearest};
 use crate::{Outcome, input, report, standard, style, suggest};
 
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
+            "one image; clang embeds it: -Xclang -fembed-offload-object=out.bin",
+        ),
+        (
+            "offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
+                        kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin",
+            "two images, for two GPUs",
+        ),
+        (
+            "offload pack --compress -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc",
+            "compressed, for LLVM 24",
+        ),
+        (
+            "offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -",
+            "look what came out",
+        ),
+    ],
+    notes: &[
+        "A repeated file= gives several images with the same keys; the values of other repeated keys are put \
+         together with a comma. file=- is standard input.",
+    ],
+};
+
 /// Put device images into a package, which clang can embed
 ///
 /// Each IMAGE says what is known of an image, and names its file: kind, triple and arch are what linkers look at,
 /// other keys are stored as they are. Images are copied, not interpreted.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload pack -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc
-      one image; clang embeds it: -Xclang -fembed-offload-object=out.bin
-  offload pack -o out.bin kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_70,file=a.cubin \\
-                          kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_90,file=b.cubin
-      two images, for two GPUs
-  offload pack --compress -o out.bin kind=hip,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc
-      compressed, for LLVM 24
-  offload pack -o - kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx90a,file=gfx90a.bc | offload ls -
-      look what came out
-
-A repeated file= gives several images with the same keys; the values of other repeated keys are \
-put together with a comma. file=- is standard input.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The package to write; - is standard output
     #[arg(short, long, value_name = "FILE")]

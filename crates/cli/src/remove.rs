@@ -10,24 +10,36 @@ use crate::edit::{
     Editor, NewImages, Numbered, Options, Subject, Uneditable, Wishes, Within, Work,
 };
 use crate::failure::Failure;
+use crate::help::More;
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb",
+            "by the ID of the entry",
+        ),
+        ("offload remove libfoo.so --index 2 --in-place", "the one that `offload ls` shows as 2"),
+        (
+            "offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so",
+            "in one of the bundles of a library only",
+        ),
+        (
+            "offload remove old.s --id 'my gpu' --allow-findings --in-place",
+            "IDs are compared as text, malformed ones too",
+        ),
+    ],
+    notes: &[
+        "Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle entry IDs. \
+         Removing the last device image of a bundle is refused (--allow-empty).",
+    ],
+};
 
 /// Remove entries of bundles and packages, in any file
 ///
 /// --id removes every image with that bundle entry ID, wherever it lies; --in says where it has to. --index removes one
 /// image. What stays is not changed in any byte. `offload thin` chooses by what a GPU could load.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload remove kernels.hipfb --id hipv4-amdgcn-amd-amdhsa--gfx906 -o small.hipfb
-      by the ID of the entry
-  offload remove libfoo.so --index 2 --in-place
-      the one that `offload ls` shows as 2
-  offload remove libfoo.so --id hipv4-amdgcn-amd-amdhsa--gfx906 --in ccob:1 -o libbar.so
-      in one of the bundles of a library only
-  offload remove old.s --id 'my gpu' --allow-findings --in-place
-      IDs are compared as text, malformed ones too
-
-Entries of packages, which have no ID, go by kind, triple and target ID, in the form of bundle \
-entry IDs. Removing the last device image of a bundle is refused (--allow-empty).")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The file to remove from; - is standard input
     #[arg(value_name = "FILE")]

@@ -11,8 +11,34 @@ use crate::edit::{
     is_misnamed, names,
 };
 use crate::failure::Failure;
+use crate::help::More;
 use crate::select::{Request, is_exactly};
 use crate::suggest::generic;
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload thin libfoo.so --keep gfx1100 -o small.so", "for one GPU"),
+        (
+            "offload thin --in-place --keep gfx906,gfx1100 *.so",
+            "for two, all libraries of a directory",
+        ),
+        ("offload thin libfoo.so --keep gfx1100 --dry-run", "what would it save?"),
+        ("offload thin libfoo.a --drop sm_70 -o libbar.a", "without one GPU"),
+        ("offload thin kernels.hipfb --keep gfx906 --exact -o k", "no generic code, no SPIR-V"),
+    ],
+    notes: &[
+        "An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU (RX 7600; \
+         see offload gpus) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also chooses kind and \
+         triple. A plain target ID that no processor can have is refused, as by match --gpu. --drop gfx90a means \
+         all settings of its features, and generic code only when it is named.",
+        "Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no bundle \
+         loses all its images (--allow-empty), nothing would have to leave a container that cannot be edited, such \
+         as an NVIDIA fatbinary (--allow-uneditable), and the new file, read again, holds what it should. Signed \
+         files are refused (--drop-signature).",
+        "What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python packages, \
+         signatures. Objects and archives are better thinned before they are linked.",
+    ],
+};
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
@@ -24,31 +50,7 @@ use crate::suggest::generic;
 /// any byte, and what goes really leaves the file, linked or not: it gets smaller, loads as before, and strip and
 /// objcopy understand it.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload thin libfoo.so --keep gfx1100 -o small.so
-      for one GPU
-  offload thin --in-place --keep gfx906,gfx1100 *.so
-      for two, all libraries of a directory
-  offload thin libfoo.so --keep gfx1100 --dry-run
-      what would it save?
-  offload thin libfoo.a --drop sm_70 -o libbar.a
-      without one GPU
-  offload thin kernels.hipfb --keep gfx906 --exact -o k
-      no generic code, no SPIR-V
-
-An ID is a target ID (gfx90a:xnack+), a processor (gfx1100, sm_80), the name or PCI ID of a GPU \
-(RX 7600; see offload gpus) or a bundle entry ID (hipv4-amdgcn-amd-amdhsa--gfx90a), which also chooses \
-kind and triple. A plain target ID that no \
-processor can have is refused, as by match --gpu. --drop gfx90a means all settings of its features, and generic \
-code only when it is named.
-
-Nothing is written unless all is well: each ID has an image in the file (--allow-missing), no \
-bundle loses all its images (--allow-empty), nothing would have to leave a container that cannot be \
-edited, such as an NVIDIA fatbinary (--allow-uneditable), and the new file, read again, holds what it \
-should. Signed files are refused (--drop-signature).
-
-What recorded the old file is stale afterwards: checksums of package managers, RECORD of Python \
-packages, signatures. Objects and archives are better thinned before they are linked.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to thin; - is standard input. Several only with --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]

@@ -12,6 +12,7 @@ use target_id::Target;
 
 use crate::arguments::{split, usage};
 use crate::failure::Failure;
+use crate::help::More;
 use crate::keep::{Keeper, Kept};
 use crate::opened::Opened;
 use crate::output::{self, Outputs};
@@ -22,23 +23,35 @@ use crate::suggest::{did_you_mean, stored};
 use crate::table::{Align, Table};
 use crate::{Outcome, input, json, report, style, suggest};
 
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload unbundle kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=a.hsaco",
+            "what a gfx906 would load",
+        ),
+        (
+            "offload unbundle fat.o host-x86_64-pc-linux-gnu=host.o \\
+                       hip-amdgcn-amd-amdhsa--gfx906:xnack-=a.bc",
+            "the two sides of an object",
+        ),
+        (
+            "offload unbundle libfoo.so hipv4-amdgcn-amd-amdhsa--gfx1100=- | llvm-objdump -d -",
+            "disassemble the code for one GPU",
+        ),
+    ],
+    notes: &[
+        "Where a file has several images for an ID, as libraries do, the first is written; `offload extract` \
+         writes all.",
+    ],
+};
+
 /// Take code objects for given targets out of a bundle or any file
 ///
 /// For each ID the best image is written that may be loaded there: the same ID first, else the one that asks least of
 /// the target. FILE is a bundle, compressed or not, several of them, or whatever else `offload ls` finds device code in.
 /// Outputs appear together, when every ID has an image.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload unbundle kernels.hipfb hipv4-amdgcn-amd-amdhsa--gfx906=a.hsaco
-      what a gfx906 would load
-  offload unbundle fat.o host-x86_64-pc-linux-gnu=host.o \\
-                         hip-amdgcn-amd-amdhsa--gfx906:xnack-=a.bc
-      the two sides of an object
-  offload unbundle libfoo.so hipv4-amdgcn-amd-amdhsa--gfx1100=- | llvm-objdump -d -
-      disassemble the code for one GPU
-
-Where a file has several images for an ID, as libraries do, the first is written; `offload \
-extract` writes all.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The file to take images from; - is standard input
     #[arg(value_name = "FILE")]

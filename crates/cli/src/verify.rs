@@ -8,9 +8,23 @@ use fat_object::{
     Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Summary, Visitor,
 };
 
+use crate::help::More;
 use crate::naming::triple_text;
 use crate::parallel::{self, Threads};
 use crate::{Outcome, input, report, style};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        ("offload verify libfoo.so", "one line for each thing that is wrong, or \"ok\""),
+        ("offload verify *.so *.a && echo all well", "for build scripts"),
+        (
+            "offload verify --require-images libfoo.so",
+            "fail, too, if there is no device code in it",
+        ),
+        ("cat kernels.ccob | offload verify -", "decompress, and compare with the hash"),
+    ],
+    notes: &[],
+};
 
 /// Check structure, bounds, hashes and rules of composition
 ///
@@ -19,15 +33,7 @@ use crate::{Outcome, input, report, style};
 /// tar), compressed files and unknown formats are errors, and so is standard input that is empty. Objects, libraries,
 /// linker scripts and empty files without device code are sound, unless --require-images is given.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
-  offload verify libfoo.so
-      one line for each thing that is wrong, or \"ok\"
-  offload verify *.so *.a && echo all well
-      for build scripts
-  offload verify --require-images libfoo.so
-      fail, too, if there is no device code in it
-  cat kernels.ccob | offload verify -
-      decompress, and compare with the hash")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to check; - is standard input
     #[arg(required = true, value_name = "FILE")]

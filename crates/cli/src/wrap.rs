@@ -6,10 +6,36 @@ use std::path::{Path, PathBuf};
 use target_id::is_known_processor;
 use wrapper_ir::{Abi, Kind};
 
+use crate::help::More;
 use crate::opened::MaxInput;
 use crate::suggest::{did_you_mean, nearest};
 use crate::wrapper::{Emit, Request, host_triple};
 use crate::{Outcome, report, suggest};
+
+pub(crate) const MORE: More = More {
+    examples: &[
+        (
+            "offload wrap --kind openmp -o w.o gfx906.img gfx1100.img",
+            "an object to link, without compiler",
+        ),
+        (
+            "offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img",
+            "bitcode, for clang -c -fPIC -x ir",
+        ),
+        ("offload wrap --kind hip -o w.ll kernels.hipfb", "as LLVM IR, to read"),
+        (
+            "offload wrap --kind hip -o w.o --print-link-args kernels.hipfb",
+            "an object, and the arguments that cc or rustc needs to link it",
+        ),
+        (
+            "offload wrap --kind openmp --abi aomp --offload-arch gfx906:xnack+ -o w.o gfx906.img",
+            "for AOMP's runtime, which is told what the image is for",
+        ),
+    ],
+    notes: &[
+        "OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or package.",
+    ],
+};
 
 /// Put device images into a module that registers them at run time
 ///
@@ -17,20 +43,7 @@ use crate::{Outcome, report, suggest};
 /// them: others link, and then no kernel is found at run time.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offload wrap [OPTIONS] --kind <KIND> --output <FILE> <IMAGE>...")]
-#[command(after_long_help = "Examples:
-  offload wrap --kind openmp -o w.o gfx906.img gfx1100.img
-      an object to link, without compiler
-  offload wrap --kind openmp -o w.bc gfx906.img gfx1100.img
-      bitcode, for clang -c -fPIC -x ir
-  offload wrap --kind hip -o w.ll kernels.hipfb
-      as LLVM IR, to read
-  offload wrap --kind hip -o w.o --print-link-args kernels.hipfb
-      an object, and the arguments that cc or rustc needs to link it
-  offload wrap --kind openmp --abi aomp --offload-arch gfx906:xnack+ -o w.o gfx906.img
-      for AOMP's runtime, which is told what the image is for
-
-OpenMP takes any number of images, or packages of them; the others take one fatbinary, bundle or \
-package.")]
+#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The programming model: openmp, cuda, hip or sycl
     #[arg(long)]

@@ -4,55 +4,46 @@ use clap::{Arg, ArgAction, Command};
 
 use super::roff::{Page, bold, escaped, italic};
 use super::tools::TOOLS;
-use crate::help;
-
-/// The names of the commands that have a page.
-pub(super) fn commands(root: &Command) -> impl Iterator<Item = &str> {
-    root.get_subcommands().map(Command::get_name).filter(|name| *name != "help")
-}
+use crate::help::{Example, Group, More, START, TERMS};
 
 /// The page of `offload`.
-pub(super) fn root(root: &Command) -> String {
+pub(super) fn root(root: &Command, groups: &[Group]) -> String {
     let mut page = top("offload", root);
+    let mut names: Vec<String> = TOOLS.iter().map(|(name, _)| (*name).to_owned()).collect();
     page.section("Commands");
-    for (title, commands) in groups(root) {
+    for (title, commands) in groups {
         page.subsection(title);
-        for command in commands {
-            let name = command.get_name();
-            page.item(&format!("{}(1)", bold(&format!("offload-{name}"))), &about(command));
+        for (name, _) in *commands {
+            let own = format!("offload-{name}");
+            let about = root.find_subcommand(name).map(about).unwrap_or_default();
+            page.item(&format!("{}(1)", bold(&own)), &about);
+            names.push(own);
         }
     }
     options(&mut page, root);
-    let more = root.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    after(&mut page, &more);
-    let own = commands(root).map(|name| format!("offload-{name}"));
-    let mut names: Vec<String> = own.chain(TOOLS.iter().map(|(name, _)| (*name).into())).collect();
+    examples(&mut page, START.examples);
+    terms(&mut page);
+    notes(&mut page, START.notes);
     names.sort();
     page.see_also(names.iter().map(String::as_str));
     page.finish()
 }
 
-/// The page of a command.
-pub(super) fn command(root: &Command, command: &Command) -> String {
-    let name = format!("offload-{}", command.get_name());
-    let mut page = top(&name, command);
+/// The page of a command, which has others in its group.
+pub(super) fn command(
+    name: &str,
+    command: &Command,
+    more: &More,
+    group: &[(&str, &More)],
+) -> String {
+    let mut page = top(name, command);
     options(&mut page, command);
-    let own = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    after(&mut page, &own);
-    // What holds for all of them.
-    let shared = root.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    for (title, lines) in sections(&shared) {
-        if matches!(title, Some("Exit status" | "Environment")) {
-            definitions(&mut page, title.unwrap_or_default(), &lines);
-        }
-    }
-    let related = groups(root).into_iter().find(|(_, commands)| {
-        commands.iter().any(|related| related.get_name() == command.get_name())
-    });
-    let related = related.into_iter().flat_map(|(_, commands)| commands);
-    let related = related.map(Command::get_name).filter(|name| *name != command.get_name());
-    let related = related.map(|name| format!("offload-{name}"));
-    let mut names: Vec<String> = related.chain(["offload".to_owned()]).collect();
+    examples(&mut page, more.examples);
+    notes(&mut page, more.notes);
+    terms(&mut page);
+    let related = group.iter().map(|(related, _)| format!("offload-{related}"));
+    let mut names: Vec<String> = related.filter(|related| related != name).collect();
+    names.push("offload".to_owned());
     names.sort();
     page.see_also(names.iter().map(String::as_str));
     page.finish()
@@ -134,75 +125,34 @@ fn words(arg: &Arg) -> String {
     words
 }
 
-/// The commands under the titles that `offload --help` has.
-fn groups(root: &Command) -> Vec<(&'static str, Vec<&Command>)> {
-    let mut groups: Vec<(&str, Vec<&Command>)> = Vec::new();
-    for line in help::TEMPLATE.lines() {
-        if let Some(title) = help::title(line) {
-            groups.push((title, Vec::new()));
-        }
-        let name = line.strip_prefix("  ").and_then(|line| line.split_whitespace().next());
-        let command =
-            name.filter(|name| *name != "help").and_then(|name| root.find_subcommand(name));
-        if let (Some((_, commands)), Some(command)) = (groups.last_mut(), command) {
-            commands.push(command);
-        }
+/// Commands, each with what it does.
+fn examples(page: &mut Page, examples: &[Example]) {
+    page.section("Examples");
+    for (command, does) in examples {
+        let colon = if does.ends_with('?') { "" } else { ":" };
+        page.prose(&format!("{}{colon}", capitalized(does)));
+        page.literal(command.lines());
     }
-    groups.retain(|(_, commands)| !commands.is_empty());
-    groups
 }
 
-/// What stands behind the options: sections with a title, and paragraphs without.
-fn sections(text: &str) -> Vec<(Option<&str>, Vec<&str>)> {
-    let blocks = text.split("\n\n").map(|block| block.lines().collect::<Vec<_>>());
-    blocks
-        .map(|lines| match lines.split_first() {
-            Some((first, rest)) if help::title(first).is_some() => {
-                (help::title(first), rest.to_vec())
-            }
-            _ => (None, lines),
-        })
-        .collect()
-}
-
-fn after(page: &mut Page, text: &str) {
-    let sections = sections(text);
-    for (title, lines) in &sections {
-        match title {
-            Some(title @ ("Examples" | "Start here")) => {
-                page.section(if *title == "Examples" { title } else { "Examples" });
-                examples(page, lines);
-            }
-            Some(title) => definitions(page, title, lines),
-            None => {}
+/// What holds for all commands.
+fn terms(page: &mut Page) {
+    for (title, terms) in TERMS {
+        page.section(title);
+        for (term, words) in terms {
+            page.item(&bold(term), &format!("{}.", capitalized(words)));
         }
     }
-    let notes: Vec<_> = sections.iter().filter(|(title, _)| title.is_none()).collect();
+}
+
+fn notes(page: &mut Page, notes: &[&str]) {
     if !notes.is_empty() {
         page.section("Notes");
-        notes.iter().for_each(|(_, lines)| page.prose(&lines.join("\n")));
-    }
-}
-
-/// Lines with a term and what there is to say of it.
-fn definitions(page: &mut Page, title: &str, lines: &[&str]) {
-    page.section(title);
-    for line in lines {
-        let (term, words) = line.trim().split_once("  ").unwrap_or((line.trim(), ""));
-        page.item(&bold(term), &format!("{}.", capitalized(words.trim())));
+        notes.iter().for_each(|note| page.prose(note));
     }
 }
 
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
-}
-
-/// Commands, each with what it does.
-fn examples(page: &mut Page, lines: &[&str]) {
-    for example in help::examples(lines) {
-        let colon = if example.does.ends_with('?') { "" } else { ":" };
-        page.prose(&format!("{}{colon}", capitalized(&example.does)));
-        page.literal(example.command.iter().map(String::as_str));
-    }
 }
