@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
-use wrapper_ir::{Abi, Error, Image, Kind, ManagedCall, Module, Target, Wrapper};
+use wrapper_ir::{Abi, ErrorKind, Image, Kind, ManagedCall, Module, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const TRIPLES: [&str; 7] = [
@@ -83,7 +83,7 @@ fn module(kind: Kind, abi: Abi, triple: &str, images: &[Vec<u8>]) -> Option<Modu
     });
     match Wrapper::new(kind, abi, target).images(images).module() {
         Ok(module) => Some(module),
-        Err(Error::Unsupported { .. }) => None,
+        Err(error) if error.kind() == ErrorKind::Unsupported => None,
         Err(error) => panic!("{kind} {abi} {triple}: {error}"),
     }
 }

@@ -16,7 +16,7 @@ use crate::description::{
     Blob, Block, Constant, Function, Global, Instruction, Linkage, Local, Module, Name, Operation,
     Role, Startup, Struct, Type,
 };
-use crate::error::Error;
+use crate::error::Problem;
 use crate::image::Image;
 use crate::kinds::{Abi, Kind};
 use crate::target::{ObjectFormat, Target};
@@ -24,7 +24,7 @@ use crate::wrapper::Wrapper;
 use body::Body;
 
 /// The description of what `wrapper` says, which is checked but for packages.
-pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Error> {
+pub(crate) fn module(wrapper: &Wrapper<'_>) -> Result<Module, Problem> {
     let source_name = match wrapper.abi {
         Abi::Aomp => "offload.wrapper.object",
         _ => "offload.wrapper.module",
@@ -59,7 +59,7 @@ fn empty(source_name: &'static str, kind: Kind, abi: Abi, target: Target) -> Mod
 }
 
 /// What is registered of image `index`.
-fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Error> {
+fn parts(wrapper: &Wrapper<'_>, index: usize) -> Result<Vec<Range<u64>>, Problem> {
     match wrapper.images.get(index) {
         Some(image) if wrapper.options.keep_packages => Ok(iter::once(0..image.size).collect()),
         Some(image) => image.parts(index, wrapper.kind),

@@ -7,7 +7,7 @@ use std::ops::BitOr;
 
 use crate::build;
 use crate::description::Module;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::kinds::{Abi, Kind};
 use crate::target::Target;
 use crate::wrapper::{check_suffix, is_supported};
@@ -253,25 +253,25 @@ impl<'a> Entries<'a> {
     ///
     /// # Errors
     ///
-    /// - [`Error::Unsupported`], [`Error::EntriesUnsupported`] and [`Error::NoEntry`] for the whole.
-    /// - [`Error::BadEntriesSuffix`] and [`Error::PrivateEntriesUnsupported`] for the section.
-    /// - [`Error::BadEntryName`], [`Error::DuplicateEntry`], [`Error::BadEntrySymbol`], [`Error::EmptyVariable`],
-    ///   [`Error::UnregisteredEntry`] and [`Error::EntryTooLarge`] for an entry.
+    /// - Entries of this kind, generation or object format, or variables with such flags, are not registered
+    ///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)); there are none ([`Count`](crate::ErrorKind::Count)).
+    /// - The suffix of the section, or the name, symbol or size of an entry is wrong
+    ///   ([`Invalid`](crate::ErrorKind::Invalid)), or has no room in its record ([`Limit`](crate::ErrorKind::Limit)).
     pub fn module(&self) -> Result<Module, Error> {
         self.check()?;
         Ok(build::own_entries::module(self))
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), Problem> {
         let (kind, abi, format) = (self.kind, self.abi, self.target.format());
         if kind == Kind::Sycl {
-            return Err(Error::EntriesUnsupported { kind });
+            return Err(Problem::EntriesUnsupported { kind });
         }
         if !is_supported(kind, abi, format) {
-            return Err(Error::Unsupported { abi, kind, format });
+            return Err(Problem::Unsupported { abi, kind, format });
         }
         if self.entries.is_empty() {
-            return Err(Error::NoEntry { kind });
+            return Err(Problem::NoEntry { kind });
         }
         if let Some(suffix) = &self.suffix {
             check_suffix(suffix, format)?;
@@ -281,28 +281,28 @@ impl<'a> Entries<'a> {
             self.check_entry(index, entry)?;
             if let Some(first) = names.insert(&entry.name, index) {
                 let name = entry.name.as_ref().into();
-                return Err(Error::DuplicateEntry { entry: index, first, name });
+                return Err(Problem::DuplicateEntry { entry: index, first, name });
             }
         }
         Ok(())
     }
 
-    fn check_entry(&self, index: usize, entry: &OffloadEntry<'_>) -> Result<(), Error> {
+    fn check_entry(&self, index: usize, entry: &OffloadEntry<'_>) -> Result<(), Problem> {
         if !is_symbol(&entry.name) {
             let name = entry.name.as_ref().into();
-            return Err(Error::BadEntryName { entry: index, name });
+            return Err(Problem::BadEntryName { entry: index, name });
         }
         let taken =
             |symbol: &str| build::own_entries::RESERVED.iter().any(|s| symbol.starts_with(s));
         if let Some(symbol) = entry.symbols().find(|symbol| !is_symbol(symbol) || taken(symbol)) {
-            return Err(Error::BadEntrySymbol { entry: index, symbol: symbol.into() });
+            return Err(Problem::BadEntrySymbol { entry: index, symbol: symbol.into() });
         }
         if entry.variable && entry.size == 0 {
-            return Err(Error::EmptyVariable { entry: index });
+            return Err(Problem::EmptyVariable { entry: index });
         }
         if entry.variable && !self.is_registered(entry) {
             let (kind, abi, flags) = (self.kind, self.abi, entry.flags.0);
-            return Err(Error::UnregisteredEntry { entry: index, kind, abi, flags });
+            return Err(Problem::UnregisteredEntry { entry: index, kind, abi, flags });
         }
         let data_limit = match self.abi {
             Abi::Aomp | Abi::Legacy => 0,
@@ -314,7 +314,7 @@ impl<'a> Entries<'a> {
             [("size", entry.size, size_limit), ("data", entry.data, data_limit)]
         {
             if value > limit {
-                return Err(Error::EntryTooLarge { entry: index, field, value, limit });
+                return Err(Problem::EntryTooLarge { entry: index, field, value, limit });
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use offload_binary::{OffloadBinary, OffloadKind};
 
-use crate::error::Error;
+use crate::error::Problem;
 use crate::kinds::Kind;
 use crate::to_u64;
 
@@ -50,21 +50,21 @@ impl<'a> Image<'a> {
     }
 
     /// Checks what was given for image `image`.
-    pub(crate) fn check(&self, image: usize, pointer_bits: u16) -> Result<(), Error> {
+    pub(crate) fn check(&self, image: usize, pointer_bits: u16) -> Result<(), Problem> {
         let head = to_u64(self.head.len());
         if head > self.size {
-            return Err(Error::HeadTooLong { image, size: self.size, head });
+            return Err(Problem::HeadTooLong { image, size: self.size, head });
         }
         if head < self.size.min(4) {
-            return Err(Error::HeadTooShort { image, needed: self.size.min(4) });
+            return Err(Problem::HeadTooShort { image, needed: self.size.min(4) });
         }
         let limit = if pointer_bits == 32 { i32::MAX as u64 } else { i64::MAX as u64 };
         if self.size > limit {
-            return Err(Error::ImageTooLarge { image, size: self.size, limit });
+            return Err(Problem::ImageTooLarge { image, size: self.size, limit });
         }
         match &self.target_id {
             Some(id) if id.is_empty() || id.contains('\0') => {
-                Err(Error::BadTargetId { image, target_id: id.as_ref().into() })
+                Err(Problem::BadTargetId { image, target_id: id.as_ref().into() })
             }
             _ => Ok(()),
         }
@@ -76,32 +76,37 @@ impl<'a> Image<'a> {
     }
 
     /// What is registered of image `image`: each image of a package, or all of it.
-    pub(crate) fn parts(&self, image: usize, kind: Kind) -> Result<Vec<Range<u64>>, Error> {
+    pub(crate) fn parts(&self, image: usize, kind: Kind) -> Result<Vec<Range<u64>>, Problem> {
         if !self.is_package() {
             return Ok(iter::once(0..self.size).collect());
         }
         let package =
             OffloadBinary::parse_prefix(&self.head, self.size).map_err(|error| match error {
                 offload_binary::Error::Incomplete { needed } => {
-                    Error::HeadTooShort { image, needed }
+                    Problem::HeadTooShort { image, needed }
                 }
-                error => Error::Package { image, error },
+                offload_binary::Error::Compressed { binary }
+                    if self.size > binary.padded_size() =>
+                {
+                    Problem::AfterPackage { image, package: binary.size(), size: self.size }
+                }
+                error => Problem::Package { image, error },
             })?;
         if package.size() != self.size {
-            return Err(Error::AfterPackage { image, package: package.size(), size: self.size });
+            return Err(Problem::AfterPackage { image, package: package.size(), size: self.size });
         }
         let mut parts = Vec::new();
         for (index, entry) in package.entries().enumerate() {
             let found = entry.offload_kind();
             if !is_of_kind(found, kind) {
-                return Err(Error::PackageKind { image, entry: index, kind, found });
+                return Err(Problem::PackageKind { image, entry: index, kind, found });
             }
             // Inside the package, as was checked.
             let start = entry.image_offset();
             parts.push(start..start.saturating_add(entry.image_size()));
         }
         if parts.is_empty() {
-            return Err(Error::EmptyPackage { image });
+            return Err(Problem::EmptyPackage { image });
         }
         Ok(parts)
     }
@@ -126,9 +131,9 @@ mod tests {
         Layout::new(version, &entries).unwrap().to_vec(images).unwrap()
     }
 
-    fn wrap(kind: Kind, image: Image<'_>) -> Result<Module, Error> {
-        let target = Target::new("x86_64-unknown-linux-gnu")?;
-        Wrapper::new(kind, Abi::Current, target).image(image).module()
+    fn wrap(kind: Kind, image: Image<'_>) -> Result<Module, Problem> {
+        let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
+        Wrapper::new(kind, Abi::Current, target).image(image).module().map_err(|error| error.0)
     }
 
     /// The offsets at which the device images of a module start and end.
@@ -184,7 +189,7 @@ mod tests {
         let kind = Kind::Cuda;
         assert_eq!(
             wrap(kind, Image::from_bytes(&two)).unwrap_err(),
-            Error::SingleImage { kind, found: 2 }
+            Problem::SingleImage { kind, found: 2 }
         );
     }
 
@@ -202,7 +207,12 @@ mod tests {
         let package = package(FormatVersion::V1, OffloadKind::HIP, &[b"image"]);
         assert_eq!(
             wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
-            Error::PackageKind { image: 0, entry: 0, kind: Kind::OpenMp, found: OffloadKind::HIP }
+            Problem::PackageKind {
+                image: 0,
+                entry: 0,
+                kind: Kind::OpenMp,
+                found: OffloadKind::HIP
+            }
         );
     }
 
@@ -212,7 +222,7 @@ mod tests {
         let two = [one.clone(), one].concat();
         assert_eq!(
             wrap(Kind::OpenMp, Image::from_bytes(&two)).unwrap_err(),
-            Error::AfterPackage { image: 0, package: 88, size: 176 }
+            Problem::AfterPackage { image: 0, package: 88, size: 176 }
         );
     }
 
@@ -221,7 +231,7 @@ mod tests {
         let package = package(FormatVersion::V2, OffloadKind::OPENMP, &[]);
         assert_eq!(
             wrap(Kind::OpenMp, Image::from_bytes(&package)).unwrap_err(),
-            Error::EmptyPackage { image: 0 }
+            Problem::EmptyPackage { image: 0 }
         );
     }
 
@@ -230,7 +240,7 @@ mod tests {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         assert!(matches!(
             wrap(Kind::OpenMp, Image::from_bytes(&package[..60])).unwrap_err(),
-            Error::Package { image: 0, error: offload_binary::Error::SizeBeyondEnd { .. } }
+            Problem::Package { image: 0, error: offload_binary::Error::SizeBeyondEnd { .. } }
         ));
     }
 
@@ -246,7 +256,7 @@ mod tests {
                     assert!(head <= 80);
                     return;
                 }
-                Err(Error::HeadTooShort { image: 0, needed }) => {
+                Err(Problem::HeadTooShort { image: 0, needed }) => {
                     head = usize::try_from(needed).unwrap();
                 }
                 Err(error) => panic!("{error}"),

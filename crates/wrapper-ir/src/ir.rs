@@ -21,9 +21,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
-    /// [`Error::InputCount`] or [`Error::InputSize`] inside when the images are not those of the
-    /// module. By then a part of the output is written.
+    /// Those of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with an [`Error`] inside if the images are
+    /// not those of the module. By then a part of the output is written.
     pub fn write_ir<R: Read>(
         &self,
         writer: impl Write,
@@ -74,8 +73,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`Error::InputCount`] and [`Error::InputSize`] when the images are not those of the
-    /// module.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the images are not those of the module.
     pub fn ir_to_string(&self, images: &[&[u8]]) -> Result<String, Error> {
         Plan::new(self.inputs.iter().copied()).check_inputs(images)?;
         let mut text = Vec::new();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use offload_binary::OffloadKind;
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// The programming model whose runtime is told about the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,10 +29,10 @@ impl Kind {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownKind`].
+    /// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName).
     pub fn from_name(name: &str) -> Result<Self, Error> {
         let named = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        named.ok_or_else(|| Error::UnknownKind { name: name.into() })
+        named.ok_or_else(|| Problem::UnknownKind { name: name.into() }.into())
     }
 
     /// The name, as `llvm-offload-wrapper --kind=` spells it.
@@ -51,7 +51,7 @@ impl Kind {
 ///
 /// # Errors
 ///
-/// [`Error::UnknownKind`] for no kind and for one that nobody knows.
+/// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName) for no kind and for one that nobody knows.
 impl TryFrom<OffloadKind> for Kind {
     type Error = Error;
 
@@ -61,7 +61,7 @@ impl TryFrom<OffloadKind> for Kind {
             OffloadKind::CUDA => Self::Cuda,
             OffloadKind::HIP | OffloadKind::HIP_LEGACY => Self::Hip,
             OffloadKind::SYCL => Self::Sycl,
-            _ => return Err(Error::UnknownKind { name: kind.to_string().into() }),
+            _ => return Err(Problem::UnknownKind { name: kind.to_string().into() }.into()),
         })
     }
 }
@@ -126,10 +126,10 @@ impl Abi {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownAbi`].
+    /// [`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName).
     pub fn from_name(name: &str) -> Result<Self, Error> {
         let named = Self::ALL.into_iter().find(|abi| abi.name() == name);
-        named.ok_or_else(|| Error::UnknownAbi { name: name.into() })
+        named.ok_or_else(|| Problem::UnknownAbi { name: name.into() }.into())
     }
 
     /// The name that [`from_name`](Self::from_name) takes.
@@ -175,7 +175,7 @@ mod tests {
         for abi in Abi::ALL {
             assert_eq!(Abi::from_name(abi.name()), Ok(abi));
         }
-        assert_eq!(Kind::from_name("HIP"), Err(Error::UnknownKind { name: "HIP".into() }));
-        assert_eq!(Abi::from_name("22"), Err(Error::UnknownAbi { name: "22".into() }));
+        assert_eq!(Kind::from_name("HIP"), Err(Problem::UnknownKind { name: "HIP".into() }.into()));
+        assert_eq!(Abi::from_name("22"), Err(Problem::UnknownAbi { name: "22".into() }.into()));
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use byte_parts::{Parts, Plan, WriteError};
 
 use crate::description::Blob;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::to_u64;
 
 /// The layout of an output whose size does not depend on the bytes of the images.
@@ -44,14 +44,14 @@ impl Layout {
     }
 
     /// Adds bytes.
-    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         self.check_room(to_u64(bytes.len()))?;
         self.plan.parts.push_bytes(bytes);
         Ok(())
     }
 
     /// Adds a part of an image. Images must come in ascending order, once each at most.
-    pub(crate) fn push_image(&mut self, blob: &Blob) -> Result<(), Error> {
+    pub(crate) fn push_image(&mut self, blob: &Blob) -> Result<(), Problem> {
         self.check_room(blob.size)?;
         let start = self.size();
         if let Some(offset) = self.offsets.get_mut(blob.input) {
@@ -63,15 +63,15 @@ impl Layout {
     }
 
     /// Adds zeros.
-    pub(crate) fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
+    pub(crate) fn push_zeros(&mut self, count: u64) -> Result<(), Problem> {
         self.check_room(count)?;
         self.plan.parts.push_zeros(count);
         Ok(())
     }
 
     /// Checks that the output can grow by `size` bytes.
-    fn check_room(&self, size: u64) -> Result<(), Error> {
-        self.size().checked_add(size).map(drop).ok_or(Error::OutputTooLarge)
+    fn check_room(&self, size: u64) -> Result<(), Problem> {
+        self.size().checked_add(size).map(drop).ok_or(Problem::OutputTooLarge)
     }
 
     /// Returns the size of the output in bytes.
@@ -98,8 +98,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::InputCount`] and [`Error::InputSize`] if the images are not those that were
-    /// laid out, [`Error::OutOfMemory`].
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the images are not those that were laid out,
+    /// [`ErrorKind::Memory`](crate::ErrorKind::Memory).
     pub fn to_vec(&self, images: &[&[u8]]) -> Result<Vec<u8>, Error> {
         Ok(self.plan.to_vec(images)?)
     }
@@ -109,9 +109,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with
-    /// [`Error::InputCount`] or [`Error::InputSize`] inside if the images are not those that
-    /// were laid out. By then a part of the output is written.
+    /// Those of reading and writing, and [`std::io::ErrorKind::InvalidInput`] with an [`Error`] inside if the images are
+    /// not those that were laid out. By then a part of the output is written.
     pub fn write_to<R: Read>(
         &self,
         writer: impl Write,
@@ -170,9 +169,9 @@ mod tests {
 
     #[test]
     fn images_that_do_not_fit() {
-        assert_eq!(written(&IMAGES[..2]), Error::InputCount { expected: 3, found: 2 });
+        assert_eq!(written(&IMAGES[..2]), Problem::InputCount { expected: 3, found: 2 });
         let four = [&IMAGES[..], &[b""]].concat();
-        assert_eq!(written(&four), Error::InputCount { expected: 3, found: 4 });
+        assert_eq!(written(&four), Problem::InputCount { expected: 3, found: 4 });
         for (image, bytes, expected, found) in [
             (0, &b"ab"[..], 3, 2),
             (0, b"abcd", 3, 4),
@@ -184,7 +183,7 @@ mod tests {
         ] {
             let mut images = IMAGES;
             images[image] = bytes;
-            assert_eq!(written(&images), Error::InputSize { image, expected, found });
+            assert_eq!(written(&images), Problem::InputSize { image, expected, found });
         }
     }
 
@@ -192,7 +191,7 @@ mod tests {
     fn too_large() {
         let mut layout = Layout::new(&[]);
         layout.push_zeros(u64::MAX).unwrap();
-        assert_eq!(layout.push_bytes(b"x"), Err(Error::OutputTooLarge));
-        assert_eq!(layout.to_vec(&[]), Err(Error::OutOfMemory { size: u64::MAX }));
+        assert_eq!(layout.push_bytes(b"x"), Err(Problem::OutputTooLarge));
+        assert_eq!(layout.to_vec(&[]), Err(Problem::OutOfMemory { size: u64::MAX }.into()));
     }
 }

@@ -162,7 +162,7 @@
 //!
 //! # Errors
 //!
-//! One [`Error`], with a variant for each thing that can be wrong with what is to be wrapped. Where images are read and
+//! One [`Error`], with an [`ErrorKind`]; its text says what is wrong, where, and what was expected. Where images are read and
 //! output is written, it is an [`io::Error`](std::io::Error), with an [`Error`] inside if the images are not those that
 //! were laid out.
 //!
@@ -199,7 +199,7 @@ mod wrapper;
 pub use byte_parts;
 pub use description::Module;
 pub use entries::{Entries, EntryFlags, OffloadEntry};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use image::Image;
 pub use kinds::{Abi, Kind};
 pub use layout::Layout;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use target_id::Triple;
 
 use crate::data_layouts::data_layout;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// The format of host objects, which decides the names of sections and symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,7 +81,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownTriple`] and [`Error::BadTargetText`].
+    /// No data layout is known for the triple ([`ErrorKind::UnknownName`](crate::ErrorKind::UnknownName)), or it is not text
+    /// ([`Invalid`](crate::ErrorKind::Invalid)).
     pub fn new(triple: &str) -> Result<Self, Error> {
         if let Some(layout) = data_layout(triple) {
             return Self::with_data_layout(triple, layout);
@@ -95,7 +96,7 @@ impl Target {
         };
         let layout = layout
             .filter(|_| llvm.as_str() != triple)
-            .ok_or_else(|| Error::UnknownTriple { triple: triple.into() })?;
+            .ok_or_else(|| Problem::UnknownTriple { triple: triple.into() })?;
         let mut target = Self::with_data_layout(llvm.as_str(), layout)?;
         target.soft_float = has_soft_float(triple);
         Ok(target)
@@ -108,14 +109,14 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`Error::UnsupportedDataLayout`] and [`Error::BadTargetText`].
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid).
     pub fn with_data_layout(triple: &str, data_layout: &str) -> Result<Self, Error> {
         for text in [triple, data_layout] {
             if text.bytes().any(|byte| !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\\')) {
-                return Err(Error::BadTargetText { text: text.into() });
+                return Err(Problem::BadTargetText { text: text.into() }.into());
             }
         }
-        let unsupported = |specification: &str| Error::UnsupportedDataLayout {
+        let unsupported = |specification: &str| Problem::UnsupportedDataLayout {
             layout: data_layout.into(),
             specification: specification.into(),
         };
@@ -135,7 +136,7 @@ impl Target {
                 ("p" | "p0", Some("64"), Some("64")) => pointer_bits = 64,
                 ("i64", Some("32"), _) => i64_align = 4,
                 ("i64", Some("64"), _) => i64_align = 8,
-                ("m" | "p" | "p0" | "i64", ..) => return Err(unsupported(specification)),
+                ("m" | "p" | "p0" | "i64", ..) => return Err(unsupported(specification).into()),
                 _ => {}
             }
         }
@@ -256,7 +257,10 @@ mod tests {
     #[test]
     fn unknown_triple() {
         for triple in ["", "foo-bar", "x86_64", "m68k-unknown-linux-gnu"] {
-            assert_eq!(Target::new(triple), Err(Error::UnknownTriple { triple: triple.into() }));
+            assert_eq!(
+                Target::new(triple).unwrap_err(),
+                Problem::UnknownTriple { triple: triple.into() }
+            );
         }
     }
 
@@ -269,11 +273,11 @@ mod tests {
             [("e-i64:64", ""), ("e-m:a", "m:a"), ("e-m:e-p:16:16", "p:16:16")]
         {
             assert_eq!(
-                Target::with_data_layout("x-y-z", layout),
-                Err(Error::UnsupportedDataLayout {
+                Target::with_data_layout("x-y-z", layout).unwrap_err(),
+                Problem::UnsupportedDataLayout {
                     layout: layout.into(),
                     specification: specification.into()
-                })
+                }
             );
         }
     }
@@ -282,8 +286,8 @@ mod tests {
     fn text_that_would_end_a_string() {
         for text in ["x86_64-\"", "x86_64 linux", "x86_64-\n", "x86_64-\u{e4}"] {
             assert_eq!(
-                Target::with_data_layout(text, "e-m:e"),
-                Err(Error::BadTargetText { text: text.into() })
+                Target::with_data_layout(text, "e-m:e").unwrap_err(),
+                Problem::BadTargetText { text: text.into() }
             );
         }
     }

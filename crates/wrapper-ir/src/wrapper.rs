@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::build;
 use crate::description::Module;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::image::Image;
 use crate::kinds::{Abi, Kind};
 use crate::target::{ObjectFormat, Target};
@@ -157,27 +157,27 @@ impl<'a> Wrapper<'a> {
     ///
     /// # Errors
     ///
-    /// Every variant of [`Error`] but those that say otherwise.
+    /// Every [`ErrorKind`](crate::ErrorKind) but [`Input`](crate::ErrorKind::Input) and [`Memory`](crate::ErrorKind::Memory).
     pub fn module(&self) -> Result<Module, Error> {
         self.check()?;
-        build::module(self)
+        Ok(build::module(self)?)
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), Problem> {
         let (kind, abi, format) = (self.kind, self.abi, self.target.format());
         if !is_supported(kind, abi, format) {
-            return Err(Error::Unsupported { abi, kind, format });
+            return Err(Problem::Unsupported { abi, kind, format });
         }
         match (self.images.len(), kind) {
-            (0, _) => return Err(Error::NoImage { kind }),
+            (0, _) => return Err(Problem::NoImage { kind }),
             (1, _) | (_, Kind::OpenMp) => {}
-            (found, _) => return Err(Error::SingleImage { kind, found }),
+            (found, _) => return Err(Problem::SingleImage { kind, found }),
         }
         for (index, image) in self.images.iter().enumerate() {
             image.check(index, self.target.pointer_bits())?;
         }
         if abi != Abi::Aomp && self.images.iter().any(|image| image.target_id.is_some()) {
-            return Err(Error::TargetIdUnsupported { abi });
+            return Err(Problem::TargetIdUnsupported { abi });
         }
         let limit = match format {
             ObjectFormat::Elf => 1 << 32, // that of LLVM
@@ -187,7 +187,7 @@ impl<'a> Wrapper<'a> {
         if let Some(align) = self.options.image_align
             && !(align.is_power_of_two() && align <= limit)
         {
-            return Err(Error::BadAlign { align, limit });
+            return Err(Problem::BadAlign { align, limit });
         }
         if let Some(suffix) = &self.options.private_entries {
             check_suffix(suffix, format)?;
@@ -197,13 +197,13 @@ impl<'a> Wrapper<'a> {
 }
 
 /// Returns whether a private entries section can have this suffix.
-pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Error> {
+pub(crate) fn check_suffix(suffix: &str, format: ObjectFormat) -> Result<(), Problem> {
     let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if suffix.is_empty() || !suffix.bytes().all(valid) {
-        return Err(Error::BadEntriesSuffix { suffix: suffix.into() });
+        return Err(Problem::BadEntriesSuffix { suffix: suffix.into() });
     }
     if format != ObjectFormat::Elf {
-        return Err(Error::PrivateEntriesUnsupported { format });
+        return Err(Problem::PrivateEntriesUnsupported { format });
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ mod tests {
             (Kind::Sycl, Abi::Llvm19, LINUX, Elf),
         ] {
             let wrapper = wrapper(kind, abi, triple).image(Image::from_bytes(b"x"));
-            assert_eq!(error(&wrapper), Error::Unsupported { abi, kind, format });
+            assert_eq!(error(&wrapper), Problem::Unsupported { abi, kind, format });
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
     fn no_image() {
         for kind in Kind::ALL {
             let wrapper = wrapper(kind, Abi::Current, LINUX);
-            assert_eq!(error(&wrapper), Error::NoImage { kind });
+            assert_eq!(error(&wrapper), Problem::NoImage { kind });
         }
     }
 
@@ -269,16 +269,16 @@ mod tests {
         for kind in [Kind::Cuda, Kind::Hip, Kind::Sycl] {
             let image = Image::from_bytes(b"x");
             let wrapper = wrapper(kind, Abi::Current, LINUX).images([image.clone(), image]);
-            assert_eq!(error(&wrapper), Error::SingleImage { kind, found: 2 });
+            assert_eq!(error(&wrapper), Problem::SingleImage { kind, found: 2 });
         }
     }
 
     #[test]
     fn heads() {
         let short = openmp(Image::new(100, b"abc"));
-        assert_eq!(error(&short), Error::HeadTooShort { image: 0, needed: 4 });
+        assert_eq!(error(&short), Problem::HeadTooShort { image: 0, needed: 4 });
         let long = openmp(Image::new(2, b"abc"));
-        assert_eq!(error(&long), Error::HeadTooLong { image: 0, size: 2, head: 3 });
+        assert_eq!(error(&long), Problem::HeadTooLong { image: 0, size: 2, head: 3 });
         assert!(openmp(Image::new(3, b"abc")).module().is_ok());
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let image = Image::new(0x8000_0000, b"abcd");
         let wrapper = Wrapper::new(Kind::OpenMp, Abi::Current, target).image(image);
         let (size, limit) = (0x8000_0000, 0x7fff_ffff);
-        assert_eq!(error(&wrapper), Error::ImageTooLarge { image: 0, size, limit });
+        assert_eq!(error(&wrapper), Problem::ImageTooLarge { image: 0, size, limit });
         assert!(openmp(Image::new(0x8000_0000, b"abcd")).module().is_ok());
     }
 
@@ -296,16 +296,19 @@ mod tests {
     fn target_ids() {
         let image = Image::from_bytes(b"x");
         let named = image.clone().target_id("gfx90a");
-        assert_eq!(error(&openmp(named.clone())), Error::TargetIdUnsupported { abi: Abi::Current });
+        assert_eq!(
+            error(&openmp(named.clone())),
+            Problem::TargetIdUnsupported { abi: Abi::Current }
+        );
         let aomp = wrapper(Kind::OpenMp, Abi::Aomp, LINUX);
         assert_eq!(
             error(&aomp.clone().images([named, image.clone()])),
-            Error::TargetIdCount { images: 2, target_ids: 1 }
+            Problem::TargetIdCount { images: 2, target_ids: 1 }
         );
         for target_id in ["", "gfx90a\0"] {
             let wrapper = aomp.clone().image(image.clone().target_id(target_id));
             let target_id = target_id.into();
-            assert_eq!(error(&wrapper), Error::BadTargetId { image: 0, target_id });
+            assert_eq!(error(&wrapper), Problem::BadTargetId { image: 0, target_id });
         }
     }
 
@@ -314,12 +317,12 @@ mod tests {
         let image = Image::from_bytes(b"x");
         for align in [0, 3, 1 << 33] {
             let wrapper = openmp(image.clone()).image_align(align);
-            assert_eq!(error(&wrapper), Error::BadAlign { align, limit: 1 << 32 });
+            assert_eq!(error(&wrapper), Problem::BadAlign { align, limit: 1 << 32 });
         }
         let coff = wrapper(Kind::Hip, Abi::Current, "x86_64-pc-windows-msvc").image(image);
         assert!(coff.clone().image_align(8192).module().is_ok());
         let error = error(&coff.image_align(16384));
-        assert_eq!(error, Error::BadAlign { align: 16384, limit: 8192 });
+        assert_eq!(error, Problem::BadAlign { align: 16384, limit: 8192 });
     }
 
     #[test]
@@ -327,12 +330,12 @@ mod tests {
         let image = Image::from_bytes(b"x");
         for suffix in ["", "a.b", "a b", "\u{e4}"] {
             let wrapper = openmp(image.clone()).private_entries(suffix);
-            assert_eq!(error(&wrapper), Error::BadEntriesSuffix { suffix: suffix.into() });
+            assert_eq!(error(&wrapper), Problem::BadEntriesSuffix { suffix: suffix.into() });
         }
         let coff = wrapper(Kind::Hip, Abi::Current, "x86_64-pc-windows-msvc").image(image.clone());
         let format = ObjectFormat::Coff;
         let found = error(&coff.private_entries("a"));
-        assert_eq!(found, Error::PrivateEntriesUnsupported { format });
+        assert_eq!(found, Problem::PrivateEntriesUnsupported { format });
 
         let module = openmp(image).private_entries("1f").module().unwrap();
         let dummy = module.global("__dummy.llvm_offload_entries_1f").unwrap();

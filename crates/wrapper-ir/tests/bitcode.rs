@@ -13,7 +13,7 @@ use std::io;
 
 use wrapper_ir::byte_parts::Part;
 use wrapper_ir::description::{Constant, Function, Operation, Value};
-use wrapper_ir::{Abi, Error, Image, Kind, Module, Target, Wrapper};
+use wrapper_ir::{Abi, Error, ErrorKind, Image, Kind, Module, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 
@@ -36,7 +36,7 @@ fn every_module(image: &'static [u8]) -> impl Iterator<Item = Module> {
         let image = if abi == Abi::Aomp { image.target_id("gfx90a") } else { image };
         match wrapper(kind, abi).image(image).module() {
             Ok(module) => Some(module),
-            Err(Error::Unsupported { .. }) => None,
+            Err(error) if error.kind() == ErrorKind::Unsupported => None,
             Err(error) => panic!("{kind} {abi}: {error}"),
         }
     })
@@ -107,7 +107,7 @@ fn gigabytes_take_no_memory_to_lay_out() {
 #[test]
 fn an_image_whose_length_has_no_room() {
     let error = module_of(&[4, 0x1_0000_0000]).bitcode().unwrap_err();
-    assert_eq!(error, Error::ImageTooLarge { image: 1, size: 0x1_0000_0000, limit: 0xFFFF_FFFF });
+    assert_eq!((error.kind(), error.image()), (ErrorKind::Limit, Some(1)));
     assert_eq!(
         error.to_string(),
         "device image 1 has 0x100000000 bytes, but there is room for 0xffffffff only"
@@ -117,8 +117,7 @@ fn an_image_whose_length_has_no_room() {
 #[test]
 fn images_that_are_too_large_together() {
     let error = module_of(&[0xFFFF_FFFF; 4]).bitcode().unwrap_err();
-    let Error::Bitcode(found) = &error else { panic!("{error}") };
-    assert_eq!(found.kind(), llvm_bitcode::ErrorKind::Limit);
+    assert_eq!(error.kind(), ErrorKind::Limit);
     let text = error.to_string();
     assert!(text.starts_with("bitcode block has 0x400"), "{text}");
     assert!(text.ends_with(" bytes, but there is room for 0x3fffffffc only"), "{text}");
@@ -132,11 +131,12 @@ fn too_few_and_other_images_than_laid_out() {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         *error.into_inner().unwrap().downcast::<Error>().unwrap()
     };
-    assert_eq!(invalid(&[b"12345"]), Error::InputCount { expected: 2, found: 1 });
-    assert_eq!(
-        invalid(&[b"12345", b"12345"]),
-        Error::InputSize { image: 1, expected: 6, found: 5 }
-    );
+    let found = invalid(&[b"12345"]);
+    assert_eq!((found.kind(), found.image()), (ErrorKind::Input, None));
+    assert_eq!(found.to_string(), "1 inputs were given for 2 device images");
+    let found = invalid(&[b"12345", b"12345"]);
+    assert_eq!((found.kind(), found.image()), (ErrorKind::Input, Some(1)));
+    assert_eq!(found.to_string(), "device image 1 has 0x5 bytes, expected 0x6");
 }
 
 /// What a description that was changed may say wrong.
@@ -150,8 +150,8 @@ mod changed {
         module.bitcode().unwrap_err()
     }
 
-    fn unknown(name: &str) -> Error {
-        Error::UnknownName { name: name.into() }
+    fn unknown(name: &str) -> String {
+        format!("module refers to \"{name}\", which it neither declares nor defines")
     }
 
     #[test]
@@ -160,12 +160,8 @@ mod changed {
         let error = changed(Kind::OpenMp, |module| {
             module.globals.retain(|global| global.name != name);
         });
-        assert_eq!(error, unknown(name));
-        assert_eq!(
-            error.to_string(),
-            "module refers to \".omp_offloading.device_images\", which it neither declares nor \
-             defines"
-        );
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(error.to_string(), unknown(name));
     }
 
     #[test]
@@ -173,7 +169,7 @@ mod changed {
         let error = changed(Kind::Hip, |module| {
             module.functions.retain(|function| function.name != "atexit");
         });
-        assert_eq!(error, unknown("atexit"));
+        assert_eq!(error.to_string(), unknown("atexit"));
     }
 
     #[test]
@@ -181,7 +177,7 @@ mod changed {
         let error = changed(Kind::Cuda, |module| {
             module.structs.retain(|structure| structure.name != "fatbin_wrapper");
         });
-        assert_eq!(error, unknown("fatbin_wrapper"));
+        assert_eq!(error.to_string(), unknown("fatbin_wrapper"));
     }
 
     #[test]
@@ -193,7 +189,7 @@ mod changed {
                 }
             }
         });
-        assert_eq!(error, Error::UnknownBlob { blob: 1 });
+        assert_eq!(error.to_string(), "module refers to blob 1, which it does not have");
     }
 
     fn register_of(module: &mut Module) -> &mut Function {
@@ -209,7 +205,6 @@ mod changed {
             };
             arguments[0] = Value::Local(0);
         });
-        assert_eq!(error, Error::UnknownLocal { function: ".hip.fatbin_reg".into(), local: 0 });
         assert_eq!(
             error.to_string(),
             "function \".hip.fatbin_reg\" refers to local 0 where it is not defined"
@@ -221,6 +216,7 @@ mod changed {
         let error = changed(Kind::Hip, |module| {
             register_of(module).blocks[0].instructions[0].result = Some(7);
         });
-        assert_eq!(error, Error::UnknownLocal { function: ".hip.fatbin_reg".into(), local: 7 });
+        let expected = "function \".hip.fatbin_reg\" refers to local 7 where it is not defined";
+        assert_eq!(error.to_string(), expected);
     }
 }

@@ -16,7 +16,7 @@ use object::{
     Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolFlags, elf,
 };
 use wrapper_ir::{
-    Abi, Entries, EntryFlags, Error, Kind, LinkTool, ObjectFormat, OffloadEntry, Target,
+    Abi, Entries, EntryFlags, Error, ErrorKind, Kind, LinkTool, ObjectFormat, OffloadEntry, Target,
 };
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
@@ -227,15 +227,23 @@ fn error(entries: &Entries<'_>) -> Error {
 #[test]
 fn what_is_wrong_with_all() {
     let (kind, abi) = (Kind::Sycl, Abi::Current);
-    assert_eq!(error(&entries(kind, abi, LINUX)), Error::EntriesUnsupported { kind });
-    let (kind, format) = (Kind::OpenMp, ObjectFormat::MachO);
-    assert_eq!(error(&entries(kind, abi, MAC)), Error::Unsupported { abi, kind, format });
-    assert_eq!(error(&entries(kind, abi, LINUX)), Error::NoEntry { kind });
+    let found = error(&entries(kind, abi, LINUX));
+    assert_eq!(found.kind(), ErrorKind::Unsupported);
+    let expected = "sycl registers no offload entries, expected openmp, cuda or hip";
+    assert_eq!(found.to_string(), expected);
+    let kind = Kind::OpenMp;
+    let expected = "abi current has no registration code of kind openmp for mach-o objects";
+    assert_eq!(error(&entries(kind, abi, MAC)).to_string(), expected);
+    let found = error(&entries(kind, abi, LINUX));
+    assert_eq!(found.kind(), ErrorKind::Count);
+    assert_eq!(found.to_string(), "no offload entry to emit for openmp");
     let some = entries(kind, abi, WINDOWS).entries(plain()).private_entries("a");
-    let format = ObjectFormat::Coff;
-    assert_eq!(error(&some), Error::PrivateEntriesUnsupported { format });
+    let expected = "private entries need elf objects, the target has coff";
+    assert_eq!(error(&some).to_string(), expected);
     let some = entries(kind, abi, LINUX).entries(plain()).private_entries(".");
-    assert_eq!(error(&some), Error::BadEntriesSuffix { suffix: ".".into() });
+    assert_eq!(error(&some).kind(), ErrorKind::Invalid);
+    let expected = "entries suffix \".\" is not made of letters, digits and underscores";
+    assert_eq!(error(&some).to_string(), expected);
 }
 
 #[test]
@@ -243,17 +251,21 @@ fn what_is_wrong_with_names() {
     let some = || entries(Kind::Hip, Abi::Current, LINUX).entries(plain());
     for name in ["", "a\0b"] {
         let found = error(&some().entry(OffloadEntry::kernel(name, "a")));
-        assert_eq!(found, Error::BadEntryName { entry: 2, name: name.into() });
+        let name = name.escape_debug();
+        let expected =
+            format!("offload entry 2 has the name \"{name}\", expected text without NUL");
+        assert_eq!(found.to_string(), expected);
     }
     for symbol in ["", "a\0b", "llvm.used", ".offloading.entry_name", ".offloading.entry.table"] {
+        let place = format!("offload entry 2 is at the symbol \"{}\"", symbol.escape_debug());
+        let expected = format!("{place}, expected one that the program defines");
         let found = error(&some().entry(OffloadEntry::kernel("a", symbol)));
-        assert_eq!(found, Error::BadEntrySymbol { entry: 2, symbol: symbol.into() });
+        assert_eq!(found.to_string(), expected);
         let found = error(&some().entry(OffloadEntry::managed("a", "a", symbol, 4, 4)));
-        assert_eq!(found, Error::BadEntrySymbol { entry: 2, symbol: symbol.into() });
+        assert_eq!(found.to_string(), expected);
     }
     let found = error(&some().entry(OffloadEntry::kernel("scale", "a")));
-    let name = "scale".into();
-    assert_eq!(found, Error::DuplicateEntry { entry: 2, first: 0, name });
+    assert_eq!(found.kind(), ErrorKind::Invalid);
     assert_eq!(found.to_string(), "offload entries 0 and 2 both have the name \"scale\"");
     // Symbols may be shared, and one may have the name of the kernel.
     let shared = some().entry(OffloadEntry::variable("b", "table", 4));
@@ -274,12 +286,17 @@ fn what_would_not_be_registered() {
         (Kind::Hip, Abi::Llvm19, managed().data(0), 1),
         (Kind::OpenMp, Abi::Current, managed(), 1),
     ] {
-        let expected = Error::UnregisteredEntry { entry: 0, kind, abi, flags };
-        assert_eq!(found(kind, abi, entry), Some(expected));
+        let found = found(kind, abi, entry).unwrap();
+        assert_eq!(found.kind(), ErrorKind::Unsupported);
+        let expected = format!(
+            "offload entry 0 has the flags {flags:#x}, but abi {abi} registers no such variables of kind {kind}"
+        );
+        assert_eq!(found.to_string(), expected);
     }
     for entry in [OffloadEntry::variable("a", "a", 0), OffloadEntry::managed("a", "a", "b", 0, 4)] {
-        let empty = Some(Error::EmptyVariable { entry: 0 });
-        assert_eq!(found(Kind::Cuda, Abi::Current, entry), empty);
+        let found = found(Kind::Cuda, Abi::Current, entry).unwrap();
+        let expected = "offload entry 0 is a variable of 0 bytes, which is registered as a kernel";
+        assert_eq!(found.to_string(), expected);
     }
     assert_eq!(found(Kind::Cuda, Abi::Current, managed()), None);
     assert_eq!(found(Kind::Hip, Abi::Llvm18, variable(2 | 8).data(1)), None);
@@ -287,17 +304,21 @@ fn what_would_not_be_registered() {
 
 #[test]
 fn numbers_without_room() {
-    let too_large = |field, value, limit| Error::EntryTooLarge { entry: 0, field, value, limit };
+    let check = |found: Error, field, value: u64, limit: u64| {
+        let room = format!("but there is room for {limit:#x} only");
+        let expected = format!("offload entry 0 has the {field} {value:#x}, {room}");
+        assert_eq!((found.kind(), found.to_string()), (ErrorKind::Limit, expected));
+    };
     let variable = |size| OffloadEntry::variable("a", "a", size);
     let narrow = |size| entries(Kind::Hip, Abi::Current, "i686-linux-gnu").entry(variable(size));
     assert!(narrow(0xFFFF_FFFF).module().is_ok());
     let found = error(&narrow(0x1_0000_0000));
-    assert_eq!(found, too_large("size", 0x1_0000_0000, 0xFFFF_FFFF));
+    check(found, "size", 0x1_0000_0000, 0xFFFF_FFFF);
     let data = |abi, data| entries(Kind::OpenMp, abi, LINUX).entry(variable(4).data(data)).module();
     assert!(data(Abi::Current, u64::MAX).is_ok() && data(Abi::Llvm19, 0xFFFF_FFFF).is_ok());
     let found = data(Abi::Llvm19, u64::MAX).unwrap_err();
-    assert_eq!(found, too_large("data", u64::MAX, 0xFFFF_FFFF));
-    assert_eq!(data(Abi::Legacy, 1).unwrap_err(), too_large("data", 1, 0));
+    check(found, "data", u64::MAX, 0xFFFF_FFFF);
+    check(data(Abi::Legacy, 1).unwrap_err(), "data", 1, 0);
 }
 
 /// As many as in a large library.

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use wrapper_ir::{Abi, Error, Image, Kind, LinkTool, Module, Target, Wrapper};
+use wrapper_ir::{Abi, Error, ErrorKind, Image, Kind, LinkTool, Module, Target, Wrapper};
 
 use crate::llvm_cl::{Matches, Tool};
 use crate::opened::MaxInput;
@@ -63,7 +63,12 @@ impl Request {
             let parsed = target_id::TargetId::parse(id);
             parsed.map_err(|error| io::Error::other(format!("'{id}': {error}")))?;
         }
-        let target = Target::new(&self.triple).map_err(|error| explain(error, &[]))?;
+        let target = Target::new(&self.triple).map_err(|error| match error.kind() {
+            ErrorKind::UnknownName => {
+                io::Error::other(format!("'{}': unsupported target triple", self.triple))
+            }
+            _ => explain(error, &[]),
+        })?;
         let (mut inputs, mut heads) = (Vec::new(), Vec::new());
         for path in &self.images {
             let again =
@@ -156,7 +161,9 @@ impl Wrapped {
 
 /// Reads as much of an image as the error says is needed; false if that is not what is wrong.
 fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io::Result<bool> {
-    let Error::HeadTooShort { image, needed } = *error else { return Ok(false) };
+    let (Some(image), Some(needed)) = (error.image(), error.head_needed()) else {
+        return Ok(false);
+    };
     let (Some(input), Some(head)) = (inputs.get_mut(image), heads.get_mut(image)) else {
         return Ok(false);
     };
@@ -172,15 +179,14 @@ fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io
 /// Puts the plain package in the place of a compressed one, which no runtime reads; false if the error is not about
 /// that.
 fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io::Result<bool> {
-    use offload_binary::Error::Compressed;
-    let &Error::Package { image, error: Compressed { binary } } = error else { return Ok(false) };
+    let (Some(image), Some(offload_binary::Error::Compressed { .. })) =
+        (error.image(), error.package())
+    else {
+        return Ok(false);
+    };
     let (Some(input), Some(head)) = (inputs.get_mut(image), heads.get_mut(image)) else {
         return Ok(false);
     };
-    let (package, size) = (binary.size(), input.size());
-    if size > binary.padded_size() {
-        return Err(explain(Error::AfterPackage { image, package, size }, inputs));
-    }
     let plain = fat_object::decompress_package(&input.read()?, MAX_PLAIN)
         .map_err(|error| payload::at(input.path(), &io::Error::other(error)))?;
     *input = input.with_contents(&plain)?;
@@ -191,19 +197,9 @@ fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> i
 
 /// The error in terms of the command line.
 fn explain(error: Error, inputs: &[Payload]) -> io::Error {
-    let image = match &error {
-        Error::UnknownTriple { triple } => {
-            return io::Error::other(format!("'{triple}': unsupported target triple"));
-        }
-        Error::ImageTooLarge { image, .. }
-        | Error::HeadTooShort { image, .. }
-        | Error::Package { image, .. }
-        | Error::EmptyPackage { image }
-        | Error::AfterPackage { image, .. }
-        | Error::PackageKind { image, .. } => inputs.get(*image),
-        _ => None,
-    };
-    match image {
+    let is_of_file =
+        matches!(error.kind(), ErrorKind::Limit | ErrorKind::HeadTooShort | ErrorKind::Package);
+    match error.image().filter(|_| is_of_file).and_then(|image| inputs.get(image)) {
         Some(input) => io::Error::other(format!("'{}': {error}", input.path().display())),
         None => io::Error::other(error),
     }
@@ -253,8 +249,8 @@ fn run(
 /// The error with LLVM's words before it, where it has other ones.
 fn in_llvms_words(error: io::Error) -> io::Error {
     let typed = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
-    match typed {
-        Some(Error::SingleImage { .. }) => io::Error::other(format!(
+    match typed.map(Error::kind) {
+        Some(ErrorKind::SingleImage) => io::Error::other(format!(
             "CUDA / HIP offloading uses a single fatbinary or offload bundle: {error}"
         )),
         _ => error,

@@ -8,7 +8,7 @@ use llvm_bitcode::{Writer, signed};
 use crate::bitcode::codes;
 use crate::bitcode::types::Types;
 use crate::description::{Blob, Constant, Module, Type};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::to_u64;
 
 /// Gives the values that a module has outside of functions their numbers: variables, functions,
@@ -30,7 +30,7 @@ type Record = (u64, u64, Vec<u64>);
 
 impl<'m> Constants<'m> {
     /// The symbols and images of a module; other constants are added as they are met.
-    pub(crate) fn new(module: &'m Module, types: &mut Types<'m>) -> Result<Self, Error> {
+    pub(crate) fn new(module: &'m Module, types: &mut Types<'m>) -> Result<Self, Problem> {
         let variables = module.globals.iter().map(|global| global.name.as_ref());
         let functions = module.functions.iter().map(|function| function.name.as_ref());
         let symbols = variables.chain(functions).zip(0..).collect();
@@ -38,7 +38,7 @@ impl<'m> Constants<'m> {
         for blob in &module.blobs {
             if blob.size > MAX_BLOB {
                 let (image, size) = (blob.input, blob.size);
-                return Err(Error::ImageTooLarge { image, size, limit: MAX_BLOB });
+                return Err(Problem::ImageTooLarge { image, size, limit: MAX_BLOB });
             }
             image_types.push(types.number(&Type::bytes(blob.size))?);
         }
@@ -47,9 +47,9 @@ impl<'m> Constants<'m> {
     }
 
     /// The number of a variable or function.
-    pub(crate) fn symbol(&self, name: &str) -> Result<u64, Error> {
+    pub(crate) fn symbol(&self, name: &str) -> Result<u64, Problem> {
         let number = self.symbols.get(name).copied();
-        number.ok_or_else(|| Error::UnknownName { name: name.into() })
+        number.ok_or_else(|| Problem::UnknownName { name: name.into() })
     }
 
     /// The number of a constant.
@@ -57,13 +57,13 @@ impl<'m> Constants<'m> {
         &mut self,
         constant: &Constant,
         types: &mut Types<'m>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, Problem> {
         let (code, operands) = match constant {
             Constant::Symbol(name) => return self.symbol(name),
             Constant::Image { blob, .. } if *blob < self.image_types.len() => {
                 return Ok(self.first().saturating_add(to_u64(*blob)));
             }
-            Constant::Image { blob, .. } => return Err(Error::UnknownBlob { blob: *blob }),
+            Constant::Image { blob, .. } => return Err(Problem::UnknownBlob { blob: *blob }),
             Constant::Int { value: 0, .. } | Constant::Null | Constant::Zero(_) => {
                 (codes::CONSTANT_NULL, Vec::new())
             }
@@ -110,7 +110,7 @@ impl<'m> Constants<'m> {
 
     /// Writes the constants, to which nothing can be added any more. Images become holes, in
     /// their order.
-    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Error> {
+    pub(crate) fn write(&self, stream: &mut Writer) -> Result<(), Problem> {
         stream.enter_block(codes::CONSTANTS_BLOCK, 4);
         let string = stream.define_blob(codes::CONSTANT_STRING);
         let mut current = None;

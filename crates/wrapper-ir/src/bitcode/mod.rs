@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use llvm_bitcode::{MAGIC, Writer};
 
 use crate::description::{Function, Global, Linkage, Module};
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::layout::Layout;
 use crate::to_u64;
 use constants::Constants;
@@ -46,11 +46,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// - [`Error::ImageTooLarge`] for an image of 4 GiB or more,
-    ///   [`Error::Bitcode`] when all images together have about 16 GiB: bitcode has no
-    ///   room for the sizes.
-    /// - [`Error::UnknownName`], [`Error::UnknownLocal`] and [`Error::UnknownBlob`] for a
-    ///   description that was changed and refers to what it does not have.
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) for an image of 4 GiB or more, or when all images together have
+    /// about 16 GiB: bitcode has no room for the sizes.
     ///
     /// # Example
     ///
@@ -69,6 +66,10 @@ impl Module {
     /// # }
     /// ```
     pub fn bitcode(&self) -> Result<Layout, Error> {
+        self.lay_out_bitcode().map_err(Error)
+    }
+
+    fn lay_out_bitcode(&self) -> Result<Layout, Problem> {
         let mut types = Types::new(self)?;
         let mut constants = Constants::new(self, &mut types)?;
         for function in &self.functions {
@@ -132,7 +133,7 @@ impl Module {
     }
 
     /// The images in the holes that they have in the stream.
-    fn fill(&self, stream: &llvm_bitcode::Stream) -> Result<Layout, Error> {
+    fn fill(&self, stream: &llvm_bitcode::Stream) -> Result<Layout, Problem> {
         let mut layout = Layout::new(&self.inputs);
         let mut rest = stream.bytes.as_slice();
         let mut written = 0;
@@ -149,7 +150,7 @@ impl Module {
     }
 }
 
-fn write_identification(stream: &mut Writer) -> Result<(), Error> {
+fn write_identification(stream: &mut Writer) -> Result<(), Problem> {
     stream.enter_block(codes::IDENTIFICATION_BLOCK, 5);
     let producer = concat!("wrapper-ir ", env!("CARGO_PKG_VERSION"));
     stream.text_record(codes::IDENTIFICATION_STRING, &[], producer.as_bytes());

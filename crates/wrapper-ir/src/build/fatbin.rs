@@ -2,8 +2,8 @@
 
 use super::body::{Body, address};
 use super::{
-    Abi, Blob, Constant, Error, Global, Kind, Linkage, Module, Name, ObjectFormat, Operation, Role,
-    Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
+    Abi, Blob, Constant, Global, Kind, Linkage, Module, Name, ObjectFormat, Operation, Problem,
+    Role, Struct, Type, Wrapper, constant, entries, image_bytes, parts, register_entries,
 };
 
 /// The names that CUDA and HIP differ in.
@@ -51,7 +51,7 @@ impl Names {
     }
 }
 
-pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
     const IMAGE: Name = Name::Borrowed(".fatbin_image");
     const FATBIN: Name = Name::Borrowed(".fatbin_wrapper");
 
@@ -61,7 +61,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
         [part] => part.clone(),
         several => {
             let (kind, found) = (wrapper.kind, several.len());
-            return Err(Error::SingleImage { kind, found });
+            return Err(Problem::SingleImage { kind, found });
         }
     };
     let size = part.end.saturating_sub(part.start);

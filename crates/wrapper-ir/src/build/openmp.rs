@@ -2,7 +2,7 @@
 
 use super::body::{Body, address, null};
 use super::{
-    Abi, Blob, Constant, Error, Global, Linkage, Module, Name, Operation, Role, Struct, Type,
+    Abi, Blob, Constant, Global, Linkage, Module, Name, Operation, Problem, Role, Struct, Type,
     Wrapper, constant, entries, image_bytes, is_package, numbered, parts,
 };
 use crate::wrapper::ImageInfo;
@@ -13,7 +13,7 @@ const DESCRIPTOR: Name = Name::Borrowed(".omp_offloading.descriptor");
 const DEVICE_IMAGES: Name = Name::Borrowed(".omp_offloading.device_images");
 const REGISTER_INFO: Name = Name::Borrowed("__tgt_register_image_info");
 
-pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
     let entries = entries::add(module, wrapper);
     let image_type = add_struct(module, "__tgt_device_image", vec![Type::Pointer; 4]);
     let descriptor_type = add_struct(
@@ -43,7 +43,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
     }
     let count = match i32::try_from(images.len()) {
         Ok(count) => count.unsigned_abs(),
-        Err(_) => return Err(Error::TooManyImages { found: images.len() }),
+        Err(_) => return Err(Problem::TooManyImages { found: images.len() }),
     };
     let images = constant(DEVICE_IMAGES, Constant::Array(images));
     module.globals.push(Global { unnamed_addr: true, ..images });
@@ -109,7 +109,11 @@ fn add_functions(module: &mut Module, wrapper: &Wrapper<'_>, infos: &[Name], at_
 }
 
 /// What AOMP's runtime is told about each of `count` images, if anything.
-fn image_infos(module: &mut Module, wrapper: &Wrapper<'_>, count: u32) -> Result<Vec<Name>, Error> {
+fn image_infos(
+    module: &mut Module,
+    wrapper: &Wrapper<'_>,
+    count: u32,
+) -> Result<Vec<Name>, Problem> {
     let target_ids: Vec<&str> =
         wrapper.images.iter().filter_map(|image| image.target_id.as_deref()).collect();
     if target_ids.is_empty() || wrapper.options.image_info == ImageInfo::None {
@@ -117,7 +121,7 @@ fn image_infos(module: &mut Module, wrapper: &Wrapper<'_>, count: u32) -> Result
     }
     if u32::try_from(target_ids.len()) != Ok(count) {
         let images = usize::try_from(count).unwrap_or(usize::MAX);
-        return Err(Error::TargetIdCount { images, target_ids: target_ids.len() });
+        return Err(Problem::TargetIdCount { images, target_ids: target_ids.len() });
     }
     let int = Type::Int(32);
     let fields = vec![int.clone(), int.clone(), int, Type::Pointer, Type::Pointer];

@@ -2,15 +2,15 @@
 
 use super::body::{Body, address, int};
 use super::{
-    Abi, Blob, Error, Global, Module, Name, Role, Type, Wrapper, constant, image_bytes, is_package,
-    parts,
+    Abi, Blob, Global, Module, Name, Problem, Role, Type, Wrapper, constant, image_bytes,
+    is_package, parts,
 };
 
 const REGISTER: Name = Name::Borrowed("sycl.descriptor_reg");
 const UNREGISTER: Name = Name::Borrowed("sycl.descriptor_unreg");
 const BINARY: Name = Name::Borrowed(".sycl_offloading.binary");
 
-pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Error> {
+pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Problem> {
     // Checks a package; the runtime takes it apart.
     parts(wrapper, 0)?;
     let size = wrapper.images.first().map_or(0, |image| image.size);

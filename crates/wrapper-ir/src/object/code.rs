@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::description::{
     Block, Constant, Function, Instruction, Linkage, Module, Name, Operation, Type, Value,
 };
-use crate::error::Error;
+use crate::error::Problem;
 use crate::to_u64;
 
 /// A register by what it is used for.
@@ -169,12 +169,12 @@ pub(super) struct Lowered {
 ///
 /// # Errors
 ///
-/// [`Error::NotNative`] for what registration code does not do.
+/// [`Problem::NotNative`] for what registration code does not do.
 pub(super) fn lower(
     module: &Module,
     function: &Function,
     assembler: &mut impl Assembler,
-) -> Result<Lowered, Error> {
+) -> Result<Lowered, Problem> {
     let start = assembler.code().bytes.len();
     let slots = Slots::of(function, assembler)?;
     let mut lowering = Lowering { module, function, assembler, slots, starts: Vec::new() };
@@ -183,8 +183,8 @@ pub(super) fn lower(
     Ok(Lowered { start, end: assembler.code().bytes.len(), prologue })
 }
 
-fn not_lowered(function: &Function, what: &'static str) -> Error {
-    Error::NotNative { symbol: function.name.as_ref().into(), what }
+fn not_lowered(function: &Function, what: &'static str) -> Problem {
+    Problem::NotNative { symbol: function.name.as_ref().into(), what }
 }
 
 /// Where values are kept.
@@ -199,7 +199,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn of(function: &Function, assembler: &impl Assembler) -> Result<Self, Error> {
+    fn of(function: &Function, assembler: &impl Assembler) -> Result<Self, Problem> {
         let mut used = BTreeSet::new();
         let mut phis = Vec::new();
         // On the stack below the slots: the arguments of the call that has most of them.
@@ -277,7 +277,7 @@ struct Lowering<'a, A> {
 const WHOLE: u16 = 64;
 
 impl<A: Assembler> Lowering<'_, A> {
-    fn function(&mut self) -> Result<(), Error> {
+    fn function(&mut self) -> Result<(), Problem> {
         if self.function.parameters > self.assembler.argument_registers() {
             return Err(self.fault("parameters on the stack"));
         }
@@ -304,11 +304,11 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    fn fault(&self, what: &'static str) -> Error {
+    fn fault(&self, what: &'static str) -> Problem {
         not_lowered(self.function, what)
     }
 
-    fn block(&mut self, index: usize, block: &Block) -> Result<(), Error> {
+    fn block(&mut self, index: usize, block: &Block) -> Result<(), Problem> {
         for instruction in &block.instructions {
             if instruction.operation.is_terminator() {
                 self.feed_phis(index)?;
@@ -320,7 +320,7 @@ impl<A: Assembler> Lowering<'_, A> {
 
     /// Leaves for every phi what comes to it from a block. They take it when they are reached, so
     /// that one that feeds another gives what it was before.
-    fn feed_phis(&mut self, from: usize) -> Result<(), Error> {
+    fn feed_phis(&mut self, from: usize) -> Result<(), Problem> {
         let function = self.function;
         for instruction in function.blocks.iter().flat_map(|block| &block.instructions) {
             let Operation::Phi { incoming, .. } = &instruction.operation else { continue };
@@ -336,7 +336,7 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    fn instruction(&mut self, index: usize, instruction: &Instruction) -> Result<(), Error> {
+    fn instruction(&mut self, index: usize, instruction: &Instruction) -> Result<(), Problem> {
         let next = index.saturating_add(1);
         match &instruction.operation {
             Operation::Call { function, arguments } => {
@@ -435,7 +435,7 @@ impl<A: Assembler> Lowering<'_, A> {
         result.map_or(Type::Void, |result| self.function.type_of(&result))
     }
 
-    fn arguments(&mut self, arguments: &[Value]) -> Result<(), Error> {
+    fn arguments(&mut self, arguments: &[Value]) -> Result<(), Problem> {
         let registers = self.assembler.argument_registers();
         // Those on the stack first: they go through a register.
         for (argument, value) in arguments.iter().enumerate().skip(registers) {
@@ -451,12 +451,12 @@ impl<A: Assembler> Lowering<'_, A> {
         Ok(())
     }
 
-    fn argument(&mut self, to: Register, value: &Value) -> Result<(), Error> {
+    fn argument(&mut self, to: Register, value: &Value) -> Result<(), Problem> {
         let bits = self.bits(&self.function.type_of(value))?;
         self.value(to, value, bits)
     }
 
-    fn value(&mut self, to: Register, value: &Value, bits: u16) -> Result<(), Error> {
+    fn value(&mut self, to: Register, value: &Value, bits: u16) -> Result<(), Problem> {
         match value {
             Value::Local(local) => {
                 let slot = self.slots.locals.get(local).copied();
@@ -486,7 +486,7 @@ impl<A: Assembler> Lowering<'_, A> {
     }
 
     /// First and second register from two values, the first the result.
-    fn two(&mut self, first: &Value, second: &Value, what: Arithmetic) -> Result<(), Error> {
+    fn two(&mut self, first: &Value, second: &Value, what: Arithmetic) -> Result<(), Problem> {
         self.value(Register::First, first, WHOLE)?;
         self.value(Register::Second, second, WHOLE)?;
         self.assembler.arithmetic(what);
@@ -494,7 +494,7 @@ impl<A: Assembler> Lowering<'_, A> {
     }
 
     /// An address plus so many bytes.
-    fn step(&mut self, base: &Value, bytes: u64) -> Result<(), Error> {
+    fn step(&mut self, base: &Value, bytes: u64) -> Result<(), Problem> {
         self.value(Register::First, base, WHOLE)?;
         if bytes != 0 {
             self.assembler.immediate(Register::Second, bytes, WHOLE);
@@ -512,7 +512,7 @@ impl<A: Assembler> Lowering<'_, A> {
         }
     }
 
-    fn bits(&self, ty: &Type) -> Result<u16, Error> {
+    fn bits(&self, ty: &Type) -> Result<u16, Problem> {
         match ty {
             Type::Int(bits @ 1..=64) => Ok(*bits),
             Type::Pointer => Ok(WHOLE),
@@ -521,7 +521,7 @@ impl<A: Assembler> Lowering<'_, A> {
     }
 
     /// Bits of a value in memory: whole bytes.
-    fn memory_bits(&self, ty: &Type) -> Result<u16, Error> {
+    fn memory_bits(&self, ty: &Type) -> Result<u16, Problem> {
         match self.bits(ty)? {
             bits @ (8 | 16 | 32 | 64) => Ok(bits),
             _ => Err(self.fault("an integer of another size in memory")),

@@ -11,7 +11,7 @@ use super::data;
 use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
 use super::pdata;
 use crate::description::{Linkage, Module, Name};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::layout::Layout;
 use crate::target::ObjectFormat;
 use crate::to_u64;
@@ -47,7 +47,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Layout, Error> {
+) -> Result<Layout, Problem> {
     let (mut object, functions) = data::build(module, assembler, machine.pointer)?;
     pdata::add(&mut object, &machine.unwind, &functions)?;
     if module.target.is_mingw() {
@@ -61,7 +61,7 @@ pub(super) fn lay_out(
 }
 
 /// Tells GNU's linker not to export what is not seen outside, when it exports everything.
-fn add_directives(object: &mut Object) -> Result<(), Error> {
+fn add_directives(object: &mut Object) -> Result<(), Problem> {
     let hidden = object.symbols.iter().filter(|symbol| symbol.hidden && symbol.section.is_some());
     let text: String = hidden.map(|symbol| format!(" -exclude-symbols:{}", symbol.name)).collect();
     if text.is_empty() {
@@ -74,11 +74,11 @@ fn add_directives(object: &mut Object) -> Result<(), Error> {
     }
 }
 
-fn too_large(size: u64) -> Error {
-    Error::ObjectTooLarge { format: ObjectFormat::Coff, size, limit: u32::MAX.into() }
+fn too_large(size: u64) -> Problem {
+    Problem::ObjectTooLarge { format: ObjectFormat::Coff, size, limit: u32::MAX.into() }
 }
 
-fn narrow(size: u64) -> Result<u32, Error> {
+fn narrow(size: u64) -> Result<u32, Problem> {
     u32::try_from(size).map_err(|_| too_large(size))
 }
 
@@ -87,7 +87,7 @@ struct Strings(Vec<u8>);
 
 impl Strings {
     /// The place of a name, counted from the size.
-    fn add(&mut self, name: &str) -> Result<u32, Error> {
+    fn add(&mut self, name: &str) -> Result<u32, Problem> {
         let at = narrow(to_u64(self.0.len()).saturating_add(4))?;
         self.0.extend_from_slice(name.as_bytes());
         self.0.push(0);
@@ -102,7 +102,7 @@ fn short_name(name: &str) -> Option<[u8; 8]> {
     Some(short)
 }
 
-fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, Error> {
+fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Layout, Problem> {
     let mut strings = Strings(Vec::new());
     let mut symbols = Symbols { bytes: Vec::new(), count: 0 };
     let mut numbers = Vec::new();
@@ -151,7 +151,7 @@ fn header(
     section: &Section,
     end: u64,
     strings: &mut Strings,
-) -> Result<(ImageSectionHeader, u64), Error> {
+) -> Result<(ImageSectionHeader, u64), Problem> {
     let name = match short_name(&section.name) {
         Some(name) => name,
         None => {
@@ -186,11 +186,11 @@ fn header(
 }
 
 /// Where the contents of a section go.
-fn start_after(section: &Section, end: u64) -> Result<u64, Error> {
-    end.checked_next_multiple_of(section.file_align()).ok_or(Error::OutputTooLarge)
+fn start_after(section: &Section, end: u64) -> Result<u64, Problem> {
+    end.checked_next_multiple_of(section.file_align()).ok_or(Problem::OutputTooLarge)
 }
 
-fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
+fn characteristics(section: &Section) -> Result<pe::SectionFlags, Problem> {
     /// The largest alignment there is a number for.
     const LIMIT: u64 = 8192;
 
@@ -208,14 +208,14 @@ fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
         bits |= pe::IMAGE_SCN_MEM_WRITE;
     }
     if section.align > LIMIT {
-        return Err(Error::BadAlign { align: section.align, limit: LIMIT });
+        return Err(Problem::BadAlign { align: section.align, limit: LIMIT });
     }
     // 1 byte is 1, 2 bytes are 2, 4 bytes are 3.
     let align = pe::SectionFlags(section.align.trailing_zeros().saturating_add(1) << 20);
     Ok(bits.with_align(align))
 }
 
-fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Result<(), Error> {
+fn push_section(layout: &mut Layout, section: &Section, numbers: &[u32]) -> Result<(), Problem> {
     if section.content != Content::Zeros && section.size != 0 {
         let start = start_after(section, layout.size())?;
         pad(layout, start)?;
@@ -265,7 +265,7 @@ impl Symbols {
         symbol: &Symbol,
         object: &Object,
         strings: &mut Strings,
-    ) -> Result<u32, Error> {
+    ) -> Result<u32, Problem> {
         let number = |section: usize| u16::try_from(section.saturating_add(1)).unwrap_or_default();
         let section = symbol.section.map_or(0, number);
         if let Some(definition) = comdat(symbol, object) {
@@ -276,7 +276,7 @@ impl Symbols {
             Linkage::Internal | Linkage::Weak => pe::IMAGE_SYM_CLASS_STATIC,
             Linkage::ExternWeak => {
                 let symbol = symbol.name.as_ref().into();
-                return Err(Error::NotNative { symbol, what: "weak references in coff" });
+                return Err(Problem::NotNative { symbol, what: "weak references in coff" });
             }
             _ => pe::IMAGE_SYM_CLASS_EXTERNAL,
         };
@@ -290,7 +290,7 @@ impl Symbols {
         section: &Section,
         number: u16,
         strings: &mut Strings,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Problem> {
         let symbol = Symbol {
             name: section.name.clone(),
             section: None,
@@ -325,7 +325,7 @@ impl Symbols {
         class: pe::SymbolClass,
         auxiliaries: u8,
         strings: &mut Strings,
-    ) -> Result<u32, Error> {
+    ) -> Result<u32, Problem> {
         let name = match short_name(name) {
             Some(short) => short,
             None => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::code::{Assembler, Code, Lowered, ReferenceTarget, lower};
 use super::model::{Content, Object, Relocation, Section, Symbol, SymbolKind};
 use crate::description::{Constant, Global, Linkage, Module, Name};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::target::ObjectFormat;
 use crate::to_u64;
 
@@ -23,7 +23,7 @@ pub(super) fn build(
     module: &Module,
     mut assembler: impl Assembler,
     pointer: u32,
-) -> Result<(Object, Vec<PlacedFunction>), Error> {
+) -> Result<(Object, Vec<PlacedFunction>), Problem> {
     let kept = if module.retain {
         module.kept.iter().map(AsRef::as_ref).collect()
     } else {
@@ -66,13 +66,16 @@ struct Builder<'a> {
     object: Object,
 }
 
-fn not_native(symbol: &Name, what: &'static str) -> Error {
-    Error::NotNative { symbol: symbol.as_ref().into(), what }
+fn not_native(symbol: &Name, what: &'static str) -> Problem {
+    Problem::NotNative { symbol: symbol.as_ref().into(), what }
 }
 
 impl Builder<'_> {
     /// Lowers the functions and defines their symbols. The code stays with the assembler.
-    fn functions(&mut self, assembler: &mut impl Assembler) -> Result<Vec<PlacedFunction>, Error> {
+    fn functions(
+        &mut self,
+        assembler: &mut impl Assembler,
+    ) -> Result<Vec<PlacedFunction>, Problem> {
         /// What nobody runs into: `int3`.
         const FILLER: u8 = 0xcc;
 
@@ -107,7 +110,7 @@ impl Builder<'_> {
     }
 
     /// Relocations of the code.
-    fn references(&mut self, code: &Code) -> Result<(), Error> {
+    fn references(&mut self, code: &Code) -> Result<(), Problem> {
         let mut labels = Vec::new();
         for (number, at) in code.labels.iter().enumerate() {
             labels.push(self.object.define(Symbol {
@@ -137,7 +140,7 @@ impl Builder<'_> {
     }
 
     /// Adds a variable to its section.
-    fn variable(&mut self, global: &Global, init: &Constant) -> Result<(), Error> {
+    fn variable(&mut self, global: &Global, init: &Constant) -> Result<(), Problem> {
         let (name, content) = self.place(global, init);
         let index = self.object.section(&name, content);
         let align = global.align.max(self.module.align_of(&global.ty));
@@ -190,7 +193,7 @@ impl Builder<'_> {
     }
 
     /// Adds a constant to a section, at its end, which has the right alignment.
-    fn constant(&mut self, index: usize, global: &Global, value: &Constant) -> Result<(), Error> {
+    fn constant(&mut self, index: usize, global: &Global, value: &Constant) -> Result<(), Problem> {
         match value {
             Constant::Int { bits, value } => {
                 let bytes = value.to_le_bytes();
@@ -237,14 +240,14 @@ impl Builder<'_> {
     }
 
     /// Adds zeros up to `offset` after `start`.
-    fn fill(&mut self, index: usize, start: u64, offset: u64) -> Result<(), Error> {
+    fn fill(&mut self, index: usize, start: u64, offset: u64) -> Result<(), Problem> {
         let section = self.in_section(index)?;
         let end = start.saturating_add(offset);
         section.push_zeros(end.saturating_sub(section.size))
     }
 
     /// Adds an address.
-    fn pointer(&mut self, index: usize, symbol: &Name, addend: i64) -> Result<(), Error> {
+    fn pointer(&mut self, index: usize, symbol: &Name, addend: i64) -> Result<(), Problem> {
         let (kind, symbol) = (self.pointer, self.symbol(symbol)?);
         let section = self.in_section(index)?;
         let offset = section.align_to(8)?;
@@ -252,14 +255,14 @@ impl Builder<'_> {
         section.push(&[0; 8])
     }
 
-    fn in_section(&mut self, index: usize) -> Result<&mut Section, Error> {
+    fn in_section(&mut self, index: usize) -> Result<&mut Section, Problem> {
         // Sections are never removed.
-        self.object.sections.get_mut(index).ok_or(Error::OutputTooLarge)
+        self.object.sections.get_mut(index).ok_or(Problem::OutputTooLarge)
     }
 
     /// The symbol of a variable or function; one that is not defined yet is declared, and becomes
     /// defined when its definition comes.
-    fn symbol(&mut self, name: &Name) -> Result<usize, Error> {
+    fn symbol(&mut self, name: &Name) -> Result<usize, Problem> {
         if let Some(symbol) = self.object.find(name) {
             return Ok(symbol);
         }

@@ -9,7 +9,7 @@ use super::data;
 use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
 use super::unwind::{self, Rules};
 use crate::description::{Linkage, Module, Name};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::layout::Layout;
 use crate::target::ObjectFormat;
 use crate::to_u64;
@@ -91,7 +91,7 @@ pub(super) fn lay_out(
     module: &Module,
     machine: &Machine,
     assembler: impl Assembler,
-) -> Result<Layout, Error> {
+) -> Result<Layout, Problem> {
     let (mut object, functions) = data::build(module, assembler, machine.pointer.0)?;
     if let Some(name) = machine.mapping {
         object.define(Symbol {
@@ -112,7 +112,7 @@ pub(super) fn lay_out(
 }
 
 /// Adds the note that says what the code keeps to, so that the program may as well.
-fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Error> {
+fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Problem> {
     let Some((kind, bits)) = machine.property else { return Ok(()) };
     let index = object.section(&Name::Borrowed(".note.gnu.property"), Content::Notes);
     let Some(section) = object.sections.get_mut(index) else { return Ok(()) };
@@ -129,7 +129,7 @@ fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Error> {
 struct Strings(Vec<u8>);
 
 impl Strings {
-    fn add(&mut self, name: &str) -> Result<u32, Error> {
+    fn add(&mut self, name: &str) -> Result<u32, Problem> {
         let at = to_u64(self.0.len());
         let at = u32::try_from(at).map_err(|_| too_large(at, u32::MAX.into()))?;
         self.0.extend_from_slice(name.as_bytes());
@@ -138,8 +138,8 @@ impl Strings {
     }
 }
 
-fn too_large(size: u64, limit: u64) -> Error {
-    Error::ObjectTooLarge { format: ObjectFormat::Elf, size, limit }
+fn too_large(size: u64, limit: u64) -> Problem {
+    Problem::ObjectTooLarge { format: ObjectFormat::Elf, size, limit }
 }
 
 struct Writer<'a> {
@@ -155,7 +155,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(module: &'a Module, machine: &'a Machine, object: &'a Object) -> Result<Self, Error> {
+    fn new(module: &'a Module, machine: &'a Machine, object: &'a Object) -> Result<Self, Problem> {
         let mut writer = Self {
             module,
             machine,
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
         Ok(writer)
     }
 
-    fn lay_out_symbols(&mut self) -> Result<(), Error> {
+    fn lay_out_symbols(&mut self) -> Result<(), Problem> {
         let file = SymbolRecord {
             st_name: self.strings.add(self.module.source_name)?.into(),
             st_info: elf::STB_LOCAL | elf::STT_FILE,
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write(mut self) -> Result<Layout, Error> {
+    fn write(mut self) -> Result<Layout, Problem> {
         // In the file: header, sections, relocations, symbols, names, section headers. Headers
         // are in the same order, after the one of nothing.
         let object = self.object;
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts everything where the headers say.
-    fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Layout, Error> {
+    fn push_all(&self, headers: &[SectionHeader], end: u64, count: u16) -> Result<Layout, Problem> {
         let mut layout = Layout::new(&self.module.inputs);
         layout.push_bytes(bytes_of(&self.file_header(end, count)))?;
         let mut starts = headers.iter().skip(1).map(|header| header.sh_offset.get(LittleEndian));
@@ -338,7 +338,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The header of a section that comes after `end`.
-    fn header(&mut self, section: &Section, end: u64) -> Result<SectionHeader, Error> {
+    fn header(&mut self, section: &Section, end: u64) -> Result<SectionHeader, Problem> {
         let name = self.strings.add(&section.name)?;
         let (kind, mut flags) = match section.content {
             Content::Code => (elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR),
@@ -409,7 +409,7 @@ fn no_section() -> SectionHeader {
     }
 }
 
-fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Error> {
+fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Problem> {
     let binding = match symbol.linkage {
         Linkage::Internal | Linkage::Appending => elf::STB_LOCAL,
         Linkage::External => elf::STB_GLOBAL,
@@ -439,10 +439,10 @@ fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Error> {
     })
 }
 
-fn next_multiple(end: u64, align: u64) -> Result<u64, Error> {
-    end.checked_next_multiple_of(align.max(1)).ok_or(Error::OutputTooLarge)
+fn next_multiple(end: u64, align: u64) -> Result<u64, Problem> {
+    end.checked_next_multiple_of(align.max(1)).ok_or(Problem::OutputTooLarge)
 }
 
-fn advance(end: u64, size: u64) -> Result<u64, Error> {
-    end.checked_add(size).ok_or(Error::OutputTooLarge)
+fn advance(end: u64, size: u64) -> Result<u64, Problem> {
+    end.checked_add(size).ok_or(Problem::OutputTooLarge)
 }

@@ -20,7 +20,7 @@ use aarch64::Aarch64;
 use x86_64::X86;
 
 use crate::description::Module;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::layout::Layout;
 use crate::target::{Endian, ObjectFormat};
 
@@ -55,10 +55,13 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`Error::NoObjectWriter`] for other targets, [`Error::NotNative`] for a module that was
-    /// changed to do what registration code does not, [`Error::ObjectTooLarge`] where
-    /// the format has no room, [`Error::OutputTooLarge`].
+    /// [`ErrorKind::NotNative`](crate::ErrorKind::NotNative) for other targets,
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) where the format has no room.
     pub fn object(&self) -> Result<Layout, Error> {
+        self.lay_out_object().map_err(Error)
+    }
+
+    fn lay_out_object(&self) -> Result<Layout, Problem> {
         let target = &self.target;
         let architecture = target.triple().split('-').next().unwrap_or_default();
         let supported = target.endian() == Endian::Little && target.pointer_bits() == 64;
@@ -89,7 +92,7 @@ impl Module {
                 let machine = if soft { &elf::RISCV64_SOFT } else { &elf::RISCV64 };
                 elf::lay_out(self, machine, riscv64::Riscv64::default())
             }
-            _ => Err(Error::NoObjectWriter { triple: target.triple().into() }),
+            _ => Err(Problem::NoObjectWriter { triple: target.triple().into() }),
         }
     }
 }

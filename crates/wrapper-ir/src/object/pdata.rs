@@ -8,7 +8,7 @@ use super::coff::coff_kind;
 use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
 use crate::description::{Linkage, Name};
-use crate::error::Error;
+use crate::error::Problem;
 
 /// The rules of one machine.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) fn add(
     object: &mut Object,
     rules: &Rules,
     functions: &[PlacedFunction],
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     if functions.is_empty() {
         return Ok(());
     }
@@ -54,7 +54,7 @@ pub(super) fn add(
         let record = record.ok_or_else(|| {
             let symbol = object.symbols.get(function.symbol);
             let symbol = symbol.map_or_else(Box::default, |symbol| symbol.name.as_ref().into());
-            Error::NotNative { symbol, what: "more than 31 returns" }
+            Problem::NotNative { symbol, what: "more than 31 returns" }
         })?;
         let Some(section) = object.sections.get_mut(unwind) else { continue };
         let at = i64::try_from(section.align_to(4)?).unwrap_or_default();
