@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -487,12 +487,14 @@ fn is_stdout_device(path: &Path) -> bool {
     ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|device| path == Path::new(device))
 }
 
-/// Writes this part of a file; the kernel copies it.
-pub(crate) fn copy_part(from: &File, range: Range<u64>, to: &mut File) -> io::Result<u64> {
-    let mut from = from;
-    from.seek(SeekFrom::Start(range.start))?;
+/// Writes this part of a file; the kernel copies it from a file to a file.
+pub(crate) fn copy_part<W: Write + ?Sized>(
+    mut from: &File,
+    range: Range<u64>,
+    to: &mut W,
+) -> io::Result<u64> {
     let size = range.end - range.start;
-    match io::copy(&mut from.take(size), to)? {
+    match byte_parts::copy_range(&mut from, &range, to)? {
         copied if copied == size => Ok(size),
         // Only when the file became shorter meanwhile.
         _ => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -1,8 +1,11 @@
 //! Input files that become parts of a container.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, Take, Write};
+use std::io::{self, Cursor, ErrorKind, Read, Seek, Take, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use byte_parts::copy_range;
 
 use crate::opened::{MaxInput, Opened};
 use crate::report::reason;
@@ -61,28 +64,32 @@ impl Payload {
         Ok(Payload { path: self.path.clone(), stamp, held: Some(file), small: None })
     }
 
-    /// Copies the file; from a file to a file, the kernel does it.
-    pub(crate) fn copy_to<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
-        let size = self.size();
+    /// Copies a part of the file; from a file to a file, the kernel does it.
+    pub(crate) fn copy_to<W: Write + ?Sized>(
+        &mut self,
+        part: Range<u64>,
+        out: &mut W,
+    ) -> io::Result<()> {
+        let named = |error: io::Error| at(&self.path, &error);
         if let Some(bytes) = &self.small {
-            self.stamp.check_at(&self.path).map_err(|error| at(&self.path, &error))?;
-            return out.write_all(bytes);
+            self.stamp.check_at(&self.path).map_err(named)?;
+            copy_range(&mut Cursor::new(bytes), &part, out)?;
+            return Ok(());
         }
-        let copied = match &mut self.held {
-            Some(file) => {
-                file.rewind()?;
-                let copied = io::copy(&mut Read::take(&mut *file, size), out)?;
-                self.stamp.check(file).map_err(|error| at(&self.path, &error))?;
-                copied
-            }
+        let reopened;
+        let mut file = match &self.held {
+            Some(file) => file,
             None => {
-                let mut file = self.reopen()?;
-                let copied = io::copy(&mut Read::take(&mut file, size), out)?;
-                self.stamp.check(&file).map_err(|error| at(&self.path, &error))?;
-                copied
+                reopened = self.reopen()?;
+                &reopened
             }
         };
-        if copied == size { Ok(()) } else { Err(at(&self.path, &ErrorKind::UnexpectedEof.into())) }
+        let copied = copy_range(&mut file, &part, out)?;
+        self.stamp.check(file).map_err(named)?;
+        match copied == part.end - part.start {
+            true => Ok(()),
+            false => Err(named(ErrorKind::UnexpectedEof.into())),
+        }
     }
 
     /// The whole file in memory.
@@ -92,7 +99,7 @@ impl Payload {
         let reserved =
             size.and_then(|size| bytes.try_reserve_exact(size).map_err(|_| ErrorKind::OutOfMemory));
         reserved.map_err(|kind| at(&self.path, &kind.into()))?;
-        self.copy_to(&mut bytes)?;
+        self.copy_to(0..self.size(), &mut bytes)?;
         Ok(bytes)
     }
 
@@ -109,10 +116,31 @@ impl Payload {
         Ok(file.take(size))
     }
 
+    /// As [`reader`](Self::reader), opened when it is read.
+    pub(crate) fn stream(&mut self) -> Stream<'_> {
+        Stream { payload: self, reader: None }
+    }
+
     fn reopen(&self) -> io::Result<File> {
         let file = File::open(&self.path).map_err(|error| at(&self.path, &error))?;
         self.stamp.check(&file).map_err(|error| at(&self.path, &error))?;
         Ok(file)
+    }
+}
+
+/// A file from its start that is open only while it is read.
+#[derive(Debug)]
+pub(crate) struct Stream<'p> {
+    payload: &'p mut Payload,
+    reader: Option<Take<File>>,
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match &mut self.reader {
+            Some(reader) => reader.read(buf),
+            none => none.insert(self.payload.reader()?).read(buf),
+        }
     }
 }
 
@@ -121,18 +149,18 @@ pub(crate) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("'{}': {}", path.display(), reason(error)))
 }
 
-/// The inputs of an output, each written as a whole.
-pub(crate) struct Whole<'p>(pub(crate) Vec<&'p mut Payload>);
+/// The inputs of an output, by number.
+pub(crate) struct Payloads<'p>(pub(crate) Vec<&'p mut Payload>);
 
-impl byte_parts::Inputs<usize> for Whole<'_> {
+impl byte_parts::Inputs<usize> for Payloads<'_> {
     type Error = io::Error;
 
     fn copy<W: Write + ?Sized>(
         &mut self,
         &input: &usize,
-        _: std::ops::Range<u64>,
+        range: Range<u64>,
         out: &mut W,
     ) -> io::Result<()> {
-        self.0.get_mut(input).map_or(Ok(()), |file| file.copy_to(out))
+        self.0.get_mut(input).map_or(Ok(()), |file| file.copy_to(range, out))
     }
 }

@@ -14,7 +14,7 @@ use super::job::{BundleJob, FileType, Notes, Place};
 use super::verbose::{self, Measured};
 use crate::failure::Failure;
 use crate::output::Outputs;
-use crate::payload::{Payload, Whole};
+use crate::payload::{Payload, Payloads};
 
 /// First bytes of an input that tell an object.
 const HEAD: u64 = 64;
@@ -143,7 +143,7 @@ fn write_binary<W: Write>(
     out: &mut W,
 ) -> io::Result<()> {
     let payloads = entries.iter_mut().map(|entry| &mut entry.payload).collect();
-    layout.parts().write_to(&mut Whole(payloads), out)
+    layout.parts().write_to(&mut Payloads(payloads), out)
 }
 
 /// Writes a bundle that is in memory, compressed if the job says so.
@@ -211,8 +211,9 @@ fn as_sections(
     // Inputs go from file to file.
     let mut fill = |index: usize, out: &mut File| match entries.get_mut(index) {
         Some(entry) if index != host => {
-            entry.payload.copy_to(out)?;
-            Ok(entry.payload.size())
+            let size = entry.payload.size();
+            entry.payload.copy_to(0..size, out)?;
+            Ok(size)
         }
         _ => {
             out.write_all(HOST_PLACEHOLDER)?;

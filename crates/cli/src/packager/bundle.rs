@@ -10,7 +10,7 @@ use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, 
 use super::options::ImageSpec;
 use crate::input;
 use crate::opened::MaxInput;
-use crate::payload::{Payload, Whole, at};
+use crate::payload::{Payload, Payloads, at};
 
 /// A package whose inputs were all found, and that only needs to be written.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Package {
             out.write_all(bytes)?;
             return out.flush();
         }
-        self.layout.parts().write_to(&mut Whole(self.inputs.iter_mut().collect()), out)?;
+        self.layout.parts().write_to(&mut Payloads(self.inputs.iter_mut().collect()), out)?;
         out.flush()
     }
 }

@@ -1,7 +1,7 @@
 //! What a file offers for extraction: every image of every package that a linker would see.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
@@ -10,6 +10,7 @@ use fat_object::{
 };
 use offload_binary::{FormatVersion, LlvmRelease};
 
+use crate::output::copy_part;
 use crate::permissions::NewPermissions;
 use crate::{input, opened};
 
@@ -171,28 +172,19 @@ impl<'a> Collector<'a> {
     pub(super) fn copy<W: Write>(
         &self,
         candidate: &Candidate,
-        input: &mut File,
+        input: &File,
         out: &mut W,
     ) -> io::Result<()> {
-        let size = candidate.size;
-        let copied = match &candidate.place {
-            Place::Input(offset) => {
-                input.seek(SeekFrom::Start(*offset))?;
-                io::copy(&mut input.take(size), out)?
-            }
-            Place::ThinMember(path, offset) => {
-                let mut file = opened::open_regular(path)?;
-                file.seek(SeekFrom::Start(*offset))?;
-                io::copy(&mut file.take(size), out)?
-            }
-            Place::Copy(offset) => {
-                let mut file = self.copies.as_ref().ok_or(io::ErrorKind::NotFound)?;
-                file.seek(SeekFrom::Start(*offset))?;
-                io::copy(&mut file.take(size), out)?
-            }
+        let copy = |file: &File, offset: u64, out: &mut W| {
+            copy_part(file, offset..offset.saturating_add(candidate.size), out).map(drop)
         };
-        // Only when the file became shorter meanwhile.
-        if copied == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        match &candidate.place {
+            Place::Input(offset) => copy(input, *offset, out),
+            Place::ThinMember(path, offset) => copy(&opened::open_regular(path)?, *offset, out),
+            Place::Copy(offset) => {
+                copy(self.copies.as_ref().ok_or(io::ErrorKind::NotFound)?, *offset, out)
+            }
+        }
     }
 }
 

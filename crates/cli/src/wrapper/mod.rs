@@ -12,7 +12,7 @@ use wrapper_ir::{Abi, Error, ErrorKind, Image, Kind, LinkTool, Module, Target, W
 use crate::llvm_cl::{Matches, Tool};
 use crate::opened::MaxInput;
 use crate::output::Outputs;
-use crate::payload::{self, Payload};
+use crate::payload::{self, Payload, Payloads};
 use crate::report::reason_first;
 use crate::{drop_in, input, report};
 
@@ -129,33 +129,21 @@ impl Wrapped {
             Emit::Object => Some(self.module.object()),
         };
         let layout = layout.transpose().map_err(|error| explain(error, &self.inputs))?;
-        let mut failure = None;
         let mut outputs = Outputs::default();
-        let result = outputs.write_or_print(path, |file| {
-            let inputs = self.inputs.iter_mut();
-            // What cannot be opened ends the images.
-            let readers = inputs.map_while(|input| match input.reader() {
-                Ok(reader) => Some(reader),
-                Err(error) => {
-                    failure = Some(error);
-                    None
-                }
-            });
-            match &layout {
-                // From file to file the kernel copies.
-                Some(layout) => layout.write_to(file, readers),
-                None => {
-                    let mut file = BufWriter::with_capacity(1 << 16, file);
-                    self.module.write_ir(&mut file, readers)?;
-                    file.flush()
-                }
+        let inputs = &mut self.inputs;
+        outputs.write_or_print(path, |file| match &layout {
+            // From file to file the kernel copies.
+            Some(layout) => {
+                layout.parts().write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;
+                file.flush()
             }
-        });
-        match (result, failure) {
-            (Err(_), Some(error)) => Err(error),
-            (Err(error), None) => Err(error),
-            (Ok(()), _) => outputs.commit(),
-        }
+            None => {
+                let mut file = BufWriter::with_capacity(1 << 16, file);
+                self.module.write_ir(&mut file, inputs.iter_mut().map(Payload::stream))?;
+                file.flush()
+            }
+        })?;
+        outputs.commit()
     }
 }
 
