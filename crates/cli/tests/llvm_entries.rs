@@ -284,8 +284,9 @@ fn tools_read_them() {
                 }
                 let llc = ["-filetype=obj", "-relocation-model=pic", "ours.ll", "-o", "theirs.o"];
                 place.run(llvm("llc"), &llc);
-                if module.object().is_ok() && module.target.format() == ObjectFormat::Elf {
-                    let section = module.globals.iter().rfind(|global| global.align == 8).unwrap();
+                if module.object().is_ok() && module.target().format() == ObjectFormat::Elf {
+                    let section =
+                        module.globals().iter().rfind(|global| global.align == 8).unwrap();
                     let section = section.section.clone().unwrap();
                     let [ours, theirs] = ["ours.o", "theirs.o"].map(|name| {
                         sections(&place.run(llvm("llvm-readelf"), &["-SW", name]), &section)

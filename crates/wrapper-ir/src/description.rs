@@ -7,8 +7,7 @@
 //! A compiler with a code generator of its own starts at [`Module`]: its lists are all there is to emit, in their order,
 //! and [`Module::struct_layout`] and [`Function::type_of`] say what LLVM derives from types. Emitters match on
 //! [`Type`], [`Constant`] and [`Operation`], which may get further variants: one that is not known has to be an
-//! error there. What is here is to be read. Fields can be changed before a module is written; what makes no
-//! sense then is an error of the emitters.
+//! error there. A module is only made by [`Wrapper`](crate::Wrapper) and [`Entries`](crate::Entries), and only read.
 
 use std::borrow::Cow;
 
@@ -20,37 +19,22 @@ pub type Name = Cow<'static, str>;
 
 /// A module of registration code, or of the entries of a host object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Module {
-    /// The name of the source LLVM's tools give it.
-    pub source_name: &'static str,
-    /// What the images are registered for.
-    pub kind: Kind,
-    /// Which generation it is of.
-    pub abi: Abi,
-    /// The machine it is for.
-    pub target: Target,
-    /// Named structures.
-    pub structs: Vec<Struct>,
-    /// Variables, defined and declared.
-    pub globals: Vec<Global>,
-    /// Functions, defined and declared. Names are unique among variables and functions.
-    pub functions: Vec<Function>,
-    /// What [`Constant::Image`] stands for.
-    pub blobs: Vec<Blob>,
-    /// The size of each input in bytes: what [`Blob::input`] counts. None for entries.
-    pub inputs: Vec<u64>,
-    /// Functions that run when the program or library is loaded. [`globals`](Self::globals) has
-    /// them a second time, as the [`Appending`](Linkage::Appending) `llvm.global_ctors`.
-    pub constructors: Vec<Startup>,
-    /// Functions that run when it is unloaded, also `llvm.global_dtors`. Empty for generations
-    /// that call `atexit`.
-    pub destructors: Vec<Startup>,
-    /// Variables that the compiler must keep although nothing refers to them, also
-    /// `llvm.compiler.used` or `llvm.used`.
-    pub kept: Vec<Name>,
-    /// Whether the linker must keep those too (`SHF_GNU_RETAIN`, `N_NO_DEAD_STRIP`).
-    pub retain: bool,
+    pub(crate) source_name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) abi: Abi,
+    pub(crate) target: Target,
+    pub(crate) structs: Vec<Struct>,
+    pub(crate) globals: Vec<Global>,
+    pub(crate) functions: Vec<Function>,
+    /// Ranges of inputs: the bytes of each [`Constant::Image`].
+    pub(crate) blobs: Vec<Blob>,
+    /// Size of each input in bytes.
+    pub(crate) inputs: Vec<u64>,
+    pub(crate) constructors: Vec<Startup>,
+    pub(crate) destructors: Vec<Startup>,
+    pub(crate) kept: Vec<Name>,
+    pub(crate) retain: bool,
 }
 
 /// A function that runs when the program or library is loaded or unloaded.
@@ -463,19 +447,112 @@ impl Function {
 }
 
 impl Module {
-    /// The variable of this name.
+    /// Returns the name that LLVM's tools give the source.
+    #[must_use]
+    pub fn source_name(&self) -> &str {
+        self.source_name
+    }
+
+    /// Returns the kind that the images are registered for.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns the generation of the code.
+    #[must_use]
+    pub fn abi(&self) -> Abi {
+        self.abi
+    }
+
+    /// Returns the machine that the module is for.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Returns the named structures. Structures come before those that contain them.
+    #[must_use]
+    pub fn structs(&self) -> &[Struct] {
+        &self.structs
+    }
+
+    /// Returns the variables, defined and declared.
+    ///
+    /// ```
+    /// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+    ///
+    /// let target = Target::new("x86_64-unknown-linux-gnu")?;
+    /// let module = Wrapper::new(Kind::Hip, Abi::Current, target)
+    ///     .image(Image::from_bytes(b"image"))
+    ///     .module()?;
+    /// let sections = module.globals().iter().filter_map(|global| global.section.as_deref());
+    /// assert!(sections.into_iter().any(|section| section == ".hip_fatbin"));
+    /// # Ok::<(), wrapper_ir::Error>(())
+    /// ```
+    #[must_use]
+    pub fn globals(&self) -> &[Global] {
+        &self.globals
+    }
+
+    /// Returns the functions, defined and declared. Names are unique among variables and functions.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Returns the ranges of inputs that [`Constant::Image`] stands for.
+    #[must_use]
+    pub fn blobs(&self) -> &[Blob] {
+        &self.blobs
+    }
+
+    /// Returns the size of each input in bytes: those that [`Blob::input`] counts. There are none for entries.
+    #[must_use]
+    pub fn inputs(&self) -> &[u64] {
+        &self.inputs
+    }
+
+    /// Returns the functions that run when the program or library is loaded. [`globals`](Self::globals) has
+    /// them a second time, as the [`Appending`](Linkage::Appending) `llvm.global_ctors`.
+    #[must_use]
+    pub fn constructors(&self) -> &[Startup] {
+        &self.constructors
+    }
+
+    /// Returns the functions that run when it is unloaded, also `llvm.global_dtors`. There are none in generations that call
+    /// `atexit`.
+    #[must_use]
+    pub fn destructors(&self) -> &[Startup] {
+        &self.destructors
+    }
+
+    /// Returns the variables that the compiler must keep although nothing refers to them, also
+    /// `llvm.compiler.used` or `llvm.used`.
+    #[must_use]
+    pub fn kept(&self) -> &[Name] {
+        &self.kept
+    }
+
+    /// Returns whether the linker must keep those too (`SHF_GNU_RETAIN`, `N_NO_DEAD_STRIP`).
+    #[must_use]
+    pub fn is_retained(&self) -> bool {
+        self.retain
+    }
+
+    /// Returns the variable of this name.
     #[must_use]
     pub fn global(&self, name: &str) -> Option<&Global> {
         self.globals.iter().find(|global| global.name == name)
     }
 
-    /// The function of this name.
+    /// Returns the function of this name.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == name)
     }
 
-    /// The structure of this name.
+    /// Returns the structure of this name.
     #[must_use]
     pub fn structure(&self, name: &str) -> Option<&Struct> {
         self.structs.iter().find(|structure| structure.name == name)

@@ -182,6 +182,8 @@ struct Readme;
 
 mod bitcode;
 mod build;
+#[cfg(test)]
+mod changed;
 mod data_layouts;
 pub mod description;
 mod entries;

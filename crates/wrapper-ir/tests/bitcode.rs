@@ -12,7 +12,6 @@
 use std::io;
 
 use wrapper_ir::byte_parts::Part;
-use wrapper_ir::description::{Constant, Function, Operation, Value};
 use wrapper_ir::{Abi, Error, ErrorKind, Image, Kind, Module, Target, Wrapper};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
@@ -137,86 +136,4 @@ fn too_few_and_other_images_than_laid_out() {
     let found = invalid(&[b"12345", b"12345"]);
     assert_eq!((found.kind(), found.image()), (ErrorKind::Input, Some(1)));
     assert_eq!(found.to_string(), "device image 1 has 0x5 bytes, expected 0x6");
-}
-
-/// What a description that was changed may say wrong.
-mod changed {
-    use super::*;
-
-    fn changed(kind: Kind, change: impl FnOnce(&mut Module)) -> Error {
-        let image = Image::from_bytes(b"an image");
-        let mut module = wrapper(kind, Abi::Current).image(image).module().unwrap();
-        change(&mut module);
-        module.bitcode().unwrap_err()
-    }
-
-    fn unknown(name: &str) -> String {
-        format!("module refers to \"{name}\", which it neither declares nor defines")
-    }
-
-    #[test]
-    fn a_variable_that_is_not_there() {
-        let name = ".omp_offloading.device_images";
-        let error = changed(Kind::OpenMp, |module| {
-            module.globals.retain(|global| global.name != name);
-        });
-        assert_eq!(error.kind(), ErrorKind::Invalid);
-        assert_eq!(error.to_string(), unknown(name));
-    }
-
-    #[test]
-    fn a_function_that_is_not_there() {
-        let error = changed(Kind::Hip, |module| {
-            module.functions.retain(|function| function.name != "atexit");
-        });
-        assert_eq!(error.to_string(), unknown("atexit"));
-    }
-
-    #[test]
-    fn a_structure_that_is_not_there() {
-        let error = changed(Kind::Cuda, |module| {
-            module.structs.retain(|structure| structure.name != "fatbin_wrapper");
-        });
-        assert_eq!(error.to_string(), unknown("fatbin_wrapper"));
-    }
-
-    #[test]
-    fn a_blob_that_is_not_there() {
-        let error = changed(Kind::OpenMp, |module| {
-            for global in &mut module.globals {
-                if let Some(Constant::Image { blob, .. }) = &mut global.init {
-                    *blob = 1;
-                }
-            }
-        });
-        assert_eq!(error.to_string(), "module refers to blob 1, which it does not have");
-    }
-
-    fn register_of(module: &mut Module) -> &mut Function {
-        module.functions.iter_mut().find(|found| found.name == ".hip.fatbin_reg").unwrap()
-    }
-
-    #[test]
-    fn a_local_before_its_definition() {
-        let error = changed(Kind::Hip, |module| {
-            let instructions = &mut register_of(module).blocks[0].instructions;
-            let Operation::Call { arguments, .. } = &mut instructions[0].operation else {
-                panic!("a call comes first")
-            };
-            arguments[0] = Value::Local(0);
-        });
-        assert_eq!(
-            error.to_string(),
-            "function \".hip.fatbin_reg\" refers to local 0 where it is not defined"
-        );
-    }
-
-    #[test]
-    fn a_result_out_of_order() {
-        let error = changed(Kind::Hip, |module| {
-            register_of(module).blocks[0].instructions[0].result = Some(7);
-        });
-        let expected = "function \".hip.fatbin_reg\" refers to local 7 where it is not defined";
-        assert_eq!(error.to_string(), expected);
-    }
 }

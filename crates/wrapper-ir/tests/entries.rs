@@ -102,10 +102,10 @@ fn sections_are_those_of_wrappers() {
                         continue;
                     }
                 };
-                assert_eq!(wrapper.structs[0], module.structs[0]);
+                assert_eq!(wrapper.structs()[0], module.structs()[0]);
                 let of = |module: &wrapper_ir::Module, start: &str| {
                     let found = module
-                        .globals
+                        .globals()
                         .iter()
                         .find(|global| global.section.is_some() && global.name.starts_with(start));
                     found.map(|global| global.section.clone().unwrap().into_owned())
@@ -113,7 +113,7 @@ fn sections_are_those_of_wrappers() {
                 let entry = of(&module, ".offloading.entry.")
                     .or_else(|| of(&module, ".omp_offloading.entry."))
                     .unwrap();
-                let expected = match module.target.format() {
+                let expected = match module.target().format() {
                     ObjectFormat::Elf => of(&wrapper, "__dummy").unwrap(),
                     ObjectFormat::Coff => of(&wrapper, "__start_").unwrap().replace("$OA", "$OE"),
                     _ => "__LLVM,offload_entries".to_owned(),

@@ -11,7 +11,6 @@ use object::{
     Architecture, FileFlags, Object, ObjectSection, ObjectSymbol, RelocationFlags,
     RelocationTarget, SectionFlags, SymbolFlags,
 };
-use wrapper_ir::description::{Constant, Operation, Type, Value};
 use wrapper_ir::{Abi, Entries, ErrorKind, Image, Kind, OffloadEntry, Target, Wrapper};
 
 const X86_64: &str = "x86_64-apple-darwin";
@@ -194,40 +193,6 @@ fn large_images() {
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.section_by_name("__hip_fatbin").unwrap().align(), 1 << 15);
     assert!(bytes.len() < 10_000);
-}
-
-#[test]
-fn what_needs_other_code() {
-    let module = wrapper(Kind::Cuda, ARM64, Image::from_bytes(IMAGE)).module().unwrap();
-    let not_native = |module: &wrapper_ir::Module, symbol: &str, what: &str| {
-        let error = module.object().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotNative);
-        assert_eq!(error.to_string(), format!("no native form of \"{symbol}\": {what}"));
-    };
-    let mut changed = module.clone();
-    changed.destructors = changed.constructors.clone();
-    not_native(&changed, ".cuda.fatbin_reg", "destructors in mach-o");
-    let mut changed = module.clone();
-    changed.globals.iter_mut().find(|global| global.name == ".fatbin_image").unwrap().section =
-        Some(".nv_fatbin".into());
-    let what = "section names of other formats in mach-o";
-    not_native(&changed, ".nv_fatbin", what);
-    // The ninth argument, which others put on the stack as 64 bits.
-    let mut changed = module;
-    for function in &mut changed.functions {
-        for block in &mut function.blocks {
-            for instruction in &mut block.instructions {
-                if let Operation::Call { arguments, .. } = &mut instruction.operation
-                    && let Some(argument) = arguments.get_mut(8)
-                {
-                    *argument = Value::Constant(Constant::Int { bits: 32, value: 1 });
-                    assert_eq!(function.result, Type::Void);
-                }
-            }
-        }
-    }
-    let what = "an argument of less than 64 bits on the stack";
-    not_native(&changed, ".cuda.globals_reg", what);
 }
 
 #[test]

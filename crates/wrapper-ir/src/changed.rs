@@ -1,0 +1,167 @@
+//! Modules that were changed after they were made: emitters refuse what makes no sense. Only this crate can change one.
+
+use crate::description::{Constant, Function, Module, Operation, Type, Value};
+use crate::error::Error;
+use crate::{Abi, ErrorKind, Image, Kind, Target, Wrapper};
+
+const LINUX: &str = "x86_64-unknown-linux-gnu";
+
+fn module(kind: Kind, triple: &str, image: Image<'_>) -> Module {
+    let target = Target::new(triple).unwrap();
+    Wrapper::new(kind, Abi::Current, target).image(image).module().unwrap()
+}
+
+#[track_caller]
+fn not_native(module: &Module, symbol: &str, what: &str) {
+    let error = module.object().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotNative);
+    assert_eq!(error.to_string(), format!("no native form of \"{symbol}\": {what}"));
+}
+
+fn changed(kind: Kind, change: impl FnOnce(&mut Module)) -> Error {
+    let image = Image::from_bytes(b"an image");
+    let mut module = module(kind, LINUX, image);
+    change(&mut module);
+    module.bitcode().unwrap_err()
+}
+
+fn unknown(name: &str) -> String {
+    format!("module refers to \"{name}\", which it neither declares nor defines")
+}
+
+#[test]
+fn a_variable_that_is_not_there() {
+    let name = ".omp_offloading.device_images";
+    let error = changed(Kind::OpenMp, |module| {
+        module.globals.retain(|global| global.name != name);
+    });
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(error.to_string(), unknown(name));
+}
+
+#[test]
+fn a_function_that_is_not_there() {
+    let error = changed(Kind::Hip, |module| {
+        module.functions.retain(|function| function.name != "atexit");
+    });
+    assert_eq!(error.to_string(), unknown("atexit"));
+}
+
+#[test]
+fn a_structure_that_is_not_there() {
+    let error = changed(Kind::Cuda, |module| {
+        module.structs.retain(|structure| structure.name != "fatbin_wrapper");
+    });
+    assert_eq!(error.to_string(), unknown("fatbin_wrapper"));
+}
+
+#[test]
+fn a_blob_that_is_not_there() {
+    let error = changed(Kind::OpenMp, |module| {
+        for global in &mut module.globals {
+            if let Some(Constant::Image { blob, .. }) = &mut global.init {
+                *blob = 1;
+            }
+        }
+    });
+    assert_eq!(error.to_string(), "module refers to blob 1, which it does not have");
+}
+
+fn register_of(module: &mut Module) -> &mut Function {
+    module.functions.iter_mut().find(|found| found.name == ".hip.fatbin_reg").unwrap()
+}
+
+#[test]
+fn a_local_before_its_definition() {
+    let error = changed(Kind::Hip, |module| {
+        let instructions = &mut register_of(module).blocks[0].instructions;
+        let Operation::Call { arguments, .. } = &mut instructions[0].operation else {
+            panic!("a call comes first")
+        };
+        arguments[0] = Value::Local(0);
+    });
+    assert_eq!(
+        error.to_string(),
+        "function \".hip.fatbin_reg\" refers to local 0 where it is not defined"
+    );
+}
+
+#[test]
+fn a_result_out_of_order() {
+    let error = changed(Kind::Hip, |module| {
+        register_of(module).blocks[0].instructions[0].result = Some(7);
+    });
+    let expected = "function \".hip.fatbin_reg\" refers to local 7 where it is not defined";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn many_returns_on_arm64_windows() {
+    let image = Image::from_bytes(b"i");
+    let mut module = module(Kind::Sycl, "aarch64-pc-windows-msvc", image);
+    for (more, fits) in [(30, true), (1, false)] {
+        let function = module.functions.first_mut().unwrap();
+        let block = function.blocks[0].clone();
+        function.blocks.extend(vec![block; more]);
+        let name = function.name.clone();
+        match module.object() {
+            Ok(_) => assert!(fits),
+            Err(error) => {
+                let expected = format!("no native form of \"{name}\": more than 31 returns");
+                assert_eq!((error.to_string(), fits), (expected, false));
+            }
+        }
+    }
+}
+
+#[test]
+fn changed_modules() {
+    let module = module(Kind::Cuda, LINUX, Image::from_bytes(b"i"));
+    let mut changed = module.clone();
+    changed.functions.retain(|function| function.name != "atexit");
+    not_native(&changed, "atexit", "neither defined nor declared");
+    let mut changed = module.clone();
+    changed.blobs.clear();
+    not_native(&changed, ".fatbin_image", "no such image");
+    let mut changed = module.clone();
+    for function in &mut changed.functions {
+        for local in &mut function.locals {
+            local.ty = Type::Int(128);
+        }
+    }
+    not_native(&changed, ".cuda.fatbin_reg", "a value of another type");
+    let mut changed = module;
+    for function in &mut changed.functions {
+        function.blocks.truncate(1);
+    }
+    not_native(&changed, ".cuda.globals_reg", "a jump to no block");
+}
+
+#[test]
+fn what_needs_other_code() {
+    let module = module(Kind::Cuda, "aarch64-apple-darwin", Image::from_bytes(b"image"));
+    let mut changed = module.clone();
+    changed.destructors = changed.constructors.clone();
+    not_native(&changed, ".cuda.fatbin_reg", "destructors in mach-o");
+    let mut changed = module.clone();
+    changed.globals.iter_mut().find(|global| global.name == ".fatbin_image").unwrap().section =
+        Some(".nv_fatbin".into());
+    let what = "section names of other formats in mach-o";
+    not_native(&changed, ".nv_fatbin", what);
+    // The ninth argument, which others put on the stack as 64 bits.
+    let mut changed = module;
+    for function in &mut changed.functions {
+        for block in &mut function.blocks {
+            for instruction in &mut block.instructions {
+                if let Operation::Call { arguments, .. } = &mut instruction.operation
+                    && let Some(argument) = arguments.get_mut(8)
+                {
+                    *argument = Value::Constant(Constant::Int { bits: 32, value: 1 });
+                    assert_eq!(function.result, Type::Void);
+                }
+            }
+        }
+    }
+    let what = "an argument of less than 64 bits on the stack";
+    not_native(&changed, ".cuda.globals_reg", what);
+}
