@@ -25,7 +25,7 @@ pub(crate) fn marked(name: &str, disagreement: Option<&Disagreement>) -> String 
 
 /// The triple as people write it: without the empty environment field that bundle entry IDs carry.
 pub(crate) fn triple_text(target: &Target) -> Option<&str> {
-    let text = target.triple()?.package_form();
+    let text = target.triple()?.offload_binary_form();
     Some(text).filter(|text| !text.is_empty())
 }
 

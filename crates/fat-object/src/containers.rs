@@ -13,7 +13,6 @@ use crate::budget::Budget;
 use crate::error::Error;
 use crate::image::{BundleForm, Description, PackageEntry};
 use crate::image_format::ImageFormat;
-use crate::kinds::bundle_kind;
 use crate::model::{Compression, ContainerKind, Segment};
 use crate::nv_fatbin::{self, EntryKind};
 use crate::package;
@@ -438,12 +437,9 @@ impl Walker<'_> {
                     return self.finding(source, start, error);
                 }
             }
-            let kind = bundle_kind(entry.offload_kind());
-            let text = |key| entry.get(key).map(lossy).unwrap_or_default();
-            let triple = Some(text("triple")).filter(|t| !t.is_empty()).map(|t| Triple::parse(&t));
             let description = Description {
                 container: ContainerKind::OffloadBinary,
-                target: Target::new(kind, triple, &text("arch")).into(),
+                target: entry.target().into(),
                 id: None,
                 offset_in_container: entry.image_offset(),
                 package: Some(PackageEntry {

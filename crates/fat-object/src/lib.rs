@@ -285,7 +285,6 @@ mod host;
 mod image;
 mod image_format;
 mod image_target;
-mod kinds;
 mod listing;
 mod model;
 mod notes;
@@ -321,7 +320,6 @@ pub use hcf::{Error as HcfError, HcfImage};
 pub use image::{BundleForm, Image, PackageEntry};
 pub use image_format::ImageFormat;
 pub use image_target::image_target;
-pub use kinds::{bundle_kind, package_kind};
 pub use listing::{ListedFinding, ListedImage, Listing, list, list_slice, list_with_thin_members};
 pub use llvm_bitcode;
 pub use model::{

@@ -106,6 +106,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `std` | yes | `Layout::write_to`, which streams images from `std::io` readers; errors as `std::io::Error` |
+//! | `target-id` | no | `Entry::target` and `ImageEntry::target`, in the types of `target-id` |
 //!
 //! # `no_std`, Rust version, stability
 //!
@@ -132,6 +133,8 @@ mod layout;
 mod llvm22_hash;
 mod llvm_order;
 mod string_table;
+#[cfg(feature = "target-id")]
+mod target;
 mod validate;
 mod wire;
 
@@ -145,6 +148,8 @@ pub use image_entry::{FormatVersion, ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
 pub use layout::{Layout, MAX_STRING_BYTES};
 pub use llvm_order::{LlvmRelease, llvm_order};
+#[cfg(feature = "target-id")]
+pub use target_id;
 
 /// The bytes every offload binary starts with.
 pub const MAGIC: [u8; 4] = [0x10, 0xff, 0x10, 0xad];

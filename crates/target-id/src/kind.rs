@@ -8,7 +8,7 @@ use core::str::FromStr;
 /// The runtime a code object is for: first part of a bundle entry ID.
 ///
 /// The Clang Offload Bundler documentation defines `host`, `openmp`, `hip` and `hipv4`;
-/// `cuda` and `sycl` occur in the packager format. Kinds found in files are not limited
+/// `cuda` and `sycl` occur in offload binaries. Kinds found in files are not limited
 /// to these, so any other text is kept in [`Other`](Self::Other).
 ///
 /// Spelling is case-sensitive: `HIP` is not [`Hip`](Self::Hip).
@@ -57,19 +57,6 @@ impl OffloadKind {
             Self::Cuda => "cuda",
             Self::Sycl => "sycl",
             Self::Other(text) => text,
-        }
-    }
-
-    /// The name that LLVM's packager has for this kind, as in its `kind=`: `hip` for [`HipV4`](Self::HipV4), too, which
-    /// only bundle entry IDs tell from it. `None` for the host and for other text, of which packages have no images.
-    #[must_use]
-    pub fn package_name(&self) -> Option<&'static str> {
-        match self {
-            Self::OpenMp => Some("openmp"),
-            Self::Hip | Self::HipV4 => Some("hip"),
-            Self::Cuda => Some("cuda"),
-            Self::Sycl => Some("sycl"),
-            Self::Host | Self::Other(_) => None,
         }
     }
 
@@ -141,14 +128,6 @@ mod tests {
             assert_eq!(OffloadKind::parse(name).to_string(), name);
         }
         assert_eq!(OffloadKind::parse("HIP"), OffloadKind::Other("HIP".into()));
-    }
-
-    #[test]
-    fn packages_have_one_hip() {
-        let names = ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "none", ""]
-            .map(|name| OffloadKind::parse(name).package_name());
-        let [openmp, hip, cuda, sycl] = ["openmp", "hip", "cuda", "sycl"].map(Some);
-        assert_eq!(names, [None, openmp, hip, hip, cuda, sycl, None, None]);
     }
 
     #[test]

@@ -122,17 +122,17 @@ impl Triple {
         }
     }
 
-    /// The triple as LLVM's packages and command lines have it: the text without the empty fields at its end that
+    /// The triple as offload binaries and LLVM's command lines have it: the text without the empty fields at its end that
     /// [`bundle_form`](Self::bundle_form) may have, and nothing else changed.
     ///
     /// ```
     /// use target_id::Triple;
     ///
-    /// assert_eq!(Triple::parse("amdgcn-amd-amdhsa-").package_form(), "amdgcn-amd-amdhsa");
-    /// assert_eq!(Triple::parse("nvptx64-nvidia-cuda").package_form(), "nvptx64-nvidia-cuda");
+    /// assert_eq!(Triple::parse("amdgcn-amd-amdhsa-").offload_binary_form(), "amdgcn-amd-amdhsa");
+    /// assert_eq!(Triple::parse("nvptx64-nvidia-cuda").offload_binary_form(), "nvptx64-nvidia-cuda");
     /// ```
     #[must_use]
-    pub fn package_form(&self) -> &str {
+    pub fn offload_binary_form(&self) -> &str {
         self.text.trim_end_matches('-')
     }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use bundle_format::EntryId;
-use fat_object::{Embedding, ImageFormat, check_agreement, package_kind};
+use fat_object::{Embedding, ImageFormat, check_agreement};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, OffloadKind};
 use offload_examples::{Error, about, exit, read, run, write};
 use target_id::Triple;
@@ -57,14 +57,14 @@ impl Image {
         let bytes = read(file)?;
         // That an image is for another target is better said here than by a runtime that finds no code.
         check_agreement(&id.target(), &bytes).map_err(about(file))?;
-        let offload_kind = package_kind(&id.kind())
+        let offload_kind = OffloadKind::from_target_id(&id.kind())
             .ok_or_else(|| format!("{id}: packages have no images of kind {}", id.kind()))?;
         Ok(Image {
             // Of files that do not tell what they are the end of the name does.
             image_kind: ImageKind::detect_as(LlvmRelease::Llvm22, &bytes, &file.to_string_lossy()),
             offload_kind,
             // Entry IDs spell out the empty environment, packages do not.
-            triple: Triple::parse(id.triple()).package_form().to_owned(),
+            triple: Triple::parse(id.triple()).offload_binary_form().to_owned(),
             arch: id.target_id().to_owned(),
             bytes,
         })

@@ -12,7 +12,6 @@ use super::rebuild::{RebuildError, malformed};
 use super::wishes::{NewImage, Wish, Wishes};
 use crate::containers::package_prefix;
 use crate::image_format::ImageFormat;
-use crate::kinds::package_kind;
 use crate::source::Source;
 
 /// The package at `range` with its entries as wished: `None` for one of version 1 without an image.
@@ -76,7 +75,7 @@ pub(super) fn rebuild(
 /// An entry for the target that a bundle entry ID names.
 fn entry<'e>(id: &'e str, new: &NewImage) -> Result<ImageEntry<'e>, RebuildError> {
     let id = EntryId::parse(id).map_err(malformed)?;
-    let kind = package_kind(&id.kind()).unwrap_or(OffloadKind::NONE);
+    let kind = OffloadKind::from_target_id(&id.kind()).unwrap_or(OffloadKind::NONE);
     // Packages have triples as the compiler is given them: without an empty environment.
     let triple = id.triple().strip_suffix('-').unwrap_or(id.triple());
     let mut entry = ImageEntry::new(new.size)
