@@ -85,7 +85,7 @@ pub struct LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// Of an archive without members.
+    /// Starts an archive without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

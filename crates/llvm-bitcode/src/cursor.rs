@@ -34,7 +34,7 @@ pub(crate) struct Block {
     pub(crate) own: Abbreviations,
 }
 
-/// What a block holds next.
+/// Next item of a block.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// A block. The cursor stands behind it; [`Cursor::enter`] goes back into it.
@@ -279,7 +279,7 @@ impl<'s> Cursor<'s> {
         Block { head: *head, outer, inherited: inherited.clone(), own: Abbreviations::default() }
     }
 
-    /// What the block holds next. Definitions of abbreviations are added to it on the way.
+    /// Returns the next item of the block. Definitions of abbreviations are added to it on the way.
     pub(crate) fn next(&mut self, block: &mut Block) -> Result<Item, Error> {
         loop {
             let offset = self.offset();
@@ -427,7 +427,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Whether the operands that are left are exactly these bytes.
+    /// Returns whether the operands that are left are exactly these bytes.
     pub(crate) fn equals(&mut self, record: &mut Record, bytes: &[u8]) -> Result<bool, Error> {
         for &byte in bytes {
             if self.operand(record)? != Some(byte.into()) {

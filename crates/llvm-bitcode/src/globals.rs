@@ -38,7 +38,7 @@ struct Global {
     place: Option<(u64, u64)>,
 }
 
-/// What a data layout says about names.
+/// Rules for names in a data layout.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mangling {
     underscore: bool,
@@ -224,13 +224,13 @@ impl Globals {
     }
 }
 
-/// Whether a definition of this linkage is seen outside of its module: not if it is internal (3), private (9, and
+/// Returns whether a definition of this linkage is seen outside of its module: not if it is internal (3), private (9, and
 /// formerly 13, 14), or only a copy of one that is elsewhere (12).
 fn is_linkable(linkage: u64) -> bool {
     ![3, 9, 12, 13, 14].contains(&linkage)
 }
 
-/// What the data layout's `m:` says: `o` for Mach-O, `w` and `x` for COFF, `x` on 32-bit x86.
+/// Returns the rules of the data layout's `m:`: `o` for Mach-O, `w` and `x` for COFF, `x` on 32-bit x86.
 fn mangling(data_layout: &[u8]) -> Mangling {
     let mut mangling = Mangling::default();
     for part in data_layout.split(|&byte| byte == b'-') {

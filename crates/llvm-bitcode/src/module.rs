@@ -126,7 +126,7 @@ enum Part {
     Values,
 }
 
-/// What a visited record defines.
+/// Values or metadata that a visited record defines.
 #[derive(Clone, Copy)]
 struct Entry {
     /// The number of the value or metadata, or the first of them.
@@ -441,7 +441,7 @@ impl Wanted {
         Wanted { ids, next: 0 }
     }
 
-    /// Whether what the entry defines is wanted.
+    /// Returns whether a number that the entry defines is wanted.
     fn take(&mut self, entry: &Entry) -> bool {
         let end = entry.id.saturating_add(entry.count);
         let before = self.next;

@@ -123,7 +123,7 @@ pub(crate) fn slice(bytes: &[u8], start: u64, len: u64) -> Option<&[u8]> {
     bytes.get(start..)?.get(..len)
 }
 
-/// What the blocks outside of all others tell about symbols.
+/// Facts about symbols in the blocks outside of all others.
 #[derive(Debug, Default)]
 struct File<'d> {
     /// Modules with their string tables.
