@@ -1,10 +1,9 @@
 //! Bundles and packages compressed, several at a time.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
-use std::sync::{Mutex, mpsc};
-use std::{panic, thread};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::{iter, thread};
 
+use byte_parts::{Bounds, in_order};
 use ccob::{Codec, Limits, Method, WriteOptions};
 
 use crate::error::Error;
@@ -58,7 +57,7 @@ impl CompressOptions {
 }
 
 /// Bytes that wait to be compressed, or are being compressed, at one time; more where one bundle is larger.
-const IN_FLIGHT: usize = 256 << 20;
+const IN_FLIGHT: u64 = 256 << 20;
 
 /// Bytes to compress.
 #[derive(Debug)]
@@ -116,80 +115,23 @@ pub(super) fn run<E>(
     let at_once = threads.get().min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
     // What is left helps with each one: libzstd has workers of its own at high levels.
     let of_each = threads.get() / at_once;
-    if at_once == 1 {
-        return alone(of_each, next);
-    }
-
-    let (jobs, waiting) = mpsc::channel::<(usize, Job)>();
-    let (done, finished) = mpsc::channel::<(usize, usize, Compressed)>();
-    let waiting = Mutex::new(waiting);
-    thread::scope(|scope| {
-        let mut workers = Vec::new();
-        for _ in 0..at_once {
-            let (waiting, done) = (&waiting, done.clone());
-            let work = move || {
-                while let Some((number, job)) = take(waiting) {
-                    let size = job.data.len();
-                    if done.send((number, size, job.run(of_each))).is_err() {
-                        break;
-                    }
-                }
-            };
-            workers.extend(thread::Builder::new().spawn_scoped(scope, work));
+    let mut failed = None;
+    let jobs = iter::from_fn(|| match next() {
+        Ok(job) => job.map(|job| {
+            let size = u64::try_from(job.data.len()).unwrap_or(u64::MAX);
+            (job, size)
+        }),
+        Err(error) => {
+            failed = Some(error);
+            None
         }
-        drop(done);
-        if workers.is_empty() {
-            // No thread to be had is no reason to fail.
-            return alone(of_each, next);
-        }
-        let mut sent = 0;
-        let mut in_flight = 0_usize;
-        let mut out = BTreeMap::new();
-        let mut receive = |in_flight: &mut usize| {
-            let Ok((number, size, result)) = finished.recv() else { return false };
-            *in_flight -= size;
-            out.insert(number, result);
-            true
-        };
-        let mut send_all = || {
-            while let Some(job) = next()? {
-                while in_flight > 0 && in_flight.saturating_add(job.data.len()) > IN_FLIGHT {
-                    if !receive(&mut in_flight) {
-                        break;
-                    }
-                }
-                in_flight += job.data.len();
-                if jobs.send((sent, job)).is_err() {
-                    break;
-                }
-                sent += 1;
-            }
-            Ok(())
-        };
-        let all_sent = send_all();
-        drop(jobs);
-        while receive(&mut in_flight) {}
-        for worker in workers {
-            // A scope does not wait for the end of its threads, but for that of what they run.
-            worker.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
-        }
-        all_sent.map(|()| out.into_values().collect())
-    })
-}
-
-/// Runs the jobs on this thread, one after the other.
-fn alone<E>(
-    threads: u32,
-    mut next: impl FnMut() -> Result<Option<Job>, E>,
-) -> Result<Vec<Compressed>, E> {
-    let mut results = Vec::new();
-    while let Some(job) = next()? {
-        results.push(job.run(threads));
-    }
-    Ok(results)
-}
-
-/// The next job that waits, for a worker.
-fn take(waiting: &Mutex<mpsc::Receiver<(usize, Job)>>) -> Option<(usize, Job)> {
-    waiting.lock().ok()?.recv().ok()
+    });
+    let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
+    let bounds = Bounds::new(NonZeroUsize::new(at_once).unwrap_or(NonZeroUsize::MIN))
+        .with_jobs(usize::MAX)
+        .with_bytes(IN_FLIGHT);
+    let results = thread::scope(|scope| {
+        in_order(scope, bounds, jobs, || |job: Job| job.run(of_each)).collect()
+    });
+    failed.map_or(Ok(results), Err)
 }
