@@ -10,8 +10,8 @@ use target_id::{Family, IntelGpu, Processor, processor_family, processor_names};
 use wrapper_ir::{Abi, Kind};
 
 use crate::Outcome;
-use crate::devices::Product;
 use crate::help::More;
+use device_select::Product;
 
 pub(crate) const MORE: More = More {
     examples: &[

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::devices::{Product, Vendor};
 use crate::help::More;
 use crate::style::{self, PLAIN, TARGET};
 use crate::table::{Align, Table};
 use crate::{Outcome, report};
+use device_select::{Product, Vendor};
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -61,9 +61,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
     }
     let records = products.iter().map(|product| Record {
-        name: product.name,
+        name: product.name(),
         vendor: product.vendor().map(Vendor::as_str),
-        processor: product.processor,
+        processor: product.processor(),
         pci_ids: product.pci_ids().collect(),
     });
     if args.json {

@@ -11,7 +11,6 @@ mod completions;
 mod compress;
 mod compression;
 mod decompress;
-mod devices;
 mod directory;
 mod drop_in;
 mod edit;

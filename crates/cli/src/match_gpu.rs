@@ -1,23 +1,21 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
 mod json;
-mod judge;
-mod kernels;
-mod units;
 mod view;
+mod walk;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use device_select::{Device, Runtime, Selection, Unit};
 use fat_object::{Severity, Summary};
 
-use crate::devices::Device;
 use crate::help::More;
 use crate::parallel::{self, Threads};
 use crate::{Outcome, input, ls, report, style, suggest};
 use json::Record;
-use judge::Answer;
-use units::{Collector, Runtime, Unit};
+use walk::Walk;
 
 pub(crate) const MORE: More = More {
     examples: &[
@@ -61,7 +59,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only containers of this kind. Repeatable
-    #[arg(long = "kind", value_name = "KIND")]
+    #[arg(long = "kind", value_name = "KIND", value_parser = runtime())]
     kinds: Vec<Runtime>,
     /// Read all of compressed bundles and images, to compare each image with its name
     ///
@@ -79,6 +77,13 @@ pub(crate) struct Args {
     threads: Threads,
     #[command(flatten)]
     limits: input::Limits,
+}
+
+/// Reads the name of a runtime.
+fn runtime() -> impl TypedValueParser<Value = Runtime> {
+    let names = Runtime::ALL.iter().filter_map(|runtime| runtime.as_str());
+    PossibleValuesParser::new(names)
+        .try_map(|name| Runtime::from_name(&name).ok_or("not a runtime"))
 }
 
 fn gpu(typed: &str) -> Result<Device, String> {
@@ -116,10 +121,11 @@ fn run_table(args: &Args) -> io::Result<Outcome> {
         printed = true;
         ls::heading(&mut out, &name, &file.summary, file.thin_size)?;
         match (&args.gpus[..], &file.answers[..]) {
-            ([gpu], [answers]) => view::one_gpu(&mut out, &file.units, gpu, answers)?,
+            ([gpu], [answers]) => view::one_gpu(&mut out, &file.units, gpu, answers.answers())?,
             (gpus, answers) => view::several_gpus(&mut out, &file.units, gpus, answers)?,
         }
         for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
+            let answers = answers.answers();
             view::conclusion(&mut out, &name, &file.units, gpu, answers)?;
             hints.extend(view::hint(&file.units, gpu, answers));
         }
@@ -153,7 +159,7 @@ fn run_json(args: &Args) -> io::Result<Outcome> {
         }
         for (n, unit) in file.units.iter().enumerate() {
             for (gpu, answers) in args.gpus.iter().zip(&file.answers) {
-                let Some(answer) = answers.get(n) else { continue };
+                let Some(answer) = answers.answers().get(n) else { continue };
                 write!(out, "{}", if first { "\n  " } else { ",\n  " })?;
                 crate::json::write(&mut out, &Record::new(&name, unit, gpu, answer))?;
                 first = false;
@@ -172,20 +178,20 @@ struct File {
     thin_size: u64,
     errors: usize,
     units: Vec<Unit>,
-    /// For each GPU one for each unit.
-    answers: Vec<Vec<Answer>>,
+    /// One for each GPU.
+    answers: Vec<Selection>,
 }
 
 impl File {
     /// Walks a file; `None` if it could not be read. With what is to be complained about.
     fn read(args: &Args, path: &Path, threads: Threads) -> (Option<File>, Vec<report::Complaint>) {
         let name = input::display(path);
-        let mut collector = Collector::new(path, &name, &args.kinds);
+        let mut walk = Walk::new(path, &name);
         // IDs decide, and they stand in the tables.
         let options = args.limits.options();
         let options = options.with_tables_only(!args.check).with_check_compressed(args.check);
-        let walked = input::walk(path, args.limits.max_input, &options, threads, &mut collector);
-        let mut complaints = std::mem::take(&mut collector.complaints);
+        let walked = input::walk(path, args.limits.max_input, &options, threads, &mut walk);
+        let mut complaints = std::mem::take(&mut walk.complaints);
         let error = |message| report::Complaint { severity: Severity::Error, message };
         let summary = match walked {
             Ok(summary) => summary,
@@ -194,8 +200,9 @@ impl File {
                 return (None, complaints);
             }
         };
-        let (errors, thin_size) = (collector.errors, collector.thin_size);
-        let units = collector.finish();
+        let (errors, thin_size) = (walk.errors, walk.thin_size);
+        let mut units = walk.finish();
+        units.retain(|unit| args.kinds.is_empty() || args.kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
             let why = match (summary.images, &args.kinds[..]) {
                 (0, _) => report::no_images(&summary).unwrap_or_else(|error| error),
@@ -203,7 +210,7 @@ impl File {
             };
             complaints.push(error(format!("{name}: {why}")));
         }
-        let answers = args.gpus.iter().map(|gpu| answers(&units, gpu)).collect();
+        let answers = args.gpus.iter().map(|gpu| device_select::select(&units, gpu)).collect();
         (Some(File { summary, thin_size, errors, units, answers }), complaints)
     }
 
@@ -214,16 +221,6 @@ impl File {
 
     /// Returns whether a container has nothing for one of the GPUs, or none has kernels for it.
     fn lacks_code(&self) -> bool {
-        self.answers.iter().any(|answers| {
-            answers.iter().any(Answer::lacks_code) || !answers.iter().any(Answer::counts)
-        })
+        !self.answers.iter().all(Selection::is_served)
     }
-}
-
-fn answers(units: &[Unit], gpu: &Device) -> Vec<Answer> {
-    let mut answers: Vec<_> = units.iter().map(|unit| judge::judge(unit, gpu)).collect();
-    judge::link(units, &mut answers);
-    judge::leave_out_foreign(units, gpu, &mut answers);
-    judge::leave_out_specific(units, &mut answers);
-    answers
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use ccob::{Method, WriteOptions};
 use offload_binary::{FormatVersion, LlvmRelease};
 
-use crate::devices::may_be_processor;
 use crate::help::More;
 use crate::opened::MaxInput;
 use crate::output::Outputs;
@@ -14,6 +13,7 @@ use crate::packager::{ImageSpec, Package};
 use crate::parallel::Threads;
 use crate::suggest::{did_you_mean, nearest};
 use crate::{Outcome, input, report, standard, style, suggest};
+use device_select::may_be_processor;
 
 pub(crate) const MORE: More = More {
     examples: &[

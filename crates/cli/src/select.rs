@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use bundle_format::EntryId;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use device_select::{Device, NotADevice, Wanted, may_be_processor};
 use fat_object::{Disagreement, Image};
-use target_id::{OffloadKind, Target, compatible, is_known_processor};
+use target_id::{OffloadKind, Target, is_known_processor};
 
-use crate::devices::{self, Device, NotADevice, agree, may_be_processor};
 use crate::naming::{group, marked};
 use crate::suggest::{did_you_mean, not_a_device, stored};
 use crate::{report, suggest};
@@ -17,9 +17,7 @@ use crate::{report, suggest};
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     text: String,
-    target: Target,
-    /// The device with these states, or a stand-in such as a generic processor.
-    device: Option<Device>,
+    wanted: Wanted,
 }
 
 impl Request {
@@ -29,19 +27,11 @@ impl Request {
                 "expected a target ID such as gfx90a:xnack+ or a bundle entry ID".to_owned()
             );
         }
-        let target = match EntryId::parse(text) {
-            Ok(id) if id.kind().is_bundler_kind() => id.target(),
-            _ => {
-                let id = devices::target_id(text).map_err(|reason| reason.to_string())?;
-                Target::new(None, None, &id)
-            }
-        };
-        if !target.id().is_empty() {
-            let with_near = |error| format!("{error}{}", did_you_mean(&near(text, &target)));
-            target.target_id().map_err(with_near)?;
-        }
-        let device = Device::of(&target);
-        Ok(Request { text: text.to_owned(), target, device })
+        let wanted = Wanted::parse(text).map_err(|reason| match reason {
+            NotADevice::Malformed(error) => format!("{error}{}", did_you_mean(&near(text))),
+            reason => suggest::why_not(&reason),
+        })?;
+        Ok(Request { text: text.to_owned(), wanted })
     }
 
     /// As [`parse`](Self::parse), for what is destructive if it is mistyped: a plain target ID has to be one that there
@@ -49,7 +39,7 @@ impl Request {
     pub(crate) fn parse_known(text: &str) -> Result<Self, String> {
         let request = Self::parse(text)?;
         let name = request.processor();
-        if request.target.kind().is_none() && !may_be_processor(name) {
+        if request.target().kind().is_none() && !may_be_processor(name) {
             return Err(not_a_device(text, &NotADevice::Unknown(name.to_owned())));
         }
         Ok(request)
@@ -60,13 +50,17 @@ impl Request {
         &self.text
     }
 
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
     pub(crate) fn target(&self) -> &Target {
-        &self.target
+        self.wanted.target()
     }
 
     /// The device that it names, or a stand-in for some. `None` for the host, and where there is no target ID.
     pub(crate) fn device(&self) -> Option<&Device> {
-        self.device.as_ref()
+        self.wanted.device()
     }
 
     /// The doubt about its processor, if no such processor is known, and what may have been meant.
@@ -83,23 +77,19 @@ impl Request {
     /// What else may have been meant, if no such processor is known.
     pub(crate) fn near(&self) -> Vec<String> {
         let name = self.processor();
-        if name.is_empty() || is_known_processor(name) {
-            Vec::new()
-        } else {
-            near(&self.text, &self.target)
-        }
+        if name.is_empty() || is_known_processor(name) { Vec::new() } else { near(&self.text) }
     }
 
     fn processor(&self) -> &str {
-        suggest::processor(self.target.id())
+        suggest::processor(self.target().id())
     }
 }
 
 /// What may have been meant.
-fn near(text: &str, target: &Target) -> Vec<String> {
-    match target.kind() {
-        Some(_) => suggest::entry_id(text).into_iter().collect(),
-        None => suggest::target_id(text),
+fn near(text: &str) -> Vec<String> {
+    match EntryId::parse(text) {
+        Ok(id) if id.kind().is_bundler_kind() => suggest::entry_id(text).into_iter().collect(),
+        _ => suggest::target_id(text),
     }
 }
 
@@ -169,11 +159,8 @@ impl Selection {
             return false;
         }
         let serves = |request: &Request| match self.exact {
-            true => is_exactly(target, &request.target) && !is_for_others(disagreement),
-            false => {
-                compatible(loaded_as, &request.target).is_compatible()
-                    && loads(disagreement, &request.target)
-            }
+            true => request.wanted.is_just_for(target, disagreement),
+            false => request.wanted.is_served_by(loaded_as, disagreement),
         };
         self.requests.is_empty() && self.ids.is_empty()
             || self.requests.iter().any(serves)
@@ -231,31 +218,6 @@ impl Selection {
     /// Whether every image is meant.
     pub(crate) fn is_everything(&self) -> bool {
         self.requests.is_empty() && self.ids.is_empty() && self.kinds.is_empty()
-    }
-}
-
-/// Returns whether an image is for just what was typed.
-pub(crate) fn is_exactly(image: &Target, wanted: &Target) -> bool {
-    agree(image, wanted)
-        && match (image.target_id(), wanted.target_id()) {
-            (Ok(image), Ok(wanted)) => image == wanted,
-            _ => image.id() == wanted.id(),
-        }
-}
-
-/// Returns whether the image is for other devices than its entry says.
-fn is_for_others(disagreement: Option<&Disagreement>) -> bool {
-    // Runtimes go by the bytes, not by the recorded kind of image.
-    !matches!(disagreement, None | Some(Disagreement::Kind { .. }))
-}
-
-/// Returns whether a loader on the wanted device takes an image whose entry serves it.
-fn loads(disagreement: Option<&Disagreement>, wanted: &Target) -> bool {
-    match disagreement {
-        Some(Disagreement::Target { found, .. }) => {
-            compatible(&Target::new(None, None, found), wanted).is_compatible()
-        }
-        disagreement => !is_for_others(disagreement),
     }
 }
 

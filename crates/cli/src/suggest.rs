@@ -9,7 +9,7 @@ mod target_id;
 use ::target_id::{TargetId, is_known_processor};
 use bundle_format::EntryId;
 
-use crate::devices::{Device, NotADevice};
+use device_select::{Device, NotADevice};
 
 pub(crate) use entry_id::{entry_id, triple};
 pub(crate) use nearest::{distance, nearest};
@@ -42,6 +42,17 @@ pub(crate) fn did_you_mean<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
+/// The reason why a text does not name a device, with the command that lists those that are known.
+pub(crate) fn why_not(reason: &NotADevice) -> String {
+    match reason {
+        NotADevice::Several { choices, .. } if choices.len() > NotADevice::MOST_CHOICES => {
+            format!("{reason} (see `offload gpus`)")
+        }
+        NotADevice::UnknownPciId(_) => format!("{reason}, or an ID of `offload gpus`"),
+        reason => reason.to_string(),
+    }
+}
+
 /// The reason why a text does not name a device, and what may have been meant.
 pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
     let near = match reason {
@@ -49,7 +60,7 @@ pub(crate) fn not_a_device(typed: &str, reason: &NotADevice) -> String {
         NotADevice::Unknown(name) => gpus(name),
         _ => Vec::new(),
     };
-    format!("{reason}{}", did_you_mean(&near))
+    format!("{}{}", why_not(reason), did_you_mean(&near))
 }
 
 /// The doubt about a device that this program does not know, and what may have been meant.

@@ -3,16 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use device_select::{Fate, Rule, is_host, is_misnamed};
 use fat_object::{ImageFormat, ListedImage};
 
 use crate::Outcome;
-use crate::edit::{
-    Editor, Fate, NewImages, Options, Rule, Subject, Uneditable, Wishes, Work, closest, is_host,
-    is_misnamed, names,
-};
+use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names};
 use crate::failure::Failure;
 use crate::help::More;
-use crate::select::{Request, is_exactly};
+use crate::select::Request;
 use crate::suggest::generic;
 
 pub(crate) const MORE: More = More {
@@ -83,10 +81,18 @@ pub(crate) struct Args {
     options: Options,
 }
 
+impl Args {
+    /// The targets that are named, by either option.
+    fn requests(&self) -> &[Request] {
+        if self.drop.is_empty() { &self.keep } else { &self.drop }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let wanted = || args.requests().iter().map(|request| request.wanted().clone()).collect();
     let rule = match args.drop.is_empty() {
-        true => Rule::Keep { requests: args.keep.clone(), exact: args.exact },
-        false => Rule::Drop { requests: args.drop.clone() },
+        true => Rule::Keep { wanted: wanted(), exact: args.exact },
+        false => Rule::Drop { wanted: wanted() },
     };
     let editor = Editor {
         files: &args.files,
@@ -107,8 +113,10 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
     if images().next().is_none() {
         return Err("no device code found".to_owned().into());
     }
-    let missing: Vec<String> = (rule.requests().iter())
-        .filter(|request| !args.allow_missing && !images().any(|image| rule.means(request, image)))
+    let missing: Vec<String> = (args.requests().iter())
+        .filter(|request| {
+            !args.allow_missing && !images().any(|image| rule.means(request.wanted(), image))
+        })
         .map(|request| {
             let has = names(images());
             let typed = format!("{option} {}", request.text());
@@ -133,11 +141,11 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
 
     let options = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
     let mut wishes = Wishes::new(options);
-    for request in rule.requests() {
+    for request in args.requests() {
         // A name that the file has is none to doubt.
         if let Some(doubt) = request
             .doubt()
-            .filter(|_| !images().any(|image| is_exactly(image.target(), request.target())))
+            .filter(|_| !images().any(|image| request.wanted().names(image.target())))
         {
             wishes.warn(doubt);
         }
@@ -156,7 +164,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
             }
         }
     }
-    let typed: Vec<_> = rule.requests().iter().map(Request::text).collect();
+    let typed: Vec<_> = args.requests().iter().map(Request::text).collect();
     let typed = format!("{option} {}", typed.join(","));
     if !args.allow_empty {
         let emptied = wishes.emptied(contents).into_iter().map(|place| {

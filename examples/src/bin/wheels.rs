@@ -1,7 +1,7 @@
 //! Which GPUs do the wheels in a directory carry code for?
 //!
-//! `wheels [--gpu TARGET-ID] PATH...`: wheels, other zip files, and directories of them. With `--gpu`, what that GPU can
-//! load, and why not the rest; the exit status is 1 then if a wheel has nothing for it.
+//! `wheels [--gpu GPU] PATH...`: wheels, other zip files, and directories of them. With `--gpu`, what that GPU
+//! loads, why not the rest, and which containers lack code for it; the exit status is 1 then if a wheel does not serve it.
 //!
 //! Wheels come from strangers, and are never unpacked: each file in them whose first bytes are those of something that
 //! can hold device code goes through memory, or through a temporary file without a name, up to a limit.
@@ -15,9 +15,9 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use device_select::{Candidate, Device, Unit, select, units};
 use fat_object::{ImageFormat, Options, Severity, list};
 use offload_examples::{Error, about, exit};
-use target_id::{OffloadKind, Target, TargetId, Triple, compatible};
 use tempfile::SpooledTempFile;
 use zip::ZipArchive;
 
@@ -36,24 +36,22 @@ fn scan(mut args: Vec<OsString>) -> Result<(), Error> {
     if let [option, id, ..] = &args[..]
         && option == "--gpu"
     {
-        let target = Target::new(None, None, id.to_str().ok_or("target IDs are UTF-8")?);
-        target.target_id()?; // otherwise it is compatible with nothing
-        gpu = Some(target);
+        gpu = Some(Device::parse(id.to_str().ok_or("target IDs are UTF-8")?)?);
         args.drain(..2);
     }
     if args.is_empty() {
-        return Err("usage: wheels [--gpu TARGET-ID] PATH...".into());
+        return Err("usage: wheels [--gpu GPU] PATH...".into());
     }
     let (mut damaged, mut without) = (0, 0);
     for path in wheels(args)? {
         let mut wheel = Wheel::default();
         // A damaged wheel is no reason to be silent about what is in it, nor not to look at the next.
-        if let Err(error) = wheel.scan(&path) {
+        if let Err(error) = wheel.scan(&path, gpu.as_ref()) {
             eprintln!("wheels: {}: {error}", path.display());
             damaged += 1;
         }
-        wheel.print(&path, gpu.as_ref())?;
-        without += i32::from(gpu.as_ref().is_some_and(|gpu| !wheel.serves(gpu)));
+        wheel.print(&path)?;
+        without += i32::from(gpu.is_some() && !wheel.is_served());
     }
     match (damaged, without) {
         (0, 0) => Ok(()),
@@ -80,30 +78,42 @@ fn wheels(paths: Vec<OsString>) -> Result<Vec<PathBuf>, Error> {
     Ok(wheels)
 }
 
-/// The images of a wheel, by what they are for and what they are.
+/// The images of a wheel, by what they are for and what they are, and why a GPU loads them or not.
 #[derive(Default)]
-struct Wheel(BTreeMap<(String, String), Row>);
+struct Wheel {
+    rows: BTreeMap<(String, String, String), Row>,
+    /// `true` if all containers of a file that count have code for the GPU.
+    serves_a_file: bool,
+    /// Containers that lack code for it.
+    lacking: Vec<String>,
+}
 
+#[derive(Default)]
 struct Row {
-    target: Target,
     images: usize,
     bytes: u64,
 }
 
 impl Wheel {
-    fn scan(&mut self, path: &Path) -> Result<(), Error> {
+    fn scan(&mut self, path: &Path, gpu: Option<&Device>) -> Result<(), Error> {
         let file = File::open(path)?;
         let mut budget = MAX_UNPACKED.max(file.metadata()?.len().saturating_mul(MAX_EXPANSION));
         let mut zip = ZipArchive::new(BufReader::new(file))?;
         for index in 0..zip.len() {
             let member = zip.by_index(index)?;
             let name = member.name()?.escape_debug().to_string();
-            self.scan_member(member, &mut budget).map_err(about(Path::new(&name)))?;
+            self.scan_member(member, &name, gpu, &mut budget).map_err(about(Path::new(&name)))?;
         }
         Ok(())
     }
 
-    fn scan_member(&mut self, mut member: impl Read, budget: &mut u64) -> Result<(), Error> {
+    fn scan_member(
+        &mut self,
+        mut member: impl Read,
+        name: &str,
+        gpu: Option<&Device>,
+        budget: &mut u64,
+    ) -> Result<(), Error> {
         let mut head = Vec::new();
         member.by_ref().take(2048).read_to_end(&mut head)?;
         let format = ImageFormat::sniff(&head);
@@ -118,13 +128,13 @@ impl Wheel {
             return Err("this wheel unpacks to more than a wheel does".into());
         }
         let listing = list(&mut file, &Options::default())?;
-        for image in &listing {
-            // As it is loaded: PTX runs on newer GPUs, too.
-            self.add(&image.loaded_as(), image.format(), image.size());
-        }
-        // A file that is a code object itself is in no container, which would tell what it is for.
-        if let Some(target) = code_object(&head) {
-            self.add(&target, format, size);
+        let units = units(&mut file)?;
+        match gpu {
+            Some(gpu) => self.judge(name, &units, gpu),
+            None => {
+                let images = units.iter().flat_map(Unit::candidates);
+                images.for_each(|image| self.add(image, String::new()));
+            }
         }
         match listing.findings().iter().find(|finding| finding.severity() == Severity::Error) {
             Some(finding) => Err(finding.to_string().into()),
@@ -132,46 +142,46 @@ impl Wheel {
         }
     }
 
-    fn add(&mut self, target: &Target, format: ImageFormat, size: u64) {
-        if target.kind() == Some(&OffloadKind::Host) || format == ImageFormat::Empty {
+    /// Adds the images of a file, with what becomes of each on a GPU.
+    fn judge(&mut self, file: &str, units: &[Unit], gpu: &Device) {
+        let selection = select(units, gpu);
+        self.serves_a_file |= selection.is_served();
+        for (unit, answer) in units.iter().zip(selection.answers()) {
+            for (image, judged) in unit.candidates().iter().zip(&answer.images) {
+                self.add(image, judged.reason.to_string());
+            }
+            // Files for GPUs of other vendors lie beside those for this one.
+            if answer.lacks_code() && unit.vendor().is_none_or(|vendor| vendor == gpu.vendor()) {
+                let place = unit.place().escape_debug().to_string();
+                self.lacking.push(format!("{file}: {place}"));
+            }
+        }
+    }
+
+    fn add(&mut self, image: &Candidate, why: String) {
+        if image.target().is_host() || image.format() == ImageFormat::Empty {
             return;
         }
-        let target = target.clone();
-        let name = match (target.id(), target.triple()) {
-            ("", Some(triple)) => triple.as_str(),
-            ("", None) => "?",
-            (id, _) => id,
-        };
-        let key = (name.escape_debug().to_string(), format.to_string());
-        let row = self.0.entry(key).or_insert(Row { target, images: 0, bytes: 0 });
+        let name = image.label().escape_debug().to_string();
+        let row = self.rows.entry((name, image.format().to_string(), why)).or_default();
         row.images += 1;
-        row.bytes += size;
+        row.bytes += image.size();
     }
 
-    fn serves(&self, gpu: &Target) -> bool {
-        self.0.values().any(|row| compatible(&row.target, gpu).is_compatible())
+    /// Returns whether every container has code for the GPU that needs it.
+    fn is_served(&self) -> bool {
+        self.serves_a_file && self.lacking.is_empty()
     }
 
-    fn print(&self, path: &Path, gpu: Option<&Target>) -> io::Result<()> {
+    fn print(&self, path: &Path) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        let nothing = if self.0.is_empty() { ": no device code" } else { "" };
+        let nothing = if self.rows.is_empty() { ": no device code" } else { "" };
         writeln!(out, "{}{nothing}", path.display())?;
-        for ((name, format), row) in &self.0 {
+        for ((name, format, why), row) in &self.rows {
             let (images, kib) = (row.images, row.bytes as f64 / 1024.0);
-            let why = gpu.map(|gpu| format!("  {}", compatible(&row.target, gpu)));
-            let why = why.unwrap_or_default();
-            writeln!(out, "  {name:24} {format:12} {images:6} images {kib:9.1} KiB{why}")?;
+            let line = format!("  {name:24} {format:12} {images:6} images {kib:9.1} KiB  {why}");
+            writeln!(out, "{}", line.trim_end())?;
         }
-        Ok(())
+        self.lacking.iter().try_for_each(|place| writeln!(out, "  no code in {place}"))
     }
-}
-
-/// What an AMD GPU code object is for, by its ELF header.
-fn code_object(head: &[u8]) -> Option<Target> {
-    if ImageFormat::sniff(head) != (ImageFormat::Elf { machine: 224 }) {
-        return None;
-    }
-    let flags = u32::from_le_bytes(*head.get(48..)?.first_chunk()?);
-    let id = TargetId::from_elf_flags(flags, *head.get(8)?)?;
-    Some(Target::new(None, Some(Triple::parse("amdgcn-amd-amdhsa")), &id.to_string()))
 }

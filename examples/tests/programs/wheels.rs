@@ -47,7 +47,7 @@ wheels/gpu-1.0-py3-none-any.whl
   compute_70               PTX               2 images       1.3 KiB
   compute_80               PTX               1 images       0.7 KiB
   generic                  SPIR-V            1 images       0.5 KiB
-  gfx1100                  ELF               4 images      12.5 KiB
+  gfx1100                  ELF               3 images       9.4 KiB
   gfx1100                  LLVM bitcode      1 images       4.2 KiB
   gfx906                   ELF               2 images       5.4 KiB
   gfx90a                   ELF               1 images       3.7 KiB
@@ -116,6 +116,36 @@ fn wheels_are_asked_for_a_gpu() {
     let said = fails(place, WHEELS, &[&"--gpu", &"gfx906:xnack", &"gpu.whl"]);
     assert!(said.contains("xnack"), "{said}");
     assert!(fails(place, WHEELS, &[]).starts_with("wheels: usage: "));
+}
+
+/// One bundle for each source file: the program that loads the library loads both.
+#[test]
+fn every_container_of_a_file_needs_code() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let code = images(&data("hip.o"));
+    let bundle = |gpu: &str| {
+        let id = format!("hipv4-amdgcn-amd-amdhsa--{gpu}");
+        let (_, code) = code.iter().find(|(target, _)| target.ends_with(gpu)).unwrap();
+        let layout = bundle_format::Layout::new([(id, code.len() as u64)], 4096).unwrap();
+        let mut bundle = layout.to_vec(&[code]).unwrap();
+        bundle.resize(bundle.len().next_multiple_of(4096), 0);
+        bundle
+    };
+    let (first, second) = ("gfx906:xnack+", "gfx1100");
+    let both = [bundle(first), bundle(second)].concat();
+    wheel(&place.join("gpu.whl"), &[("kernels.hipfb", &both)]);
+    wheel(&place.join("one.whl"), &[("kernels.hipfb", &bundle(first))]);
+    let output = start(place, WHEELS, &[&"--gpu", &first, &"gpu.whl", &"one.whl"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), &said[..]),
+        (Some(1), "wheels: 1 without code for this GPU\n")
+    );
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let (gpu, one) = listed.split_once("one.whl\n").unwrap();
+    assert!(gpu.ends_with("  no code in kernels.hipfb: bundle:1\n"), "{gpu}");
+    assert!(!one.contains("no code in"), "{one}");
 }
 
 /// Names of files need not be UTF-8 where the system does not want it.

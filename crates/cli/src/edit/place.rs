@@ -2,16 +2,16 @@
 
 use std::io;
 
+use device_select::is_host;
 use fat_object::{
     ContainerKind, EditableContainer, Finding, Image, ImageFormat, ListedImage, Visitor, walk,
 };
 
 use super::editor::Subject;
-use super::rules::is_host;
 use super::wishes::{path_text, place};
 use crate::naming::group;
 use crate::report;
-use crate::select::{Request, is_exactly};
+use crate::select::Request;
 use crate::suggest::stored;
 
 /// The option that says where in a file, shared by the commands.
@@ -99,7 +99,7 @@ impl<'c> Numbered<'c> {
         if found.is_empty()
             && let Ok(request) = Request::parse(typed)
         {
-            let is_meant = |image: &&ListedImage| is_exactly(image.target(), request.target());
+            let is_meant = |image: &&ListedImage| request.wanted().names(image.target());
             found = self.images().filter(|image| !is_host(image)).filter(is_meant).collect();
         }
         match found[..] {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::rules::is_host;
 use crate::naming::{group, marked};
 use crate::report;
+use device_select::is_host;
 use fat_object::{
     ContainerKind, Contents, Edit, EditOptions, EditableContainer, ListedImage, Segment,
 };

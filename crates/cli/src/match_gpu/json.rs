@@ -1,12 +1,10 @@
 //! What `match` prints for programs.
 
+use device_select::{Answer, Condition, Device, Given, Note, Unit};
 use fat_object::ImageFormat;
 use serde::Serialize;
 use target_id::OffloadKind;
 
-use super::judge::{Answer, Given};
-use super::units::Unit;
-use crate::devices::Device;
 use crate::naming::triple_text;
 
 /// A unit and a GPU; the fields of one JSON object, in this order.
@@ -36,38 +34,38 @@ struct Row<'a> {
     holds_code: Option<bool>,
     given: &'static str,
     condition: Option<&'a str>,
-    reason: &'a str,
+    reason: String,
 }
 
 impl<'a> Record<'a> {
     pub(super) fn new(file: &'a str, unit: &'a Unit, gpu: &Device, answer: &'a Answer) -> Self {
-        let images = unit.candidates.iter().zip(&answer.images).map(|(candidate, judged)| {
-            let target = &candidate.target;
+        let images = unit.candidates().iter().zip(&answer.images).map(|(candidate, judged)| {
+            let target = candidate.target();
             Row {
-                index: candidate.index,
+                index: candidate.index(),
                 kind: target.kind().map(OffloadKind::as_str),
                 triple: triple_text(target),
-                target: Some(&candidate.stored_id[..]).filter(|id| !id.is_empty()),
-                id: candidate.id.as_deref(),
-                image_format: Some(candidate.format)
+                target: Some(candidate.stored_id()).filter(|id| !id.is_empty()),
+                id: candidate.id(),
+                image_format: Some(candidate.format())
                     .filter(|format| *format != ImageFormat::NotRead)
                     .map(ImageFormat::as_str),
-                size: candidate.size,
-                holds_code: candidate.holds_code,
+                size: candidate.size(),
+                holds_code: candidate.holds_code(),
                 given: word(&judged.given),
                 condition: condition(&judged.given),
-                reason: &judged.reason,
+                reason: judged.reason.to_string(),
             }
         });
         Record {
             file,
-            path: &unit.path,
-            runtime: unit.runtime.as_str(),
+            path: unit.path(),
+            runtime: unit.runtime().as_str(),
             gpu: gpu.name(),
             result: word(&answer.given),
             condition: condition(&answer.given),
             counted: answer.counts(),
-            note: answer.note,
+            note: answer.note.map(Note::as_str),
             images: images.collect(),
         }
     }
@@ -82,8 +80,5 @@ fn word(given: &Given) -> &'static str {
 }
 
 fn condition(given: &Given) -> Option<&str> {
-    match given {
-        Given::If(condition) => Some(condition),
-        Given::Yes | Given::No => None,
-    }
+    given.condition().map(Condition::as_str)
 }

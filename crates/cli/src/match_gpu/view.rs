@@ -1,13 +1,12 @@
 //! What `match` prints for people: a table for each container, or one for several GPUs, and a conclusion.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use anstyle::Style;
+use device_select::{Answer, Candidate, Condition, Device, Given, Note, Selection, Standing, Unit};
 
-use super::judge::{Answer, Given, Standing};
-use super::units::{Candidate, Unit};
-use crate::devices::Device;
 use crate::naming::format_text;
 use crate::report;
 use crate::style::{self, COLUMN, ERROR, HEADING, PLAIN, TARGET, WARNING};
@@ -45,7 +44,7 @@ pub(super) fn one_gpu(
 ) -> io::Result<()> {
     let rows = |n: usize| -> Vec<[String; 4]> {
         let Some((unit, answer)) = units.get(n).zip(answers.get(n)) else { return Vec::new() };
-        let judged = unit.candidates.iter().zip(&answer.images);
+        let judged = unit.candidates().iter().zip(&answer.images);
         judged
             .map(|(candidate, judged)| {
                 let (mark, word) = match &judged.given {
@@ -54,17 +53,17 @@ pub(super) fn one_gpu(
                     Given::No => ("", "no".to_owned()),
                 };
                 let label = candidate.label().to_owned();
-                let empty = if candidate.holds_code == Some(false) && candidate.size > 0 {
+                let empty = if candidate.holds_code() == Some(false) && candidate.size() > 0 {
                     "; it holds no kernels"
                 } else {
                     ""
                 };
                 let fate = format!("{word}: {}{empty}", judged.reason);
-                [mark.to_owned(), label, format_text(candidate.format), fate]
+                [mark.to_owned(), label, format_text(candidate.format()), fate]
             })
             .collect()
     };
-    let note = |n: usize| answers.get(n).and_then(|answer| answer.note);
+    let note = |n: usize| answers.get(n).and_then(|answer| answer.note).map(Note::as_str);
     for group in groups(units, |n| (rows(n), note(n))) {
         let Some(&first) = group.first() else { continue };
         write!(out, "  {HEADING}{}{HEADING:#}", style::printable(&places(units, &group)))?;
@@ -81,12 +80,12 @@ pub(super) fn one_gpu(
             .column("SIZE", Align::Right, PLAIN)
             .optional(1)
             .column(format!("FOR {}", gpu.name()), Align::Left, PLAIN);
-        let candidates = units.get(first).map(|unit| &unit.candidates[..]).unwrap_or_default();
+        let candidates = units.get(first).map(|unit| unit.candidates()).unwrap_or_default();
         for (candidate, [mark, label, format, fate]) in candidates.iter().zip(rows(first)) {
             // The numbers and sizes of one are not those of all.
             let own = |text: String| if group.len() == 1 { text } else { String::new() };
             let (index, size) =
-                (own(candidate.index.to_string()), own(style::size(candidate.size)));
+                (own(candidate.index().to_string()), own(style::size(candidate.size())));
             table.row(&[mark, index, label, format, size, fate]);
         }
         table.print(out, "    ", style::terminal_width())?;
@@ -100,10 +99,10 @@ pub(super) fn several_gpus(
     out: &mut dyn Write,
     units: &[Unit],
     gpus: &[Device],
-    answers: &[Vec<Answer>],
+    answers: &[Selection],
 ) -> io::Result<()> {
     let cells = |n: usize| -> Vec<String> {
-        let given = answers.iter().filter_map(|answers| units.get(n).zip(answers.get(n)));
+        let given = answers.iter().filter_map(|all| units.get(n).zip(all.answers().get(n)));
         given.map(|(unit, answer)| cell(unit, answer)).collect()
     };
     let mut table = Table::default().column("CONTAINER", Align::Left, PLAIN);
@@ -138,7 +137,7 @@ pub(super) fn several_gpus(
 }
 
 fn cell(unit: &Unit, answer: &Answer) -> String {
-    let given: Vec<_> = (unit.candidates.iter().zip(&answer.images))
+    let given: Vec<_> = (unit.candidates().iter().zip(&answer.images))
         .filter_map(|(candidate, judged)| match &judged.given {
             Given::Yes => Some(candidate.label().to_owned()),
             Given::If(condition) => Some(format!("{} if {condition}", candidate.label())),
@@ -182,10 +181,7 @@ fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String)
         None => "containers",
     };
     let conditions: Vec<&str> = (counted.iter())
-        .filter_map(|(_, answer)| match &answer.given {
-            Given::If(condition) => Some(&condition[..]),
-            _ => None,
-        })
+        .filter_map(|(_, answer)| answer.given.condition().map(Condition::as_str))
         .collect();
     let all = counted.len() + elsewhere.len();
     let without = missing.len() + elsewhere.len();
@@ -225,7 +221,7 @@ fn conclude(units: &[Unit], gpu: &Device, answers: &[Answer]) -> (Style, String)
 /// The image that is given, if it is not called like the GPU.
 fn instead(counted: &[(&Unit, &Answer)], name: &str) -> String {
     let Some((unit, answer)) = counted.first() else { return String::new() };
-    let mut judged = unit.candidates.iter().zip(&answer.images);
+    let mut judged = unit.candidates().iter().zip(&answer.images);
     let given =
         judged.find(|(_, judged)| judged.given == Given::Yes).map(|(candidate, _)| candidate);
     match given.map(Candidate::label) {
@@ -238,8 +234,8 @@ fn instead(counted: &[(&Unit, &Answer)], name: &str) -> String {
 const MOST_NAMED: usize = 3;
 
 /// Units by what they are built for: the first of each list, and how many more there are. No more lists than are named.
-fn by_labels<'u>(units: &[&'u Unit]) -> Vec<(Vec<&'u str>, &'u Unit, usize)> {
-    let mut groups: Vec<(Vec<&str>, &Unit, usize)> = Vec::new();
+fn by_labels<'u>(units: &[&'u Unit]) -> Vec<(Vec<Cow<'u, str>>, &'u Unit, usize)> {
+    let mut groups: Vec<(Vec<Cow<'_, str>>, &Unit, usize)> = Vec::new();
     for unit in units {
         let labels = unit.built_for();
         let is_full = groups.len() >= MOST_NAMED;
@@ -289,7 +285,7 @@ fn lacking(missing: &[&Unit]) -> String {
 fn built_for(missing: &[&Unit], gpu: &Device) -> String {
     let mut seen = HashSet::new();
     let labels = missing.iter().flat_map(|unit| unit.built_for());
-    let labels: Vec<_> = labels.filter(|label| seen.insert(*label)).collect();
+    let labels: Vec<_> = labels.filter(|label| seen.insert(label.clone())).collect();
     let mut vendors = missing.iter().map(|unit| unit.vendor());
     match vendors.next() {
         Some(Some(vendor)) if vendor != gpu.vendor() && vendors.all(|v| v == Some(vendor)) => {
@@ -299,7 +295,7 @@ fn built_for(missing: &[&Unit], gpu: &Device) -> String {
     }
 }
 
-fn listed(labels: &[&str]) -> String {
+fn listed(labels: &[Cow<'_, str>]) -> String {
     match labels {
         [] => "holds host code only".to_owned(),
         labels => format!("built for {}", report::few(labels)),
@@ -318,7 +314,8 @@ pub(super) fn hint(units: &[Unit], gpu: &Device, answers: &[Answer]) -> Option<S
     let mut missing =
         units.iter().zip(answers).filter(|(_, answer)| answer.lacks_code()).peekable();
     missing.peek()?;
-    let has_it = |unit: &Unit| unit.candidates.iter().any(|image| image.target.id() == "gfx1030");
+    let has_it =
+        |unit: &Unit| unit.candidates().iter().any(|image| image.target().id() == "gfx1030");
     missing.all(|(unit, _)| has_it(unit)).then(|| {
         format!(
             "{} has the instructions of gfx1030, for which there is code; on Linux some run that with \

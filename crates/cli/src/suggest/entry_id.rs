@@ -5,7 +5,7 @@ use target_id::{TargetId, Triple};
 
 use super::nearest::nearest;
 use super::target_id::{processor, target_id};
-use crate::devices::may_be_processor;
+use device_select::may_be_processor;
 
 /// The offload kinds that bundles have.
 const KINDS: [&str; 4] = ["host", "openmp", "hip", "hipv4"];

@@ -3,7 +3,7 @@
 use target_id::{Feature, NvidiaArch, Processor, TargetId, is_known_processor, processor_names};
 
 use super::nearest::nearest;
-use crate::devices::may_be_processor;
+use device_select::may_be_processor;
 
 /// The known processors that are called nearly so.
 fn processors(typed: &str) -> Vec<String> {

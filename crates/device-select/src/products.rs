@@ -1,26 +1,34 @@
 //! The names and PCI IDs of GPUs, and the processors that they stand for.
 
-use std::borrow::Cow;
+use alloc::borrow::{Cow, ToOwned};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use target_id::{IntelGpu, Processor};
 
-use super::device::{NotADevice, Vendor, may_be_processor};
+use crate::device::{NotADevice, Vendor, may_be_processor};
 
 /// A line for each product and processor.
 const TABLE: &str = include_str!("gpus.txt");
 
 /// A product, or several with one name and one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Product {
-    pub(crate) processor: &'static str,
-    pub(crate) name: &'static str,
+pub struct Product {
+    processor: &'static str,
+    name: &'static str,
     /// PCI device IDs, four hexadecimal digits each, with a space between.
     devices: &'static str,
 }
 
 impl Product {
-    /// All products, by vendor, processor and name.
-    pub(crate) fn all() -> impl Iterator<Item = Product> {
+    /// Returns all products, by vendor, processor and name. The table is not complete.
+    ///
+    /// ```
+    /// let cards = device_select::Product::all().filter(|product| product.processor() == "gfx1201");
+    /// assert!(cards.into_iter().any(|product| product.name() == "Radeon RX 9070 XT"));
+    /// ```
+    pub fn all() -> impl Iterator<Item = Product> {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
         lines.filter_map(|line| {
             let (processor, rest) = line.split_once(": ")?;
@@ -29,12 +37,26 @@ impl Product {
         })
     }
 
-    pub(crate) fn vendor(&self) -> Option<Vendor> {
+    /// Returns the processor: `gfx1102`.
+    #[must_use]
+    pub fn processor(&self) -> &'static str {
+        self.processor
+    }
+
+    /// Returns the name without the maker's: `Radeon RX 7600`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the maker.
+    #[must_use]
+    pub fn vendor(&self) -> Option<Vendor> {
         Vendor::of_processor(self.processor)
     }
 
-    /// PCI IDs as `lspci -nn` prints them: `1002:744c`.
-    pub(crate) fn pci_ids(&self) -> impl Iterator<Item = String> {
+    /// Returns PCI IDs as `lspci -nn` prints them: `1002:744c`.
+    pub fn pci_ids(&self) -> impl Iterator<Item = String> {
         let vendor = match self.vendor() {
             Some(Vendor::Amd) => "1002",
             Some(Vendor::Nvidia) => "10de",
@@ -44,7 +66,8 @@ impl Product {
     }
 
     /// Returns whether a text is the processor, the vendor, a PCI ID, or a part of the name.
-    pub(crate) fn matches(&self, text: &str) -> bool {
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
         let key = key(text);
         self.processor == text
             || self.is_short(text)
@@ -61,7 +84,8 @@ impl Product {
     }
 
     /// Returns the part of the name that differs from product to product: `rx7600xt`.
-    pub(crate) fn key(&self) -> String {
+    #[must_use]
+    pub fn key(&self) -> String {
         key(self.name)
     }
 }
@@ -76,7 +100,11 @@ fn processor_by_name(text: &str) -> Option<&'static str> {
 
 /// Replaces the name of a product, its PCI ID, or another name of its processor by the processor: `MI300X:xnack+` is
 /// `gfx942:xnack+`, `xe-pvc` is `intel_gpu_pvc`. All else stays as it is.
-pub(crate) fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
+///
+/// # Errors
+///
+/// The text names several products with several processors, or is a PCI ID that is not known.
+pub fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
     let (name, features) = match text.find(':') {
         Some(at) if pci_id(text).is_none() => text.split_at(at),
         _ => (text, ""),
@@ -234,7 +262,8 @@ fn pci_id(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use alloc::collections::BTreeSet;
+    use alloc::string::ToString;
 
     use super::*;
 
@@ -269,7 +298,7 @@ mod tests {
         let all: Vec<_> = Product::all().collect();
         assert_eq!(all.len(), lines);
         assert!(lines > 400, "{lines}");
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         for product in &all {
             assert!(may_be_processor(product.processor), "{product:?}");
             assert!(seen.insert((product.processor, product.key())), "{product:?}");

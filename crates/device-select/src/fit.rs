@@ -1,12 +1,16 @@
 //! The decision whether a device could load an image, in which of its states, and why not.
 
-use std::borrow::Cow;
+use alloc::borrow::{Cow, ToOwned};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use fat_object::{ContainerKind, Disagreement, ImageFormat, ListedImage};
 use target_id::{IntelGpu, Target, Verdict, compatible};
 
-use super::device::{Device, States, Vendor};
-use crate::report::few;
+use crate::device::{Device, States, Vendor};
+use crate::order::tier;
+use crate::reason::Reason;
 
 /// The system of graphics shaders.
 const VULKAN: &str = "vulkan";
@@ -42,7 +46,7 @@ impl<'a> From<&'a ListedImage> for Code<'a> {
 }
 
 impl Code<'_> {
-    /// The vendor whose runtimes load the image, as far as the container tells.
+    /// Returns the vendor whose runtimes load the image, as far as the container tells.
     pub(crate) fn vendor(&self) -> Option<Vendor> {
         match self.target.triple() {
             Some(triple) if triple.is_amdgpu() => Some(Vendor::Amd),
@@ -96,50 +100,48 @@ impl Code<'_> {
     }
 
     /// The reason why no device of this vendor can load it.
-    fn never(&self, device: &Device) -> Option<String> {
+    fn never(&self, device: &Device) -> Option<Reason> {
         if self.target.is_host() || self.format == ImageFormat::HostPlaceholder {
-            return Some("is host code".to_owned());
+            return Some(Reason::Host);
         }
         let format = self.format;
         if format.is_container() && !self.is_registered {
-            return Some(format!("is a {format}, whose images are judged on their own"));
+            return Some(Reason::Container(format));
         }
         if self.container == ContainerKind::NvFatbin && format == ImageFormat::Unknown {
-            return Some("is neither machine code nor PTX".to_owned());
+            return Some(Reason::NeitherCodeNorPtx);
         }
         if self.container == ContainerKind::File && format == ImageFormat::Bitcode {
-            return Some("is LLVM bitcode, which is linked and compiled, not loaded".to_owned());
+            return Some(Reason::Bitcode);
         }
         if self.is_shader() {
-            return Some("is a graphics shader (Vulkan)".to_owned());
+            return Some(Reason::Shader);
         }
         if self.size == 0 {
-            return Some("is empty".to_owned());
+            return Some(Reason::Empty);
         }
         let vendor = self.vendor();
         if vendor.is_some_and(|vendor| vendor != device.vendor()) {
-            let name = vendor.map_or("", Vendor::as_str);
             return Some(match self.is_spirv() {
-                true if vendor == Some(Vendor::Amd) => "is SPIR-V for AMD GPUs".to_owned(),
-                true => format!("is SPIR-V, but not for {} GPUs", device.vendor().as_str()),
-                false => format!("is for another vendor ({name})"),
+                true if vendor == Some(Vendor::Amd) => Reason::SpirvForAmd,
+                true => Reason::SpirvNotFor(device.vendor()),
+                false => Reason::OtherVendor(vendor),
             });
         }
         if let Some(Disagreement::Format { found, expected }) = self.disagreement {
-            return Some(format!("holds {found} where {expected} is expected"));
+            return Some(Reason::Format { found: *found, expected });
         }
         if self.is_unnamed_machine_code() {
-            if let Some(gpus) = self.gpus {
-                let gpus = gpus.iter().map(|gpu| gpu_name(gpu));
-                return Some(format!("is machine code for {} only", few(gpus)));
-            }
-            return Some("is machine code for GPUs that the container does not name".to_owned());
+            return Some(match self.gpus {
+                Some(gpus) => Reason::MachineCodeFor(
+                    gpus.iter().map(|gpu| gpu_name(gpu).to_owned()).collect(),
+                ),
+                None => Reason::UnnamedMachineCode,
+            });
         }
         match self.target.triple().map(|triple| triple.as_str()) {
-            Some(triple) if triple.starts_with("spir64_x86_64") => {
-                Some("is for x86 processors".to_owned())
-            }
-            Some(triple) if triple.starts_with("spir64_fpga") => Some("is for FPGAs".to_owned()),
+            Some(triple) if triple.starts_with("spir64_x86_64") => Some(Reason::X86),
+            Some(triple) if triple.starts_with("spir64_fpga") => Some(Reason::Fpga),
             _ => None,
         }
     }
@@ -148,11 +150,11 @@ impl Code<'_> {
 /// How an image fits a device.
 pub(crate) struct Fit {
     /// The reason why nothing else matters: "is host code".
-    never: Option<String>,
+    never: Option<Reason>,
     /// One for each state of the device.
     verdicts: Vec<Verdict>,
     /// The reason why it fits no state that its name fits, or why its name is no reason: it holds code for other devices.
-    misnamed: Option<String>,
+    misnamed: Option<Reason>,
     /// The states in which the device could load it.
     pub(crate) states: States,
     /// `true` if it is machine code for processors that the container does not name, maybe for this one.
@@ -206,11 +208,11 @@ impl Fit {
                 .fold(0, |states, (n, _)| states | 1 << n);
             misnamed = match (states, loads) {
                 (0, 0) => None,
-                (0, _) => Some(format!(
-                    "holds code for {found}, but is called {}, and runtimes choose by that",
-                    code.target.id()
-                )),
-                _ => Some(format!("holds code for {found}")),
+                (0, _) => Some(Reason::CalledOtherwise {
+                    found: found.to_owned(),
+                    called: code.target.id().to_owned(),
+                }),
+                _ => Some(Reason::Misnamed { found: found.to_owned() }),
             };
             states &= loads;
         }
@@ -227,22 +229,24 @@ impl Fit {
         self.never.is_some()
     }
 
-    /// The verdict in one state.
-    pub(crate) fn verdict(&self, state: usize) -> Option<&Verdict> {
-        self.verdicts.get(state)
+    /// Returns the verdict in a state in which it fits.
+    pub(crate) fn fitting(&self, state: usize) -> Option<&Verdict> {
+        self.verdicts.get(state).filter(|_| self.states >> state & 1 == 1)
     }
 
-    /// The verdict in the first of some states.
+    /// Returns the verdict in the first of some states.
     pub(crate) fn verdict_in(&self, states: States) -> Option<&Verdict> {
         self.verdicts.iter().enumerate().find(|(n, _)| states >> n & 1 == 1).map(|(_, v)| v)
     }
 
-    /// The reason why it fits in no state. Of several reasons the one that is due to the features that were asked for.
-    pub(crate) fn why_not(&self, device: &Device) -> String {
-        if let Some(reason) = &self.never {
-            return reason.clone();
-        }
-        if let Some(reason) = &self.misnamed {
+    /// Returns the reason why it fits in some states, with the verdict in the first of them.
+    pub(crate) fn why(&self, states: States) -> Reason {
+        self.verdict_in(states).cloned().map_or(Reason::Empty, Reason::Verdict)
+    }
+
+    /// Returns the reason why it fits in no state. Of several reasons the one that is due to the features that were asked for.
+    pub(crate) fn why_not(&self, device: &Device) -> Reason {
+        if let Some(reason) = self.never.as_ref().or(self.misnamed.as_ref()) {
             return reason.clone();
         }
         let asked = |verdict: &&Verdict| match verdict {
@@ -250,21 +254,16 @@ impl Fit {
             _ => true,
         };
         let verdict = self.verdicts.iter().find(asked).or(self.verdicts.first());
-        verdict.map(ToString::to_string).unwrap_or_default()
+        verdict.cloned().map_or(Reason::Empty, Reason::Verdict)
     }
 
-    /// 0 for native code, 1 for generic code, 2 for portable code.
+    /// Returns 0 for native code, 1 for generic code, 2 for portable code.
     pub(crate) fn tier(&self) -> u8 {
-        match self.verdict_in(self.states) {
-            Some(Verdict::GenericCovers { .. }) => 1,
-            Some(Verdict::PortableCovers { .. }) => 2,
-            Some(Verdict::NvidiaCovers { code_object, .. }) if code_object.is_ptx() => 2,
-            _ => 0,
-        }
+        self.verdict_in(self.states).map_or(0, tier)
     }
 }
 
-/// The name of one of Intel's GPUs, given by its IP version.
+/// Returns the name of one of Intel's GPUs, given by its IP version.
 fn gpu_name(ip_version: &str) -> &str {
     match IntelGpu::find(ip_version) {
         Some(gpu) => gpu.name(),

@@ -1,57 +1,78 @@
-use fat_object::ImageFormat;
-use fat_object::ImageFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
+//! The rules of the runtimes, case by case: a container's images, a device, and which image it loads.
+//!
+//! Sources: HIP's `ExtractFatBinaryUsingCOMGR`, Comgr's `lookUpCodeObject`, `registerLib` of LLVM's libomptarget, NVIDIA's
+//! compatibility guides, `getDeviceImage` of `sycl-rt`. See [`device_select`].
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test says no")]
+#![cfg(feature = "files")]
 
-use super::*;
+use bundle_format::EntryId;
+use device_select::{Answer, Candidate, Device, Given, Unit, select};
+use fat_object::ImageFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
+use fat_object::{ContainerKind, ImageFormat};
 
 const CODE: ImageFormat = Elf { machine: 224 };
 
+/// An image by its bundle entry ID.
+fn image(container: ContainerKind, id: &str, format: ImageFormat) -> Candidate {
+    // As PTX says it itself.
+    let id = if format == Ptx { id.replace("sm_", "compute_") } else { id.to_owned() };
+    Candidate::new(container, EntryId::parse(&id).unwrap().target(), format)
+}
+
+fn container_of(container: ContainerKind, images: &[(&str, ImageFormat)]) -> Unit {
+    Unit::new(images.iter().map(|(id, format)| image(container, id, *format)).collect())
+}
+
 /// HIP entries by target ID.
 fn hip(container: ContainerKind, targets: &[&str]) -> Unit {
-    let ids: Vec<_> = targets
-        .iter()
-        .map(|target| match *target {
+    let images = targets.iter().map(|target| {
+        let id = match *target {
             "host" => "host-x86_64-unknown-linux-gnu-".to_owned(),
             "amdgcnspirv" => "hip-spirv64-amd-amdhsa--amdgcnspirv".to_owned(),
             target => format!("hipv4-amdgcn-amd-amdhsa--{target}"),
-        })
-        .collect();
-    let images: Vec<_> = ids.iter().map(|id| (&id[..], CODE)).collect();
-    Unit::of(container, &images)
+        };
+        image(container, &id, CODE)
+    });
+    Unit::new(images.collect())
 }
 
 fn cuda(images: &[(&str, ImageFormat)]) -> Unit {
-    let ids: Vec<_> = images
-        .iter()
-        .map(|(arch, format)| (format!("cuda-nvptx64-nvidia-cuda--{arch}"), *format))
-        .collect();
-    let images: Vec<_> = ids.iter().map(|(id, format)| (&id[..], *format)).collect();
-    Unit::of(ContainerKind::NvFatbin, &images)
+    let images = images.iter().map(|(arch, format)| {
+        let id = format!("cuda-nvptx64-nvidia-cuda--{arch}");
+        image(ContainerKind::NvFatbin, &id, *format)
+    });
+    Unit::new(images.collect())
 }
 
 /// What a GPU gets, and what is said about each image.
 fn answer(unit: &Unit, gpu: &str) -> Answer {
     let gpu = Device::parse(gpu).unwrap();
-    let answer = judge(unit, &gpu);
-    assert_eq!(answer.images.len(), unit.candidates.len());
-    answer
+    let selection = select(std::slice::from_ref(unit), &gpu);
+    let [answer] = selection.answers() else { panic!("one unit, one answer") };
+    assert_eq!(answer.images.len(), unit.candidates().len());
+    answer.clone()
 }
 
 fn picked(unit: &Unit, gpu: &str) -> Vec<usize> {
-    let images = answer(unit, gpu).images;
-    images
-        .iter()
-        .enumerate()
-        .filter(|(_, image)| image.given != Given::No)
-        .map(|(n, _)| n)
-        .collect()
+    answer(unit, gpu).loaded().collect()
 }
 
 fn reasons(unit: &Unit, gpu: &str) -> Vec<String> {
-    answer(unit, gpu).images.into_iter().map(|image| image.reason).collect()
+    answer(unit, gpu).images.into_iter().map(|image| image.reason.to_string()).collect()
 }
 
-fn when(condition: &str) -> Given {
-    Given::If(condition.to_owned())
+/// `yes`, `no`, or a condition.
+fn word(given: &Given) -> &str {
+    match given {
+        Given::Yes => "yes",
+        Given::If(condition) => condition.as_str(),
+        Given::No => "no",
+    }
+}
+
+fn given(unit: &Unit, gpu: &str) -> String {
+    word(&answer(unit, gpu).given).to_owned()
 }
 
 #[test]
@@ -77,7 +98,7 @@ fn hip_takes_native_then_generic_then_portable_code() {
         assert_eq!(said[1], "is portable, compiled for gfx1030 when it is loaded");
         assert_eq!(said[2], "is generic code, gfx11-generic does not cover gfx1030");
         assert_eq!(said[3], "is for gfx1100, not for gfx1030");
-        assert_eq!(answer(&hip(container, &all[2..]), "gfx1030").given, Given::No);
+        assert_eq!(given(&hip(container, &all[2..]), "gfx1030"), "no");
     }
 }
 
@@ -100,17 +121,19 @@ fn of_equals_the_first_in_a_plain_bundle() {
 #[test]
 fn features_that_the_gpu_leaves_open() {
     let one = hip(ContainerKind::Bundle, &["gfx90a:xnack-"]);
-    assert_eq!(answer(&one, "gfx90a").given, when("xnack is off"));
-    assert_eq!(answer(&one, "gfx90a").images[0].given, when("xnack is off"));
-    assert_eq!(answer(&one, "gfx90a").images[0].reason, "runs with sramecc on or off");
-    assert_eq!(answer(&one, "gfx90a:xnack-").given, Given::Yes);
-    assert_eq!(answer(&one, "gfx90a:xnack+").given, Given::No);
+    assert_eq!(given(&one, "gfx90a"), "xnack is off");
+    assert_eq!(word(&answer(&one, "gfx90a").images[0].given), "xnack is off");
+    assert_eq!(answer(&one, "gfx90a").images[0].reason.to_string(), "runs with sramecc on or off");
+    assert_eq!(given(&one, "gfx90a:xnack-"), "yes");
+    assert_eq!(given(&one, "gfx90a:xnack+"), "no");
 
     let both = hip(ContainerKind::Bundle, &["gfx90a:xnack-", "gfx90a:xnack+"]);
     let answer = answer(&both, "gfx90a");
     assert_eq!(answer.given, Given::Yes);
-    let given: Vec<_> = answer.images.into_iter().map(|image| image.given).collect();
-    assert_eq!(given, [when("xnack is off"), when("xnack is on")]);
+    let given: Vec<_> = answer.images.iter().map(|image| word(&image.given)).collect();
+    assert_eq!(given, ["xnack is off", "xnack is on"]);
+    let states = answer.images.iter().map(|image| image.given.condition()?.states());
+    assert_eq!(states.collect::<Vec<_>>(), [Some(0b0011), Some(0b1100)]);
 }
 
 #[test]
@@ -124,7 +147,7 @@ fn the_reason_is_what_was_asked_for() {
         assert_eq!(reasons(&unit, gpu), [expected], "{gpu}");
     }
     // The whole GPU, not what is asked for, decides.
-    assert_eq!(answer(&unit, "gfx90a:sramecc+").given, when("xnack is off"));
+    assert_eq!(given(&unit, "gfx90a:sramecc+"), "xnack is off");
 }
 
 #[test]
@@ -174,38 +197,35 @@ fn openmp_takes_the_first_package_that_fits() {
         ("openmp-nvptx64-nvidia-cuda--sm_86", Bitcode),
         ("openmp-amdgcn-amd-amdhsa--gfx90a", Bitcode),
     ];
-    let packages = Unit::of(ContainerKind::OffloadBinary, &images);
+    let packages = container_of(ContainerKind::OffloadBinary, &images);
     assert_eq!(picked(&packages, "sm_89"), [0]);
     assert_eq!(reasons(&packages, "sm_89")[1], "would do, but sm_80 stands before it");
     assert_eq!(reasons(&packages, "sm_89")[2], "is for another vendor (AMD)");
     assert_eq!(picked(&packages, "gfx90a:xnack+"), [2]);
     // The bundler knows the best one.
-    assert_eq!(picked(&Unit::of(ContainerKind::Bundle, &images), "sm_89"), [1]);
+    assert_eq!(picked(&container_of(ContainerKind::Bundle, &images), "sm_89"), [1]);
 }
 
 #[test]
 fn code_for_any_processor() {
     let id = "openmp-amdgcn-amd-amdhsa--generic";
-    let package = Unit::of(ContainerKind::OffloadBinary, &[(id, Bitcode)]);
-    assert_eq!(answer(&package, "gfx90a").given, Given::Yes);
-    assert_eq!(answer(&package, "sm_90").given, Given::No);
-    let bundle = Unit::of(ContainerKind::Bundle, &[(id, Bitcode)]);
-    assert_eq!(answer(&bundle, "gfx90a").given, Given::No);
+    let package = container_of(ContainerKind::OffloadBinary, &[(id, Bitcode)]);
+    assert_eq!(given(&package, "gfx90a"), "yes");
+    assert_eq!(given(&package, "sm_90"), "no");
+    let bundle = container_of(ContainerKind::Bundle, &[(id, Bitcode)]);
+    assert_eq!(given(&bundle, "gfx90a"), "no");
 }
 
 #[test]
 fn what_no_gpu_gets() {
-    let mut unit = Unit::of(
-        ContainerKind::Bundle,
-        &[
-            ("host-x86_64-unknown-linux-gnu-", CODE),
-            ("hip-amdgcn-amd-amdhsa--gfx906", Fatbinary),
-            ("hip-amdgcn-amd-amdhsa--gfx906", CODE),
-            ("hip-amdgcn-amd-amdhsa--", CODE),
-            ("hip-amdgcn-amd-amdhsa--gfx906:xnack", CODE),
-        ],
-    );
-    unit.candidates[2].size = 0;
+    let bundled = |id: &str, format| image(ContainerKind::Bundle, id, format);
+    let unit = Unit::new(vec![
+        bundled("host-x86_64-unknown-linux-gnu-", CODE),
+        bundled("hip-amdgcn-amd-amdhsa--gfx906", Fatbinary),
+        bundled("hip-amdgcn-amd-amdhsa--gfx906", CODE).with_size(0),
+        bundled("hip-amdgcn-amd-amdhsa--", CODE),
+        bundled("hip-amdgcn-amd-amdhsa--gfx906:xnack", CODE),
+    ]);
     let said = reasons(&unit, "gfx906");
     assert_eq!(said[0], "is host code");
     assert_eq!(said[1], "is a fatbinary, whose images are judged on their own");
@@ -218,7 +238,7 @@ fn what_no_gpu_gets() {
 
 #[test]
 fn sycl_takes_spirv_where_no_machine_code_is_named() {
-    let unit = Unit::of(
+    let unit = container_of(
         ContainerKind::Section,
         &[("sycl-spir64_gen", Zstd), ("sycl-spir64", Zstd), ("sycl-spir64_x86_64", Zstd)],
     );
@@ -229,22 +249,21 @@ fn sycl_takes_spirv_where_no_machine_code_is_named() {
     let said = reasons(&unit, "gfx906");
     assert_eq!(said[..2], ["is for another vendor (Intel)", "is SPIR-V, but not for AMD GPUs"]);
 
-    let ahead = Unit::of(ContainerKind::Section, &[("sycl-spir64_gen", Zstd)]);
-    assert_eq!(answer(&ahead, "bmg_g21").given, when("its machine code is for this very GPU"));
-    assert_eq!(answer(&ahead, "sm_90").given, Given::No);
+    let ahead = container_of(ContainerKind::Section, &[("sycl-spir64_gen", Zstd)]);
+    assert_eq!(given(&ahead, "bmg_g21"), "its machine code is for this very GPU");
+    assert_eq!(given(&ahead, "sm_90"), "no");
     let amd = hip(ContainerKind::Bundle, &["amdgcnspirv"]);
     assert_eq!(reasons(&amd, "sm_90"), ["is SPIR-V for AMD GPUs"]);
-    let portable =
-        Unit::of(ContainerKind::OffloadBinary, &[("sycl-spirv64-unknown-unknown--generic", SpirV)]);
+    let portable = container_of(
+        ContainerKind::OffloadBinary,
+        &[("sycl-spirv64-unknown-unknown--generic", SpirV)],
+    );
     assert_eq!(picked(&portable, "bmg_g21"), [0]);
 }
 
 fn counted(units: &[Unit], gpu: &str) -> Vec<(bool, Given)> {
-    let gpu = Device::parse(gpu).unwrap();
-    let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, &gpu)).collect();
-    link(units, &mut answers);
-    leave_out_foreign(units, &gpu, &mut answers);
-    answers.into_iter().map(|answer| (answer.counts(), answer.given)).collect()
+    let selection = select(units, &Device::parse(gpu).unwrap());
+    selection.answers().iter().map(|answer| (answer.counts(), answer.given.clone())).collect()
 }
 
 #[test]
@@ -267,8 +286,8 @@ fn cuda_code_is_linked_from_ptx() {
     );
     assert_eq!(counted(&[part(), linked()], "sm_75"), [(false, Given::No), (true, Given::No)]);
     // A source file without kernels has nothing to link.
-    let mut empty = cuda(&[("sm_80", Cubin)]).in_section(7, "__nv_relfatbin");
-    empty.candidates[0].holds_code = Some(false);
+    let nothing = image(ContainerKind::NvFatbin, "cuda-nvptx64-nvidia-cuda--sm_80", Cubin);
+    let empty = Unit::new(vec![nothing.with_code(false)]).in_section(7, "__nv_relfatbin");
     assert_eq!(
         counted(&[part(), empty, linked()], "sm_90"),
         [(false, Given::Yes), (false, Given::No), (true, Given::Yes)]

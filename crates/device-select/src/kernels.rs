@@ -1,22 +1,25 @@
 //! Judgement of SYCL images whose kernels are known: the runtime chooses one for each kernel.
 
+use alloc::vec::Vec;
 use std::collections::{HashMap, HashSet};
 
-use super::judge::{Answer, Given, Judged, Standing};
-use super::units::{Runtime, Unit};
-use crate::devices::{Device, Fit};
+use crate::answer::{Answer, Condition, Given, Judged, Note};
+use crate::device::Device;
+use crate::fit::Fit;
+use crate::reason::Reason;
+use crate::unit::{Runtime, Unit};
 
 /// Judges a unit whose images have tables that name kernels; `None` for others.
 ///
 /// Among the images with a kernel the runtime takes machine code for the GPU, else the last with portable code (`sycl-rt`:
 /// `getDeviceImage`, `urDeviceSelectBinary`).
-pub(super) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
+pub(crate) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
     if unit.runtime != Runtime::Sycl {
         return None;
     }
     let mut images: HashMap<&str, Vec<usize>> = HashMap::new();
     for (n, candidate) in unit.candidates.iter().enumerate() {
-        for kernel in candidate.kernels.iter().flatten() {
+        for kernel in candidate.kernels().into_iter().flatten() {
             images.entry(kernel).or_default().push(n);
         }
     }
@@ -40,25 +43,21 @@ pub(super) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
     }
     let given = match Given::in_states(gpu, states) {
         Given::No => Given::No,
-        _ if may_fit => Given::If("its machine code is for this very GPU".to_owned()),
+        _ if may_fit => Given::If(Condition::machine_code()),
         given => given,
     };
     let judged = fits.iter().zip(&unit.candidates).enumerate().map(|(n, (fit, candidate))| {
         // Those without kernels hold functions and variables that others import.
-        let has_kernels = candidate.kernels.as_ref().is_some_and(|kernels| !kernels.is_empty());
+        let has_kernels = candidate.kernels().is_some_and(|kernels| !kernels.is_empty());
         match (fit.states, !has_kernels || picked.contains(&n)) {
             (0, _) => Judged { given: Given::No, reason: fit.why_not(gpu) },
-            (states, true) => Judged {
-                given: Given::in_states(gpu, states),
-                reason: fit.verdict_in(states).map(ToString::to_string).unwrap_or_default(),
-            },
-            (_, false) => Judged {
-                given: Given::No,
-                reason: "would do, but each of its kernels is taken from another image".to_owned(),
-            },
+            (states, true) => {
+                Judged { given: Given::in_states(gpu, states), reason: fit.why(states) }
+            }
+            (_, false) => Judged { given: Given::No, reason: Reason::KernelsElsewhere },
         }
     });
     let lacks_some = given == Given::No && has_some;
-    let note = lacks_some.then_some("not all kernels have an image for it");
-    Some(Answer { given, images: judged.collect(), standing: Standing::Counts, note })
+    let note = lacks_some.then_some(Note::SomeKernels);
+    Some(Answer::new(given, judged.collect(), note))
 }

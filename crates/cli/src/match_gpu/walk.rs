@@ -1,0 +1,68 @@
+//! The walk through a file: its units, and what is wrong in it.
+
+use std::io;
+use std::path::Path;
+
+use device_select::{Collector, Unit};
+use fat_object::{Container, ContainerKind, Error, Finding, Image, Location, ReadSeek, Visitor};
+
+use crate::{input, report};
+
+/// Visitor that collects units, and complaints.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    path: &'a Path,
+    file: &'a str,
+    collector: Collector,
+    pub(super) errors: usize,
+    /// Size of the files that a thin archive names.
+    pub(super) thin_size: u64,
+    pub(super) complaints: Vec<report::Complaint>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(path: &'a Path, file: &'a str) -> Self {
+        let collector = Collector::default();
+        Walk { path, file, collector, errors: 0, thin_size: 0, complaints: Vec::new() }
+    }
+
+    /// Returns the units, when the walk is over.
+    pub(super) fn finish(self) -> Vec<Unit> {
+        self.collector.finish()
+    }
+}
+
+impl Visitor for Walk<'_> {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        if container.kind() == ContainerKind::Member
+            && container.location() == Location::ThinMember(0)
+        {
+            self.thin_size = self.thin_size.saturating_add(container.size());
+        }
+        self.collector.enter(container)
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.collector.leave()
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.collector.image(image)
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        if finding.severity() == fat_object::Severity::Error {
+            self.errors += 1;
+        }
+        // The table says it of the image.
+        if matches!(finding.error(), Error::Disagreement { .. }) {
+            return Ok(());
+        }
+        self.complaints.push(report::Complaint::new(self.file, finding));
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        input::open_thin_member(self.path, name)
+    }
+}

@@ -1,0 +1,194 @@
+//! Answers: what a device gets of each container of a file.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::device::{Device, States};
+use crate::reason::Reason;
+
+/// The condition on which a device gets an image: `xnack is off`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    states: Option<States>,
+    text: String,
+}
+
+impl Condition {
+    /// Machine code for GPUs that nothing names has to be for the device.
+    pub(crate) fn machine_code() -> Self {
+        Condition { states: None, text: "its machine code is for this very GPU".into() }
+    }
+
+    /// Returns the condition as a clause: `xnack is off`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the states of the device in which it gets the image: bit `n` stands for [`Device::states`]`()[n]`. `None` if
+    /// they do not decide: the image is machine code for GPUs that the container does not name.
+    #[must_use]
+    pub fn states(&self) -> Option<States> {
+        self.states
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Answer to whether the device gets something.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Given {
+    /// In each of its states.
+    Yes,
+    /// On a condition.
+    If(Condition),
+    /// In no state.
+    No,
+}
+
+impl Given {
+    pub(crate) fn in_states(device: &Device, states: States) -> Self {
+        match states {
+            0 => Given::No,
+            states if states == device.all_states() => Given::Yes,
+            states => Given::If(Condition { states: Some(states), text: device.condition(states) }),
+        }
+    }
+
+    /// Returns the condition, if there is one.
+    #[must_use]
+    pub fn condition(&self) -> Option<&Condition> {
+        match self {
+            Given::If(condition) => Some(condition),
+            Given::Yes | Given::No => None,
+        }
+    }
+}
+
+/// One image and a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Judged {
+    /// Answer to whether the device loads it.
+    pub given: Given,
+    /// The reason.
+    pub reason: Reason,
+}
+
+/// A [unit](crate::Unit) and a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Answer to whether the device loads anything of it.
+    pub given: Given,
+    /// One for each [candidate](crate::Unit::candidates), in the same order.
+    pub images: Vec<Judged>,
+    /// The reason why the device needs code of the unit, or does not.
+    pub standing: Standing,
+    /// A remark.
+    pub note: Option<Note>,
+}
+
+impl Answer {
+    pub(crate) fn new(given: Given, images: Vec<Judged>, note: Option<Note>) -> Self {
+        Answer { given, images, standing: Standing::Counts, note }
+    }
+
+    /// Returns whether the device needs code of this unit.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.standing == Standing::Counts
+    }
+
+    /// Returns whether the device lacks code that it needs.
+    #[must_use]
+    pub fn lacks_code(&self) -> bool {
+        self.counts() && self.given == Given::No
+    }
+
+    /// Returns the positions of the candidates that the device loads, in some state at least.
+    pub fn loaded(&self) -> impl Iterator<Item = usize> {
+        let images = self.images.iter().enumerate();
+        images.filter(|(_, image)| image.given != Given::No).map(|(n, _)| n)
+    }
+
+    pub(crate) fn leave_out(&mut self, standing: Standing, note: Option<Note>) {
+        (self.standing, self.note) = (standing, note);
+    }
+}
+
+/// The reason why a device needs code of a unit, or does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Standing {
+    /// The device needs code of it.
+    Counts,
+    /// It holds no kernel for this device to miss.
+    NoKernels,
+    /// It is for the features of other devices only.
+    OtherGpus,
+    /// It is relocatable code, linked elsewhere in the file.
+    Linked,
+    /// It is for GPUs of other vendors.
+    Foreign,
+}
+
+/// A remark about a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Note {
+    /// It holds no kernels.
+    NoKernels,
+    /// It is relocatable CUDA code that was linked.
+    Linked,
+    /// The CUDA driver links it from relocatable code.
+    LinkedWhenLoaded,
+    /// Its code uses features of other devices.
+    OtherGpus,
+    /// The device could load images with some of its kernels only.
+    SomeKernels,
+}
+
+impl Note {
+    /// Returns the text: `no kernels`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Note::NoKernels => "no kernels",
+            Note::Linked => "relocatable, linked into section:.nv_fatbin",
+            Note::LinkedWhenLoaded => "linked from section:__nv_relfatbin when it is loaded",
+            Note::OtherGpus => "for the features of other GPUs",
+            Note::SomeKernels => "not all kernels have an image for it",
+        }
+    }
+}
+
+/// All units of a file and a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Selection {
+    answers: Vec<Answer>,
+}
+
+impl Selection {
+    pub(crate) fn new(answers: Vec<Answer>) -> Self {
+        Selection { answers }
+    }
+
+    /// Returns one for each unit, in the same order.
+    #[must_use]
+    pub fn answers(&self) -> &[Answer] {
+        &self.answers
+    }
+
+    /// Returns whether every unit that counts has code for the device, perhaps on a condition, and at least one counts.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.answers.iter().any(Answer::counts) && !self.answers.iter().any(Answer::lacks_code)
+    }
+}

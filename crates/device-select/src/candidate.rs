@@ -1,0 +1,198 @@
+//! Images that a runtime may choose.
+
+use alloc::borrow::{Cow, ToOwned};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use std::io;
+
+use fat_object::{ContainerKind, Disagreement, Image, ImageFormat};
+use target_id::{OffloadKind, Target, Triple};
+
+use crate::device::Vendor;
+use crate::fit::Code;
+
+/// An image and what decides whether a device loads it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    index: usize,
+    target: Target,
+    stored_id: String,
+    id: Option<String>,
+    format: ImageFormat,
+    size: u64,
+    container: ContainerKind,
+    /// Presence of machine code; `None` if it is not known.
+    holds_code: Option<bool>,
+    /// The contradiction between the target and the image.
+    disagreement: Option<Disagreement>,
+    /// Kernels that a table of SYCL's, or an HCF container, says are in it; `None` if there is neither.
+    kernels: Option<Vec<String>>,
+    /// IP versions of the GPUs that an archive of machine code of SYCL's is for.
+    gpus: Option<Vec<String>>,
+}
+
+impl Candidate {
+    /// Describes an image in a container by the target that its entry names: one byte, not looked into.
+    ///
+    /// PTX is loaded as code for `compute_80` where its entry says `sm_80`: name the former.
+    #[must_use]
+    pub fn new(container: ContainerKind, target: Target, format: ImageFormat) -> Self {
+        Candidate {
+            index: 0,
+            stored_id: target.id().to_owned(),
+            target,
+            id: None,
+            format,
+            size: 1,
+            container,
+            holds_code: None,
+            disagreement: None,
+            kernels: None,
+            gpus: None,
+        }
+    }
+
+    /// Describes an image that is being walked.
+    pub(crate) fn of(image: &mut Image<'_, '_>) -> io::Result<Self> {
+        Ok(Candidate {
+            holds_code: image.holds_code()?,
+            kernels: match (image.sycl(), image.hcf()) {
+                (Some(sycl), _) => Some(sycl.kernels().map(str::to_owned).collect()),
+                (None, Some(hcf)) => Some(hcf.kernels().map(str::to_owned).collect()),
+                (None, None) => None,
+            },
+            // Nothing is known of damaged ones.
+            gpus: match image.sycl() {
+                Some(_) => image.archived_gpus().unwrap_or_default(),
+                None => None,
+            },
+            index: image.index(),
+            target: image.loaded_as().into_owned(),
+            stored_id: image.target().id().to_owned(),
+            id: image.id().map(str::to_owned),
+            format: image.format(),
+            size: image.size(),
+            container: image.container(),
+            disagreement: image.disagreement().cloned(),
+        })
+    }
+
+    /// Sets its size in bytes.
+    #[must_use]
+    pub fn with_size(mut self, size: u64) -> Self {
+        self.size = size;
+        self
+    }
+
+    /// Sets whether it is known to hold machine code, or known to hold none.
+    #[must_use]
+    pub fn with_code(mut self, holds_code: bool) -> Self {
+        self.holds_code = Some(holds_code);
+        self
+    }
+
+    /// Returns its position among all images of the file.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn set_index(&mut self, index: usize) {
+        self.index = index;
+    }
+
+    /// Returns the target [as it is loaded](fat_object::ListedImage::loaded_as), which decides whether it fits.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Returns the target ID as the container has it; empty if it has none.
+    #[must_use]
+    pub fn stored_id(&self) -> &str {
+        &self.stored_id
+    }
+
+    /// Returns the bundle entry ID.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Returns its format.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.format
+    }
+
+    /// Returns its size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns the kind of its container.
+    #[must_use]
+    pub fn container(&self) -> ContainerKind {
+        self.container
+    }
+
+    /// Returns whether it holds machine code; `None` if it was not looked into.
+    #[must_use]
+    pub fn holds_code(&self) -> Option<bool> {
+        self.holds_code
+    }
+
+    pub(crate) fn kernels(&self) -> Option<&[String]> {
+        self.kernels.as_deref()
+    }
+
+    /// Returns what there is code for: its [label](Self::label), and what it holds instead.
+    pub(crate) fn code_for(&self) -> Cow<'_, str> {
+        match &self.disagreement {
+            Some(other) => Cow::Owned(format!("{} (holds {})", self.label(), other.found())),
+            None => Cow::Borrowed(self.label()),
+        }
+    }
+
+    /// Returns whether it is known to hold no kernel.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.holds_code == Some(false)
+    }
+
+    pub(crate) fn is_host(&self) -> bool {
+        self.target.kind() == Some(&OffloadKind::Host)
+    }
+
+    pub(crate) fn code(&self) -> Code<'_> {
+        Code {
+            target: Cow::Borrowed(&self.target),
+            format: self.format,
+            size: self.size,
+            container: self.container,
+            disagreement: self.disagreement.as_ref(),
+            is_registered: self.kernels.is_some() && self.container != ContainerKind::Hcf,
+            gpus: self.gpus.as_deref(),
+        }
+    }
+
+    /// Returns the vendor whose runtimes load it, as far as the container tells.
+    pub(crate) fn vendor(&self) -> Option<Vendor> {
+        self.code().vendor()
+    }
+
+    /// Returns its name in tables: its target ID, else its triple or kind.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        match self.target.id() {
+            "" if self.is_host() => "host",
+            "" => (self.target.triple())
+                .map(Triple::offload_binary_form)
+                .filter(|text| !text.is_empty())
+                .or(self.target.kind().map(OffloadKind::as_str))
+                .unwrap_or("(unnamed)"),
+            id => id,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Sorting the images of a file into units.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use std::collections::HashMap;
+use std::io::{self, Read, Seek};
+
+use fat_object::{Container, ContainerKind, Image, Location, Options, Segment, Visitor, walk};
+
+use crate::candidate::Candidate;
+use crate::unit::{Runtime, Unit};
+
+/// Sections of device code that HIP's wrappers lead to: each bundle or offload binary in them is registered by itself.
+const REGISTERED_SECTIONS: [&str; 3] = [".hip_fatbin", ".hip_fat", "__hip_fatbin"];
+
+/// Linkers align what is registered by itself to this.
+const PAGE: u64 = 4096;
+
+/// Collects the units of one file, as a visitor of a walk. [`units`] is enough for most programs.
+#[derive(Debug, Default)]
+pub struct Collector {
+    units: Vec<Unit>,
+    /// Positions in `units`.
+    by_container: HashMap<(usize, Runtime, bool, bool), usize>,
+    /// The containers around.
+    around: Vec<Around>,
+    containers: usize,
+    /// The offload binary in a section of registered ones that was entered last: the first of its unit, and where it ends.
+    registered: Option<(Around, u64)>,
+}
+
+/// Returns the units of a file, in file order. What is damaged is left out: walk with a [`Collector`] to get findings.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn units(file: impl Read + Seek) -> io::Result<Vec<Unit>> {
+    let mut collector = Collector::default();
+    walk(file, &Options::default(), &mut collector)?;
+    Ok(collector.finish())
+}
+
+/// A container around what is walked.
+#[derive(Clone, Debug)]
+struct Around {
+    number: usize,
+    /// The name of a section.
+    section: Option<String>,
+    start: u64,
+    /// The containers from outside in, up to the first offload binary of the unit, if it is a registered one.
+    unit: Option<Vec<String>>,
+}
+
+impl Collector {
+    /// Returns the first offload binary of the unit that this one belongs to, if both are registered. Version 1 has one for each
+    /// image, one directly after the other.
+    fn registered(&mut self, container: &Container<'_>, new: &Around) -> Option<Around> {
+        let section = self.around.last()?;
+        let is_registered =
+            section.section.as_deref().is_some_and(|name| REGISTERED_SECTIONS.contains(&name));
+        if container.kind() != ContainerKind::OffloadBinary || !is_registered {
+            return None;
+        }
+        let into = new.start.saturating_sub(section.start);
+        let follows = |(first, end): &(Around, u64)| {
+            first.number > section.number && *end == new.start && !into.is_multiple_of(PAGE)
+        };
+        let path = || container.path().iter().map(|s| format!("{}:{}", s.kind(), s.name()));
+        let (first, _) = (self.registered.take().filter(follows))
+            .unwrap_or_else(|| (Around { unit: Some(path().collect()), ..new.clone() }, 0));
+        let end = new.start.saturating_add(container.size());
+        self.registered = Some((first.clone(), end));
+        Some(first)
+    }
+
+    /// Returns the units, when the walk is over.
+    #[must_use]
+    pub fn finish(self) -> Vec<Unit> {
+        // Host code belongs to no runtime: it goes with the first one of its container, if there is one.
+        let is_device = |unit: &Unit| !unit.candidates.iter().all(Candidate::is_host);
+        let mut devices: HashMap<usize, usize> = HashMap::new();
+        for unit in self.units.iter().filter(|unit| is_device(unit)) {
+            *devices.entry(unit.container).or_default() += 1;
+        }
+        let (mut units, hosts): (Vec<_>, Vec<_>) = (self.units.into_iter())
+            .partition(|unit| is_device(unit) || !devices.contains_key(&unit.container));
+        let mut hosts: HashMap<usize, Unit> =
+            hosts.into_iter().map(|host| (host.container, host)).collect();
+        for unit in &mut units {
+            unit.is_shared = devices.get(&unit.container).is_some_and(|count| *count > 1);
+            if let Some(host) = hosts.remove(&unit.container) {
+                unit.candidates.extend(host.candidates);
+                unit.candidates.sort_by_key(Candidate::index);
+            }
+        }
+        units
+    }
+}
+
+impl Visitor for Collector {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        self.containers += 1;
+        let section = (container.path().last())
+            .filter(|segment| segment.kind() == ContainerKind::Section)
+            .map(|segment| segment.name().to_owned());
+        let start = match container.location() {
+            Location::File(start)
+            | Location::Decompressed(start)
+            | Location::ThinMember(start)
+            | Location::Bitcode(start) => start,
+            _ => 0,
+        };
+        let new = Around { number: self.containers, section, start, unit: None };
+        let around = self.registered(container, &new).unwrap_or(new);
+        self.around.push(around);
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.around.pop();
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        // Each package holds an image or some, and each section of the object form one, as does each place that a scan
+        // found: the runtime chooses among all of them.
+        let loose = image.path().last().is_some_and(Segment::is_found_by_scan);
+        let parts = loose
+            || matches!(
+                image.container(),
+                ContainerKind::OffloadBinary | ContainerKind::Section | ContainerKind::File
+            );
+        let unit = self.around.last().and_then(|around| around.unit.as_ref());
+        let depth = self.around.len().saturating_sub(usize::from(parts && unit.is_none()));
+        let around = self.around.get(..depth).unwrap_or_default();
+        let container = around.last().map_or(0, |around| around.number);
+        let runtime = Runtime::of(image.target().kind());
+        let candidate = Candidate::of(image)?;
+        let shaders = loose && candidate.code().is_shader();
+        let known = (container, runtime, loose, shaders);
+        let known = *self.by_container.entry(known).or_insert(self.units.len());
+        if let Some(unit) = self.units.get_mut(known) {
+            unit.candidates.push(candidate);
+            return Ok(());
+        }
+        let section_at = around.iter().rposition(|around| around.section.is_some());
+        let section = section_at.and_then(|at| around.get(at)?.section.clone());
+        let host_at = section_at.and_then(|at| at.checked_sub(1));
+        let host = host_at.and_then(|at| around.get(at)).map_or(0, |around| around.number);
+        let segments = image.path().get(..depth).unwrap_or(image.path());
+        let path = || segments.iter().map(|s| format!("{}:{}", s.kind(), s.name())).collect();
+        self.units.push(Unit {
+            path: unit.cloned().unwrap_or_else(path),
+            runtime,
+            is_shared: false,
+            compressed: image.compressed_bundle().is_some(),
+            candidates: vec![candidate],
+            container,
+            host,
+            section: section.unwrap_or_default(),
+            loose,
+            shaders,
+        });
+        Ok(())
+    }
+}

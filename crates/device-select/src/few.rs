@@ -1,0 +1,21 @@
+//! Lists of names in messages.
+
+use alloc::format;
+use alloc::string::String;
+
+/// Returns the first five names, with a comma between, and the number of the others.
+pub(crate) fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    const MOST: usize = 5;
+    let mut names = names.into_iter();
+    let mut text = String::new();
+    for name in names.by_ref().take(MOST) {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(name.as_ref());
+    }
+    match names.count() {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}

@@ -1,0 +1,105 @@
+//! Which image a runtime loads on a GPU, and why not the others: the rules of HIP, OpenMP, CUDA and SYCL.
+//!
+//! A file holds *containers*: bundles, fatbinaries, sections of offload binaries. Of each container that has kernels for it,
+//! a device needs one image; the runtime of its kind chooses which. A library has a container for each source file, so a
+//! GPU that one of them serves is not a GPU that the library serves.
+//!
+//! | for | see |
+//! |---|---|
+//! | the device: a target ID, the name of a product, a PCI ID, in any state of `xnack` and `sramecc` | [`Device`] |
+//! | which image of a fat binary in memory to load | [`load`] |
+//! | which image of a list of targets | [`best`] |
+//! | which images of a file, and what each container lacks | [`units`], [`select`] |
+//! | what to keep for some devices, and what may go | [`Rule`] |
+//! | products, their processors and PCI IDs | [`Product`] |
+//!
+//! # Which image does my GPU load
+//!
+//! ```
+//! # let fat_binary = std::fs::read("../../examples/data/hip.hipfb").unwrap();
+//! let gpu = device_select::Device::parse("gfx1100")?;
+//! if let Some(code_object) = device_select::load(&fat_binary, &gpu)? {
+//!     assert_eq!(code_object[..4], *b"\x7fELF"); // borrowed: the bundle is not compressed
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Does this library serve my GPU
+//!
+//! ```
+//! # #[cfg(feature = "files")] {
+//! let file = std::fs::File::open("../../examples/data/hip-two-units.so").unwrap();
+//! let units = device_select::units(file).unwrap();
+//! let gpu = device_select::Device::parse("RX 7900 XTX").unwrap();
+//! let selection = device_select::select(&units, &gpu);
+//! for (unit, answer) in units.iter().zip(selection.answers()) {
+//!     println!("{}: {:?}", unit.place(), answer.given); // Yes, If(xnack is on), No
+//! }
+//! assert!(selection.is_served());
+//! # }
+//! ```
+//!
+//! # Sources of the rules
+//!
+//! - HIP: `ExtractFatBinaryUsingCOMGR` of the HIP runtime, `lookUpCodeObject` of Comgr.
+//! - OpenMP: `registerLib` of LLVM's libomptarget.
+//! - CUDA: NVIDIA's compatibility guides for binary code and PTX.
+//! - SYCL: `getDeviceImage` of `sycl-rt`, `urDeviceSelectBinary` of the unified runtime.
+//!
+//! Without the feature `files` this crate is `no_std`, and has neither [`units`] nor [`Rule`].
+#![forbid(unsafe_code)]
+#![deny(missing_docs, missing_debug_implementations)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![no_std]
+
+extern crate alloc;
+#[cfg(feature = "files")]
+extern crate std;
+
+mod device;
+mod few;
+mod memory;
+mod order;
+mod products;
+
+#[cfg(feature = "files")]
+mod answer;
+#[cfg(feature = "files")]
+mod candidate;
+#[cfg(feature = "files")]
+mod collect;
+#[cfg(feature = "files")]
+mod fit;
+#[cfg(feature = "files")]
+mod kernels;
+#[cfg(feature = "files")]
+mod reason;
+#[cfg(feature = "files")]
+mod rule;
+#[cfg(feature = "files")]
+mod select;
+#[cfg(feature = "files")]
+mod unit;
+
+#[cfg(feature = "files")]
+pub use answer::{Answer, Condition, Given, Judged, Note, Selection, Standing};
+#[cfg(feature = "files")]
+pub use candidate::Candidate;
+#[cfg(feature = "files")]
+pub use collect::{Collector, units};
+pub use device::{Device, NotADevice, States, Vendor, may_be_processor};
+pub use memory::{LoadError, LoadErrorKind, load};
+pub use order::{Order, best};
+pub use products::{Product, target_id};
+#[cfg(feature = "files")]
+pub use reason::{Before, Reason};
+#[cfg(feature = "files")]
+pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};
+#[cfg(feature = "files")]
+pub use select::select;
+#[cfg(feature = "files")]
+pub use unit::{Runtime, Unit};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,227 @@
+//! One fat binary in memory, as a runtime is given it.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use bundle_format::{Bundle, EntryId};
+use offload_binary::{CompressedBinary, ImageKind, binaries};
+use target_id::{OffloadKind, Target};
+
+use crate::device::Device;
+use crate::order::{Order, best};
+
+/// The first bytes of a compressed bundle.
+const CCOB: &[u8] = b"CCOB";
+/// The first bytes of a bundle.
+const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+/// The first bytes of an offload binary.
+const OFFLOAD_BINARY: &[u8] = b"\x10\xff\x10\xad";
+/// The first bytes of a frame of Zstandard.
+const ZSTD: &[u8] = &0xfd2f_b528_u32.to_le_bytes();
+/// Most bytes that are decompressed: as `ccob`'s limit for bundles.
+const MAX_UNCOMPRESSED: u64 = 4 << 30;
+
+/// Kind of a [`LoadError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoadErrorKind {
+    /// The bytes are neither a bundle, compressed or not, nor an offload binary.
+    NotThisFormat,
+    /// The container is damaged or truncated.
+    Malformed,
+    /// The container cannot be decompressed.
+    Codec,
+    /// The device leaves a feature open, and the image depends on it.
+    OpenFeatures,
+}
+
+/// Error of [`load`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError {
+    kind: LoadErrorKind,
+    text: String,
+}
+
+impl LoadError {
+    fn new(kind: LoadErrorKind, text: &(impl ToString + ?Sized)) -> Self {
+        LoadError { kind, text: text.to_string() }
+    }
+
+    /// Returns the kind.
+    #[must_use]
+    pub fn kind(&self) -> LoadErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl core::error::Error for LoadError {}
+
+/// Returns the image of a fat binary that the runtime loads on a device: a slice of `fat_binary`, or, if that is compressed,
+/// decompressed bytes. `None` if it has none for the device.
+///
+/// A fat binary is a bundle, a compressed bundle (`CCOB`), or offload binaries one after the other. Bytes after it are
+/// ignored. Names decide, as they do for runtimes: images are not looked into, except that empty ones are skipped.
+///
+/// ```
+/// use device_select::{Device, load};
+///
+/// let fat_binary = std::fs::read("../../examples/data/hip.hipfb")?;
+/// let gpu = Device::parse("amdgcn-amd-amdhsa--gfx1100")?; // as rocminfo prints it
+/// let image = load(&fat_binary, &gpu)?.ok_or("no code for this GPU")?;
+/// assert!(image.starts_with(b"\x7fELF"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// The fat binary is malformed, or needs a codec that is not compiled in. Or `device` leaves open whether `xnack` or `sramecc`
+/// is on, and the choice depends on it: the runtime asks the hardware.
+pub fn load<'data>(
+    fat_binary: &'data [u8],
+    device: &Device,
+) -> Result<Option<Cow<'data, [u8]>>, LoadError> {
+    if fat_binary.starts_with(CCOB) {
+        let limits = ccob::Limits::default();
+        let bundle = ccob::decompress(fat_binary, &limits).map_err(|error| codec(&error))?.data;
+        let found = of_bundle(&bundle, true, device)?;
+        return Ok(found.and_then(|range| cut(bundle, range)).map(Cow::Owned));
+    }
+    if fat_binary.starts_with(BUNDLE) {
+        let found = of_bundle(fat_binary, false, device)?;
+        return Ok(found.and_then(|range| fat_binary.get(range)).map(Cow::Borrowed));
+    }
+    if !fat_binary.starts_with(OFFLOAD_BINARY) {
+        let text = "expected a bundle, a compressed bundle or an offload binary";
+        return Err(LoadError::new(LoadErrorKind::NotThisFormat, text));
+    }
+    let available = u64::try_from(fat_binary.len()).unwrap_or(u64::MAX);
+    let compressed = CompressedBinary::parse_prefix(fat_binary, available);
+    if let Some(header) = compressed.map_err(|error| malformed(&error))? {
+        let plain = inflate(fat_binary, &header)?;
+        let found = of_binaries(&plain, device)?.map(|image| within(&plain, image));
+        return Ok(found.and_then(|range| cut(plain, range)).map(Cow::Owned));
+    }
+    Ok(of_binaries(fat_binary, device)?.map(Cow::Borrowed))
+}
+
+fn codec(error: &ccob::Error) -> LoadError {
+    LoadError::new(LoadErrorKind::Codec, error)
+}
+
+fn malformed(error: &impl ToString) -> LoadError {
+    LoadError::new(LoadErrorKind::Malformed, error)
+}
+
+/// Returns the offload binary that a compressed one stands for.
+fn inflate(data: &[u8], header: &CompressedBinary) -> Result<Vec<u8>, LoadError> {
+    let Range { start, end } = header.stream();
+    let stream = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    let stream = stream.and_then(|(start, end)| data.get(start..end)).unwrap_or_default();
+    let size = header.body_size();
+    if size > MAX_UNCOMPRESSED {
+        let text = format!(
+            "decompressing this offload binary ({size} bytes) would exceed the limit of 4 GiB"
+        );
+        return Err(LoadError::new(LoadErrorKind::Codec, &text));
+    }
+    let zstd = stream.starts_with(ZSTD);
+    let method = if zstd { ccob::Method::ZSTD } else { ccob::Method::ZLIB };
+    let body = ccob::decompress_stream(method, stream, size).map_err(|error| codec(&error))?;
+    Ok([&header.plain_header()[..], &body].concat())
+}
+
+/// Returns the range of the image to load in a bundle.
+fn of_bundle(
+    data: &[u8],
+    compressed: bool,
+    device: &Device,
+) -> Result<Option<Range<usize>>, LoadError> {
+    let bundle = Bundle::parse(data).map_err(|error| malformed(&error))?;
+    let mut images = Vec::new();
+    for entry in bundle.entries() {
+        // Entries whose IDs are no text are for no device.
+        let id = entry.id_str().ok().and_then(|id| EntryId::parse(id).ok());
+        if let (Some(id), Some(image)) = (id, entry.payload()) {
+            images.push((id.target(), image));
+        }
+    }
+    Ok(choose(&images, false, compressed, device)?.map(|image| within(data, image)))
+}
+
+/// Returns the image to load of offload binaries.
+fn of_binaries<'data>(
+    data: &'data [u8],
+    device: &Device,
+) -> Result<Option<&'data [u8]>, LoadError> {
+    let mut images = Vec::new();
+    for binary in binaries(data) {
+        let (_, binary) = binary.map_err(|error| malformed(&error))?;
+        for entry in binary.entries() {
+            let target = entry.target();
+            // PTX is compiled for any later GPU.
+            let ptx = match entry.image_kind() {
+                ImageKind::PTX => target.id().strip_prefix("sm_"),
+                _ => None,
+            };
+            let target = match ptx.map(|sm| format!("compute_{sm}")) {
+                Some(id) => Target::new(target.kind().cloned(), target.triple().cloned(), &id),
+                None => target,
+            };
+            images.extend(entry.image().map(|image| (target, image)));
+        }
+    }
+    choose(&images, true, false, device)
+}
+
+fn choose<'data>(
+    images: &[(Target, &'data [u8])],
+    in_binaries: bool,
+    compressed: bool,
+    device: &Device,
+) -> Result<Option<&'data [u8]>, LoadError> {
+    let images: Vec<_> =
+        images.iter().filter(|(target, image)| !target.is_host() && !image.is_empty()).collect();
+    let order = match images.first().and_then(|(target, _)| target.kind()) {
+        Some(OffloadKind::OpenMp) if in_binaries => Order::First,
+        Some(OffloadKind::Hip | OffloadKind::HipV4) if !compressed => Order::FirstOfTier,
+        _ => Order::Best,
+    };
+    match best(order, images.iter().map(|(target, _)| target), device)[..] {
+        [] => Ok(None),
+        [(n, states)] if states == device.all_states() => {
+            Ok(images.get(n).map(|(_, image)| *image))
+        }
+        [(n, states), ..] => {
+            let label = images.get(n).map_or("", |(target, _)| target.id());
+            let name = device.name();
+            Err(LoadError::new(
+                LoadErrorKind::OpenFeatures,
+                &format!("{name} loads {label} if {}", device.condition(states)),
+            ))
+        }
+    }
+}
+
+/// Returns the range of a slice of `data`.
+fn within(data: &[u8], image: &[u8]) -> Range<usize> {
+    let start = (image.as_ptr() as usize).saturating_sub(data.as_ptr() as usize);
+    start..start.saturating_add(image.len())
+}
+
+/// Returns a range of `data`, in its memory.
+fn cut(mut data: Vec<u8>, range: Range<usize>) -> Option<Vec<u8>> {
+    data.get(range.clone())?;
+    data.truncate(range.end);
+    data.drain(..range.start);
+    Some(data)
+}

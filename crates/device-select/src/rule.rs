@@ -1,0 +1,239 @@
+//! Rules about what to keep for some devices, and what may go.
+
+use alloc::vec::Vec;
+
+use bundle_format::EntryId;
+use fat_object::{Disagreement, ImageFormat, ListedImage, Segment};
+use target_id::{Target, Triple, compatible};
+
+use crate::device::{Device, NotADevice};
+use crate::fit::{Code, Fit, agree};
+use crate::products;
+
+/// A target that is asked for: a processor in any state that is left open, a stand-in such as a generic processor, or a
+/// bundle entry ID, which chooses kind and triple as well.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    target: Target,
+    /// `None` for the host, and where there is no target ID.
+    device: Option<Device>,
+}
+
+impl Wanted {
+    /// Asks for a target.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        let device = Device::of(&target);
+        Wanted { target, device }
+    }
+
+    /// Reads a target ID (`gfx90a:xnack+`, `gfx9-generic`), the name or PCI ID of a product, or a bundle entry ID.
+    ///
+    /// # Errors
+    ///
+    /// The text is malformed, or names several products. Whether there is such a processor is not checked.
+    pub fn parse(text: &str) -> Result<Self, NotADevice> {
+        if text.is_empty() {
+            return Err(NotADevice::Empty);
+        }
+        let target = match EntryId::parse(text) {
+            Ok(id) if id.kind().is_bundler_kind() => id.target(),
+            _ => Target::new(None, None, &products::target_id(text)?),
+        };
+        if !target.id().is_empty() {
+            target.target_id().map_err(NotADevice::Malformed)?;
+        }
+        Ok(Self::new(target))
+    }
+
+    /// Returns the target.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Returns the device, or the stand-in for some. `None` for the host, and where there is no target ID.
+    #[must_use]
+    pub fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// Returns whether a target is just what is asked for: the same target ID, and kinds and triples that go together.
+    #[must_use]
+    pub fn names(&self, target: &Target) -> bool {
+        agree(target, &self.target)
+            && match (target.target_id(), self.target.target_id()) {
+                (Ok(image), Ok(wanted)) => image == wanted,
+                _ => target.id() == self.target.id(),
+            }
+    }
+
+    /// Returns whether an image is for [just](Self::names) what is asked for, and not in name only.
+    #[must_use]
+    pub fn is_just_for(&self, target: &Target, disagreement: Option<&Disagreement>) -> bool {
+        !is_for_others(disagreement) && self.names(target)
+    }
+
+    /// Returns whether an image serves what is asked for in every state that is left open. `loaded_as` is the target [as it
+    /// is loaded](ListedImage::loaded_as).
+    #[must_use]
+    pub fn is_served_by(&self, loaded_as: &Target, disagreement: Option<&Disagreement>) -> bool {
+        compatible(loaded_as, &self.target).is_compatible()
+            && match disagreement {
+                Some(Disagreement::Target { found, .. }) => {
+                    compatible(&Target::new(None, None, found), &self.target).is_compatible()
+                }
+                disagreement => !is_for_others(disagreement),
+            }
+    }
+
+    /// Returns whether a target is for what is asked for: a processor without features means all settings of them.
+    fn is_for(&self, image: &Target) -> bool {
+        match (image.target_id(), self.target.target_id()) {
+            (Ok(id), Ok(wanted)) if wanted.features().len() == 0 => {
+                agree(image, &self.target) && id.processor() == wanted.processor()
+            }
+            _ => self.names(image),
+        }
+    }
+
+    /// Returns how an image fits the device, by the rule of [`select`](crate::select()).
+    ///
+    /// Containers in containers are not looked into: their label decides.
+    fn fit(&self, image: &ListedImage) -> Option<Fit> {
+        let mut code = Code::from(image);
+        if code.format.is_container() {
+            code.format = ImageFormat::Unknown;
+        }
+        self.device.as_ref().map(|device| Fit::new(&code, device))
+    }
+
+    /// Returns whether the device could load an image in one of its states.
+    #[must_use]
+    pub fn could_load(&self, image: &ListedImage) -> bool {
+        self.fit(image).is_some_and(|fit| fit.could_load())
+    }
+
+    /// Returns whether an image without a target ID may be for the device: neither its triple nor its format tells
+    /// otherwise.
+    fn may_load(&self, image: &ListedImage) -> bool {
+        let for_gpu =
+            |triple: &Triple| triple.is_amdgpu() || triple.is_nvptx() || !triple.is_known_arch();
+        let target = image.target();
+        target.id().is_empty()
+            && target.triple().is_none_or(for_gpu)
+            && self.fit(image).is_none_or(|fit| !fit.is_ruled_out())
+    }
+}
+
+/// A rule about which images of a file stay.
+///
+/// ```
+/// use device_select::{Fate, Rule, Wanted};
+///
+/// let file = std::fs::File::open("../../examples/data/hip.o")?;
+/// let listing = fat_object::list(file, &fat_object::Options::default())?;
+/// let rule = Rule::keep([Wanted::parse("gfx1100")?]);
+/// let going: Vec<&str> = listing.iter()
+///     .filter(|image| rule.fate(image) == Fate::Goes)
+///     .map(|image| image.target().id())
+///     .collect();
+/// assert_eq!(going, ["gfx9-generic", "gfx906:xnack+", "gfx90a:sramecc+:xnack-"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Rule {
+    /// Images that a device of these targets could load stay; with `exact` only images for these targets themselves.
+    Keep {
+        /// The targets.
+        wanted: Vec<Wanted>,
+        /// `true` if neither other features nor generic or portable code is meant.
+        exact: bool,
+    },
+    /// Images for these targets go.
+    Drop {
+        /// The targets.
+        wanted: Vec<Wanted>,
+    },
+}
+
+/// Fate of an image, and the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It stays because it is asked for, or not asked to go.
+    Stays,
+    /// It stays because a device that is asked for could load it, too.
+    StaysToo,
+    /// It stays because it may be for any device.
+    StaysUnknown,
+    /// It goes.
+    Goes,
+}
+
+impl Rule {
+    /// Keeps all that devices of these targets could load, in any state that the targets leave open.
+    #[must_use]
+    pub fn keep(wanted: impl IntoIterator<Item = Wanted>) -> Self {
+        Rule::Keep { wanted: wanted.into_iter().collect(), exact: false }
+    }
+
+    /// Returns the fate of an image. It does not ask whether the container can be edited.
+    #[must_use]
+    pub fn fate(&self, image: &ListedImage) -> Fate {
+        if is_host(image) || is_loose_shader(image) {
+            return Fate::Stays;
+        }
+        let (target, disagreement) = (image.target(), image.disagreement());
+        match self {
+            Rule::Drop { wanted } if wanted.iter().any(|one| one.is_for(target)) => Fate::Goes,
+            Rule::Drop { .. } => Fate::Stays,
+            Rule::Keep { wanted, exact } => {
+                if wanted.iter().any(|one| one.is_just_for(target, disagreement)) {
+                    Fate::Stays
+                } else if *exact {
+                    Fate::Goes
+                } else if wanted.iter().any(|one| one.could_load(image)) {
+                    Fate::StaysToo
+                } else if wanted.iter().any(|one| one.may_load(image)) {
+                    Fate::StaysUnknown
+                } else {
+                    Fate::Goes
+                }
+            }
+        }
+    }
+
+    /// Returns whether one of the targets means this image.
+    #[must_use]
+    pub fn means(&self, wanted: &Wanted, image: &ListedImage) -> bool {
+        let just = || wanted.is_just_for(image.target(), image.disagreement());
+        match self {
+            _ if is_host(image) => false,
+            Rule::Keep { exact: false, .. } => just() || wanted.could_load(image),
+            Rule::Keep { exact: true, .. } => just(),
+            Rule::Drop { .. } => wanted.is_for(image.target()),
+        }
+    }
+}
+
+/// Returns whether an image is the host's entry of a bundle, which always stays.
+#[must_use]
+pub fn is_host(image: &ListedImage) -> bool {
+    image.target().is_host() || image.format() == ImageFormat::HostPlaceholder
+}
+
+/// Returns whether it is a graphics shader in no container, which is no alternative to any other image.
+fn is_loose_shader(image: &ListedImage) -> bool {
+    image.path().last().is_some_and(Segment::is_found_by_scan) && Code::from(image).is_shader()
+}
+
+/// Returns whether an image is for other devices than its entry says.
+#[must_use]
+pub fn is_misnamed(image: &ListedImage) -> bool {
+    is_for_others(image.disagreement())
+}
+
+/// Returns whether the contradiction is about devices. Runtimes go by the bytes, not by the recorded kind of image.
+fn is_for_others(disagreement: Option<&Disagreement>) -> bool {
+    !matches!(disagreement, None | Some(Disagreement::Kind { .. }))
+}

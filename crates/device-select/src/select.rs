@@ -1,0 +1,154 @@
+//! The choice: what a device gets of each unit, and why it does not get the rest.
+
+use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
+use std::collections::{HashMap, HashSet};
+
+use fat_object::ContainerKind;
+use target_id::Verdict;
+
+use crate::answer::{Answer, Condition, Given, Judged, Note, Selection, Standing};
+use crate::candidate::Candidate;
+use crate::device::Device;
+use crate::fit::Fit;
+use crate::kernels;
+use crate::order::{Order, pick};
+use crate::reason::{Before, Reason};
+use crate::unit::{Runtime, Unit};
+
+/// Returns what a device loads of each unit of one file, and which units it needs.
+///
+/// Units for other vendors do not count if there are any others; neither do units without kernels, relocatable CUDA code
+/// that was linked, and code for the features of other NVIDIA GPUs (`sm_90a`) if another unit has code for this one.
+pub fn select(units: &[Unit], device: &Device) -> Selection {
+    let mut answers: Vec<_> = units.iter().map(|unit| judge(unit, device)).collect();
+    link(units, &mut answers);
+    leave_out_foreign(units, device, &mut answers);
+    leave_out_specific(units, &mut answers);
+    Selection::new(answers)
+}
+
+/// Returns what a device gets of a unit.
+///
+/// - HIP: native code before generic code before SPIR-V; of equals the first in a plain bundle, and the one that leaves
+///   the fewest features open in a compressed bundle (HIP's `ExtractFatBinaryUsingCOMGR`, Comgr's `lookUpCodeObject`).
+/// - OpenMP: the first that fits, in packages (`registerLib` of LLVM's libomptarget).
+/// - CUDA: machine code before PTX, each with the highest compute capability (NVIDIA's compatibility guides).
+/// - Otherwise what fits best.
+fn judge(unit: &Unit, gpu: &Device) -> Answer {
+    let order = order(unit);
+    let fits: Vec<Fit> =
+        unit.candidates.iter().map(|candidate| Fit::new(&candidate.code(), gpu)).collect();
+    if let Some(answer) = kernels::judge(unit, gpu, &fits) {
+        return answer;
+    }
+    let verdict = |image: usize, state: usize| fits.get(image)?.fitting(state);
+    let picked = pick(order, gpu, fits.len(), verdict);
+    let union = picked.values().fold(0, |union, states| union | states);
+    let mut given = Given::in_states(gpu, union);
+    if given == Given::No && fits.iter().any(|fit| fit.may_fit) {
+        given = Given::If(Condition::machine_code());
+    }
+    let judged = fits.iter().enumerate().map(|(n, fit)| {
+        let states = picked.get(&n).copied().unwrap_or(0);
+        let given = Given::in_states(gpu, states);
+        let reason = match (states, fit.states) {
+            (0, 0) => fit.why_not(gpu),
+            (0, fitting) => {
+                let first = picked.iter().find(|(_, picked)| *picked & fitting != 0);
+                let first = first.and_then(|(&n, _)| Some((unit.candidates.get(n)?, fits.get(n)?)));
+                behind(order, fit, first)
+            }
+            (states, _) => fit.why(states),
+        };
+        Judged { given, reason }
+    });
+    let mut answer = Answer::new(given, judged.collect(), None);
+    let holds_nothing = match answer.given {
+        Given::Yes => {
+            picked.keys().all(|n| unit.candidates.get(*n).is_some_and(Candidate::is_empty))
+        }
+        Given::If(_) => false,
+        Given::No => unit.is_empty(),
+    };
+    if holds_nothing {
+        answer.leave_out(Standing::NoKernels, Some(Note::NoKernels));
+    }
+    answer
+}
+
+/// Returns how the runtime of a unit chooses.
+fn order(unit: &Unit) -> Order {
+    let in_packages = unit
+        .candidates
+        .iter()
+        .all(|candidate| candidate.container() == ContainerKind::OffloadBinary);
+    match unit.runtime {
+        Runtime::Openmp if in_packages => Order::First,
+        Runtime::Hip if !unit.compressed => Order::FirstOfTier,
+        _ => Order::Best,
+    }
+}
+
+/// Returns the reason why an image is not given although it fits.
+fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> Reason {
+    let Some((first, first_fit)) = first else { return Reason::KernelsElsewhere };
+    let what = match fit.verdict_in(fit.states) {
+        Some(Verdict::GenericCovers { .. }) => Some(Before::Generic),
+        Some(Verdict::PortableCovers { .. }) => Some(Before::Portable),
+        Some(Verdict::NvidiaCovers { .. }) if fit.tier() == 2 => Some(Before::Ptx),
+        _ => None,
+    };
+    let differs = first_fit.verdict_in(fit.states) != fit.verdict_in(fit.states);
+    let why = match what.filter(|_| first_fit.tier() < fit.tier()) {
+        Some(what) => what,
+        None if order == Order::Best && differs => Before::Fits,
+        None => Before::Stands,
+    };
+    Reason::Behind { label: first.label().to_owned(), why }
+}
+
+/// Adds what only the other units of the file tell: CUDA code that was linked, or is when it is loaded.
+fn link(units: &[Unit], answers: &mut [Answer]) {
+    let linked: HashSet<usize> = units.iter().filter_map(Unit::linked_in).collect();
+    let mut parts: HashMap<usize, bool> = HashMap::new();
+    for (unit, answer) in units.iter().zip(&mut *answers) {
+        if let Some(object) = unit.relocatable_in().filter(|object| linked.contains(object)) {
+            *parts.entry(object).or_insert(true) &= !answer.lacks_code();
+            answer.leave_out(Standing::Linked, Some(Note::Linked));
+        }
+    }
+    for (unit, answer) in units.iter().zip(answers) {
+        let parts = unit.linked_in().and_then(|object| parts.get(&object));
+        if answer.given == Given::No && parts == Some(&true) {
+            answer.given = Given::Yes;
+            answer.note = Some(Note::LinkedWhenLoaded);
+        }
+    }
+}
+
+/// Units for GPUs of other vendors and of graphics shaders do not count, if there are any others.
+fn leave_out_foreign(units: &[Unit], gpu: &Device, answers: &mut [Answer]) {
+    let is_foreign = |unit: &Unit| unit.is_foreign(gpu);
+    if units.iter().all(is_foreign) {
+        return;
+    }
+    for (unit, answer) in units.iter().zip(answers) {
+        if is_foreign(unit) {
+            answer.standing = Standing::Foreign;
+        }
+    }
+}
+
+/// Units that use features of other GPUs do not count, if another unit has code for this one: what needs them is chosen
+/// by the program, by the GPU that it finds.
+fn leave_out_specific(units: &[Unit], answers: &mut [Answer]) {
+    if !answers.iter().any(|answer| answer.counts() && answer.given != Given::No) {
+        return;
+    }
+    for (unit, answer) in units.iter().zip(answers) {
+        if answer.lacks_code() && unit.is_specific() {
+            answer.leave_out(Standing::OtherGpus, Some(Note::OtherGpus));
+        }
+    }
+}

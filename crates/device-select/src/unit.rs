@@ -1,0 +1,217 @@
+//! Containers as a runtime sees them: sets of images of which a device gets one.
+
+use alloc::borrow::{Cow, ToOwned};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use std::collections::HashSet;
+
+use fat_object::ContainerKind;
+use target_id::{NvidiaArch, NvidiaScope, OffloadKind};
+
+use crate::candidate::Candidate;
+use crate::device::{Device, Vendor};
+
+/// The runtime that loads images of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Runtime {
+    /// HIP.
+    Hip,
+    /// OpenMP.
+    Openmp,
+    /// CUDA.
+    Cuda,
+    /// SYCL.
+    Sycl,
+    /// That of any other kind, or none: images of the host only.
+    Other,
+}
+
+impl Runtime {
+    /// All runtimes that have names.
+    pub const ALL: [Runtime; 4] = [Runtime::Hip, Runtime::Openmp, Runtime::Cuda, Runtime::Sycl];
+
+    /// Returns the runtime of a [name](Self::as_str).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|runtime| runtime.as_str() == Some(name))
+    }
+
+    pub(crate) fn of(kind: Option<&OffloadKind>) -> Self {
+        match kind {
+            Some(OffloadKind::Hip | OffloadKind::HipV4) => Runtime::Hip,
+            Some(OffloadKind::OpenMp) => Runtime::Openmp,
+            Some(OffloadKind::Cuda) => Runtime::Cuda,
+            Some(OffloadKind::Sycl) => Runtime::Sycl,
+            _ => Runtime::Other,
+        }
+    }
+
+    /// Returns the name in lower case: `hip`. `None` for [`Other`](Self::Other).
+    #[must_use]
+    pub fn as_str(self) -> Option<&'static str> {
+        match self {
+            Runtime::Hip => Some("hip"),
+            Runtime::Openmp => Some("openmp"),
+            Runtime::Cuda => Some("cuda"),
+            Runtime::Sycl => Some("sycl"),
+            Runtime::Other => None,
+        }
+    }
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Runtime::Hip => "HIP",
+            Runtime::Openmp => "OpenMP",
+            Runtime::Cuda => "CUDA",
+            Runtime::Sycl => "SYCL",
+            Runtime::Other => "other kinds",
+        })
+    }
+}
+
+/// The images of which a device gets one: a bundle, a fatbinary, a registered offload binary, all packages of another
+/// section, all sections of a bundle in its object form, or all images that a scan found in no container; and of these,
+/// what one runtime loads.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// The containers from outside in, each as `kind:name`.
+    pub(crate) path: Vec<String>,
+    pub(crate) runtime: Runtime,
+    /// `true` if other images of the same container belong to another runtime.
+    pub(crate) is_shared: bool,
+    pub(crate) compressed: bool,
+    pub(crate) candidates: Vec<Candidate>,
+    /// The container around, and that around the section in which the unit lies.
+    pub(crate) container: usize,
+    pub(crate) host: usize,
+    pub(crate) section: String,
+    /// `true` if a scan found the images in no container.
+    pub(crate) loose: bool,
+    /// `true` if these are graphics shaders, which the program itself hands to the driver.
+    pub(crate) shaders: bool,
+}
+
+impl Unit {
+    /// Describes a container by its images, which are taken to be all that one runtime chooses from.
+    #[must_use]
+    pub fn new(mut candidates: Vec<Candidate>) -> Self {
+        for (index, candidate) in candidates.iter_mut().enumerate() {
+            candidate.set_index(index);
+        }
+        let mut runtimes = candidates.iter().map(|image| Runtime::of(image.target().kind()));
+        Unit {
+            path: Vec::new(),
+            runtime: runtimes.find(|one| *one != Runtime::Other).unwrap_or(Runtime::Other),
+            is_shared: false,
+            compressed: candidates.iter().any(|image| image.container() == ContainerKind::Ccob),
+            candidates,
+            container: 0,
+            host: 0,
+            section: String::new(),
+            loose: false,
+            shaders: false,
+        }
+    }
+
+    /// Places it in a section of an object: CUDA links code of some sections of the same object when it is loaded.
+    #[must_use]
+    pub fn in_section(mut self, object: usize, section: &str) -> Self {
+        self.host = object;
+        section.clone_into(&mut self.section);
+        self.path = vec![format!("section:{section}")];
+        self
+    }
+
+    /// Returns the containers from outside in, each as `kind:name`.
+    #[must_use]
+    pub fn path(&self) -> &[String] {
+        &self.path
+    }
+
+    /// Returns the runtime that chooses.
+    #[must_use]
+    pub fn runtime(&self) -> Runtime {
+        self.runtime
+    }
+
+    /// Returns the images, in file order.
+    #[must_use]
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Returns the place in one line. A compressed bundle holds one bundle, which need not be named.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let mut path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        match (&path[..], self.candidates.first().map(Candidate::container)) {
+            ([.., ccob, "bundle:0"], _) if ccob.starts_with("ccob:") => {
+                path.pop();
+            }
+            _ if self.shaders => path.push("loose shaders"),
+            _ if self.loose => path.push("loose images"),
+            (_, Some(ContainerKind::Section)) => path.push("section:__CLANG_OFFLOAD_BUNDLE__*"),
+            ([], Some(ContainerKind::File)) => path.push("the file"),
+            (_, Some(ContainerKind::File)) => path.push("member:*"),
+            ([], _) => path.push("offload-binary:*"),
+            _ => {}
+        }
+        let place = path.join("/");
+        if self.is_shared { format!("{place} ({})", self.runtime) } else { place }
+    }
+
+    /// Returns the object file of which it is relocatable CUDA code. The runtime links such code from PTX where the code
+    /// that was linked at build time does not fit.
+    pub(crate) fn relocatable_in(&self) -> Option<usize> {
+        matches!(&*self.section, "__nv_relfatbin" | "__nv_rel").then_some(self.host)
+    }
+
+    /// Returns the object file of which it is CUDA code that may be linked.
+    pub(crate) fn linked_in(&self) -> Option<usize> {
+        matches!(&*self.section, ".nv_fatbin" | ".nv_fatb").then_some(self.host)
+    }
+
+    /// Returns the vendor whose GPUs it is for, if all its images say so and agree.
+    #[must_use]
+    pub fn vendor(&self) -> Option<Vendor> {
+        let mut devices = self.candidates.iter().filter(|candidate| !candidate.is_host());
+        let first = devices.next()?.vendor();
+        first.filter(|_| devices.all(|candidate| candidate.vendor() == first))
+    }
+
+    /// Returns whether other units say what runs on a GPU: it is for GPUs of another vendor, or for graphics.
+    pub(crate) fn is_foreign(&self, gpu: &Device) -> bool {
+        self.shaders || self.vendor().is_some_and(|vendor| vendor != gpu.vendor())
+    }
+
+    /// Returns what there is code for, each once, in file order: `gfx906`, `gfx906 (holds gfx1250)`.
+    #[must_use]
+    pub fn built_for(&self) -> Vec<Cow<'_, str>> {
+        let mut seen = HashSet::new();
+        let labels = self.with_code().map(Candidate::code_for);
+        labels.filter(|label| seen.insert(label.clone())).collect()
+    }
+
+    /// Returns the images for devices that may hold kernels.
+    fn with_code(&self) -> impl Iterator<Item = &Candidate> {
+        self.candidates.iter().filter(|candidate| !candidate.is_host() && !candidate.is_empty())
+    }
+
+    /// Returns whether all its images for devices are known to hold no kernel, and there are any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.with_code().next().is_none() && !self.candidates.iter().all(Candidate::is_host)
+    }
+
+    /// Returns whether all its code uses features that only some NVIDIA GPUs have (`sm_90a`, `sm_100f`).
+    pub(crate) fn is_specific(&self) -> bool {
+        let mut images = self.with_code().map(|image| NvidiaArch::parse(image.target().id()));
+        !self.is_empty()
+            && images.all(|arch| arch.is_ok_and(|arch| arch.scope() != NvidiaScope::Portable))
+    }
+}
