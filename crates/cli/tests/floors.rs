@@ -13,17 +13,12 @@ const FLOORS: [(&str, &[Line]); 7] = [
     ("foundation", &[("byte-parts", None)]),
     (
         "ground",
-        &[
-            ("target-id", Some(&[])),
-            ("offload-binary", None),
-            ("ccob", Some(&[])),
-            ("nv-fatbin", None),
-            ("kpack", None),
-        ],
+        &[("target-id", Some(&[])), ("ccob", Some(&[])), ("nv-fatbin", None), ("kpack", None)],
     ),
     (
         "first",
         &[
+            ("offload-binary", Some(&["target-id", "byte-parts"])),
             ("bundle-format", Some(&["target-id", "byte-parts"])),
             ("llvm-bitcode", Some(&[])),
             ("device-code", Some(&["target-id"])),
