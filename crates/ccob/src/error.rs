@@ -7,18 +7,16 @@ use crate::{Method, Version};
 /// What is wrong with a compressed bundle, or why one cannot be written.
 ///
 /// Offsets count bytes from the start of the container, that is, from its magic.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
     /// The data does not start with [`MAGIC`](crate::MAGIC), nor, if there are fewer bytes, with as much of it.
-    #[error("compressed bundle starts with {found:02x?} instead of the magic \"CCOB\"")]
     BadMagic {
         /// The first four bytes; zeros in place of those that are not there.
         found: [u8; 4],
     },
 
     /// The data ends inside the header.
-    #[error("compressed bundle header is truncated: {available} bytes, {needed} needed")]
     TruncatedHeader {
         /// Bytes there are.
         available: u64,
@@ -27,23 +25,18 @@ pub enum Error {
     },
 
     /// The version in the header is none of 1, 2 and 3.
-    #[error("compressed bundle version {version} is unknown, expected 1, 2 or 3")]
     UnsupportedVersion {
         /// The version in the header.
         version: u16,
     },
 
     /// The method in the header is neither zlib nor Zstandard.
-    #[error("compressed bundle method {} is unknown, expected 0 (zlib) or 1 (zstd)", method.0)]
     UnsupportedMethod {
         /// The method in the header.
         method: Method,
     },
 
     /// The total size in the header does not even cover the header.
-    #[error(
-        "compressed bundle has a total size of {total_size} bytes, less than its header of {header_len}"
-    )]
     TotalSizeTooSmall {
         /// The total size in the header.
         total_size: u64,
@@ -52,7 +45,6 @@ pub enum Error {
     },
 
     /// The container reaches beyond the end of what it lies in.
-    #[error("compressed bundle is truncated: total size of {total_size} bytes, {available} there")]
     Truncated {
         /// The total size in the header.
         total_size: u64,
@@ -61,7 +53,6 @@ pub enum Error {
     },
 
     /// The header promises more data than the caller allows, see [`Limits`](crate::Limits).
-    #[error("compressed bundle expands to {uncompressed_size} bytes, more than the limit of {max}")]
     TooLarge {
         /// The uncompressed size in the header.
         uncompressed_size: u64,
@@ -70,9 +61,6 @@ pub enum Error {
     },
 
     /// The header promises more data than the payload can possibly hold.
-    #[error(
-        "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its payload holds at most {at_most}"
-    )]
     ImplausibleSize {
         /// The uncompressed size in the header.
         uncompressed_size: u64,
@@ -81,9 +69,6 @@ pub enum Error {
     },
 
     /// The header and the Zstandard frame in the payload record different sizes.
-    #[error(
-        "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its zstd frame {frame_size}"
-    )]
     FrameSizeMismatch {
         /// The uncompressed size in the header of the compressed bundle.
         uncompressed_size: u64,
@@ -92,7 +77,6 @@ pub enum Error {
     },
 
     /// The payload expands to less than the header says.
-    #[error("compressed bundle expands to {found} bytes, less than the {expected} in its header")]
     OutputTooShort {
         /// The uncompressed size in the header.
         expected: u64,
@@ -101,7 +85,6 @@ pub enum Error {
     },
 
     /// The payload expands to more than the header says.
-    #[error("compressed bundle expands to more than the {expected} bytes in its header")]
     OutputTooLong {
         /// The uncompressed size in the header.
         expected: u64,
@@ -109,7 +92,6 @@ pub enum Error {
 
     /// The memory for the result is not as long as the header says, see
     /// [`decompress_into`](crate::decompress_into).
-    #[error("output buffer for a compressed bundle: expected {expected} bytes, found {found}")]
     OutputLength {
         /// The uncompressed size in the header.
         expected: u64,
@@ -118,9 +100,6 @@ pub enum Error {
     },
 
     /// The compressed stream ends before the container does.
-    #[error(
-        "compressed bundle payload has bytes after its {method} stream, which ends at {offset:#x}; expected the end at {end:#x}"
-    )]
     TrailingBytes {
         /// The compression method.
         method: Method,
@@ -131,7 +110,6 @@ pub enum Error {
     },
 
     /// The compressed stream is faulty.
-    #[error("compressed bundle payload has a faulty {method} stream at {offset:#x}: {fault}")]
     BadStream {
         /// The compression method.
         method: Method,
@@ -142,9 +120,6 @@ pub enum Error {
     },
 
     /// The data is not what was compressed: its MD5 begins differently.
-    #[error(
-        "compressed bundle hash mismatch: {stored:#018x} in the header, {computed:#018x} computed"
-    )]
     HashMismatch {
         /// The hash in the header.
         stored: u64,
@@ -153,16 +128,12 @@ pub enum Error {
     },
 
     /// The method is known, but this build has no codec for it.
-    #[error("compressed bundle method {method} is not compiled in")]
     CodecNotCompiled {
         /// The method.
         method: Method,
     },
 
     /// The data is too long for the version's 32-bit uncompressed size.
-    #[error(
-        "uncompressed size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
-    )]
     UncompressedSizeLimit {
         /// The version asked for.
         version: Version,
@@ -171,9 +142,6 @@ pub enum Error {
     },
 
     /// The container becomes too long for the version's 32-bit total size.
-    #[error(
-        "total size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
-    )]
     TotalSizeLimit {
         /// The version asked for.
         version: Version,
@@ -182,19 +150,103 @@ pub enum Error {
     },
 
     /// There is not enough memory, or address space, for the data.
-    #[error("compressed bundle needs {size} bytes of memory that are not available")]
     OutOfMemory {
         /// The size of the allocation that failed.
         size: u64,
     },
 
     /// The codec refused to compress, for instance because it could not start a thread.
-    #[error("compressed bundle cannot be written: the {method} encoder failed")]
     EncoderFailed {
         /// The compression method.
         method: Method,
     },
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadMagic { found } => write!(
+                f,
+                "compressed bundle starts with {found:02x?} instead of the magic \"CCOB\""
+            ),
+            Self::TruncatedHeader { available, needed } => write!(
+                f,
+                "compressed bundle header is truncated: {available} bytes, {needed} needed"
+            ),
+            Self::UnsupportedVersion { version } => {
+                write!(f, "compressed bundle version {version} is unknown, expected 1, 2 or 3")
+            }
+            Self::UnsupportedMethod { method } => write!(
+                f,
+                "compressed bundle method {} is unknown, expected 0 (zlib) or 1 (zstd)",
+                method.0
+            ),
+            Self::TotalSizeTooSmall { total_size, header_len } => write!(
+                f,
+                "compressed bundle has a total size of {total_size} bytes, less than its header of {header_len}"
+            ),
+            Self::Truncated { total_size, available } => write!(
+                f,
+                "compressed bundle is truncated: total size of {total_size} bytes, {available} there"
+            ),
+            Self::TooLarge { uncompressed_size, max } => write!(
+                f,
+                "compressed bundle expands to {uncompressed_size} bytes, more than the limit of {max}"
+            ),
+            Self::ImplausibleSize { uncompressed_size, at_most } => write!(
+                f,
+                "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its payload holds at most {at_most}"
+            ),
+            Self::FrameSizeMismatch { uncompressed_size, frame_size } => write!(
+                f,
+                "compressed bundle claims an uncompressed size of {uncompressed_size} bytes, its zstd frame {frame_size}"
+            ),
+            Self::OutputTooShort { expected, found } => write!(
+                f,
+                "compressed bundle expands to {found} bytes, less than the {expected} in its header"
+            ),
+            Self::OutputTooLong { expected } => write!(
+                f,
+                "compressed bundle expands to more than the {expected} bytes in its header"
+            ),
+            Self::OutputLength { expected, found } => write!(
+                f,
+                "output buffer for a compressed bundle: expected {expected} bytes, found {found}"
+            ),
+            Self::TrailingBytes { method, offset, end } => write!(
+                f,
+                "compressed bundle payload has bytes after its {method} stream, which ends at {offset:#x}; expected the end at {end:#x}"
+            ),
+            Self::BadStream { method, offset, fault } => write!(
+                f,
+                "compressed bundle payload has a faulty {method} stream at {offset:#x}: {fault}"
+            ),
+            Self::HashMismatch { stored, computed } => write!(
+                f,
+                "compressed bundle hash mismatch: {stored:#018x} in the header, {computed:#018x} computed"
+            ),
+            Self::CodecNotCompiled { method } => {
+                write!(f, "compressed bundle method {method} is not compiled in")
+            }
+            Self::UncompressedSizeLimit { version, size } => write!(
+                f,
+                "uncompressed size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
+            ),
+            Self::TotalSizeLimit { version, size } => write!(
+                f,
+                "total size of {size} bytes exceeds the 32-bit limit of compressed bundle version {version}"
+            ),
+            Self::OutOfMemory { size } => {
+                write!(f, "compressed bundle needs {size} bytes of memory that are not available")
+            }
+            Self::EncoderFailed { method } => {
+                write!(f, "compressed bundle cannot be written: the {method} encoder failed")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Error {}
 
 impl Error {
     /// Whether the data is something else than a compressed bundle, as its first bytes show: [`BadMagic`](Self::BadMagic).

@@ -1,6 +1,7 @@
 //! What can be wrong with an offload binary.
 
 use alloc::boxed::Box;
+use core::fmt;
 
 use crate::compressed::CompressedBinary;
 use crate::image_entry::FormatVersion;
@@ -12,19 +13,17 @@ use crate::layout::MAX_STRING_BYTES;
 /// [`InBinary`](Self::InBinary) and [`TrailingData`](Self::TrailingData), which count from the
 /// start of the data given to [`binaries`](crate::binaries). Entries and strings are numbered
 /// from 0.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
     /// The prefix ends before a table or string that lies inside the binary. Not a fault of the
     /// binary: read at least `needed` bytes and parse again.
-    #[error("offload binary needs its first {needed:#x} bytes to be in memory")]
     Incomplete {
         /// How many bytes from the start of the binary must at least be in memory.
         needed: u64,
     },
 
     /// There are too few bytes for a header.
-    #[error("offload binary header needs {needed} bytes, but only {available} are left")]
     TruncatedHeader {
         /// Length of the header: 32, and 40 from version 3 on.
         needed: u64,
@@ -33,21 +32,18 @@ pub enum Error {
     },
 
     /// The data does not start with [`MAGIC`](crate::MAGIC), nor, if there are fewer bytes, with as much of it.
-    #[error("offload binary starts with bytes {found:02x?}, expected {:02x?}", crate::MAGIC)]
     BadMagic {
         /// The bytes in its place; zeros for those that are not there.
         found: [u8; 4],
     },
 
     /// The version is not 1, 2 or 3.
-    #[error("offload binary has version {version}, expected 1, 2 or 3")]
     UnsupportedVersion {
         /// The version field.
         version: u32,
     },
 
     /// The size field is too small for the header and what must follow it.
-    #[error("offload binary has size {size}, expected at least {minimum}")]
     SizeTooSmall {
         /// The size field.
         size: u64,
@@ -56,14 +52,12 @@ pub enum Error {
     },
 
     /// The size field is not a multiple of 8, so that the next binary could not be found.
-    #[error("offload binary has size {size}, expected a multiple of 8")]
     SizeNotMultipleOf8 {
         /// The size field.
         size: u64,
     },
 
     /// The size field says more than there is.
-    #[error("offload binary has size {size:#x}, but only {available:#x} bytes are left")]
     SizeBeyondEnd {
         /// The size field.
         size: u64,
@@ -72,10 +66,6 @@ pub enum Error {
     },
 
     /// The entries start inside the header.
-    #[error(
-        "offload binary has its entries at {offset:#x}, inside the header of {} bytes",
-        version.header_len()
-    )]
     EntriesInsideHeader {
         /// The version of the binary, which tells the length of the header.
         version: FormatVersion,
@@ -86,18 +76,12 @@ pub enum Error {
     /// The binary is compressed, so that its entries cannot be read before it is inflated. Not a fault of the binary:
     /// inflate its [stream](CompressedBinary::stream), and parse what
     /// [`CompressedBinary::plain_header`] and the inflated bytes make.
-    #[error(
-        "offload binary is compressed, {} bytes that inflate to {}",
-        binary.size(),
-        binary.inflated_size()
-    )]
     Compressed {
         /// The compressed binary as its header describes it.
         binary: CompressedBinary,
     },
 
     /// The entries of a compressed binary do not start right after its header.
-    #[error("compressed offload binary has its entries at {offset:#x}, expected {expected:#x}")]
     CompressedEntriesOffset {
         /// The entries offset field.
         offset: u64,
@@ -106,7 +90,6 @@ pub enum Error {
     },
 
     /// The inflated size of a compressed binary is too small for the header and what must follow it.
-    #[error("compressed offload binary has inflated size {size}, expected at least {minimum}")]
     InflatedSizeTooSmall {
         /// The inflated size field.
         size: u64,
@@ -115,14 +98,12 @@ pub enum Error {
     },
 
     /// The inflated size of a compressed binary is not a multiple of 8, as the size of each plain binary is.
-    #[error("compressed offload binary has inflated size {size}, expected a multiple of 8")]
     InflatedSizeNotMultipleOf8 {
         /// The inflated size field.
         size: u64,
     },
 
     /// The entries do not fit into the binary.
-    #[error("offload binary has {count} entries at {offset:#x}, beyond its end at {size:#x}")]
     EntriesBeyondEnd {
         /// The entries offset field.
         offset: u64,
@@ -133,10 +114,6 @@ pub enum Error {
     },
 
     /// The entry size of a version 1 header reaches beyond the binary.
-    #[error(
-        "offload binary has an entry of {entry_size:#x} bytes at {offset:#x}, \
-         beyond its end at {size:#x}"
-    )]
     EntrySizeBeyondEnd {
         /// The entry offset field.
         offset: u64,
@@ -147,10 +124,6 @@ pub enum Error {
     },
 
     /// The string entries of an entry do not fit into the binary.
-    #[error(
-        "offload binary entry {entry} has {count} string entries at {offset:#x}, \
-         beyond the end of the binary at {size:#x}"
-    )]
     StringEntriesBeyondEnd {
         /// Which entry.
         entry: u64,
@@ -164,10 +137,6 @@ pub enum Error {
 
     /// The string entries of an entry share bytes with the header, the entries or the string
     /// entries of another entry.
-    #[error(
-        "offload binary entry {entry} has its string entries at {offset:#x}, \
-         which overlap other tables"
-    )]
     StringEntriesOverlap {
         /// Which entry.
         entry: u64,
@@ -176,10 +145,6 @@ pub enum Error {
     },
 
     /// A key starts outside the binary.
-    #[error(
-        "offload binary entry {entry} has the key of string {string} at {offset:#x}, \
-         beyond the end of the binary at {size:#x}"
-    )]
     KeyBeyondEnd {
         /// Which entry.
         entry: u64,
@@ -192,10 +157,6 @@ pub enum Error {
     },
 
     /// A key has no NUL before the end of the binary.
-    #[error(
-        "offload binary entry {entry} has the key of string {string} at {offset:#x} \
-         without a nul before the end of the binary"
-    )]
     KeyNotTerminated {
         /// Which entry.
         entry: u64,
@@ -206,10 +167,6 @@ pub enum Error {
     },
 
     /// A value starts, or with its size ends, outside the binary.
-    #[error(
-        "offload binary entry {entry} has the value of string {string} at {offset:#x} \
-         with {value_size:#x} bytes, beyond the end of the binary at {size:#x}"
-    )]
     ValueBeyondEnd {
         /// Which entry.
         entry: u64,
@@ -224,10 +181,6 @@ pub enum Error {
     },
 
     /// A value of version 1 has no NUL before the end of the binary.
-    #[error(
-        "offload binary entry {entry} has the value of string {string} at {offset:#x} \
-         without a nul before the end of the binary"
-    )]
     ValueNotTerminated {
         /// Which entry.
         entry: u64,
@@ -238,10 +191,6 @@ pub enum Error {
     },
 
     /// A key or value shares bytes with the header, a table or an image.
-    #[error(
-        "offload binary entry {entry} has a key or value of string {string} at {offset:#x}, \
-         which overlaps a table or an image"
-    )]
     StringOverlap {
         /// Which entry.
         entry: u64,
@@ -252,10 +201,6 @@ pub enum Error {
     },
 
     /// An image does not lie inside the binary.
-    #[error(
-        "offload binary entry {entry} has an image of {image_size:#x} bytes at {offset:#x}, \
-         beyond the end of the binary at {size:#x}"
-    )]
     ImageBeyondEnd {
         /// Which entry.
         entry: u64,
@@ -268,10 +213,6 @@ pub enum Error {
     },
 
     /// An image shares bytes with the header, the entries or string entries.
-    #[error(
-        "offload binary entry {entry} has its image at {offset:#x}, \
-         which overlaps the header or a table"
-    )]
     ImageOverlapsTables {
         /// Which entry.
         entry: u64,
@@ -280,7 +221,6 @@ pub enum Error {
     },
 
     /// Two images share bytes.
-    #[error("offload binary entries {first} and {second} have images that overlap at {offset:#x}")]
     ImagesOverlap {
         /// The entry whose image starts first.
         first: u64,
@@ -291,7 +231,6 @@ pub enum Error {
     },
 
     /// One of several binaries is damaged.
-    #[error("offload binary at offset {offset:#x}: {error}")]
     InBinary {
         /// Where the binary starts, from the start of the data.
         offset: u64,
@@ -301,18 +240,12 @@ pub enum Error {
 
     /// Neither zeros nor another binary follow a binary, or zeros. Where there is nothing before, that is
     /// [`BadMagic`](Self::BadMagic).
-    #[error("data at offset {offset:#x} is neither an offload binary nor zero padding")]
     TrailingData {
         /// Where, from the start of the data.
         offset: u64,
     },
 
     /// A key to be written holds a NUL, which would end it.
-    #[error(
-        "offload binary entry {entry} has the key \"{}\" in string {string}, \
-         which cannot be stored with a nul",
-        key.escape_ascii()
-    )]
     KeyHasNul {
         /// Which entry.
         entry: u64,
@@ -323,11 +256,6 @@ pub enum Error {
     },
 
     /// A value to be written in version 1 holds a NUL, which would end it. Versions 2 and 3 can store it.
-    #[error(
-        "offload binary entry {entry} has the value of key \"{}\" in string {string} with a nul, \
-         which version 1 cannot store",
-        key.escape_ascii()
-    )]
     ValueHasNul {
         /// Which entry.
         entry: u64,
@@ -339,25 +267,21 @@ pub enum Error {
 
     /// The keys and values to be written have more bytes together than
     /// [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES).
-    #[error("offload binary would have more than {MAX_STRING_BYTES} bytes of keys and values")]
     TooManyStringBytes,
 
     /// The output would be longer than 64 bits can say.
-    #[error("offload binary entry {entry} would end beyond the largest offset")]
     OffsetOverflow {
         /// Which entry.
         entry: u64,
     },
 
     /// The output does not fit into memory.
-    #[error("offload binary of {size:#x} bytes does not fit into memory")]
     OutOfMemory {
         /// Its size in bytes.
         size: u64,
     },
 
     /// There are more or fewer images than entries were laid out.
-    #[error("offload binary has {expected} entries, but images for {found}")]
     ImageCount {
         /// Number of entries.
         expected: u64,
@@ -366,7 +290,6 @@ pub enum Error {
     },
 
     /// An image is not as long as was laid out.
-    #[error("offload binary entry {entry} has an image of {found} bytes, expected {expected}")]
     ImageSize {
         /// Which entry.
         entry: u64,
@@ -376,6 +299,157 @@ pub enum Error {
         found: u64,
     },
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Incomplete { needed } => {
+                write!(f, "offload binary needs its first {needed:#x} bytes to be in memory")
+            }
+            Self::TruncatedHeader { needed, available } => write!(
+                f,
+                "offload binary header needs {needed} bytes, but only {available} are left"
+            ),
+            Self::BadMagic { found } => write!(
+                f,
+                "offload binary starts with bytes {found:02x?}, expected {:02x?}",
+                crate::MAGIC
+            ),
+            Self::UnsupportedVersion { version } => {
+                write!(f, "offload binary has version {version}, expected 1, 2 or 3")
+            }
+            Self::SizeTooSmall { size, minimum } => {
+                write!(f, "offload binary has size {size}, expected at least {minimum}")
+            }
+            Self::SizeNotMultipleOf8 { size } => {
+                write!(f, "offload binary has size {size}, expected a multiple of 8")
+            }
+            Self::SizeBeyondEnd { size, available } => write!(
+                f,
+                "offload binary has size {size:#x}, but only {available:#x} bytes are left"
+            ),
+            Self::EntriesInsideHeader { version, offset } => write!(
+                f,
+                "offload binary has its entries at {offset:#x}, inside the header of {} bytes",
+                version.header_len()
+            ),
+            Self::Compressed { binary } => write!(
+                f,
+                "offload binary is compressed, {} bytes that inflate to {}",
+                binary.size(),
+                binary.inflated_size()
+            ),
+            Self::CompressedEntriesOffset { offset, expected } => write!(
+                f,
+                "compressed offload binary has its entries at {offset:#x}, expected {expected:#x}"
+            ),
+            Self::InflatedSizeTooSmall { size, minimum } => write!(
+                f,
+                "compressed offload binary has inflated size {size}, expected at least {minimum}"
+            ),
+            Self::InflatedSizeNotMultipleOf8 { size } => write!(
+                f,
+                "compressed offload binary has inflated size {size}, expected a multiple of 8"
+            ),
+            Self::EntriesBeyondEnd { offset, count, size } => write!(
+                f,
+                "offload binary has {count} entries at {offset:#x}, beyond its end at {size:#x}"
+            ),
+            Self::EntrySizeBeyondEnd { offset, entry_size, size } => write!(
+                f,
+                "offload binary has an entry of {entry_size:#x} bytes at {offset:#x}, \
+         beyond its end at {size:#x}"
+            ),
+            Self::StringEntriesBeyondEnd { entry, offset, count, size } => write!(
+                f,
+                "offload binary entry {entry} has {count} string entries at {offset:#x}, \
+         beyond the end of the binary at {size:#x}"
+            ),
+            Self::StringEntriesOverlap { entry, offset } => write!(
+                f,
+                "offload binary entry {entry} has its string entries at {offset:#x}, \
+         which overlap other tables"
+            ),
+            Self::KeyBeyondEnd { entry, string, offset, size } => write!(
+                f,
+                "offload binary entry {entry} has the key of string {string} at {offset:#x}, \
+         beyond the end of the binary at {size:#x}"
+            ),
+            Self::KeyNotTerminated { entry, string, offset } => write!(
+                f,
+                "offload binary entry {entry} has the key of string {string} at {offset:#x} \
+         without a nul before the end of the binary"
+            ),
+            Self::ValueBeyondEnd { entry, string, offset, value_size, size } => write!(
+                f,
+                "offload binary entry {entry} has the value of string {string} at {offset:#x} \
+         with {value_size:#x} bytes, beyond the end of the binary at {size:#x}"
+            ),
+            Self::ValueNotTerminated { entry, string, offset } => write!(
+                f,
+                "offload binary entry {entry} has the value of string {string} at {offset:#x} \
+         without a nul before the end of the binary"
+            ),
+            Self::StringOverlap { entry, string, offset } => write!(
+                f,
+                "offload binary entry {entry} has a key or value of string {string} at {offset:#x}, \
+         which overlaps a table or an image"
+            ),
+            Self::ImageBeyondEnd { entry, offset, image_size, size } => write!(
+                f,
+                "offload binary entry {entry} has an image of {image_size:#x} bytes at {offset:#x}, \
+         beyond the end of the binary at {size:#x}"
+            ),
+            Self::ImageOverlapsTables { entry, offset } => write!(
+                f,
+                "offload binary entry {entry} has its image at {offset:#x}, \
+         which overlaps the header or a table"
+            ),
+            Self::ImagesOverlap { first, second, offset } => write!(
+                f,
+                "offload binary entries {first} and {second} have images that overlap at {offset:#x}"
+            ),
+            Self::InBinary { offset, error } => {
+                write!(f, "offload binary at offset {offset:#x}: {error}")
+            }
+            Self::TrailingData { offset } => write!(
+                f,
+                "data at offset {offset:#x} is neither an offload binary nor zero padding"
+            ),
+            Self::KeyHasNul { entry, string, key } => write!(
+                f,
+                "offload binary entry {entry} has the key \"{}\" in string {string}, \
+         which cannot be stored with a nul",
+                key.escape_ascii()
+            ),
+            Self::ValueHasNul { entry, string, key } => write!(
+                f,
+                "offload binary entry {entry} has the value of key \"{}\" in string {string} with a nul, \
+         which version 1 cannot store",
+                key.escape_ascii()
+            ),
+            Self::TooManyStringBytes => write!(
+                f,
+                "offload binary would have more than {MAX_STRING_BYTES} bytes of keys and values"
+            ),
+            Self::OffsetOverflow { entry } => {
+                write!(f, "offload binary entry {entry} would end beyond the largest offset")
+            }
+            Self::OutOfMemory { size } => {
+                write!(f, "offload binary of {size:#x} bytes does not fit into memory")
+            }
+            Self::ImageCount { expected, found } => {
+                write!(f, "offload binary has {expected} entries, but images for {found}")
+            }
+            Self::ImageSize { entry, expected, found } => write!(
+                f,
+                "offload binary entry {entry} has an image of {found} bytes, expected {expected}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Error {}
 
 impl Error {
     /// Whether the data is something else than an offload binary, as its first bytes show: [`BadMagic`](Self::BadMagic),
