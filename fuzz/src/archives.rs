@@ -3,10 +3,7 @@
 use std::io::{self, Cursor, Read};
 
 use bundle_format::{EntryId, MAGIC_TEXT, Request};
-use fat_object::{
-    BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Segment,
-    Visitor, walk,
-};
+use fat_object::{BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Segment, Visitor, walk};
 use hda_archive::{Member, Symbols, Unbundling, conflicts, create, entries, write_archive};
 
 use crate::assert_message;

@@ -3,10 +3,8 @@
 use std::io::{self, Cursor, Read};
 
 use ccob::{Method, Version, WriteOptions};
-use fat_object::{
-    Change, CompressOptions, ContainerChange, ContainerKind, Contents, Edit, EditOptions, EditPlan,
-    Finding, Image, Options, Severity, Visitor, survey, walk,
-};
+use fat_edit::{Change, CompressOptions, ContainerChange, Contents, Edit, EditOptions, EditPlan, survey};
+use fat_object::{ContainerKind, Finding, Image, Options, Severity, Visitor, walk};
 
 use crate::{assert_message, model};
 

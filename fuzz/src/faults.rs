@@ -2,10 +2,8 @@
 
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Write};
 
-use fat_object::{
-    CompressOptions, Container, Edit, EditError, EditOptions, Finding, Image, Options, ReadSeek,
-    Visitor, survey, walk,
-};
+use fat_edit::{CompressOptions, Edit, EditError, EditOptions, survey};
+use fat_object::{Container, Finding, Image, Options, ReadSeek, Visitor, walk};
 use hda_archive::entries;
 
 use crate::edits::Choices;

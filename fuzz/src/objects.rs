@@ -1,6 +1,6 @@
 //! Objects that device code is put into and taken out of.
 
-use fat_object::{HOST_PLACEHOLDER, ObjectBundle, embed, remove_bundle_sections};
+use object_edit::{HOST_PLACEHOLDER, ObjectBundle, embed, remove_bundle_sections};
 
 use crate::assert_message;
 

@@ -3,11 +3,7 @@
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
-use fat_object::{
-    Container, ContainerKind, Error, Finding, Image, ImageFormat, ListedImage, Listing, Location,
-    Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice,
-    list_with_thin_members, walk,
-};
+use fat_object::{Container, ContainerKind, Error, Finding, Image, ImageFormat, ListedImage, Listing, Location, Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice, list_with_thin_members, walk};
 
 use crate::agreement;
 

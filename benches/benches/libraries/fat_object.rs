@@ -2,10 +2,8 @@ use std::hint::black_box;
 use std::io::Cursor;
 
 use criterion::{Criterion, Throughput};
-use fat_object::{
-    Edit, EditOptions, Finding, Image, Options, Visitor, has_device_code, list, list_slice, survey,
-    walk,
-};
+use fat_edit::{Edit, EditOptions, survey};
+use fat_object::{Finding, Image, Options, Visitor, has_device_code, list, list_slice, walk};
 use object::{Object, ObjectSection};
 
 struct Counter(u64);

@@ -27,14 +27,18 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod budget;
 mod error;
 mod parts;
 #[cfg(feature = "std")]
 mod pipeline;
 mod plan;
 #[cfg(feature = "std")]
+mod source;
+#[cfg(feature = "std")]
 mod write;
 
+pub use budget::Budget;
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use error::WriteError;
@@ -42,6 +46,8 @@ pub use parts::{Part, Parts};
 #[cfg(feature = "std")]
 pub use pipeline::{Bounds, in_order};
 pub use plan::Plan;
+#[cfg(feature = "std")]
+pub use source::{ReadSeek, Source};
 #[cfg(feature = "std")]
 pub use write::{Inputs, Streams, copy_range};
 

@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use ccob::Version;
-use fat_object::{CompressOptions, Contents, EditableContainer, ImageFormat};
+use fat_edit::{CompressOptions, Contents, EditableContainer};
+use fat_object::ImageFormat;
 
 use crate::Outcome;
 use crate::compression::Compression;

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use fat_object::{EditError, HostObject, Image, ImageFormat, Location, remove_bundle_sections};
+use fat_object::{Image, ImageFormat, Location};
+use object_edit::{HostObject, remove_bundle_sections};
 
 use crate::output::{self, How, Name, Outputs};
 use crate::parallel::Threads;
@@ -61,9 +62,11 @@ impl<'o> Keeper<'o> {
     /// input: the object is malformed.
     pub(crate) fn keep(&mut self, image: &mut Image<'_, '_>, output: &Path) -> io::Result<Kept> {
         if image.format() == ImageFormat::HostPlaceholder {
-            if let (Location::File(_), Some(host)) = (image.location(), image.host_object()) {
+            let place = image.location();
+            if let (Location::File(_), Some((source, object))) = (place, image.object_source()) {
+                let host = HostObject::plan(source, &object);
                 return host.map(Kept::Host).map_err(|error| match error {
-                    EditError::Read(error) => error,
+                    object_edit::Error::Read(error) => error,
                     error => io::Error::new(io::ErrorKind::InvalidData, error),
                 });
             }
@@ -136,7 +139,7 @@ impl<'o> Keeper<'o> {
             Some(Kept::Host(host)) => {
                 return self.outputs.write_new_or_print(output, how, |out| {
                     host.write(input, out).map_err(|error| match error {
-                        EditError::Read(error) | EditError::Write(error) => error,
+                        object_edit::Error::Read(error) | object_edit::Error::Write(error) => error,
                         // The file became shorter meanwhile.
                         _ => io::ErrorKind::UnexpectedEof.into(),
                     })

@@ -8,9 +8,9 @@
 )]
 
 mod common;
-#[path = "../../fat-object/tests/linked/mod.rs"]
+#[path = "../../fat-edit/tests/linked/mod.rs"]
 mod linked;
-#[path = "../../fat-object/tests/linked_pe/mod.rs"]
+#[path = "../../fat-edit/tests/linked_pe/mod.rs"]
 mod linked_pe;
 
 use std::ffi::OsStr;

@@ -77,7 +77,7 @@ fn embed(from: &Path, to: &Path) {
     let object = std::fs::read(from).unwrap();
     let contents = std::fs::File::open(package()).unwrap();
     let embedding =
-        fat_object::Embedding::new(&object, contents.metadata().unwrap().len()).unwrap();
+        object_edit::Embedding::new(&object, contents.metadata().unwrap().len()).unwrap();
     embedding.write_to(std::fs::File::create(to).unwrap(), contents).unwrap();
     assert_eq!(std::fs::metadata(to).unwrap().len(), embedding.total_size());
 }

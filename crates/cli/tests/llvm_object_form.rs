@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{data, extract, ls};
-use fat_object::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
+use object_edit::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 const DEVICES: [&str; 2] =

@@ -11,7 +11,7 @@
 )]
 
 mod common;
-#[path = "../../fat-object/src/edit/scan/x86_64.rs"]
+#[path = "../../object-edit/src/scan/x86_64.rs"]
 #[allow(dead_code, reason = "the library uses more of it")]
 mod x86_64;
 

@@ -9,7 +9,7 @@
     reason = "a panic is how a test says no"
 )]
 
-#[path = "../../fat-object/tests/images/mod.rs"]
+#[path = "../../fat-edit/tests/images/mod.rs"]
 mod images;
 
 use ccob::{Method, Version, WriteOptions};

@@ -5,11 +5,11 @@
 use std::io;
 use std::ops::{ControlFlow, Range};
 
+use byte_parts::Budget;
 use object::archive::Header;
 use object::read::ReadRef;
 use object::read::archive::{ArchiveFile, ArchiveMember};
 
-use crate::budget::Budget;
 use crate::containers::lossy;
 use crate::error::Error;
 use crate::host::with_object_reader;

@@ -4,8 +4,8 @@ use std::io;
 use std::ops::Range;
 
 use target_id::{Target, Triple};
-use zerocopy::{FromBytes, LittleEndian};
 
+use crate::elf::{FileHeader, Header64, LE, Segment64, first, header64};
 use crate::error::Error;
 use crate::image::Description;
 use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat};
@@ -14,10 +14,6 @@ use crate::model::ContainerKind;
 use crate::source::Source;
 use crate::spirv;
 use crate::walker::Walker;
-use crate::wire::{ElfHeader, ElfHeader64, ElfSegment64};
-
-type Header = ElfHeader64<LittleEndian>;
-type Segment = ElfSegment64<LittleEndian>;
 
 /// Returns whether such a file can be a device image by itself. Of LLVM bitcode the triple decides.
 pub(crate) fn may_be(format: ImageFormat) -> bool {
@@ -89,25 +85,22 @@ pub(crate) fn is_device(triple: &Triple) -> bool {
 
 /// Returns the first segment that lies beyond the end of an ELF file; loaders need no sections.
 fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
-    let head = source.peek(window, size_of::<Header>())?;
-    let Ok(header) = Header::read_from_bytes(&head) else { return Ok(None) };
-    if !header.ident.starts_with(b"\x7fELF\x02\x01") {
-        return Ok(None);
-    }
-    let fields = header.fields();
+    let head = source.peek(window, size_of::<Header64>())?;
+    let Some(header) = header64(&head) else { return Ok(None) };
     let available = window.end - window.start;
-    let entry = size_of::<Segment>() as u64;
-    if fields.phnum == 0 || u64::from(fields.phentsize) != entry {
+    let entry = size_of::<Segment64>() as u64;
+    if header.e_phnum(LE) == 0 || u64::from(header.e_phentsize(LE)) != entry {
         return Ok(None);
     }
-    let end = fields.phoff.saturating_add(u64::from(fields.phnum) * entry);
+    let start = header.e_phoff(LE);
+    let end = start.saturating_add(u64::from(header.e_phnum(LE)) * entry);
     if end > available {
-        return Ok(Some(Error::SegmentTable { start: fields.phoff, end, available }));
+        return Ok(Some(Error::SegmentTable { start, end, available }));
     }
-    let table = source.read_range(&(window.start + fields.phoff..window.start + end))?;
-    for (index, segment) in table.chunks_exact(size_of::<Segment>()).enumerate() {
-        let Ok(segment) = Segment::read_from_bytes(segment) else { continue };
-        let (start, size) = (segment.offset.get(), segment.filesz.get());
+    let table = source.read_range(&(window.start + start..window.start + end))?;
+    for (index, segment) in table.chunks_exact(size_of::<Segment64>()).enumerate() {
+        let Some(segment) = first::<Segment64>(segment) else { continue };
+        let (start, size) = (segment.p_offset.get(LE), segment.p_filesz.get(LE));
         let end = start.saturating_add(size);
         if size > 0 && end > available {
             return Ok(Some(Error::SegmentBeyondEnd { index, start, end, available }));

@@ -9,11 +9,11 @@
 use std::io::{self, Cursor};
 use std::ops::Range;
 
+use byte_parts::Budget;
 use llvm_bitcode::{EmbeddedObject, Error, ErrorKind, ReadAt, Reader, Unreadable};
 use target_id::{Target, Triple};
 
 use crate::bare;
-use crate::budget::Budget;
 use crate::containers::{Start, starts_with};
 use crate::image_format::ImageFormat;
 use crate::model::{ContainerKind, Segment};

@@ -3,17 +3,13 @@
 use std::io::{self, Cursor};
 use std::ops::Range;
 
+use byte_parts::Budget;
 use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
-use zerocopy::{FromBytes, LittleEndian};
 
-use crate::budget::Budget;
+use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
 use crate::image_format::{EM_AMDGPU, ImageFormat, SNIFF_LEN};
 use crate::model::Compression;
 use crate::source::{Origin, Source};
-use crate::wire::{ElfHeader, ElfHeader64, ElfSectionHeader};
-
-type Header = ElfHeader64<LittleEndian>;
-type Section = <Header as ElfHeader>::Section;
 
 /// The size of compressed images that are decompressed. Those without code have a few kilobytes.
 pub(crate) const MOST_DECOMPRESSED: u64 = 64 << 10;
@@ -29,28 +25,24 @@ pub(crate) fn is_told(format: ImageFormat) -> bool {
 /// Returns whether the ELF file in `window` has code in an executable section; `None` if its last section headers do not
 /// tell.
 pub(crate) fn in_elf(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<bool>> {
-    let head = source.peek(window, size_of::<Header>())?;
-    let Some(header) = Header::read_from_bytes(&head).ok().filter(is_elf64) else {
-        return Ok(None);
-    };
-    let fields = header.fields();
+    let head = source.peek(window, size_of::<Header64>())?;
+    let Some(header) = header64(&head) else { return Ok(None) };
     // Each kernel of a cubin has a section; linkers of code for AMD GPUs leave an empty one where there is no kernel.
     let is_cubin = ImageFormat::sniff(&head) == ImageFormat::Cubin;
-    let (count, entry) = (u64::from(fields.shnum), size_of::<Section>() as u64);
-    let start = window.start.saturating_add(fields.shoff);
+    let (count, entry) = (u64::from(header.e_shnum(LE)), size_of::<Section64>() as u64);
+    let start = window.start.saturating_add(header.e_shoff(LE));
     let end = start.saturating_add(count * entry);
-    if count == 0 || u64::from(fields.shentsize) != entry || end > window.end {
+    if count == 0 || u64::from(header.e_shentsize(LE)) != entry || end > window.end {
         return Ok(None);
     }
     let looked_at = count.min(LAST_SECTIONS);
     let table = source.read_range(&(end - looked_at * entry..end))?;
-    let mut sections = table.chunks_exact(size_of::<Section>()).rev();
+    let mut sections = table.chunks_exact(size_of::<Section64>()).rev();
     let has_code = sections.any(|section| {
-        let section = Section::read_from_bytes(section).ok().map(|section| section.fields());
-        section.is_some_and(|section| {
-            section.flags & SHF_EXECINSTR.0 != 0
-                && section.kind != SHT_NOBITS.0
-                && (is_cubin || section.size > 0)
+        first::<Section64>(section).is_some_and(|section| {
+            section.sh_flags.get(LE).0 & SHF_EXECINSTR.0 != 0
+                && section.sh_type(LE) != SHT_NOBITS
+                && (is_cubin || section.sh_size.get(LE) > 0)
         })
     });
     Ok(match has_code {
@@ -124,11 +116,6 @@ pub(crate) fn inflate(stored: &[u8], compression: Compression) -> Option<Vec<u8>
         "zstd" => ccob::decompress_stream(ccob::Method::ZSTD, stored, size).ok(),
         _ => None,
     }
-}
-
-/// Returns whether it is a header of this class and byte order.
-fn is_elf64(header: &Header) -> bool {
-    header.ident.starts_with(b"\x7fELF\x02\x01")
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bundle_format::text::{EndMarkedBundle, Entry, TAIL_LEN, TextBundle, ends_in_marker};
 use bundle_format::{EntryId, binary::Bundle};
+use byte_parts::Budget;
 use offload_binary::{CompressedBinary, OffloadBinary};
 use target_id::{OffloadKind, Target, Triple};
 
-use crate::budget::Budget;
 use crate::error::Error;
 use crate::image::{BundleForm, Description, PackageEntry};
 use crate::image_format::ImageFormat;
@@ -17,7 +17,7 @@ use crate::model::{Compression, ContainerKind, Segment};
 use crate::nv_fatbin::{self, EntryKind};
 use crate::package;
 use crate::source::{Origin, Source};
-use crate::walker::{Walker, read_prefix};
+use crate::walker::Walker;
 
 /// Longer IDs are not kept for the next bundle: memory is for what is walked.
 const REMEMBERED: usize = 4096;
@@ -569,13 +569,13 @@ fn cost_of_failure(error: &ccob::Error, uncompressed_size: u64, stored: u64) -> 
 }
 
 pub(crate) fn bundle_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
-    read_prefix(source, window, |prefix, available| {
+    source.read_prefix(window, |prefix, available| {
         Bundle::parse_prefix(prefix, available).err().and_then(|e| e.needed())
     })
 }
 
 pub(crate) fn package_prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
-    read_prefix(source, window, |prefix, available| {
+    source.read_prefix(window, |prefix, available| {
         OffloadBinary::parse_prefix(prefix, available).err().and_then(|e| e.needed())
     })
 }

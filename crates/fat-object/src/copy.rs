@@ -10,7 +10,7 @@ use crate::walker::{Options, walk};
 /// decompressed, if it is a compressed bundle that they lie in. Returns how many they are.
 ///
 /// It is a second [`walk`] of the file up to the image, so `options` have to be those that the index is from: for one out
-/// of [`survey`](crate::survey()) that is [`Options::with_enter_images`]`(false)`. Who wants several images visits them.
+/// of `fat_edit::survey` that is [`Options::with_enter_images`]`(false)`. Who wants several images visits them.
 /// What a compressed bundle holds is written only when it agrees with its hash, unless [`Options::verify_hash`] is off.
 ///
 /// ```

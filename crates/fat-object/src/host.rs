@@ -4,22 +4,24 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::{ControlFlow, Range};
 
+use byte_parts::Budget;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
 use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf, macho};
 
-use crate::bare;
-use crate::budget::Budget;
 use crate::containers::{Start, lossy, starts_with};
-use crate::embed::{MACH_O_BUNDLE_SECTION, MACH_O_SEGMENT};
 use crate::error::Error;
 use crate::image::{BundleForm, Description};
 use crate::image_format::ImageFormat;
 use crate::model::{ContainerKind, Segment};
 use crate::source::{HeaderReader, Headers, Source};
-use crate::sycl;
 use crate::walker::Walker;
+use crate::{bare, sycl};
+
+/// The segment and the section that bundles lie in, in Mach-O objects.
+const MACH_O_SEGMENT: &[u8] = b"__LLVM";
+const MACH_O_BUNDLE_SECTION: &[u8] = b"__offload_bundle";
 
 /// Section type of packages that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
@@ -438,8 +440,8 @@ fn other_parts<'d>(
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);
         }
-        let holds_bundle = name == MACH_O_BUNDLE_SECTION.as_bytes()
-            && section.segment_name_bytes()? == Some(MACH_O_SEGMENT.as_bytes());
+        let holds_bundle =
+            name == MACH_O_BUNDLE_SECTION && section.segment_name_bytes()? == Some(MACH_O_SEGMENT);
         let device = holds_bundle || is_device_section(name);
         let range = start..start.saturating_add(size);
         let section = NamedSection { name, range, device, holds_bundle };
@@ -456,11 +458,6 @@ fn other_parts<'d>(
 /// Returns whether the section is a part of GCC's intermediate code for devices (`gcc/lto-section-names.h`).
 pub(crate) fn is_gcc_section(name: &[u8]) -> bool {
     name.starts_with(b".gnu.offload_lto_")
-}
-
-/// Returns whether HIP's runtime is handed what sections of this name hold.
-pub(crate) fn is_hip_section(name: &[u8]) -> bool {
-    is_device_section(name) && name.windows(7).any(|part| part == b"hip_fat")
 }
 
 pub(crate) fn is_device_section(name: &[u8]) -> bool {

@@ -6,19 +6,16 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
+use byte_parts::Budget;
 use target_id::{NvidiaArch, Target};
 
 use crate::agreement::Disagreement;
-use crate::budget::Budget;
-use crate::code;
-use crate::edit::EditError;
-use crate::embed::HostObject;
 use crate::hcf::HcfImage;
 use crate::image_format::ImageFormat;
-use crate::image_target;
 use crate::model::{Compression, ContainerKind, Location, Segment};
 use crate::source::{Source, SourceReader};
 use crate::sycl::SyclImage;
+use crate::{code, image_target};
 
 /// What a packager binary records about an image, beyond its [`Target`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -116,7 +113,7 @@ pub enum BundleForm {
     /// LLVM reads.
     EndMarkers(bundle_format::text::Leader),
     /// As a section of the host's object file; in Mach-O in a bundle in a section of it, see
-    /// [`ObjectBundle`](crate::ObjectBundle).
+    /// `object_edit::ObjectBundle`.
     Section,
 }
 
@@ -139,7 +136,7 @@ pub struct Image<'e, 's> {
     pub(crate) decompressed: &'e mut Budget,
 }
 
-impl<'e> Image<'e, '_> {
+impl<'e, 's> Image<'e, 's> {
     /// The position among all images of the walk, from 0, in file order.
     #[must_use]
     pub fn index(&self) -> usize {
@@ -184,26 +181,20 @@ impl<'e> Image<'e, '_> {
     }
 
     /// Reads the object file whose section the image is (in), for [`BundleForm::Section`]; `None` for others.
-    /// [`remove_bundle_sections`](crate::remove_bundle_sections) makes the host object of it, for which a
+    /// Without its sections of device code it is the host object, for which a
     /// [placeholder](ImageFormat::HostPlaceholder) stands. Errors are those of [`reader`](Image::reader).
     pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {
         let window = self.description.object.clone()?;
         Some(SourceReader::new(self.source, window))
     }
 
-    /// The host object that a [placeholder](ImageFormat::HostPlaceholder) stands for, with which it need not be read
-    /// to be written; `None` for images that lie in no object of the form [`BundleForm::Section`].
+    /// The bytes of the walk, and in them the range of that object: what an editor needs to take the host object out of it
+    /// without reading all. `None` for images that lie in no object of the form [`BundleForm::Section`].
     ///
-    /// Where the [location](Image::location) is one in the walked file, that is the input of
-    /// [`HostObject::write`](crate::HostObject::write).
-    ///
-    /// # Errors
-    ///
-    /// Those of [`reader`](Image::reader), and [`EditError::Object`](crate::EditError::Object) as
-    /// [`remove_bundle_sections`](crate::remove_bundle_sections) has it.
-    pub fn host_object(&mut self) -> Option<Result<HostObject, EditError>> {
+    /// Where the [location](Image::location) is one in the walked file, the bytes are that file.
+    pub fn object_source(&mut self) -> Option<(&mut byte_parts::Source<'s>, Range<u64>)> {
         let window = self.description.object.clone()?;
-        Some(HostObject::plan(self.source, &window))
+        Some((self.source, window))
     }
 
     /// What the packager binary that holds it records; `None` outside packager binaries.

@@ -4,17 +4,13 @@ use std::io::{self, Cursor};
 use std::ops::Range;
 
 use target_id::{Family, IntelGpu, Processor, Target, TargetId, Triple};
-use zerocopy::{FromBytes, LittleEndian};
 
 use crate::bitcode;
+use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
 use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat, SNIFF_LEN};
 use crate::notes;
 use crate::source::{Origin, Source};
 use crate::spirv;
-use crate::wire::{ElfHeader, ElfHeader64, ElfSectionHeader};
-
-type Header = ElfHeader64<LittleEndian>;
-type Section = <Header as ElfHeader>::Section;
 
 /// Bytes of PTX and SPIR-V that are read: directives and capabilities stand first, after comments and names.
 pub(crate) const HEAD: usize = 16 << 10;
@@ -71,8 +67,8 @@ pub(crate) fn of_window(
 ) -> io::Result<Option<Target>> {
     Ok(match format {
         ImageFormat::Elf { machine: EM_AMDGPU } => {
-            match header(&source.peek(window, size_of::<Header>())?) {
-                Some(header) => Some(of_amdgpu(source, window, &header)?),
+            match header64(&source.peek(window, size_of::<Header64>())?) {
+                Some(header) => Some(of_amdgpu(source, window, header)?),
                 None => None,
             }
         }
@@ -85,17 +81,16 @@ pub(crate) fn of_window(
     })
 }
 
-fn header(head: &[u8]) -> Option<Header> {
-    let (header, _) = Header::read_from_prefix(head).ok()?;
-    header.ident.starts_with(b"\x7fELF\x02\x01").then_some(header)
-}
-
-fn of_amdgpu(source: &mut Source<'_>, window: &Range<u64>, header: &Header) -> io::Result<Target> {
+fn of_amdgpu(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    header: &Header64,
+) -> io::Result<Target> {
     const HSA: u8 = 0x40;
     const PAL: u8 = 0x41;
     const MESA: u8 = 0x42;
-    let [_, _, _, _, _, _, _, abi, abi_version, ..] = header.ident;
-    let flags = header.flags.get();
+    let (abi, abi_version) = (header.e_ident().os_abi.0, header.e_ident().abi_version);
+    let flags = header.e_flags(LE).0;
     let by_flags = TargetId::from_elf_flags(flags, abi_version);
     let id = match (abi, abi_version) {
         // Code objects of version 2 have the processor in a note, and compilers of that time nothing in the flags, or bits
@@ -171,10 +166,9 @@ fn intel_name(ip_version: u32) -> Option<String> {
 /// are observed in cubins of CUDA 10 to 13.
 fn of_cubin(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Target>> {
     const ABI_SINCE_CUDA_13: u8 = 8;
-    let head = source.peek(window, size_of::<Header>())?;
-    let Some(header) = header(&head) else { return Ok(None) };
-    let flags = header.flags.get();
-    let [.., abi_version, _, _, _, _, _, _, _] = header.ident;
+    let head = source.peek(window, size_of::<Header64>())?;
+    let Some(header) = header64(&head) else { return Ok(None) };
+    let (flags, abi_version) = (header.e_flags(LE).0, header.e_ident().abi_version);
     // The bits of an architecture's own code are LLVM's names; compilers say it in a section.
     let (number, has_suffix) = match abi_version >= ABI_SINCE_CUDA_13 {
         true => ((flags >> 8) & 0xff, flags & 0x8 != 0),
@@ -184,7 +178,7 @@ fn of_cubin(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<T
         return Ok(None);
     }
     let has_suffix =
-        has_suffix || (number >= 90 && is_for_one_architecture(source, window, &header)?);
+        has_suffix || (number >= 90 && is_for_one_architecture(source, window, header)?);
     let suffix = if has_suffix { "a" } else { "" };
     Ok(Some(nvidia("nvptx64-nvidia-cuda", &format!("sm_{number}{suffix}"))))
 }
@@ -198,23 +192,21 @@ fn nvidia(triple: &str, id: &str) -> Target {
 fn is_for_one_architecture(
     source: &mut Source<'_>,
     window: &Range<u64>,
-    header: &Header,
+    header: &Header64,
 ) -> io::Result<bool> {
-    let fields = header.fields();
-    let count = usize::from(fields.shnum.min(SECTIONS));
-    let start = window.start.saturating_add(fields.shoff);
-    if usize::from(fields.shentsize) != size_of::<Section>() || start >= window.end {
+    let count = usize::from(header.e_shnum(LE).min(SECTIONS));
+    let start = window.start.saturating_add(header.e_shoff(LE));
+    if usize::from(header.e_shentsize(LE)) != size_of::<Section64>() || start >= window.end {
         return Ok(false);
     }
-    let table = source.peek(&(start..window.end), count * size_of::<Section>())?;
-    for section in table.chunks_exact(size_of::<Section>()) {
-        let Ok(section) = Section::read_from_bytes(section) else { continue };
-        let section = section.fields();
-        if section.kind != SHT_CUDA_COMPAT {
+    let table = source.peek(&(start..window.end), count * size_of::<Section64>())?;
+    for section in table.chunks_exact(size_of::<Section64>()) {
+        let Some(section) = first::<Section64>(section) else { continue };
+        if section.sh_type(LE).0 != SHT_CUDA_COMPAT {
             continue;
         }
-        let start = window.start.saturating_add(section.offset);
-        let end = start.saturating_add(section.size.min(COMPAT));
+        let start = window.start.saturating_add(section.sh_offset(LE));
+        let end = start.saturating_add(section.sh_size(LE).min(COMPAT));
         if end > window.end {
             return Ok(false);
         }

@@ -68,9 +68,7 @@
 //! | tell what bytes are | [`ImageFormat::sniff`] |
 //! | tell for which target an image says it is | [`image_target`], [`Image::own_target`] |
 //! | compress a package, or decompress one | [`compress_package`], [`decompress_package`] |
-//! | add a package to a compiled object | [`embed`], [`Embedding`] |
-//! | make an object of a bundle, and back | [`ObjectBundle`], [`remove_bundle_sections`] |
-//! | change what a finished file holds | [`survey`], [`Edit`], [`Contents::plan`] |
+//! | change what a finished file holds | the crate `fat-edit`, which builds on this one |
 //! | know whether an image is for a target | [`check_agreement`] |
 //!
 //! # Walking
@@ -113,87 +111,6 @@
 //!
 //! [`llvm_bitcode::symbols`] reads the symbols of bitcode for any target, those that LLVM enters into an archive's index.
 //!
-//! # Adding
-//!
-//! [`embed`] and [`Embedding`] go the other way: they add packages to a compiled ELF or COFF object, in the
-//! section that clang makes of `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds them when it
-//! links. Nothing is recompiled, and everything else in the object stays what it was.
-//!
-//! [`ObjectBundle`] adds the entries of a bundle in the object form, one section each, as
-//! `clang-offload-bundler --type=o` does for ELF (linked files, too) and COFF; and to Mach-O objects and WebAssembly
-//! modules. [`remove_bundle_sections`] gives the host object back, as does [`Image::host_object`] for an object in a file,
-//! without reading its device code.
-//!
-//! # Editing
-//!
-//! Finished files are edited in three steps. [`survey`] walks a file and lists its images and containers. An [`Edit`]
-//! says what becomes of them: images removed, replaced, added; bundles compressed or decompressed. And
-//! [`Contents::plan`] works out the new file, from headers and sizes, with everything around the device code: sections,
-//! segments, members of archives. An [`EditPlan`] is parts of the old file, of new images, and new bytes: nothing is
-//! written before it is complete, and what is not compressed is in memory at no time.
-//!
-//! ```
-//! use std::io::Cursor;
-//! use fat_object::{CompressOptions, Edit, EditOptions, Options, survey};
-//!
-//! let ids = ["hipv4-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
-//! let layout = bundle_format::Layout::new(ids.map(|id| (id, 5000)), 4096)?;
-//! let mut file = Cursor::new(layout.to_vec(&[&[1; 5000], &[2; 5000]])?);
-//!
-//! let contents = survey(&mut file, &Options::default())?;
-//! let mut edit = Edit::new(EditOptions::default());
-//! for image in contents.images() {
-//!     if !image.target().is_host() && image.target().id() != "gfx1100" {
-//!         edit.remove(image.index()); // without the first condition, `plan` refuses
-//!     }
-//! }
-//! edit.compress(CompressOptions::default());
-//! let plan = contents.plan(&mut file, &edit)?;
-//! assert_eq!((plan.containers()[0].plain_before, plan.containers()[0].plain_after), (17288, 9096));
-//!
-//! let mut thin = Cursor::new(Vec::new());
-//! plan.write(&mut file, &mut thin)?;
-//! assert_eq!(survey(&mut thin, &Options::default())?.images().len(), 1);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! What holds for every edit that works:
-//!
-//! - Images that are kept keep every byte, their order, the exact text of their IDs; packages their kinds, flags and
-//!   strings. Containers of which nothing is wished are copied as they are, with whatever lies around them.
-//! - A bundle is laid out as close as the alignment allows that it had: whole pages, or none, or in between the largest
-//!   that all its images keep. In a file or section of bundles each starts at a multiple of 4096 that did so before.
-//! - The same edit does nothing more when it is done again; and to thin a file twice is to thin it at once, for plain
-//!   bundles aligned to pages or not at all.
-//! - A compressed bundle keeps method and version (2 takes the place of 1, which does not tell where it ends); if it
-//!   were to grow by what it loses, higher levels are tried. Compressing leaves bundles alone that would not get
-//!   smaller. Decompressing restores every byte of the file. A plan that compresses checks this: it tells where the first
-//!   other byte would be ([`EditNote::NotRestored`]), and fails if nothing could be restored ([`EditError::NoWayBack`]).
-//! - The last device image of a bundle stays, unless [`EditOptions::allow_empty`] says otherwise; then a page is left,
-//!   with the entry of the host. A package of version 1 goes with its image, but not the last one in its place.
-//! - The entry of the host stays, unless [`EditOptions::remove_host`] says otherwise: to remove it is an error.
-//! - New images have to be for the target that their entry names, as [`check_agreement`] has it, unless
-//!   [`EditOptions::any_image`] is set.
-//!
-//! And of PE executables and libraries (PE32+, for x86-64 and ARM64; "PE Format" by Microsoft):
-//!
-//! - A section `.hip_fatbin` (or `.hip_fat`, what linkers leave of the name) keeps its place and size in memory, and is
-//!   cut at its end in the file: loaders fill the rest with zeros. Sections follow each other without gaps, as Windows
-//!   wants it, and none gets empty in the file. Everything outside is loaded as before; this is checked.
-//! - Several bundles move together, and the pointers of the wrappers in `.hipFatBinSegment` with them, as do symbols.
-//!   Bundles that something else may refer to (base relocations, exports, code) or that no wrapper leads to stay. The
-//!   section is split in front of them, if there is room for a section header and there are no symbols; otherwise zeros
-//!   stay in the file ([`EditNote::Zeroed`]).
-//! - With [`EditOptions::grow`], device code without room for it gets a new section of the same name at the end of the
-//!   image; the old one is called `.hip_old` then.
-//! - Signed files are refused, unless [`EditOptions::drop_signature`] is set: then their certificates go. A checksum is
-//!   computed anew where there was one. The time stamp stays, by which symbol servers know the file.
-//!
-//! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
-//! not edited: [`EditError::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells
-//! before; with [`EditOptions::allow_uneditable`] they stay as they are, [`EditNote::Uneditable`] lists them, and the rest
-//! is edited.
-//!
 //! # Bounds
 //!
 //! Of every file, memory and time grow no faster than its size, with constants that are small for honest files:
@@ -209,9 +126,6 @@
 //! - A [scan](Options::scan) reads the bytes of a host file once, and headers of what is not a container after all up to
 //!   a quarter of the file and 16 MiB; then it [ends](Error::ScanStopped).
 //! - One section of an object can stand for the object itself, no more.
-//! - Linked ELF files are edited up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255.
-//! - Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of what
-//!   they decompress one bundle at a time. Of plain bundles they read headers.
 //! - Thin archives name files: [`Options::max_thin_bytes`] bounds those, and in them are no further ones.
 
 //!
@@ -224,8 +138,6 @@
 //! |---|---|
 //! | [`has_device_code`] | [`io::Error`](std::io::Error) with an [`Error`] or a [`ListedFinding`] in it |
 //! | [`walk`], [`list`] | [`io::Error`](std::io::Error) of reading, or of the visitor; findings are [`Error`]s |
-//! | [`survey`], [`Contents::plan`], [`EditPlan::write`], [`Image::host_object`] | [`EditError`]; damage is an [`Error`] in it |
-//! | [`embed`], [`Embedding`], [`ObjectBundle`], [`remove_bundle_sections`] | [`EmbedError`] |
 //! | [`check_agreement`] | [`Disagreement`] |
 //!
 //! [`NvFatbinError`] is what an [`Error`] says of an NVIDIA fatbinary, [`HcfError`] of an HCF container, [`llvm_bitcode::Error`] of
@@ -273,12 +185,10 @@ mod ahead;
 mod archive;
 mod bare;
 mod bitcode;
-mod budget;
 mod code;
 mod containers;
 mod copy;
-mod edit;
-mod embed;
+mod elf;
 mod error;
 mod hcf;
 mod host;
@@ -300,21 +210,12 @@ mod sycl;
 mod table;
 mod walker;
 mod wasm;
-mod wire;
 
 pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
 pub use bundle_format;
 pub use ccob;
 pub use copy::copy_image;
-pub use edit::{
-    Change, CompressOptions, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions,
-    EditPart, EditPlan, EditableContainer, ImageChange, survey,
-};
-pub use embed::{
-    EmbedError, Embedding, HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle,
-    ObjectPart, embed, remove_bundle_sections,
-};
 pub use error::Error;
 pub use hcf::{Error as HcfError, HcfImage};
 pub use image::{BundleForm, Image, PackageEntry};

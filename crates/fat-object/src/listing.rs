@@ -191,13 +191,17 @@ impl ListedImage {
     /// The position among all images of the walk, from 0, in file order.
     ///
     /// Images in images count, where [`Options::enter_images`] lets a walk look into them, as it does by default. A
-    /// [`survey`](crate::survey()) never does: an [`Edit`](crate::Edit) takes the indices of [`Contents::images`], not
+    /// `fat_edit::survey` never does: an edit takes the indices of its images, not
     /// those of another listing.
-    ///
-    /// [`Contents::images`]: crate::Contents::images
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// The same image with another index: for whoever counts images in a way of its own.
+    #[must_use]
+    pub fn with_index(self, index: usize) -> Self {
+        ListedImage { index, ..self }
     }
 
     /// The containers around it, from outside in.

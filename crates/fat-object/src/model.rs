@@ -190,6 +190,17 @@ impl Location {
         }
     }
 
+    /// The byte offset in what it counts from.
+    #[must_use]
+    pub fn offset(self) -> u64 {
+        match self {
+            Location::File(offset)
+            | Location::Decompressed(offset)
+            | Location::ThinMember(offset)
+            | Location::Bitcode(offset) => offset,
+        }
+    }
+
     /// The byte offset in the walked file; `None` for what lies elsewhere.
     #[must_use]
     pub fn file_offset(self) -> Option<u64> {

@@ -3,13 +3,11 @@
 use std::io;
 use std::ops::Range;
 
-use zerocopy::{FromBytes, LittleEndian};
+use object::elf::{PT_NOTE, SHT_NOTE};
+use object::{LittleEndian, Pod};
 
+use crate::elf::{FileHeader, Header32, Header64, LE, ProgramHeader, SectionHeader, first};
 use crate::source::Source;
-use crate::wire::{ElfHeader, ElfHeader32, ElfHeader64, ElfSectionHeader, ElfSegment};
-
-const SHT_NOTE: u32 = 7;
-const PT_NOTE: u32 = 4;
 
 /// Program headers that are read. Code objects have a dozen.
 const MOST_SEGMENTS: usize = 64;
@@ -27,10 +25,10 @@ pub(crate) fn find<T>(
     owner: &[u8],
     mut visit: impl FnMut(u32, &[u8]) -> Option<T>,
 ) -> io::Result<Option<T>> {
-    let head = source.peek(window, size_of::<ElfHeader64<LittleEndian>>())?;
+    let head = source.peek(window, size_of::<Header64>())?;
     let places = match head.get(4..6) {
-        Some([1, 1]) => places::<ElfHeader32<LittleEndian>>(source, window, &head)?,
-        Some([2, 1]) => places::<ElfHeader64<LittleEndian>>(source, window, &head)?,
+        Some([1, 1]) => places::<Header32>(source, window, &head)?,
+        Some([2, 1]) => places::<Header64>(source, window, &head)?,
         _ => Vec::new(),
     };
     for (offset, size) in places.into_iter().take(MOST_NOTES) {
@@ -51,28 +49,31 @@ pub(crate) fn find<T>(
 }
 
 /// Offsets and sizes of all notes.
-fn places<H: ElfHeader>(
+fn places<H: FileHeader<Endian = LittleEndian>>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     head: &[u8],
 ) -> io::Result<Vec<(u64, u64)>> {
-    let Ok((header, _)) = H::read_from_prefix(head) else { return Ok(Vec::new()) };
-    let fields = header.fields();
-    if fields.phnum > 0 {
-        let count = usize::from(fields.phnum).min(MOST_SEGMENTS);
-        let table = table::<H::Segment>(source, window, fields.phoff, fields.phentsize, count)?;
-        let notes = table.iter().filter(|segment| segment.kind() == PT_NOTE);
-        return Ok(notes.map(ElfSegment::file_range).collect());
+    let Some(header) = first::<H>(head) else { return Ok(Vec::new()) };
+    if header.e_phnum(LE) > 0 {
+        let count = usize::from(header.e_phnum(LE)).min(MOST_SEGMENTS);
+        let offset = header.e_phoff(LE).into();
+        let table =
+            table::<H::ProgramHeader>(source, window, offset, header.e_phentsize(LE), count)?;
+        let notes = table.iter().filter(|segment| segment.p_type(LE) == PT_NOTE);
+        return Ok(notes
+            .map(|note| (note.p_offset(LE).into(), note.p_filesz(LE).into()))
+            .collect());
     }
-    let count = usize::from(fields.shnum);
-    let table = table::<H::Section>(source, window, fields.shoff, fields.shentsize, count)?;
-    let sections = table.iter().map(ElfSectionHeader::fields);
-    let notes = sections.filter(|section| section.kind == SHT_NOTE);
-    Ok(notes.map(|section| (section.offset, section.size)).rev().collect())
+    let count = usize::from(header.e_shnum(LE));
+    let offset = header.e_shoff(LE).into();
+    let table = table::<H::SectionHeader>(source, window, offset, header.e_shentsize(LE), count)?;
+    let notes = table.iter().filter(|section| section.sh_type(LE) == SHT_NOTE);
+    Ok(notes.map(|note| (note.sh_offset(LE).into(), note.sh_size(LE).into())).rev().collect())
 }
 
 /// The entries of a table, as many as lie in the window.
-fn table<E: FromBytes>(
+fn table<E: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     offset: u64,
@@ -85,7 +86,7 @@ fn table<E: FromBytes>(
     }
     let bytes = source.peek(&(start..window.end), count * size_of::<E>())?;
     let entries = bytes.chunks_exact(size_of::<E>());
-    Ok(entries.filter_map(|entry| E::read_from_bytes(entry).ok()).collect())
+    Ok(entries.filter_map(|entry| first::<E>(entry).copied()).collect())
 }
 
 /// Takes a note from the front: owner, type and description. Both are padded to multiples of four bytes in files of

@@ -3,7 +3,8 @@
 use std::io::{self, Cursor};
 use std::ops::{ControlFlow, Range};
 
-use crate::budget::Budget;
+use byte_parts::Budget;
+
 use crate::containers::{Start, lossy, starts_with};
 use crate::error::Error;
 use crate::host::{NamedSection, Parts, is_gcc_section, parts};

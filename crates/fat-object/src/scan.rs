@@ -11,24 +11,21 @@ use std::sync::OnceLock;
 use aho_corasick::packed::Searcher;
 use bundle_format::EntryId;
 use bundle_format::binary::Bundle;
+use byte_parts::Budget;
 use ccob::Method;
 use offload_binary::{CompressedBinary, OffloadBinary};
-
 use target_id::Target;
 
 use crate::bare::is_device_elf;
-use crate::budget::Budget;
 use crate::containers::{bundle_prefix, lossy, package_prefix, read_and};
 use crate::error::Error;
-use crate::hcf;
 use crate::host::{Ranges, Section};
 use crate::image::Description;
 use crate::image_format::ImageFormat;
-use crate::image_target;
 use crate::model::{ContainerKind, Segment};
-use crate::nv_fatbin;
 use crate::source::Source;
 use crate::walker::Walker;
+use crate::{hcf, image_target, nv_fatbin};
 
 mod device_elf;
 mod ptx;

@@ -1,14 +1,10 @@
-//! Random access to the bytes that are being walked: a file, a thin archive's member, or decompressed data.
+//! What is walked: a file, a thin archive's member, or decompressed data.
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
+pub use byte_parts::ReadSeek;
 use object::read::{ReadCacheRange, ReadRef};
-
-/// Anything that can be read at any position: a [`File`](std::fs::File), a [`Cursor`](std::io::Cursor), ...
-pub trait ReadSeek: Read + Seek {}
-
-impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 
 /// Where the bytes of a [`Source`] come from, which decides what an offset in it means to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,48 +19,30 @@ pub(crate) enum Origin {
     Bitcode,
 }
 
-/// The cached block behind a jump: a few headers. It doubles as long as reading goes on where the block ends.
-const FIRST_BLOCK: usize = 4 * 1024;
-const LARGEST_BLOCK: usize = 128 * 1024;
-
 /// What is copied at a time.
 const PIECE: usize = 256 * 1024;
 
-/// A reader with its length and one cached block, so that many small neighbouring reads cost one system call, and
-/// one read far from all others costs little.
+/// The bytes of a walk, and where they come from.
 pub(crate) struct Source<'r> {
-    reader: &'r mut dyn ReadSeek,
-    len: u64,
+    bytes: byte_parts::Source<'r>,
     origin: Origin,
-    /// All bytes, where they are in memory anyway.
-    bytes: Option<&'r [u8]>,
     /// `true` if only the start can be read.
     is_start: bool,
-    block_start: u64,
-    block: Vec<u8>,
-    /// The size that the block was to have.
-    block_size: usize,
 }
 
 impl<'r> Source<'r> {
     pub(crate) fn new(reader: &'r mut dyn ReadSeek, origin: Origin) -> io::Result<Self> {
-        let len = reader.seek(SeekFrom::End(0))?;
-        Ok(Source {
-            reader,
-            len,
-            origin,
-            bytes: None,
-            is_start: false,
-            block_start: 0,
-            block: Vec::new(),
-            block_size: 0,
-        })
+        Ok(Source { bytes: byte_parts::Source::new(reader)?, origin, is_start: false })
     }
 
     /// The start of something of which no more can be read.
     pub(crate) fn of_start(reader: &'r mut dyn ReadSeek, len: u64, origin: Origin) -> Self {
-        let (bytes, block) = (None, Vec::new());
-        Source { reader, len, origin, bytes, is_start: true, block_start: 0, block, block_size: 0 }
+        Source { bytes: byte_parts::Source::with_len(reader, len), origin, is_start: true }
+    }
+
+    /// What is in memory, and a reader of the same.
+    pub(crate) fn of_bytes(reader: &'r mut dyn ReadSeek, bytes: &'r [u8], origin: Origin) -> Self {
+        Source { bytes: byte_parts::Source::of_bytes(reader, bytes), origin, is_start: false }
     }
 
     /// Returns whether only the start can be read.
@@ -72,170 +50,22 @@ impl<'r> Source<'r> {
         self.is_start
     }
 
-    /// What is in memory, and a reader of the same.
-    pub(crate) fn of_bytes(reader: &'r mut dyn ReadSeek, bytes: &'r [u8], origin: Origin) -> Self {
-        let (len, bytes) = (bytes.len() as u64, Some(bytes));
-        let block = Vec::new();
-        Source { reader, len, origin, bytes, is_start: false, block_start: 0, block, block_size: 0 }
-    }
-
-    /// The bytes of `range`, if the source is in memory and has them.
-    pub(crate) fn bytes(&self, range: &Range<u64>) -> Option<&'r [u8]> {
-        let index = |at: u64| usize::try_from(at).ok();
-        self.bytes?.get(index(range.start)?..index(range.end)?)
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.len
-    }
-
     pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
+}
 
-    /// What is read from, which may be moved to any position.
-    pub(crate) fn reader(&mut self) -> &mut dyn ReadSeek {
-        &mut *self.reader
-    }
+impl<'r> Deref for Source<'r> {
+    type Target = byte_parts::Source<'r>;
 
-    /// Reads some bytes at `offset`; 0 at the end of the source. Interruptions are no errors.
-    pub(crate) fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        if offset >= self.len || buf.is_empty() {
-            return Ok(0);
-        }
-        if let Some(bytes) = self.bytes(&(offset..self.len)) {
-            let n = bytes.len().min(buf.len());
-            if let (Some(to), Some(from)) = (buf.get_mut(..n), bytes.get(..n)) {
-                to.copy_from_slice(from);
-            }
-            return Ok(n);
-        }
-        let end = self.block_start.saturating_add(self.block.len() as u64);
-        if !(self.block_start..end).contains(&offset) {
-            let goes_on = (end..=end.saturating_add(self.block_size as u64)).contains(&offset);
-            self.block_size = match goes_on {
-                true => self.block_size.saturating_mul(2).clamp(FIRST_BLOCK, LARGEST_BLOCK),
-                false => FIRST_BLOCK,
-            };
-            self.reader.seek(SeekFrom::Start(offset))?;
-            if buf.len() >= self.block_size {
-                self.block.clear();
-                self.block_start = offset;
-                let n = read_some(self.reader, buf)?;
-                self.block_start = offset.saturating_add(n as u64);
-                return Ok(n);
-            }
-            // The next read may start a little before this one.
-            let kept = if offset == end { self.block.len().min(FIRST_BLOCK) } else { 0 };
-            self.block.drain(..self.block.len() - kept);
-            self.block_start = offset - kept as u64;
-            self.fill_block()?;
-        }
-        let skip = usize::try_from(offset - self.block_start).unwrap_or(usize::MAX);
-        let available = self.block.get(skip..).unwrap_or_default();
-        let n = available.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), available.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        Ok(n)
-    }
-
-    /// Reads on from where the reader stands.
-    fn fill_block(&mut self) -> io::Result<()> {
-        let kept = self.block.len();
-        self.block.resize(kept + self.block_size, 0);
-        let read = read_some(self.reader, self.block.get_mut(kept..).unwrap_or_default());
-        self.block.truncate(kept + *read.as_ref().unwrap_or(&0));
-        read.map(drop)
-    }
-
-    pub(crate) fn read_exact_at(&mut self, mut offset: u64, mut buf: &mut [u8]) -> io::Result<()> {
-        while !buf.is_empty() {
-            let n = self.read_at(offset, buf)?;
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            offset += n as u64;
-            buf = buf.get_mut(n..).unwrap_or_default();
-        }
-        Ok(())
-    }
-
-    /// The first bytes of `window`, at most `max`.
-    pub(crate) fn peek(&mut self, window: &Range<u64>, max: usize) -> io::Result<Vec<u8>> {
-        let end = window.end.min(self.len).min(window.start.saturating_add(max as u64));
-        self.read_range(&(window.start..end.max(window.start)))
-    }
-
-    /// All bytes of `range`, which must lie inside the source.
-    pub(crate) fn read_range(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.append_range(range, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// Appends all bytes of `range`, which must lie inside the source.
-    pub(crate) fn append_range(&mut self, range: &Range<u64>, to: &mut Vec<u8>) -> io::Result<()> {
-        let len = range.end.saturating_sub(range.start);
-        // A range beyond the end is a fault of the caller's bounds checks or of a file that shrank; never allocate for it.
-        if range.end > self.len {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        to.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        if let Some(bytes) = self.bytes(range) {
-            to.extend_from_slice(bytes);
-            return Ok(());
-        }
-        let before = to.len();
-        if len < LARGEST_BLOCK {
-            to.resize(before + len, 0);
-            return self.read_exact_at(range.start, to.get_mut(before..).unwrap_or_default());
-        }
-        // Much at once goes into memory that nobody filled with zeros first.
-        self.reader.seek(SeekFrom::Start(range.start))?;
-        Read::take(&mut *self.reader, len as u64).read_to_end(to)?;
-        if to.len() < before + len {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(())
-    }
-
-    /// The first position in `window` that holds a byte other than zero; `window.end` when all are zero.
-    pub(crate) fn skip_zeros(&mut self, window: &Range<u64>) -> io::Result<u64> {
-        // Mostly there are none, or few.
-        let first = self.peek(window, 64)?;
-        if let Some(skip) = first.iter().position(|&b| b != 0) {
-            return Ok(window.start + skip as u64);
-        }
-        let mut at = window.start;
-        let mut buf = [0; 4096];
-        while at < window.end {
-            let n = self.read_at(at, &mut buf)?;
-            if n == 0 && at < self.len {
-                // The file became shorter while it was read: who knows what was there.
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if n == 0 {
-                break;
-            }
-            let chunk = buf.get(..n).unwrap_or_default();
-            if let Some(skip) = chunk.iter().position(|&b| b != 0) {
-                return Ok((at + skip as u64).min(window.end));
-            }
-            at += n as u64;
-        }
-        Ok(window.end)
+    fn deref(&self) -> &Self::Target {
+        &self.bytes
     }
 }
 
-/// Reads what there is to be had at one time.
-fn read_some(reader: &mut dyn ReadSeek, buf: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match reader.read(buf) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
-        }
+impl DerefMut for Source<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.bytes
     }
 }
 
@@ -397,72 +227,13 @@ mod tests {
     use std::io::Cursor;
 
     #[test]
-    fn reads_across_blocks() {
+    fn reads_a_window() {
         let data: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
         let mut cursor = Cursor::new(&data);
         let mut source = Source::new(&mut cursor, Origin::File).unwrap();
-        assert_eq!(source.len(), 100_000);
-        for range in [0..10, 16_380..16_390, 99_990..100_000, 5..90_000] {
-            let bytes = source.read_range(&(range.start as u64..range.end as u64)).unwrap();
-            assert_eq!(bytes, data[range]);
-        }
-        assert!(source.read_range(&(99_990..100_001)).is_err());
-        assert_eq!(source.peek(&(99_998..200_000), 10).unwrap(), data[99_998..]);
         let mut all = Vec::new();
         SourceReader::new(&mut source, 7..70_000).read_to_end(&mut all).unwrap();
         assert_eq!(all, data[7..70_000]);
-    }
-
-    /// A reader that counts.
-    struct Counted<'d>(Cursor<&'d [u8]>, usize, u64);
-
-    impl Read for Counted<'_> {
-        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            let n = self.0.read(buf)?;
-            (self.1, self.2) = (self.1 + 1, self.2 + n as u64);
-            Ok(n)
-        }
-    }
-
-    impl Seek for Counted<'_> {
-        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-            self.0.seek(to)
-        }
-    }
-
-    #[test]
-    fn blocks_grow_while_reading_goes_on() {
-        let data: Vec<u8> = (0..4_000_000u32).map(|i| (i % 251) as u8).collect();
-        let read = |ranges: &mut dyn Iterator<Item = Range<usize>>| {
-            let mut reader = Counted(Cursor::new(&data), 0, 0);
-            let mut source = Source::new(&mut reader, Origin::File).unwrap();
-            for range in ranges {
-                let bytes = source.read_range(&(range.start as u64..range.end as u64)).unwrap();
-                assert_eq!(bytes, data[range]);
-            }
-            (reader.1, reader.2)
-        };
-        // On and on, with small gaps, and each read starting in the one before.
-        let (reads, bytes) = read(&mut (0..4_000_000).step_by(100).map(|at| at..at + 100));
-        assert!(reads < 40 && bytes == 4_000_000, "{reads} {bytes}");
-        let (reads, bytes) = read(&mut (0..3_990_000).step_by(1000).map(|at| at..at + 500));
-        assert!(reads < 40 && bytes <= 4_000_000, "{reads} {bytes}");
-        let (reads, bytes) = read(&mut (0..3_990_000).step_by(100).map(|at| at..at + 2000));
-        assert!(reads < 40 && bytes <= 4_000_000, "{reads} {bytes}");
-        // Far apart.
-        let (reads, bytes) = read(&mut (0..3_990_000).step_by(40_000).map(|at| at..at + 60));
-        assert_eq!((reads, bytes), (100, 100 * FIRST_BLOCK as u64));
-    }
-
-    #[test]
-    fn skips_zeros_to_the_next_byte_or_the_end() {
-        let mut data = vec![0; 20_000];
-        data[19_000] = 1;
-        let mut cursor = Cursor::new(&data);
-        let mut source = Source::new(&mut cursor, Origin::File).unwrap();
-        assert_eq!(source.skip_zeros(&(0..20_000)).unwrap(), 19_000);
-        assert_eq!(source.skip_zeros(&(0..500)).unwrap(), 500);
-        assert_eq!(source.skip_zeros(&(19_001..20_000)).unwrap(), 20_000);
     }
 
     #[test]

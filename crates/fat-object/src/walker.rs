@@ -5,19 +5,18 @@ use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
 use std::sync::Arc;
 
+use byte_parts::Budget;
 use target_id::Target;
 
 use crate::agreement::contradiction;
 use crate::ahead::Outcome;
-use crate::bare;
-use crate::budget::Budget;
-use crate::code;
 use crate::containers::is_text_ending_in_marker;
 use crate::error::Error;
 use crate::image::{Description, Image};
 use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{Compression, Container, ContainerKind, Finding, Location, Segment, Visitor};
 use crate::source::{Origin, Source};
+use crate::{bare, code};
 
 /// What a [`walk`] looks at, and how much it may cost.
 ///
@@ -170,6 +169,16 @@ impl Options {
     #[must_use]
     pub fn with_check_compressed(mut self, check_compressed: bool) -> Self {
         self.check_compressed = check_compressed;
+        self
+    }
+
+    /// These options, with all told that an editor of the file has to know, or not. Then compressed bundles that are not
+    /// opened are [entered](crate::Visitor::enter) nevertheless, and the ends of those of version 1 are found, for which these
+    /// are decompressed; and a container at the start of a section for other data is to be the only thing there.
+    #[must_use]
+    pub fn with_extents(mut self, extents: bool) -> Self {
+        self.tell_unopened = extents;
+        self.tell_trailing = extents;
         self
     }
 
@@ -597,27 +606,4 @@ impl Walker<'_> {
 /// padding counts as part of the member.
 fn is_member_padding(rest: &[u8]) -> bool {
     rest.len() < 8 && rest.iter().all(|&byte| byte == b'\n')
-}
-
-/// Reads as much of the start of `window` as a header parser asks for.
-///
-/// `needed` parses a prefix of the window and says how long it must at least be, or `None` when it has enough
-/// (or found a fault). The prefix grows by doubling, so that all rounds together cost two readings.
-pub(crate) fn read_prefix(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    needed: impl Fn(&[u8], u64) -> Option<u64>,
-) -> io::Result<Vec<u8>> {
-    const FIRST: u64 = 512;
-    let available = window.end.saturating_sub(window.start);
-    let mut len = FIRST.min(available);
-    loop {
-        let prefix = source.read_range(&(window.start..window.start + len))?;
-        match needed(&prefix, available) {
-            Some(needed) if len < available => {
-                len = needed.max(len.saturating_mul(2)).min(available);
-            }
-            _ => return Ok(prefix),
-        }
-    }
 }

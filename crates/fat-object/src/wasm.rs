@@ -9,7 +9,8 @@
 use std::io;
 use std::ops::Range;
 
-use crate::budget::Budget;
+use byte_parts::Budget;
+
 use crate::containers::{Start, lossy, starts_with};
 use crate::error::Error;
 use crate::host::{Section, is_device_section};
@@ -52,20 +53,6 @@ pub(crate) fn read_leb128(bytes: &[u8]) -> Option<(u64, u64)> {
         }
     }
     None
-}
-
-/// A number in as few bytes as it needs, but `min` of them.
-pub(crate) fn leb128(mut value: u64, min: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        let low = value.to_le_bytes()[0] & 0x7f;
-        value >>= 7;
-        if value == 0 && bytes.len().saturating_add(1) >= min {
-            bytes.push(low);
-            return bytes;
-        }
-        bytes.push(low | 0x80);
-    }
 }
 
 impl Walker<'_> {
@@ -140,15 +127,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leb128_there_and_back() {
-        for (value, min, bytes) in [
-            (0, 1, &b"\0"[..]),
-            (0x7f, 1, b"\x7f"),
-            (0x80, 1, b"\x80\x01"),
-            (58, 5, b"\xba\x80\x80\x80\0"),
-            (u64::from(u32::MAX), 1, b"\xff\xff\xff\xff\x0f"),
+    fn numbers_of_32_bits() {
+        for (bytes, value) in [
+            (&b"\0"[..], 0),
+            (b"\x7f", 0x7f),
+            (b"\x80\x01", 0x80),
+            (b"\xba\x80\x80\x80\0", 58),
+            (b"\xff\xff\xff\xff\x0f", u64::from(u32::MAX)),
         ] {
-            assert_eq!(leb128(value, min), bytes);
             assert_eq!(read_leb128(bytes), Some((value, bytes.len() as u64)));
             assert_eq!(read_leb128(&bytes[..bytes.len() - 1]), None);
         }

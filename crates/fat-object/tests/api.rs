@@ -6,14 +6,12 @@ use std::error::Error as StdError;
 use std::fmt::{Debug, Display};
 use std::fs::File;
 use std::hash::Hash;
-use std::io::{self, Cursor, Read, Seek, Write};
+use std::io::{self, Cursor, Read, Seek};
 
 use fat_object::{
-    BundleForm, Change, CompressOptions, Compression, Container, ContainerChange, ContainerKind,
-    Contents, Disagreement, Edit, EditError, EditNote, EditOptions, EditPart, EditPlan,
-    EditableContainer, EmbedError, Embedding, Error, Finding, HostObject, ImageChange, ImageFormat,
-    ListedFinding, ListedImage, Listing, Location, NvFatbinError, ObjectBundle, ObjectPart,
-    Options, PackageEntry, ReadSeek, Segment, Severity, Summary, Visitor, list, survey, walk,
+    BundleForm, Compression, Container, ContainerKind, Disagreement, Error, Finding, ImageFormat,
+    ListedFinding, ListedImage, Listing, Location, NvFatbinError, Options, PackageEntry, ReadSeek,
+    Segment, Severity, Summary, Visitor, list, walk,
 };
 
 /// Sent to and shared by threads, printed for debugging.
@@ -30,19 +28,11 @@ fn error<T: StdError + Send + Sync + 'static>() {}
 #[test]
 fn public_types_keep_their_promises() {
     value::<BundleForm>();
-    value::<Change>();
     value::<Compression>();
-    value::<ContainerChange>();
     value::<ContainerKind>();
-    value::<EditNote>();
-    value::<EditOptions>();
-    value::<EditPart<'static>>();
-    value::<EditableContainer>();
-    value::<ImageChange>();
     value::<ImageFormat>();
     value::<ListedImage>();
     value::<Location>();
-    value::<ObjectPart>();
     value::<Options>();
     value::<PackageEntry>();
     value::<Segment>();
@@ -50,26 +40,16 @@ fn public_types_keep_their_promises() {
     value::<Summary>();
 
     owned::<llvm_bitcode::Error>();
-    owned::<CompressOptions>();
-    owned::<Contents>();
     owned::<Disagreement>();
-    owned::<Edit>();
-    owned::<EditPlan>();
-    owned::<EmbedError>();
     owned::<Error>();
-    owned::<HostObject>();
     owned::<ListedFinding>();
     owned::<Listing>();
     owned::<NvFatbinError>();
 
     shared::<Container<'_>>();
-    shared::<EditError>();
-    shared::<Embedding<'_>>();
     shared::<Finding<'_>>();
-    shared::<ObjectBundle<'_>>();
 
     copied::<(BundleForm, Compression, ContainerKind, ImageFormat, Location, Severity, Summary)>();
-    displayed::<Change>();
     displayed::<ContainerKind>();
     displayed::<Finding<'_>>();
     displayed::<ImageFormat>();
@@ -78,11 +58,9 @@ fn public_types_keep_their_promises() {
     displayed::<Location>();
     displayed::<Segment>();
     displayed::<Severity>();
-    default::<(CompressOptions, Edit, EditOptions, Options)>();
+    default::<Options>();
     error::<llvm_bitcode::Error>();
     error::<Disagreement>();
-    error::<EditError>();
-    error::<EmbedError>();
     error::<Error>();
     error::<NvFatbinError>();
 }
@@ -107,24 +85,17 @@ fn visitors_are_objects() {
     assert_eq!((gather.0.len(), gather.1.len()), (0, 1));
 }
 
-/// Readers and writers are taken by value, of which `&mut` of one is one.
+/// Readers are taken by value, of which `&mut` of one is one.
 #[test]
-fn readers_and_writers_of_any_kind() {
-    fn in_generic_code<R: Read + Seek, W: Write>(mut input: R, out: &mut W) {
-        let options = Options::default();
-        assert!(list(&mut input, &options).unwrap().is_complete());
-        let contents = survey(&mut input, &options).unwrap();
-        let plan = contents.plan(&mut input, &Edit::default()).unwrap();
-        plan.write(&mut input, out).unwrap();
+fn readers_of_any_kind() {
+    fn in_generic_code<R: Read + Seek>(mut input: R) {
+        assert!(list(&mut input, &Options::default()).unwrap().is_complete());
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.hipfb");
-    let mut out = Vec::new();
-    in_generic_code(File::open(path).unwrap(), &mut out);
-    in_generic_code(&File::open(path).unwrap(), &mut &mut out);
+    in_generic_code(File::open(path).unwrap());
+    in_generic_code(&File::open(path).unwrap());
     let boxed: Box<dyn ReadSeek> = Box::new(File::open(path).unwrap());
-    in_generic_code(boxed, &mut Cursor::new(Vec::new()));
-    let file = std::fs::read(path).unwrap();
-    assert_eq!(out, [&file[..], &file].concat());
+    in_generic_code(boxed);
 }
 
 /// The types of other crates in the API can be named without another dependency.
@@ -133,7 +104,7 @@ fn crates_in_the_api_are_here() {
     use fat_object::{bundle_format::EntryId, ccob::Limits, offload_binary, target_id::Target};
     let target: Target = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906").unwrap().target();
     assert_eq!(target.id(), "gfx906");
-    assert_eq!(CompressOptions::default().limits, Limits::default());
+    assert!(Limits::default().max_uncompressed > 0);
     assert_eq!(offload_binary::ImageKind::OBJECT.extension(), Some("o"));
 }
 

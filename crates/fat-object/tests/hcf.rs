@@ -13,9 +13,7 @@ mod hcf_sample;
 use std::io::Cursor;
 
 use elf_objects::{elf, progbits};
-use fat_object::{
-    ContainerKind, Edit, EditOptions, ImageFormat, Listing, Options, list, list_slice, survey,
-};
+use fat_object::{ContainerKind, ImageFormat, Listing, Options, list, list_slice};
 use hcf_sample::{MARKER, Sample, hcf, text};
 
 fn listing(file: &[u8]) -> Listing {
@@ -142,15 +140,4 @@ fn long_names_of_kernels_are_counted_for_each_image() {
     let found = listing(&file);
     assert!(found.images().len() < 1500, "{}", found.images().len());
     assert!(findings(&found)[0].contains("names and strings come to more than"));
-}
-
-#[test]
-fn edits_refuse_containers() {
-    let file = hcf(&[Sample::bitcode(&["kernel"])]);
-    let contents = survey(Cursor::new(&file), &Options::default()).unwrap();
-    assert_eq!(contents.containers()[0].uneditable(), Some("HCF containers"));
-    let mut edit = Edit::new(EditOptions::default().with_allow_empty(true));
-    edit.remove(0);
-    let error = contents.plan(Cursor::new(&file), &edit).unwrap_err().to_string();
-    assert!(error.contains("HCF containers"), "{error}");
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use fat_object::{
     Container, ContainerKind, Error, Finding, Image, ListedFinding, ListedImage, Location, Options,
-    Visitor, embed, has_device_code, list, list_slice, walk, walk_slice,
+    Visitor, has_device_code, list, list_slice, walk, walk_slice,
 };
 
 fn examples() -> Vec<(String, Vec<u8>)> {
@@ -150,9 +150,6 @@ fn a_section_is_known_by_name_type_or_start() {
     let damaged = renamed(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDLX__", &hip);
     assert!(ask(&damaged).unwrap());
     assert!(!list_slice(&damaged, &Options::default()).unwrap().is_complete());
-    // By its type.
-    let packed = embed(&data("host.o"), &data("packages.offload")).unwrap();
-    assert!(ask(&renamed(b".llvm.offloading", b".llvm.offloadxxx", &packed)).unwrap());
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Entry<'_, '_, '_> {
             return Ok(object);
         };
         reader.read_to_end(&mut object).map_err(Error::Read)?;
-        Ok(fat_object::remove_bundle_sections(&object)?.into_owned())
+        Ok(object_edit::remove_bundle_sections(&object)?.into_owned())
     }
 
     /// Where the bytes lie in the input, if they do.

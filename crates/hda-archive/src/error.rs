@@ -49,7 +49,7 @@ pub enum Error {
     Bitcode(#[from] llvm_bitcode::Error),
     /// The host object of a bundle cannot be taken out of it.
     #[error("the host object cannot be restored: {0}")]
-    Restore(#[from] fat_object::EmbedError),
+    Restore(#[from] object_edit::EmbedError),
     /// A name that is empty, or has a line break or a NUL, would make another archive than meant.
     #[error("the name is empty, or has a line break or nul")]
     Name,

@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use bundle_format::EntryId;
-use fat_object::{Embedding, ImageFormat, check_agreement};
+use fat_object::{ImageFormat, check_agreement};
+use object_edit::Embedding;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, OffloadKind};
 use offload_examples::{Error, about, exit, read, run, write};
 use target_id::Triple;

@@ -16,7 +16,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use fat_object::{Contents, Edit, EditOptions, Image, Options, Visitor, survey};
+use fat_edit::{Contents, Edit, EditOptions, survey};
+use fat_object::{Image, Options, Visitor};
 use offload_examples::{Error, about, exit, run, write};
 use tempfile::NamedTempFile;
 

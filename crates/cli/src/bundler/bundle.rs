@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use bundle_format::text::Leader;
 use bundle_format::{EntryId, Layout, TextBundle, text};
-use fat_object::{EmbedError, HOST_PLACEHOLDER, ImageFormat, ObjectBundle};
+use fat_object::ImageFormat;
+use object_edit::{EmbedError, HOST_PLACEHOLDER, ObjectBundle};
 
 use super::commands;
 use super::job::{BundleJob, FileType, Notes, Place};

@@ -10,8 +10,9 @@ use bundle_format::TextBundle;
 use bundle_format::text::Leader;
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Error, Finding, Image, ImageFormat,
-    Location, MACH_O_BUNDLE_SECTION, ReadSeek, Segment, Severity, Visitor,
+    Location, ReadSeek, Segment, Severity, Visitor,
 };
+use object_edit::MACH_O_BUNDLE_SECTION;
 
 use super::job::{FileType, Notes};
 use super::verbose::{self, Measured};

@@ -4,9 +4,8 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fat_object::{
-    ContainerKind, Contents, EditError, EditNote, EditPlan, EditableContainer, Error, survey,
-};
+use fat_edit::{Contents, EditError, EditNote, EditPlan, EditableContainer, survey};
+use fat_object::{ContainerKind, Error};
 
 use super::attributes;
 use super::new_images::NewImages;
@@ -275,8 +274,8 @@ fn explain(error: &EditError, images: &NewImages) -> Failure {
         return format!("'{file}' is no image for {target}: {disagreement} (--any-image)").into();
     }
     let option = match cause {
-        EditError::Signed => " (--drop-signature drops it)",
-        EditError::NoRoom { .. } => " (--grow)",
+        EditError::Host(object_edit::Error::Signed) => " (--drop-signature drops it)",
+        EditError::Host(object_edit::Error::NoRoom { .. }) => " (--grow)",
         EditError::Damaged { error, .. } if is_about_hash(error) => {
             " (--allow-findings edits it all the same)"
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fat_object::EditOptions;
+use fat_edit::EditOptions;
 
 use crate::input;
 use crate::parallel::Threads;

@@ -3,9 +3,8 @@
 use std::io;
 
 use device_select::is_host;
-use fat_object::{
-    ContainerKind, EditableContainer, Finding, Image, ImageFormat, ListedImage, Visitor, walk,
-};
+use fat_edit::EditableContainer;
+use fat_object::{ContainerKind, Finding, Image, ImageFormat, ListedImage, Visitor, walk};
 
 use super::editor::Subject;
 use super::wishes::{path_text, place};

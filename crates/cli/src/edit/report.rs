@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use fat_object::{ContainerKind, Contents, EditNote, EditPlan};
+use fat_edit::{Contents, EditNote, EditPlan};
+use fat_object::ContainerKind;
 use serde::Serialize;
 use target_id::OffloadKind;
 

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use crate::naming::{group, marked};
 use crate::report;
 use device_select::is_host;
-use fat_object::{
-    ContainerKind, Contents, Edit, EditOptions, EditableContainer, ListedImage, Segment,
-};
+use fat_edit::{Contents, Edit, EditOptions, EditableContainer};
+use fat_object::{ContainerKind, ListedImage, Segment};
 
 /// An [`Edit`], and what the report says about it.
 #[derive(Debug)]

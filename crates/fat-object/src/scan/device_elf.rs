@@ -4,10 +4,10 @@ use std::io;
 use std::ops::Range;
 
 use object::elf::{SHT_NOBITS, SHT_NULL};
-use zerocopy::{FromBytes, LittleEndian};
+use object::{LittleEndian, Pod};
 
+use crate::elf::{FileHeader, Header32, Header64, LE, ProgramHeader, SectionHeader, first};
 use crate::source::Source;
-use crate::wire::{ElfHeader, ElfHeader32, ElfHeader64, ElfSectionHeader, ElfSegment};
 
 /// Headers that are read at a time.
 const HEADERS: u64 = 512;
@@ -27,58 +27,50 @@ pub(super) fn size(
     read: &mut u64,
 ) -> io::Result<Option<u64>> {
     match head {
-        _ if head.starts_with(IDENT_64) => {
-            of_class::<ElfHeader64<LittleEndian>>(source, window, head, read)
-        }
-        _ if head.starts_with(IDENT_32) => {
-            of_class::<ElfHeader32<LittleEndian>>(source, window, head, read)
-        }
+        _ if head.starts_with(IDENT_64) => of_class::<Header64>(source, window, head, read),
+        _ if head.starts_with(IDENT_32) => of_class::<Header32>(source, window, head, read),
         _ => Ok(None),
     }
 }
 
-fn of_class<Elf: ElfHeader>(
+fn of_class<Elf: FileHeader<Endian = LittleEndian>>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     head: &[u8],
     read: &mut u64,
 ) -> io::Result<Option<u64>> {
-    let Ok((header, _)) = Elf::read_from_prefix(head) else { return Ok(None) };
-    let (header, header_len) = (header.fields(), size_of::<Elf>());
-    // The first of the last six fields of two bytes each.
-    let ehsize = head.get(header_len - 12..header_len - 10);
-    let is_sized = matches!(
-        ehsize,
-        Some(&[low, high]) if usize::from(u16::from_le_bytes([low, high])) == header_len
-    );
-    if !is_sized || (header.phnum, header.shnum, header.shoff) == (0, 0, 0) {
+    let Some(header) = first::<Elf>(head) else { return Ok(None) };
+    let header_len = size_of::<Elf>();
+    let (phnum, shnum, shoff) = (header.e_phnum(LE), header.e_shnum(LE), header.e_shoff(LE).into());
+    if usize::from(header.e_ehsize(LE)) != header_len || (phnum, shnum, shoff) == (0, 0, 0) {
         return Ok(None);
     }
     let mut extent = Extent { source, window: window.clone(), end: header_len as u64, read };
-    let segments =
-        Table { offset: header.phoff, count: header.phnum.into(), entry_len: header.phentsize };
-    let is_sound = extent.table::<Elf::Segment>(segments, |segment| Some(segment.file_range()))?;
+    let (offset, entry_len) = (header.e_phoff(LE).into(), header.e_phentsize(LE));
+    let segments = Table { offset, count: phnum.into(), entry_len };
+    let is_sound = extent.table::<Elf::ProgramHeader>(segments, |segment| {
+        Some((segment.p_offset(LE).into(), segment.p_filesz(LE).into()))
+    })?;
     if !is_sound {
         return Ok(None);
     }
     let mut sections =
-        Table { offset: header.shoff, count: header.shnum.into(), entry_len: header.shentsize };
+        Table { offset: shoff, count: shnum.into(), entry_len: header.e_shentsize(LE) };
     if sections.count == 0 && sections.offset != 0 {
         // More than the field holds: the first header tells.
         let first = Table { count: 1, ..sections };
-        if !extent.table::<Elf::Section>(first, |section| {
-            sections.count = section.fields().size;
+        if !extent.table::<Elf::SectionHeader>(first, |section| {
+            sections.count = section.sh_size(LE).into();
             None
         })? {
             return Ok(None);
         }
     }
-    let names = u64::from(header.shstrndx);
+    let names = u64::from(header.e_shstrndx(LE).0);
     let is_sound = (sections.count == 0 || names < sections.count.max(0xff00))
-        && extent.table::<Elf::Section>(sections, |section| {
-            let section = section.fields();
-            let is_stored = section.kind != SHT_NULL.0 && section.kind != SHT_NOBITS.0;
-            is_stored.then_some((section.offset, section.size))
+        && extent.table::<Elf::SectionHeader>(sections, |section| {
+            let is_stored = section.sh_type(LE) != SHT_NULL && section.sh_type(LE) != SHT_NOBITS;
+            is_stored.then_some((section.sh_offset(LE).into(), section.sh_size(LE).into()))
         })?;
     Ok(is_sound.then_some(extent.end))
 }
@@ -101,10 +93,10 @@ struct Extent<'a, 's> {
 
 impl Extent<'_, '_> {
     /// Counts a table and what its entries name; `false` if something of it leaves the window.
-    fn table<Entry: FromBytes>(
+    fn table<Entry: Pod>(
         &mut self,
         table: Table,
-        mut range: impl FnMut(Entry) -> Option<(u64, u64)>,
+        mut range: impl FnMut(&Entry) -> Option<(u64, u64)>,
     ) -> io::Result<bool> {
         if table.count == 0 {
             return Ok(true);
@@ -124,7 +116,7 @@ impl Extent<'_, '_> {
             *self.read += end - at;
             let entries = self.source.read_range(&(at..end))?;
             for entry in entries.chunks_exact(len) {
-                let range = Entry::read_from_bytes(entry).ok().and_then(&mut range);
+                let range = first::<Entry>(entry).and_then(&mut range);
                 if range.is_some_and(|(start, size)| !self.add(start, size)) {
                     return Ok(false);
                 }

@@ -3,12 +3,12 @@
 use std::io;
 use std::ops::Range;
 
+use byte_parts::Budget;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64};
 use object::read::{FileKind, ReadRef};
 use object::{BigEndian, Endianness, LittleEndian, elf, pe};
 
-use crate::budget::Budget;
 use crate::host::with_object_reader;
 use crate::source::Source;
 

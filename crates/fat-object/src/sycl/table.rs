@@ -5,9 +5,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use byte_parts::Budget;
+
 use super::memory::{Memory, Part, number};
 use super::{Error, SyclImage, SyclProperty, SyclValue};
-use crate::budget::Budget;
 use crate::source::Source;
 
 /// Bytes of the descriptor of a table: version 1, number of images, address of their descriptors, two null pointers.

@@ -5,13 +5,13 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use byte_parts::Budget;
 use target_id::{OffloadKind, Target, Triple};
 
 use super::memory::{Memory, number};
 use super::modules::{self, module};
 use super::table::{Described, Reader, Tables};
 use super::{Error, SyclImage};
-use crate::budget::Budget;
 use crate::host::{Ranges, Section};
 use crate::image::Description;
 use crate::image_format::{ImageFormat, SNIFF_LEN};

@@ -5,8 +5,9 @@
 use std::io::{self, Cursor};
 
 use bundle_format::{EntryId, Layout, Request};
-use fat_object::{ObjectBundle, ReadSeek};
+use fat_object::ReadSeek;
 use hda_archive::{Error, Options, Unbundling, Warning, no_thin_members};
+use object_edit::ObjectBundle;
 
 pub const HOST_OBJECT: &[u8] = include_bytes!("../../../../examples/data/host.o");
 

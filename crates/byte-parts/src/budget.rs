@@ -1,0 +1,76 @@
+//! Limits of what work on a file may use in all, so that no file costs more than its size allows.
+
+/// An amount of something that may be used: bytes, headers, names.
+///
+/// ```
+/// let mut names = byte_parts::Budget::new(10);
+/// assert!(names.take(7));
+/// assert!(!names.take(4));
+/// assert_eq!(names.left(), 3);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget {
+    limit: u64,
+    used: u64,
+}
+
+impl Budget {
+    /// A budget of this amount.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Budget { limit, used: 0 }
+    }
+
+    /// Returns all that may be used.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Returns the amount that is left.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+
+    /// Allows more.
+    pub fn grow(&mut self, by: u64) {
+        self.limit = self.limit.saturating_add(by);
+    }
+
+    /// Uses some, if there is as much left; returns whether there was.
+    #[must_use]
+    pub fn take(&mut self, amount: u64) -> bool {
+        let enough = amount <= self.left();
+        if enough {
+            self.spend(amount);
+        }
+        enough
+    }
+
+    /// Counts what was used already.
+    pub fn spend(&mut self, amount: u64) {
+        self.used = self.used.saturating_add(amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_the_limit_is_taken() {
+        let mut budget = Budget::new(10);
+        assert!(budget.take(7));
+        assert!(!budget.take(4));
+        assert_eq!((budget.left(), budget.limit()), (3, 10));
+        budget.grow(1);
+        assert!(budget.take(4));
+        budget.spend(5);
+        assert_eq!((budget.left(), budget.limit()), (0, 11));
+        assert!(budget.take(0));
+        budget.grow(u64::MAX);
+        budget.spend(u64::MAX);
+        assert!(!budget.take(1));
+    }
+}

@@ -1,0 +1,127 @@
+//! Plain binary bundles: laid out anew from the entries they keep and get.
+
+use std::ops::Range;
+
+use bundle_format::Layout;
+use bundle_format::binary::Bundle;
+use byte_parts::Source;
+use object_edit::{Input, Output, copy_of};
+
+use crate::inputs::filled;
+use crate::rebuild::{RebuildError, malformed};
+use crate::wishes::{Wish, Wishes};
+
+/// What HIP's fat binaries align code objects to: the runtime maps them by the page.
+const PAGE: u64 = 4096;
+
+/// The bundle at `range` with its entries as wished. `empty` says that no device image is left.
+///
+/// Entries keep their order and the exact bytes of their IDs. They lie as close together as the alignment allows that
+/// the bundle had, nothing follows the last one. Where only images of the same size are replaced, everything stays in
+/// its place.
+pub(super) fn rebuild(
+    source: &mut Source<'_>,
+    range: &Range<u64>,
+    wishes: &Wishes<'_>,
+    empty: bool,
+) -> Result<Output, RebuildError> {
+    if wishes.are_none() {
+        return Ok(copy_of(range));
+    }
+    let prefix = source.read_prefix(range, |prefix, available| {
+        Bundle::parse_prefix(prefix, available).err().and_then(|error| error.needed())
+    })?;
+    let bundle = Bundle::parse_prefix(&prefix, range.end - range.start).map_err(malformed)?;
+    if bundle.len() != wishes.entries.len() {
+        return Err(RebuildError::Changed);
+    }
+    let places: Vec<Range<u64>> =
+        bundle.entries().map(|entry| place(range, entry.offset(), entry.size())).collect();
+    if let Some(patched) = patched(range, &places, wishes) {
+        return Ok(patched);
+    }
+
+    let align = alignment(&bundle);
+    let mut ids: Vec<(&[u8], u64)> = Vec::new();
+    let mut contents = Vec::new();
+    for ((entry, place), wish) in bundle.entries().zip(&places).zip(&wishes.entries) {
+        let content = match wish {
+            Wish::Remove => continue,
+            Wish::Keep => copy_of(place),
+            Wish::Replace(image) => Output::from_input(Input::New(image.number), 0..image.size),
+        };
+        ids.push((entry.id(), content.size()));
+        contents.push(content);
+    }
+    for (id, image) in &wishes.added {
+        ids.push((id.as_bytes(), image.size));
+        contents.push(Output::from_input(Input::New(image.number), 0..image.size));
+    }
+    let layout = Layout::new(ids, align).map_err(malformed)?;
+    let mut splices = filled(layout.parts(), &contents);
+    if empty && align == PAGE {
+        // The runtime reads a whole page, whatever is in it.
+        splices.pad_to(PAGE);
+    }
+    Ok(splices)
+}
+
+/// Where an entry lies in the source.
+fn place(range: &Range<u64>, offset: u64, size: u64) -> Range<u64> {
+    // An empty entry may claim to be anywhere.
+    let start = range.start.saturating_add(offset).min(range.end);
+    start..start.saturating_add(size).min(range.end)
+}
+
+/// The container with images in the places of others of the same size, if that is all that is wished.
+pub(super) fn patched(
+    range: &Range<u64>,
+    places: &[Range<u64>],
+    wishes: &Wishes<'_>,
+) -> Option<Output> {
+    if !wishes.added.is_empty() {
+        return None;
+    }
+    let mut patches = Vec::new();
+    for (place, wish) in places.iter().zip(&wishes.entries) {
+        match wish {
+            Wish::Keep => {}
+            Wish::Replace(image) if image.size == place.end - place.start => {
+                patches.push((place, image));
+            }
+            Wish::Replace(_) | Wish::Remove => return None,
+        }
+    }
+    patches.sort_unstable_by_key(|(place, _)| place.start);
+    let mut splices = Output::new();
+    let mut at = range.start;
+    for (place, image) in patches {
+        splices.push_input(Input::File, at..place.start.max(at));
+        splices.push_input(Input::New(image.number), 0..image.size);
+        at = place.end.max(at);
+    }
+    splices.push_input(Input::File, at..range.end);
+    Some(splices)
+}
+
+/// What the code objects of a bundle are aligned to: whole pages, or else nothing if they lie close together, or else
+/// as much as all of them are. Where empty ones lie counts only if there are no others.
+fn alignment(bundle: &Bundle<'_>) -> u64 {
+    let mut places: Vec<(u64, u64)> =
+        bundle.entries().map(|entry| (entry.offset(), entry.size())).collect();
+    if places.iter().any(|&(_, size)| size > 0) {
+        places.retain(|&(_, size)| size > 0);
+    }
+    let bits = places.iter().fold(0, |bits, (offset, _)| bits | offset);
+    if bits % PAGE == 0 {
+        return PAGE;
+    }
+    places.sort_unstable();
+    let mut end = bundle.header_len();
+    let is_tight = places.iter().all(|&(offset, size)| {
+        let follows = offset == end;
+        end = offset.saturating_add(size);
+        follows
+    });
+    if is_tight { 1 } else { 1 << bits.trailing_zeros() }
+}

@@ -1,0 +1,135 @@
+//! Bundles and packages compressed, several at a time.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::{iter, thread};
+
+use byte_parts::{Bounds, in_order};
+use ccob::{Codec, Limits, Method, WriteOptions};
+use fat_object::{Error, compress_package};
+
+/// How [`Edit::compress`](crate::Edit::compress) compresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompressOptions {
+    /// Method, level, version of the format, threads. Version 1 of the format is not written: it does not tell where a
+    /// compressed bundle ends. Version 2 takes its place.
+    pub write: WriteOptions,
+    /// Whether bundles that are compressed already are decompressed and compressed anew. Otherwise they stay as they
+    /// are.
+    pub recompress: bool,
+    /// `true` if packages of versions 1 and 2 become compressed ones of version 3, which LLVM 23 and older do not read. They
+    /// do so in files of packages, and in sections that no linked file loads; others stay as they are. Default: `false`.
+    pub upgrade_packages: bool,
+    /// How much a compressed bundle or package may expand to.
+    pub limits: Limits,
+}
+
+impl CompressOptions {
+    /// These options with another method, level, version, number of threads.
+    #[must_use]
+    pub fn with_write(mut self, write: WriteOptions) -> Self {
+        self.write = write;
+        self
+    }
+
+    /// These options, with compressed bundles compressed anew or not.
+    #[must_use]
+    pub fn with_recompress(mut self, recompress: bool) -> Self {
+        self.recompress = recompress;
+        self
+    }
+
+    /// These options, with packages of older versions [made version 3](Self::upgrade_packages) or not.
+    #[must_use]
+    pub fn with_upgrade_packages(mut self, upgrade_packages: bool) -> Self {
+        self.upgrade_packages = upgrade_packages;
+        self
+    }
+
+    /// These options with another limit of what a compressed bundle may expand to.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// Bytes that wait to be compressed, or are being compressed, at one time; more where one bundle is larger.
+const IN_FLIGHT: u64 = 256 << 20;
+
+/// Bytes to compress.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) data: Vec<u8>,
+    pub(super) write: WriteOptions,
+    /// Above so many bytes higher levels are tried.
+    pub(super) enough: Option<u64>,
+    /// `true` for a package of version 3; otherwise it is a bundle.
+    pub(super) is_package: bool,
+}
+
+type Compressed = Result<Vec<u8>, Error>;
+
+impl Job {
+    fn run(self, threads: u32) -> Compressed {
+        let Job { data, write, enough, is_package } = self;
+        let write = write.with_threads(threads);
+        let compress = |write: &WriteOptions| match is_package {
+            true => compress_package(&data, write),
+            false => ccob::compress(&data, write).map_err(Error::Ccob),
+        };
+        let mut best = compress(&write)?;
+        for &level in higher_levels(write.method) {
+            if enough.is_none_or(|enough| best.len() as u64 <= enough) {
+                break;
+            }
+            let next = compress(&write.clone().with_level(level))?;
+            if next.len() < best.len() {
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+}
+
+fn higher_levels(method: Method) -> &'static [i32] {
+    match method.codec() {
+        Some(Codec::Libzstd) => &[9, 19],
+        Some(Codec::MinizOxide) => &[9, 10],
+        // There is one.
+        _ => &[],
+    }
+}
+
+/// Runs at most `count` jobs that `next` gives, on at most `threads` threads. Returns what came of each, in their
+/// order, which does not depend on the number of threads.
+///
+/// `next` is called on this thread, while others compress.
+pub(super) fn run<E>(
+    threads: NonZeroU32,
+    count: usize,
+    mut next: impl FnMut() -> Result<Option<Job>, E>,
+) -> Result<Vec<Compressed>, E> {
+    let at_once = threads.get().min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
+    // What is left helps with each one: libzstd has workers of its own at high levels.
+    let of_each = threads.get() / at_once;
+    let mut failed = None;
+    let jobs = iter::from_fn(|| match next() {
+        Ok(job) => job.map(|job| {
+            let size = u64::try_from(job.data.len()).unwrap_or(u64::MAX);
+            (job, size)
+        }),
+        Err(error) => {
+            failed = Some(error);
+            None
+        }
+    });
+    let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
+    let bounds = Bounds::new(NonZeroUsize::new(at_once).unwrap_or(NonZeroUsize::MIN))
+        .with_jobs(usize::MAX)
+        .with_bytes(IN_FLIGHT);
+    let results = thread::scope(|scope| {
+        in_order(scope, bounds, jobs, || |job: Job| job.run(of_each)).collect()
+    });
+    failed.map_or(Ok(results), Err)
+}

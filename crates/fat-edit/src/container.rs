@@ -1,0 +1,356 @@
+//! What becomes of one container.
+
+use std::io::{Cursor, Read as _};
+
+use byte_parts::Source;
+use ccob::{Header, Limits, Method, Version, WriteOptions};
+use fat_object::{BundleForm, Compression, ContainerKind, Error, Segment};
+use object_edit::{Input, Output, copy_of, is_copy_of, of_bytes, reader};
+use offload_binary::FormatVersion;
+
+use crate::compress::Job;
+use crate::contents::Planner;
+use crate::decompress::Decompress;
+use crate::edit::BundleEdit;
+use crate::error::EditError;
+use crate::inputs::Sources;
+use crate::plan::Change;
+use crate::readers::Treatment;
+use crate::rebuild::malformed;
+use crate::survey::Node;
+use crate::write::refused;
+use crate::{bundle, dispatch, package, text};
+
+/// The next thing to do for a container.
+pub(super) enum Step {
+    /// Nothing more: this takes its place.
+    Done(Change, Output),
+    /// Nothing more: all that it holds is removed, as was wished.
+    Removed,
+    /// The plain bundle is there, and is to be compressed.
+    Compress(Job, Otherwise),
+}
+
+/// What to do with the compressed bundle.
+pub(super) enum Otherwise {
+    /// Take it if it is smaller than this one, to which that has been done.
+    Smaller(Change, Output),
+    /// Take it.
+    Always(Change),
+}
+
+impl Otherwise {
+    pub(super) fn unless_better(self, compressed: Vec<u8>) -> (Change, Output) {
+        let change = match self {
+            Otherwise::Smaller(change, plain) if compressed.len() as u64 >= plain.size() => {
+                return (change, plain);
+            }
+            Otherwise::Smaller(..) => Change::Compressed,
+            Otherwise::Always(change) => change,
+        };
+        (change, of_bytes(compressed))
+    }
+}
+
+impl Planner<'_, '_> {
+    /// Works out a container. `alone` says that it lies in no section and has no neighbours.
+    pub(super) fn container(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+        alone: bool,
+    ) -> Result<Step, EditError> {
+        if !self.touches(node) {
+            return Ok(Step::Done(Change::Kept, copy_of(&node.range)));
+        }
+        match node.kind() {
+            ContainerKind::Bundle => self.bundle(source, node, path),
+            ContainerKind::Ccob => self.compressed_bundle(source, node, path, alone),
+            ContainerKind::OffloadBinary => match node.compression {
+                None => self.package(source, node, path),
+                Some(compression) => self.compressed_package(source, node, path, compression),
+            },
+            _ => Err(EditError::Unsupported {
+                path: path.to_vec(),
+                kind: "device code in containers of this kind",
+            }),
+        }
+    }
+
+    fn bundle(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+    ) -> Result<Step, EditError> {
+        let wishes = self.wishes(node);
+        let empty = self.is_emptied(node, &wishes, path)?;
+        let new = match self.form(node) {
+            Some(BundleForm::Text(_)) => {
+                text::rebuild(source, &node.range, &wishes, &mut self.images)
+            }
+            _ => bundle::rebuild(source, &node.range, &wishes, empty).map(Some),
+        };
+        let Some(new) = new.map_err(|error| error.of(node, path))? else {
+            return Ok(Step::Removed);
+        };
+        let change = changed(&new, node);
+        let BundleEdit::Compress(options) = self.bundle_edit(node) else {
+            return Ok(Step::Done(change, new));
+        };
+        let data = self.bytes(source, &new)?;
+        let job =
+            Job { data, write: written(options.write.clone()), enough: None, is_package: false };
+        Ok(Step::Compress(job, Otherwise::Smaller(change, new)))
+    }
+
+    fn compressed_bundle(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+        alone: bool,
+    ) -> Result<Step, EditError> {
+        let damaged = |error: ccob::Error| EditError::Damaged {
+            path: path.to_vec(),
+            location: node.location,
+            error: Box::new(Error::Ccob(error)),
+        };
+        let available = node.range.end - node.range.start;
+        let header = Header::parse(&source.peek(&node.range, 32)?, available).map_err(damaged)?;
+        let size = header.uncompressed_size();
+        if size == 0 {
+            // The survey finds fault with that.
+            return Err(EditError::InputChanged);
+        }
+        let edit = self.bundle_edit(node);
+        let max = match edit {
+            BundleEdit::Compress(options) => options.limits.max_uncompressed,
+            _ => self.contents.max_decompressed,
+        };
+        if size > max {
+            return Err(damaged(ccob::Error::TooLarge { uncompressed_size: size, max }));
+        }
+        let allow_findings = self.edit.options.allow_findings;
+        let later = Decompress {
+            stored: node.range.clone(),
+            size,
+            is_package: false,
+            alone,
+            path: path.to_vec(),
+            max,
+            allow_findings,
+        };
+        let is_wished = self.is_wished(node);
+        if let (BundleEdit::Decompress, false) = (edit, is_wished) {
+            let plain = Output::from_input(self.derived_from(later), 0..size);
+            return Ok(Step::Done(Change::Decompressed, plain));
+        }
+        if is_wished && node.children.is_empty() {
+            let kind = "images of compressed bundles that the survey passed over";
+            return Err(EditError::Unsupported { path: path.to_vec(), kind });
+        }
+
+        let limits = Limits::default().with_max_uncompressed(max);
+        let decompress = match self.contents.verified || allow_findings {
+            true => ccob::decompress_unverified,
+            false => ccob::decompress,
+        };
+        let stored = source.read_range(&node.range)?;
+        let data = decompress(&stored, &limits).map_err(damaged)?.data;
+        drop(stored);
+        if node.children.is_empty() {
+            later.check_contents(&data)?;
+        }
+        let mut data = Cursor::new(data);
+        let mut inner = Source::new(&mut data)?;
+        let window = 0..inner.len();
+        let new = self.containers(&mut inner, &node.children, path)?;
+        let is_removed = !new.is_empty() && new.values().all(Option::is_none);
+        let new = dispatch::file(self, &mut inner, &window, &node.children, path, &new)?;
+        if is_removed {
+            return Ok(Step::Removed);
+        }
+        let is_unchanged = is_copy_of(&new, &window);
+
+        match edit {
+            BundleEdit::Decompress => {
+                later.check_kind(&self.head(&mut inner, &new)?)?;
+                let splices = decompressed_later(self.derived_from(later), &new);
+                Ok(Step::Done(Change::Decompressed, splices))
+            }
+            BundleEdit::Compress(options) if options.recompress => {
+                let data = match is_unchanged {
+                    true => data.into_inner(),
+                    false => self.bytes(&mut inner, &new)?,
+                };
+                let job = Job {
+                    data,
+                    write: written(options.write.clone()),
+                    enough: None,
+                    is_package: false,
+                };
+                Ok(Step::Compress(job, Otherwise::Always(Change::Recompressed)))
+            }
+            _ if is_unchanged => Ok(Step::Done(Change::Kept, copy_of(&node.range))),
+            _ => {
+                let data = self.bytes(&mut inner, &new)?;
+                let is_smaller = new.size() < window.end;
+                let options = WriteOptions::default()
+                    .with_version(header.version())
+                    .with_method(header.method());
+                let enough = is_smaller.then_some(available);
+                let job = Job { data, write: written(options), enough, is_package: false };
+                Ok(Step::Compress(job, Otherwise::Always(Change::Edited)))
+            }
+        }
+    }
+
+    fn package(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+    ) -> Result<Step, EditError> {
+        let wishes = self.wishes(node);
+        let new = package::rebuild(source, &node.range, &wishes);
+        // One of version 1 goes with its image.
+        let Some(new) = new.map_err(|error| error.of(node, path))? else {
+            return Ok(Step::Removed);
+        };
+        self.is_emptied(node, &wishes, path)?;
+        let change = changed(&new, node);
+        let BundleEdit::Compress(options) = self.bundle_edit(node) else {
+            return Ok(Step::Done(change, new));
+        };
+        let treatment = self.editable(node).and_then(|old| old.treatment(options));
+        let Some(treatment @ (Treatment::Compress | Treatment::Upgrade)) = treatment else {
+            return Ok(Step::Done(change, new));
+        };
+        let mut data = self.bytes(source, &new)?;
+        if treatment == Treatment::Upgrade {
+            data = offload_binary::convert(&data, FormatVersion::V3)
+                .map_err(|error| malformed(error).of(node, path))?;
+        }
+        let job = Job { data, write: options.write.clone(), enough: None, is_package: true };
+        Ok(Step::Compress(job, Otherwise::Smaller(change, new)))
+    }
+
+    fn compressed_package(
+        &mut self,
+        source: &mut Source<'_>,
+        node: &Node,
+        path: &[Segment],
+        compression: Compression,
+    ) -> Result<Step, EditError> {
+        let size = compression.uncompressed_size();
+        let edit = self.bundle_edit(node);
+        let max = match edit {
+            BundleEdit::Compress(options) => options.limits.max_uncompressed,
+            _ => self.contents.max_decompressed,
+        };
+        if size > max {
+            let error = ccob::Error::TooLarge { uncompressed_size: size, max };
+            return Err(malformed(Error::PackageStream(error)).of(node, path));
+        }
+        let later = Decompress {
+            stored: node.range.clone(),
+            size,
+            is_package: true,
+            alone: false,
+            path: path.to_vec(),
+            max,
+            allow_findings: self.edit.options.allow_findings,
+        };
+        let is_wished = self.is_wished(node);
+        let recompressed = match edit {
+            BundleEdit::Decompress if !is_wished => {
+                let plain = Output::from_input(self.derived_from(later), 0..size);
+                return Ok(Step::Done(Change::Decompressed, plain));
+            }
+            BundleEdit::Compress(options) if options.recompress => Some(options.write.clone()),
+            _ => None,
+        };
+        let data = later.read(source.reader()).map_err(refused)?;
+        let mut data = Cursor::new(data);
+        let mut inner = Source::new(&mut data)?;
+        let window = 0..inner.len();
+        let wishes = self.wishes(node);
+        let new = package::rebuild(&mut inner, &window, &wishes);
+        let Some(new) = new.map_err(|error| error.of(node, path))? else {
+            return Ok(Step::Removed);
+        };
+        self.is_emptied(node, &wishes, path)?;
+        let (write, change, enough) = match recompressed {
+            _ if matches!(edit, BundleEdit::Decompress) => {
+                let plain = decompressed_later(self.derived_from(later), &new);
+                return Ok(Step::Done(Change::Decompressed, plain));
+            }
+            Some(write) => (write, Change::Recompressed, None),
+            None if is_copy_of(&new, &window) => {
+                return Ok(Step::Done(Change::Kept, copy_of(&node.range)));
+            }
+            None => {
+                let method = match compression.method() == "zlib" {
+                    true => Method::ZLIB,
+                    false => Method::ZSTD,
+                };
+                let stored = node.range.end - node.range.start;
+                let enough = (new.size() < window.end).then_some(stored);
+                (WriteOptions::default().with_method(method), Change::Edited, enough)
+            }
+        };
+        let data = self.bytes(&mut inner, &new)?;
+        let job = Job { data, write, enough, is_package: true };
+        Ok(Step::Compress(job, Otherwise::Always(change)))
+    }
+
+    /// What the bundle holds, as an input that is decompressed only to be written.
+    fn derived_from(&mut self, bundle: Decompress) -> Input {
+        self.derived.push(bundle);
+        Input::Derived(self.derived.len() - 1)
+    }
+
+    /// The new bytes in memory.
+    fn bytes(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, EditError> {
+        let len = usize::try_from(new.size()).map_err(|_| out_of_memory())?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|_| out_of_memory())?;
+        let mut inputs = Sources::new(&mut *self.images.readers, &self.derived);
+        reader(new, source.reader(), &mut inputs).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The first of the new bytes.
+    fn head(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, EditError> {
+        let head = new.slice(0..crate::SNIFF_LEN as u64);
+        self.bytes(source, &head)
+    }
+}
+
+fn out_of_memory() -> std::io::Error {
+    std::io::ErrorKind::OutOfMemory.into()
+}
+
+fn changed(new: &Output, node: &Node) -> Change {
+    match is_copy_of(new, &node.range) {
+        true => Change::Kept,
+        false => Change::Edited,
+    }
+}
+
+/// Version 1 does not tell where a compressed bundle ends: runtimes want to know.
+fn written(options: WriteOptions) -> WriteOptions {
+    match options.version {
+        Version::V1 => options.with_version(Version::V2),
+        _ => options,
+    }
+}
+
+/// What was worked out over the decompressed data, with its parts decompressed when they are written.
+fn decompressed_later(data: Input, new: &Output) -> Output {
+    new.resolved(|out, input, range| {
+        out.push_input(if *input == Input::File { data } else { *input }, range);
+    })
+}

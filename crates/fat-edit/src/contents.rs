@@ -1,0 +1,482 @@
+//! From the wishes for images to new containers, and on to the files that hold them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Seek};
+use std::num::NonZeroU32;
+
+use bundle_format::EntryId;
+use byte_parts::{ReadSeek, Source};
+use fat_object::{BundleForm, ContainerKind, ListedImage, Location, Segment, check_agreement};
+use object_edit::Output;
+use target_id::Target;
+
+use crate::container::Step;
+use crate::decompress::Decompress;
+use crate::edit::{BundleEdit, Edit, ImageEdit};
+use crate::error::EditError;
+use crate::plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
+use crate::readers::Treatment;
+use crate::survey::{Contents, EditableContainer, Node};
+use crate::wishes::{NewImage, NewImages, Wish, Wishes};
+use crate::{compress, dispatch, restore};
+
+pub(super) fn plan(
+    contents: &Contents,
+    input: &mut dyn ReadSeek,
+    edit: &Edit,
+    images: &mut [&mut dyn ReadSeek],
+) -> Result<EditPlan, EditError> {
+    if let Some(finding) = contents.findings.first()
+        && !edit.options.allow_findings
+    {
+        return Err(finding.clone().into());
+    }
+    if contents.containers.is_empty() {
+        return Err(EditError::NoDeviceCode);
+    }
+    let mut source = Source::new(input)?;
+    if source.len() != contents.size {
+        return Err(EditError::InputChanged);
+    }
+    let mut planner = Planner::new(contents, edit, images)?;
+    planner.leave_uneditable()?;
+    let window = 0..contents.size;
+    let new = planner.containers(&mut source, &contents.root, &[])?;
+    let splices = match &edit.bundles {
+        BundleEdit::Compress(_) => restore::lay_out(&mut planner, &mut source, &window, &new)?,
+        _ => dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?,
+    };
+    planner.check_done()?;
+    planner.note_packages();
+    let images = planner.image_changes();
+    let Planner { changes, notes, derived, .. } = planner;
+    Ok(EditPlan {
+        parts: splices,
+        derived,
+        input_size: contents.size,
+        containers: changes,
+        images,
+        notes,
+    })
+}
+
+impl Contents {
+    /// Works out the new file, if no new images go into it.
+    ///
+    /// Time grows as n log n with sections, symbols, relocations and containers; linked files are scanned as a whole
+    /// where bundles move. Memory: headers and tables, and see [the bounds](crate#bounds).
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`]
+    pub fn plan<R: Read + Seek>(&self, input: R, edit: &Edit) -> Result<EditPlan, EditError> {
+        let no_images: &mut [io::Empty] = &mut [];
+        self.plan_with_images(input, edit, no_images)
+    }
+
+    /// As [`plan`](Self::plan); `images` are the new images, by number: one can be put in several places. Of each its
+    /// size and first bytes are read, and all of it where it is compressed with others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`plan`](Self::plan), and [`EditError::NoSuchNewImage`].
+    pub fn plan_with_images<R: Read + Seek, I: Read + Seek>(
+        &self,
+        mut input: R,
+        edit: &Edit,
+        images: &mut [I],
+    ) -> Result<EditPlan, EditError> {
+        let images = images.iter_mut().map(|image| image as &mut dyn ReadSeek);
+        plan(self, &mut input, edit, &mut images.collect::<Vec<_>>())
+    }
+}
+
+/// What a bundle entry ID says.
+fn target_of(id: &str) -> Target {
+    match EntryId::parse(id) {
+        Ok(id) => id.target(),
+        Err(_) => Target::new(None, None, id),
+    }
+}
+
+/// New containers, by where the old ones start in the source; `None` for those that are removed.
+pub(super) type NewContainers = BTreeMap<u64, Option<Output>>;
+
+/// What a plan needs to know, and what it gathers.
+pub(super) struct Planner<'a, 'i> {
+    pub(super) contents: &'a Contents,
+    pub(super) edit: &'a Edit,
+    pub(super) images: NewImages<'a, 'i>,
+    /// Wishes for containers that have any.
+    pub(super) wishes: BTreeMap<usize, Wishes<'a>>,
+    /// Containers that cannot be edited, and stay as they are.
+    pub(super) left: BTreeSet<usize>,
+    changes: Vec<ContainerChange>,
+    pub(super) notes: Vec<EditNote>,
+    /// The inputs [`Input::Derived`](object_edit::Input::Derived), by number.
+    pub(super) derived: Vec<Decompress>,
+    /// As [`HostContext::stay`](object_edit::Options::stay).
+    pub(super) stay: bool,
+}
+
+/// A container, and where it is.
+struct Place<'n> {
+    node: &'n Node,
+    path: Vec<Segment>,
+    /// Whether it lies in no section and has no neighbours.
+    alone: bool,
+}
+
+impl<'a, 'i> Planner<'a, 'i> {
+    fn new(
+        contents: &'a Contents,
+        edit: &'a Edit,
+        images: &'a mut [&'i mut dyn ReadSeek],
+    ) -> Result<Self, EditError> {
+        let changes = contents.containers.iter().enumerate();
+        let changes = changes.map(|(container, old)| {
+            let plain = old.compression.map_or(old.size, |c| c.uncompressed_size());
+            ContainerChange {
+                container,
+                change: Change::Kept,
+                size_before: old.size,
+                size_after: old.size,
+                plain_before: plain,
+                plain_after: plain,
+            }
+        });
+        let mut planner = Planner {
+            contents,
+            edit,
+            images: NewImages::new(images)?,
+            wishes: BTreeMap::new(),
+            left: BTreeSet::new(),
+            changes: changes.collect(),
+            notes: Vec::new(),
+            derived: Vec::new(),
+            stay: matches!(edit.bundles, BundleEdit::Decompress),
+        };
+        planner.sort_wishes()?;
+        Ok(planner)
+    }
+
+    /// Sorts the wishes of the edit by containers.
+    fn sort_wishes(&mut self) -> Result<(), EditError> {
+        let edit = self.edit;
+        for (&index, image) in &edit.images {
+            let available = self.contents.images.len();
+            let old = self.contents.images.get(index);
+            let old = old.ok_or(EditError::NoSuchImage { index, available })?;
+            let wish = match *image {
+                ImageEdit::Remove if old.target().is_host() && !edit.options.remove_host => {
+                    return Err(EditError::IsHost { index });
+                }
+                ImageEdit::Remove => Wish::Remove,
+                ImageEdit::Replace(number) => Wish::Replace(self.new_image(number, old.target())?),
+            };
+            let Some(container) = self.contents.container_of(index) else { continue };
+            let first = container.images.start;
+            let entries = &mut self.wishes_for(container.index)?.entries;
+            if let Some(entry) = entries.get_mut(index.saturating_sub(first)) {
+                *entry = wish;
+            }
+        }
+        for added in &edit.added {
+            let image = self.new_image(added.image, &target_of(&added.id))?;
+            self.wishes_for(added.container)?.added.push((&added.id, image));
+        }
+        self.wishes.iter().try_for_each(|(&index, wishes)| self.check_composition(index, wishes))
+    }
+
+    /// Checks that entries can be added to a container, if any are.
+    fn check_composition(&self, container: usize, wishes: &Wishes<'_>) -> Result<(), EditError> {
+        let Some(container) = self.contents.containers.get(container) else { return Ok(()) };
+        if wishes.added.is_empty() || container.kind == ContainerKind::OffloadBinary {
+            return Ok(());
+        }
+        let old = self.contents.images.get(container.images.clone()).unwrap_or_default();
+        let old = old.iter().zip(&wishes.entries).filter(|(_, wish)| **wish != Wish::Remove);
+        let mut ids: Vec<&str> = old.filter_map(|(image, _)| image.id()).collect();
+        let first_new = ids.len();
+        ids.extend(wishes.added.iter().map(|(id, _)| *id));
+        let findings = bundle_format::composition(ids);
+        match findings.into_iter().find(|finding| finding.index() >= first_new) {
+            Some(finding) => {
+                let (path, finding) = (container.path.clone(), Box::new(finding));
+                Err(EditError::Composition { path, finding })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A new image, which has to be one for this target.
+    fn new_image(&self, number: usize, target: &Target) -> Result<NewImage, EditError> {
+        let image = self.images.get(number)?;
+        if !self.edit.options.any_image {
+            check_agreement(target, self.images.head(&image)).map_err(|disagreement| {
+                let (target, disagreement) = (Box::new(target.clone()), Box::new(disagreement));
+                EditError::Image { number, target, disagreement }
+            })?;
+        }
+        Ok(image)
+    }
+
+    fn wishes_for(&mut self, container: usize) -> Result<&mut Wishes<'a>, EditError> {
+        let available = self.contents.containers.len();
+        let old = self.contents.containers.get(container);
+        let old = old.ok_or(EditError::NoSuchContainer { container, available })?;
+        Ok(self.wishes.entry(container).or_insert_with(|| Wishes {
+            entries: vec![Wish::Keep; old.images.len()],
+            added: Vec::new(),
+        }))
+    }
+
+    /// The wishes for a container that images lie in directly.
+    pub(super) fn wishes(&self, node: &Node) -> Wishes<'a> {
+        let wishes = node.container.and_then(|container| self.wishes.get(&container));
+        wishes.cloned().unwrap_or_default()
+    }
+
+    /// Whether anything is wished of images in or under the node.
+    pub(super) fn is_wished(&self, node: &Node) -> bool {
+        let wished = |c| self.wishes.get(&c).is_some_and(|wishes| !wishes.are_none());
+        node.container.is_some_and(wished) || node.children.iter().any(|c| self.is_wished(c))
+    }
+
+    /// What is to become of a bundle as such.
+    pub(super) fn bundle_edit(&self, node: &Node) -> &'a BundleEdit {
+        let in_compressed = matches!(node.location, Location::Decompressed(_));
+        let is_left = node.container.is_some_and(|container| self.left.contains(&container));
+        match &self.edit.bundles {
+            // It is compressed with what is around it.
+            _ if in_compressed || is_left => &BundleEdit::Keep,
+            edit => edit,
+        }
+    }
+
+    /// The form of a bundle, as far as there are images that tell it.
+    pub(super) fn form(&self, node: &Node) -> Option<BundleForm> {
+        let container = self.contents.containers.get(node.container?)?;
+        self.contents.images.get(container.images.clone())?.first()?.bundle_form()
+    }
+
+    /// Whether something in or under the node may change.
+    pub(super) fn touches(&self, node: &Node) -> bool {
+        self.changes_form(node)
+            || self.is_wished(node)
+            || node.children.iter().any(|child| self.touches(child))
+    }
+
+    /// The container that a node is, if images lie in it directly.
+    pub(super) fn editable(&self, node: &Node) -> Option<&'a EditableContainer> {
+        self.contents.containers.get(node.container?)
+    }
+
+    /// `true` if it is a bundle or package that is to be compressed or decompressed.
+    fn changes_form(&self, node: &Node) -> bool {
+        match self.bundle_edit(node) {
+            BundleEdit::Keep => false,
+            BundleEdit::Compress(options) => match node.kind() {
+                ContainerKind::Bundle => true,
+                ContainerKind::Ccob => options.recompress,
+                _ => self.editable(node).is_some_and(|old| old.is_compressed_by(options)),
+            },
+            BundleEdit::Decompress => node.compression.is_some(),
+        }
+    }
+
+    /// How many bundles may have to be compressed.
+    fn to_compress(&self, places: &[Place<'_>]) -> usize {
+        let compressed = |node: &Node| match (node.kind(), node.compression) {
+            (_, Some(_)) => self.touches(node),
+            (ContainerKind::Bundle | ContainerKind::OffloadBinary, None) => {
+                matches!(self.bundle_edit(node), BundleEdit::Compress(_))
+            }
+            _ => false,
+        };
+        places.iter().filter(|place| compressed(place.node)).count()
+    }
+
+    fn threads(&self) -> NonZeroU32 {
+        let threads = match &self.edit.bundles {
+            BundleEdit::Compress(options) => options.write.threads,
+            _ => self.edit.options.threads,
+        };
+        NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Works out all containers under the nodes that lie in the source. `path` leads to the nodes.
+    pub(super) fn containers(
+        &mut self,
+        source: &mut Source<'_>,
+        nodes: &[Node],
+        path: &[Segment],
+    ) -> Result<NewContainers, EditError> {
+        let mut places = Vec::new();
+        gather(nodes, &mut path.to_vec(), false, &mut places);
+        let mut new = NewContainers::new();
+        let mut pending = Vec::new();
+        let mut left = places.iter();
+        let (threads, count) = (self.threads(), self.to_compress(&places));
+        let compressed = compress::run(threads, count, || {
+            for place in left.by_ref() {
+                match self.container(source, place.node, &place.path, place.alone)? {
+                    Step::Done(change, splices) => {
+                        let plain = (change != Change::Kept).then(|| splices.size());
+                        self.record(place.node, change, splices.size(), plain);
+                        new.insert(place.node.range.start, Some(splices));
+                    }
+                    Step::Removed => {
+                        self.record(place.node, Change::Removed, 0, Some(0));
+                        new.insert(place.node.range.start, None);
+                    }
+                    Step::Compress(job, otherwise) => {
+                        pending.push((place, job.data.len() as u64, otherwise));
+                        return Ok(Some(job));
+                    }
+                }
+            }
+            Ok::<_, EditError>(None)
+        })?;
+        for ((place, plain, otherwise), compressed) in pending.into_iter().zip(compressed) {
+            let compressed = compressed.map_err(|error| EditError::Damaged {
+                path: place.path.clone(),
+                location: place.node.location,
+                error: Box::new(error),
+            })?;
+            let (change, splices) = otherwise.unless_better(compressed);
+            self.record(place.node, change, splices.size(), Some(plain));
+            new.insert(place.node.range.start, Some(splices));
+        }
+        Ok(new)
+    }
+
+    pub(super) fn record(&mut self, node: &Node, change: Change, size: u64, plain: Option<u64>) {
+        let Some(record) = node.container.and_then(|c| self.changes.get_mut(c)) else { return };
+        record.change = change;
+        record.size_after = size;
+        if let Some(plain) = plain {
+            record.plain_after = plain;
+        }
+    }
+
+    /// Checks that all wishes came true: a file can hold containers in places where nobody changes them.
+    fn check_done(&self) -> Result<(), EditError> {
+        let left = self.wishes.iter().find(|(index, wishes)| {
+            let change = self.changes.get(**index).map(|change| change.change);
+            wishes.change_something() && change.is_none_or(|change| change == Change::Kept)
+        });
+        match left.and_then(|(index, _)| self.contents.containers.get(*index)) {
+            Some(container) => {
+                let (path, kind) = (container.path.clone(), "containers in this place");
+                Err(EditError::Unsupported { path, kind })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Tells what became of packages when the file was compressed.
+    fn note_packages(&mut self) {
+        let BundleEdit::Compress(options) = &self.edit.bundles else { return };
+        let (mut older, mut registered, mut upgraded) = (0, 0, 0);
+        for (old, new) in self.contents.containers.iter().zip(&self.changes) {
+            match old.treatment(options) {
+                Some(Treatment::Older) => older += 1,
+                Some(Treatment::Registered) => registered += 1,
+                Some(Treatment::Upgrade) if new.change == Change::Compressed => upgraded += 1,
+                _ => {}
+            }
+        }
+        let notes = [
+            EditNote::OlderPackages { count: older },
+            EditNote::RegisteredPackages { count: registered },
+            EditNote::UpgradedPackages { count: upgraded },
+        ];
+        let counts = [older, registered, upgraded];
+        let notes = notes.into_iter().zip(counts).filter(|&(_, count)| count > 0);
+        self.notes.extend(notes.map(|(note, _)| note));
+    }
+
+    /// Whether the wishes leave no device image, which has to be allowed.
+    pub(super) fn is_emptied(
+        &self,
+        node: &Node,
+        wishes: &Wishes<'_>,
+        path: &[Segment],
+    ) -> Result<bool, EditError> {
+        let container = node.container.and_then(|c| self.contents.containers.get(c));
+        let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
+        let is_device = |image: &ListedImage| {
+            let is_metadata = image
+                .package_entry()
+                .is_some_and(|entry| entry.flags().contains(offload_binary::Flags::METADATA));
+            !image.target().is_host() && !is_metadata
+        };
+        let mut left = images.unwrap_or_default().iter().zip(&wishes.entries);
+        let is_left = left.any(|(image, wish)| is_device(image) && *wish != Wish::Remove);
+        let empty = wishes.remove_any() && wishes.added.is_empty() && !is_left;
+        match empty && !self.edit.options.allow_empty {
+            true => Err(EditError::NothingLeft { path: path.to_vec() }),
+            false => Ok(empty),
+        }
+    }
+
+    /// What becomes of each image, those that are added last.
+    fn image_changes(&self) -> Vec<ImageChange> {
+        let old = self.contents.images.iter().zip(&self.contents.containers_of);
+        let old = old.map(|(image, &container)| {
+            let first = self.contents.containers.get(container).map_or(0, |c| c.images.start);
+            let wishes = self.wishes.get(&container);
+            let wish = wishes.and_then(|w| w.entries.get(image.index().saturating_sub(first)));
+            ImageChange {
+                index: Some(image.index()),
+                container,
+                target: image.target().clone(),
+                size_before: image.size(),
+                size_after: match wish {
+                    None | Some(Wish::Keep) => Some(image.size()),
+                    Some(Wish::Remove) => None,
+                    Some(Wish::Replace(new)) => Some(new.size),
+                },
+            }
+        });
+        let added = self.wishes.iter().flat_map(|(&container, wishes)| {
+            wishes.added.iter().map(move |(id, new)| ImageChange {
+                index: None,
+                container,
+                target: target_of(id),
+                size_before: 0,
+                size_after: Some(new.size),
+            })
+        });
+        old.chain(added).collect()
+    }
+}
+
+/// All containers in the source, in order.
+fn gather<'n>(
+    nodes: &'n [Node],
+    path: &mut Vec<Segment>,
+    in_section: bool,
+    places: &mut Vec<Place<'n>>,
+) {
+    for node in nodes {
+        if !matches!(node.location, Location::File(_) | Location::Decompressed(_)) {
+            continue;
+        }
+        path.push(node.segment.clone());
+        match node.kind() {
+            ContainerKind::Member | ContainerKind::Slice => {
+                gather(&node.children, path, false, places);
+            }
+            ContainerKind::Section | ContainerKind::OutsideSections => {
+                gather(&node.children, path, true, places);
+            }
+            _ => {
+                let alone = nodes.len() == 1 && !in_section;
+                places.push(Place { node, path: path.clone(), alone });
+            }
+        }
+        path.pop();
+    }
+}

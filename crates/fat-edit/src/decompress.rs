@@ -1,0 +1,127 @@
+//! Compressed bundles and packages that are decompressed only when the new file is written: their headers tell all sizes.
+
+use std::io::{self, Cursor, Read as _, SeekFrom};
+use std::ops::Range;
+
+use bundle_format::text::is_text_bundle;
+use byte_parts::ReadSeek;
+use ccob::{Decompressed, Limits};
+use fat_object::{Error, ImageFormat, Location, Options, Segment, decompress_package};
+
+use crate::{EditError, SNIFF_LEN, survey};
+
+/// A compressed bundle or package of the edited file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decompress {
+    /// Where it lies in the file.
+    pub(crate) stored: Range<u64>,
+    /// Bytes it holds, as its header says.
+    pub(crate) size: u64,
+    /// `true` if it is a package, and not a bundle.
+    pub(crate) is_package: bool,
+    /// Whether it lies in a file of its own, with no other.
+    pub(crate) alone: bool,
+    /// The containers around it, itself the last.
+    pub(crate) path: Vec<Segment>,
+    /// The most that may be decompressed of what lies in it.
+    pub(crate) max: u64,
+    /// `true` if something may be wrong with it: its hash, and what hides nothing.
+    pub(crate) allow_findings: bool,
+}
+
+impl Decompress {
+    /// Everything it holds: a bundle that has the recorded hash.
+    pub(crate) fn read(&self, input: &mut (impl ReadSeek + ?Sized)) -> io::Result<Vec<u8>> {
+        self.read_growing(input, &mut |_| {})
+    }
+
+    /// The same; `grown` sees what there is of it while it grows, which is not verified by then.
+    pub(crate) fn read_growing(
+        &self,
+        input: &mut (impl ReadSeek + ?Sized),
+        grown: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<Vec<u8>> {
+        let len = self.stored.end - self.stored.start;
+        input.seek(SeekFrom::Start(self.stored.start))?;
+        let mut stored = Vec::new();
+        let room = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        stored.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        input.take(len).read_to_end(&mut stored)?;
+        if stored.len() < room {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, EditError::InputChanged));
+        }
+        let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        if self.is_package {
+            let data = decompress_package(&stored, self.size)
+                .map_err(|error| refused(self.damaged(error)))?;
+            if data.len() as u64 != self.size {
+                return Err(refused(EditError::InputChanged));
+            }
+            self.check_contents(&data).map_err(refused)?;
+            grown(&data);
+            return Ok(data);
+        }
+        let limits = Limits::default().with_max_uncompressed(self.size);
+        let decompressed = match self.allow_findings {
+            false => ccob::decompress_growing(&stored, &limits, grown),
+            true => ccob::decompress_unverified(&stored, &limits)
+                .inspect(|decompressed| grown(&decompressed.data)),
+        };
+        let Decompressed { data, .. } =
+            decompressed.map_err(|error| refused(self.damaged(error.into())))?;
+        if data.len() as u64 != self.size {
+            return Err(refused(EditError::InputChanged));
+        }
+        self.check_kind(&data).and_then(|()| self.check_contents(&data)).map_err(refused)?;
+        Ok(data)
+    }
+
+    fn damaged(&self, error: Error) -> EditError {
+        let location = Location::File(self.stored.start);
+        // As a walk says it: what is damaged is told by its place in the containers around it.
+        let path = self.path.split_last().map_or_else(Vec::new, |(_, around)| around.to_vec());
+        EditError::Damaged { path, location, error: Box::new(error) }
+    }
+
+    /// Checks that what it holds is as sound as files must be that are edited.
+    pub(crate) fn check_contents(&self, data: &[u8]) -> Result<(), EditError> {
+        let options = Options::default().with_max_decompressed(self.max);
+        let found = survey(Cursor::new(data), &options).and_then(|contents| {
+            let format = contents.format;
+            // Bytes after the bundle would hide what follows it, once it is not compressed.
+            let mut refused = contents.findings.into_iter().filter(|finding| {
+                !self.allow_findings || matches!(finding.error(), Error::TrailingBytes { .. })
+            });
+            match refused.next() {
+                _ if !format.is_container() => {
+                    Err(EditError::HoldsNoBundle { path: self.path.clone(), format })
+                }
+                Some(finding) => Err(finding.into()),
+                None => Ok(()),
+            }
+        });
+        found.map_err(|error| match error {
+            EditError::Damaged { path, location, error } => EditError::Damaged {
+                path: self.path.iter().cloned().chain(path).collect(),
+                location: match location {
+                    Location::File(at) => Location::Decompressed(at),
+                    elsewhere => elsewhere,
+                },
+                error,
+            },
+            error => error,
+        })
+    }
+
+    /// Checks that what it holds may take its place, as its first bytes tell.
+    pub(crate) fn check_kind(&self, data: &[u8]) -> Result<(), EditError> {
+        let head = data.get(..SNIFF_LEN).unwrap_or(data);
+        match ImageFormat::sniff(head) {
+            ImageFormat::Bundle if is_text_bundle(head) && !self.alone => {
+                Err(EditError::TextNotAlone { path: self.path.clone() })
+            }
+            ImageFormat::Bundle => Ok(()),
+            format => Err(EditError::HoldsNoBundle { path: self.path.clone(), format }),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From new containers to the files that hold them: each goes to the editor of its format.
+
+use std::io;
+use std::ops::Range;
+
+use byte_parts::Source;
+use fat_object::{ContainerKind, ImageFormat, Location, Segment};
+use object_edit::{
+    Format, Input, Item, MemberEdit, Output, SectionChange, SectionEdit, copy_of, is_copy_of,
+};
+
+use crate::contents::{NewContainers, Planner};
+use crate::error::EditError;
+use crate::inputs::Sources;
+use crate::plan::{Change, EditNote};
+use crate::survey::Node;
+use crate::wishes::Wish;
+use crate::{SNIFF_LEN, sequence};
+
+/// A file of the source, or a member: what it becomes.
+pub(super) fn file(
+    planner: &mut Planner<'_, '_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    nodes: &[Node],
+    path: &[Segment],
+    new: &NewContainers,
+) -> Result<Output, EditError> {
+    if !nodes.iter().any(|node| planner.touches(node)) {
+        return Ok(copy_of(window));
+    }
+    let host = Host::of(source, window)?;
+    let edited = match host {
+        Host::Unsupported(kind) => {
+            return Err(EditError::Unsupported { path: path.to_vec(), kind });
+        }
+        Host::Raw => {
+            let items = items(source, nodes, new)?;
+            planner.check_left(&items, path)?;
+            return Ok(sequence::lay_out(source, window, items)?);
+        }
+        Host::Archive => {
+            let members = members(planner, source, nodes, path, new)?;
+            if members.is_empty() {
+                return Ok(copy_of(window));
+            }
+            object_edit::edit_archive(source, window, members)
+        }
+        Host::Sections(format) => {
+            // The others stay: they are no sections.
+            let sections = nodes.iter().filter(|node| !node.segment.is_found_by_scan());
+            let sections = sections.map(|node| section(planner, source, node, path, new));
+            let sections = sections.collect::<Result<Vec<SectionEdit>, EditError>>()?;
+            if !sections.iter().any(SectionEdit::is_changed) {
+                return Ok(copy_of(window));
+            }
+            let options = &planner.edit.options;
+            let options = object_edit::Options::default()
+                .with_grow(options.grow)
+                .with_drop_signature(options.drop_signature)
+                .with_stay(planner.stay);
+            let mut inputs = Sources::new(&mut *planner.images.readers, &planner.derived);
+            object_edit::edit(source, window, format, sections, options, &mut inputs)
+        }
+    };
+    let edited = edited.map_err(|error| EditError::from(error).within(path))?;
+    planner.notes.extend(edited.notes.into_iter().filter_map(EditNote::of_host));
+    Ok(edited.parts)
+}
+
+/// What kind of file holds containers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Host {
+    /// None: they follow each other.
+    Raw,
+    Archive,
+    Sections(Format),
+    /// One that is not edited.
+    Unsupported(&'static str),
+}
+
+impl Host {
+    pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
+        let head = source.peek(window, SNIFF_LEN)?;
+        Ok(match ImageFormat::sniff(&head) {
+            ImageFormat::Archive if head.starts_with(b"!<thin>") => {
+                Host::Unsupported("members of thin archives")
+            }
+            ImageFormat::Archive | ImageFormat::Deb => Host::Archive,
+            ImageFormat::Elf { .. } | ImageFormat::Cubin => match elf_type(&head) {
+                1 => Host::Sections(Format::ElfObject),
+                2 | 3 => Host::Sections(Format::LinkedElf),
+                _ => Host::Unsupported("ELF files that are neither objects nor linked"),
+            },
+            ImageFormat::Coff if head.starts_with(b"MZ") => Host::Sections(Format::Pe),
+            ImageFormat::Coff => Host::Sections(Format::Coff),
+            ImageFormat::MachO => Host::Unsupported("device code in Mach-O files"),
+            ImageFormat::Wasm => Host::Unsupported("device code in WebAssembly modules"),
+            ImageFormat::Bitcode => Host::Unsupported("device code in LLVM bitcode files"),
+            _ => Host::Raw,
+        })
+    }
+}
+
+impl Host {
+    /// Returns the name of a section's kind, if such a section is not edited in such a file.
+    pub(super) fn uneditable(self, section: &str) -> Option<&'static str> {
+        match self {
+            Host::Unsupported(kind) => Some(kind),
+            Host::Sections(format) => object_edit::uneditable(format, section),
+            Host::Raw | Host::Archive => None,
+        }
+    }
+}
+
+/// `e_type`, in the byte order that byte 5 names.
+fn elf_type(head: &[u8]) -> u16 {
+    match (head.get(5), head.get(16..18)) {
+        (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
+        (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
+        _ => 0,
+    }
+}
+
+fn items(source: &mut Source<'_>, nodes: &[Node], new: &NewContainers) -> io::Result<Vec<Item>> {
+    let mut items: Vec<Item> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let old = node.range.clone();
+        let joined = match items.last() {
+            Some(before) => sequence::follows(source, &before.old, &old)?,
+            None => false,
+        };
+        let new = new.get(&old.start).cloned().unwrap_or_else(|| Some(copy_of(&old)));
+        items.push(Item { old, new, joined });
+    }
+    Ok(items)
+}
+
+fn section(
+    planner: &mut Planner<'_, '_>,
+    source: &mut Source<'_>,
+    node: &Node,
+    path: &[Segment],
+    new: &NewContainers,
+) -> Result<SectionEdit, EditError> {
+    let change = if node.container.is_some() {
+        // It is an image itself.
+        let wishes = planner.wishes(node);
+        if !wishes.added.is_empty() {
+            let path = path.iter().chain([&node.segment]).cloned().collect();
+            return Err(EditError::CannotAdd { path });
+        }
+        let (change, new) = match wishes.entries.first() {
+            None | Some(Wish::Keep) => (Change::Kept, copy_of(&node.range)),
+            Some(Wish::Remove) => (Change::Removed, Output::new()),
+            Some(Wish::Replace(image)) => {
+                let mut contents = Output::new();
+                contents.push_input(Input::New(image.number), 0..image.size);
+                (Change::Edited, contents)
+            }
+        };
+        planner.record(node, change, new.size(), Some(new.size()));
+        match change {
+            Change::Removed => SectionChange::Removed,
+            _ => SectionChange::Contents(new),
+        }
+    } else {
+        let items = items(source, &node.children, new)?;
+        let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();
+        match planner.check_left(&items, &path)? {
+            true => SectionChange::Items(items),
+            false => SectionChange::Removed,
+        }
+    };
+    Ok(SectionEdit { range: node.range.clone(), name: node.segment.name().to_owned(), change })
+}
+
+impl Planner<'_, '_> {
+    /// Whether a sequence of containers keeps any, as it has to if that is not allowed otherwise.
+    fn check_left(&self, items: &[Item], path: &[Segment]) -> Result<bool, EditError> {
+        let is_left = items.is_empty() || items.iter().any(|item| item.new.is_some());
+        match is_left || self.edit.options.allow_empty {
+            true => Ok(is_left),
+            false => Err(EditError::NothingLeft { path: path.to_vec() }),
+        }
+    }
+}
+
+/// The members that change.
+fn members(
+    planner: &mut Planner<'_, '_>,
+    source: &mut Source<'_>,
+    nodes: &[Node],
+    path: &[Segment],
+    new: &NewContainers,
+) -> Result<Vec<MemberEdit>, EditError> {
+    let mut members = Vec::new();
+    for node in nodes {
+        let is_here = matches!(node.location, Location::File(_) | Location::Decompressed(_));
+        if node.kind() != ContainerKind::Member || !is_here {
+            continue;
+        }
+        let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();
+        let splices = file(planner, source, &node.range, &node.children, &path, new)?;
+        if !is_copy_of(&splices, &node.range) {
+            members.push(MemberEdit { range: node.range.clone(), new: splices });
+        }
+    }
+    Ok(members)
+}

@@ -1,0 +1,76 @@
+//! The inputs of a new file beside the edited one: new images, and what compressed bundles hold.
+
+use std::io::{self, Seek, SeekFrom};
+
+use byte_parts::ReadSeek;
+use object_edit::{Input, NewInputs, Output};
+
+use crate::decompress::Decompress;
+
+/// The output that a layout describes, with these for its inputs.
+pub(crate) fn filled(layout: &byte_parts::Parts, inputs: &[Output]) -> Output {
+    let mut output = Output::new();
+    for part in layout.iter() {
+        match part {
+            byte_parts::Part::Bytes(bytes) => output.push_bytes(bytes),
+            byte_parts::Part::Zeros(count) => output.push_zeros(count),
+            byte_parts::Part::Input(&index, range) => {
+                inputs
+                    .get(index)
+                    .into_iter()
+                    .for_each(|input| output.append_range(input, range.clone()));
+            }
+        }
+    }
+    output
+}
+
+/// New images by number, and what compressed bundles hold.
+pub(crate) struct Sources<'a, 'i> {
+    pub(crate) images: &'a mut [&'i mut dyn ReadSeek],
+    pub(crate) derived: &'a [Decompress],
+    /// The contents that were decompressed last.
+    last: Option<(usize, Vec<u8>)>,
+}
+
+impl<'a, 'i> Sources<'a, 'i> {
+    pub(crate) fn new(images: &'a mut [&'i mut dyn ReadSeek], derived: &'a [Decompress]) -> Self {
+        Sources { images, derived, last: None }
+    }
+}
+
+impl NewInputs for Sources<'_, '_> {
+    fn read_at(
+        &mut self,
+        file: &mut dyn ReadSeek,
+        input: Input,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> io::Result<usize> {
+        match input {
+            Input::File => {
+                file.seek(SeekFrom::Start(offset))?;
+                file.read(buf)
+            }
+            Input::New(number) => {
+                let image = self.images.get_mut(number).ok_or(io::ErrorKind::NotFound)?;
+                image.seek(SeekFrom::Start(offset))?;
+                image.read(buf)
+            }
+            Input::Derived(number) => {
+                let data = match self.last.take() {
+                    Some((last, data)) if last == number => data,
+                    _ => self.derived.get(number).ok_or(io::ErrorKind::NotFound)?.read(file)?,
+                };
+                let (_, data) = self.last.insert((number, data));
+                let from = usize::try_from(offset).ok().and_then(|from| data.get(from..));
+                let from = from.unwrap_or_default();
+                let n = from.len().min(buf.len());
+                if let (Some(to), Some(from)) = (buf.get_mut(..n), from.get(..n)) {
+                    to.copy_from_slice(from);
+                }
+                Ok(n)
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Why a container cannot be laid out anew.
+
+use std::io;
+
+use fat_object::{Error, Segment};
+
+use crate::EditError;
+use crate::survey::Node;
+
+#[derive(Debug)]
+pub(super) enum RebuildError {
+    Read(io::Error),
+    Format(Error),
+    /// It has other entries than it had when the file was surveyed.
+    Changed,
+}
+
+impl From<io::Error> for RebuildError {
+    fn from(error: io::Error) -> Self {
+        RebuildError::Read(error)
+    }
+}
+
+pub(super) fn malformed(error: impl Into<Error>) -> RebuildError {
+    RebuildError::Format(error.into())
+}
+
+impl RebuildError {
+    /// The error, of this container.
+    pub(super) fn of(self, node: &Node, path: &[Segment]) -> EditError {
+        match self {
+            RebuildError::Read(error) => EditError::Read(error),
+            RebuildError::Format(error) => {
+                let (path, error) = (path.to_vec(), Box::new(error));
+                EditError::Damaged { path, location: node.location, error }
+            }
+            RebuildError::Changed => EditError::InputChanged,
+        }
+    }
+}

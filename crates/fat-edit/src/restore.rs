@@ -1,0 +1,281 @@
+//! The way back from a compressed file: it is planned with the compression, so that no file comes out that cannot be
+//! decompressed, and one that would become another file is told.
+
+use std::io;
+use std::ops::Range;
+
+use byte_parts::{Part, ReadSeek, Source};
+use fat_object::{Location, Options};
+use object_edit::{Input, Output, Unread, copy_of, is_copy_of, reader};
+
+use crate::contents::{self, NewContainers, Planner};
+use crate::decompress::Decompress;
+use crate::dispatch;
+use crate::edit::{Edit, EditOptions};
+use crate::error::EditError;
+use crate::inputs::Sources;
+use crate::plan::EditNote;
+use crate::survey::{Contents, survey};
+
+/// A file as parts of another, and the compressed bundles among the inputs of those parts.
+type Plain = (Output, Vec<Decompress>);
+
+/// Bytes compared at once.
+const BLOCK: u64 = 64 * 1024;
+
+/// Result of decompressing the compressed file, the best last.
+#[derive(Debug)]
+enum Back {
+    Refused(EditError),
+    /// A file that differs from the expected one, the first time at this offset.
+    Differs(u64),
+    Same,
+}
+
+impl Back {
+    fn rank(&self) -> u8 {
+        match self {
+            Back::Refused(_) => 0,
+            Back::Differs(_) => 1,
+            Back::Same => 2,
+        }
+    }
+}
+
+/// Lays out the file with its compressed bundles: closed up, or if the way back from there is lost, with each bundle in its
+/// old place.
+pub(super) fn lay_out(
+    planner: &mut Planner<'_, '_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    new: &NewContainers,
+) -> Result<Output, EditError> {
+    let contents = planner.contents;
+    let expected = expected(contents, source, planner.edit)?;
+    let noted = planner.notes.len();
+    let mut best: Option<(Output, Vec<EditNote>, Back)> = None;
+    for stay in [false, true] {
+        planner.stay = stay;
+        planner.notes.truncate(noted);
+        let laid_out = dispatch::file(planner, source, window, &contents.root, &[], new);
+        let splices = match laid_out {
+            Ok(splices) if is_copy_of(&splices, window) => return Ok(splices),
+            Ok(splices) if best.as_ref().is_some_and(|(first, ..)| *first == splices) => break,
+            Ok(splices) => splices,
+            Err(error @ EditError::Read(_)) => return Err(error),
+            Err(_) if best.is_some() => break,
+            Err(error) => return Err(error),
+        };
+        let back = way_back(planner, source, &splices, expected.as_ref())?;
+        let (rank, notes) = (back.rank(), planner.notes.clone());
+        if best.as_ref().is_none_or(|(_, _, best)| best.rank() < rank) {
+            best = Some((splices, notes, back));
+        }
+        if rank == Back::Same.rank() {
+            break;
+        }
+    }
+    let Some((splices, notes, back)) = best else { return Err(EditError::InputChanged) };
+    planner.notes = notes;
+    match (back, expected) {
+        (Back::Same, _) => {}
+        (Back::Differs(offset), _) => planner.notes.push(EditNote::NotRestored { offset }),
+        // So it was before.
+        (Back::Refused(_), Expected::Refused) => planner.notes.push(EditNote::NotDecompressible),
+        (Back::Refused(why), _) => return Err(EditError::NoWayBack { why: Box::new(why) }),
+    }
+    Ok(splices)
+}
+
+/// Expected result of decompressing.
+enum Expected {
+    /// The result without compressing anything: the edited file itself, unless bundles in it are compressed.
+    Parts(Plain),
+    /// The edited file itself cannot be decompressed.
+    Refused,
+    /// Images change, too.
+    Unknown,
+}
+
+impl Expected {
+    fn as_ref(&self) -> Option<&Plain> {
+        match self {
+            Expected::Parts(parts) => Some(parts),
+            Expected::Refused | Expected::Unknown => None,
+        }
+    }
+}
+
+fn expected(
+    contents: &Contents,
+    source: &mut Source<'_>,
+    edit: &Edit,
+) -> Result<Expected, EditError> {
+    if !edit.images.is_empty() || !edit.added.is_empty() {
+        return Ok(Expected::Unknown);
+    }
+    if !contents.containers.iter().any(|container| container.compression.is_some()) {
+        return Ok(Expected::Parts((copy_of(&(0..contents.size)), Vec::new())));
+    }
+    let contents = Contents { max_decompressed: u64::MAX, ..contents.clone() };
+    match decompressed(&contents, source.reader(), &edit.options) {
+        Ok(parts) => Ok(Expected::Parts(parts)),
+        Err(error @ EditError::Read(_)) => Err(error),
+        Err(_) => Ok(Expected::Refused),
+    }
+}
+
+/// The file with its bundles decompressed.
+fn decompressed(
+    contents: &Contents,
+    input: &mut dyn ReadSeek,
+    options: &EditOptions,
+) -> Result<Plain, EditError> {
+    let mut edit = Edit::new(options.clone().with_grow(false));
+    edit.decompress();
+    match contents::plan(contents, input, &edit, &mut []) {
+        Ok(plan) => Ok((plan.parts, plan.derived)),
+        // Other containers than bundles stay as they are.
+        Err(EditError::NoBundle) => Ok((copy_of(&(0..contents.size)), Vec::new())),
+        Err(error) => Err(error),
+    }
+}
+
+/// Decompresses the new file, as far as headers and sizes tell, and compares what comes of it.
+fn way_back(
+    planner: &mut Planner<'_, '_>,
+    source: &mut Source<'_>,
+    new: &Output,
+    expected: Option<&Plain>,
+) -> Result<Back, EditError> {
+    let mut inputs = Sources::new(&mut *planner.images.readers, &planner.derived);
+    let mut reader = reader(new, source.reader(), &mut inputs);
+    let options = Options::default().with_decompress(false).with_max_decompressed(u64::MAX);
+    let options = options.with_scan(planner.contents.scanned);
+    let back = survey(&mut reader, &options).and_then(|after| {
+        let back = decompressed(&after, &mut reader, &planner.edit.options)?;
+        Ok((after, back))
+    });
+    let (after, back) = match back {
+        Ok(back) => back,
+        Err(error @ EditError::Read(_)) => return Err(error),
+        Err(error) => return Ok(Back::Refused(error)),
+    };
+    let Some(expected) = expected else { return Ok(Back::Same) };
+    let before = &planner.contents.containers;
+    if before.len() != after.containers.len() {
+        return Ok(Back::Differs(0));
+    }
+    let mut plain = Vec::new();
+    let (mut old_starts, mut new_starts) = (Vec::new(), Vec::new());
+    for (old, new) in before.iter().zip(&after.containers) {
+        let (Location::File(from), Location::File(to)) = (old.location, new.location) else {
+            continue;
+        };
+        match (old.compression, new.compression) {
+            (None, Some(_)) => plain.push((from..from.saturating_add(old.size), old.index)),
+            (Some(_), _) => old_starts.push((from, old.index)),
+            (None, None) => {}
+        }
+        new_starts.push((to, new.index));
+    }
+    let old = Skeleton::of(expected, &old_starts, |skeleton, range| skeleton.cut(range, &plain));
+    let back = Skeleton::of(&back, &new_starts, |skeleton, range| {
+        skeleton.rest.append(&new.slice(range.clone()));
+    });
+    if old.bundles != back.bundles {
+        let pairs = old.bundles.iter().zip(&back.bundles);
+        let first = pairs.into_iter().find(|(old, back)| old != back);
+        return Ok(Back::Differs(first.map_or(0, |(old, back)| old.0.min(back.0))));
+    }
+    let first = difference(source, &old.rest, &back.rest)?;
+    Ok(first.map_or(Back::Same, Back::Differs))
+}
+
+/// A file without the contents of the bundles that are compressed on the way.
+#[derive(Default)]
+struct Skeleton {
+    /// Zeros where bundles are.
+    rest: Output,
+    /// Parts of bundles: where each lies, the index of its container, and which part it is.
+    bundles: Vec<(u64, usize, Range<u64>)>,
+}
+
+impl Skeleton {
+    /// `starts`: where compressed bundles lie, with their indices, in ascending order. `copy` takes parts of the file.
+    fn of(
+        (parts, derived): &Plain,
+        starts: &[(u64, usize)],
+        copy: impl Fn(&mut Skeleton, Range<u64>),
+    ) -> Self {
+        let mut skeleton = Skeleton::default();
+        for part in parts.iter() {
+            match part {
+                Part::Input(Input::File, range) => copy(&mut skeleton, range.clone()),
+                Part::Input(&Input::Derived(number), range) => {
+                    let stored = derived.get(number).map_or(u64::MAX, |bundle| bundle.stored.start);
+                    let n = starts.binary_search_by_key(&stored, |&(start, _)| start);
+                    let index = n.ok().and_then(|n| starts.get(n)).map(|&(_, index)| index);
+                    skeleton.bundle(index.unwrap_or(usize::MAX), range.clone());
+                }
+                part => skeleton.rest.push_part(part),
+            }
+        }
+        skeleton
+    }
+
+    fn bundle(&mut self, index: usize, part: Range<u64>) {
+        let zeros = part.end - part.start;
+        self.bundles.push((self.rest.size(), index, part));
+        self.rest.push_zeros(zeros);
+    }
+
+    /// A part of the file, in which plain bundles lie in these places.
+    fn cut(&mut self, range: Range<u64>, plain: &[(Range<u64>, usize)]) {
+        let mut at = range.start;
+        let first = plain.partition_point(|(place, _)| place.end <= range.start);
+        for (place, index) in plain.iter().skip(first) {
+            let (from, to) = (place.start.max(at), place.end.min(range.end));
+            if from >= to {
+                break;
+            }
+            self.rest.push_input(Input::File, at..from);
+            self.bundle(*index, from - place.start..to - place.start);
+            at = to;
+        }
+        self.rest.push_input(Input::File, at..range.end);
+    }
+}
+
+/// Returns the first offset at which two outputs differ. Both are of the same file, without new images.
+fn difference(source: &mut Source<'_>, a: &Output, b: &Output) -> io::Result<Option<u64>> {
+    let end = a.size().min(b.size());
+    let mut at = 0;
+    while at < end {
+        let (Some((of_x, x)), Some((of_y, y))) = (a.at(at), b.at(at)) else { break };
+        let n = (of_x + x.size()).min(of_y + y.size()) - at;
+        let same = match (x, y) {
+            (Part::Zeros(_), Part::Zeros(_)) => true,
+            (Part::Input(Input::File, x), Part::Input(Input::File, y)) => {
+                x.start.wrapping_sub(of_x) == y.start.wrapping_sub(of_y)
+            }
+            _ => false,
+        };
+        let n = if same { n } else { n.min(BLOCK) };
+        if !same {
+            let range = at..at + n;
+            let (x, y) = (read(source, &a.slice(range.clone()))?, read(source, &b.slice(range))?);
+            if let Some(n) = x.iter().zip(&y).position(|(x, y)| x != y) {
+                return Ok(Some(at + n as u64));
+            }
+        }
+        at += n;
+    }
+    Ok((a.size() != b.size()).then_some(end))
+}
+
+fn read(source: &mut Source<'_>, splices: &Output) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut reader(splices, source.reader(), &mut Unread), &mut bytes)?;
+    Ok(bytes)
+}

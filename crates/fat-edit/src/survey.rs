@@ -1,0 +1,405 @@
+//! What a file holds that can be edited: one walk, kept as a tree.
+
+use std::io::{self, Read, Seek};
+use std::ops::Range;
+
+use fat_object::{
+    Compression, Container, ContainerKind, Error, Finding, Image, ImageFormat, ListedFinding,
+    ListedImage, Location, Options, Segment, Severity, Visitor, walk,
+};
+
+use crate::compress::CompressOptions;
+use crate::error::EditError;
+use crate::readers::{PackageForm, Treatment};
+
+/// What [`survey`] found.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    pub(crate) size: u64,
+    pub(crate) format: ImageFormat,
+    pub(crate) images: Vec<ListedImage>,
+    pub(crate) containers: Vec<EditableContainer>,
+    /// Of each image, the index of its container.
+    pub(crate) containers_of: Vec<usize>,
+    /// What lies directly in the file.
+    pub(crate) root: Vec<Node>,
+    /// Findings that leave it known where everything lies.
+    pub(crate) findings: Vec<ListedFinding>,
+    /// Whether what compressed bundles hold was compared with their hashes.
+    pub(crate) verified: bool,
+    /// Bytes that a compressed bundle may expand to.
+    pub(crate) max_decompressed: u64,
+    /// `true` if containers were looked for in any byte of host files.
+    pub(crate) scanned: bool,
+}
+
+impl Contents {
+    /// Bytes of the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// What the file is.
+    #[must_use]
+    pub fn format(&self) -> ImageFormat {
+        self.format
+    }
+
+    /// All images, in the order of the walk. Their [indices](ListedImage::index) are those of a walk that enters no
+    /// images.
+    #[must_use]
+    pub fn images(&self) -> &[ListedImage] {
+        &self.images
+    }
+
+    /// All containers that images lie in directly, or could: bundles, packages, fatbinaries, and sections that are an
+    /// entry of a bundle each. In the order of the walk. A compressed bundle counts as one with the bundle in it.
+    #[must_use]
+    pub fn containers(&self) -> &[EditableContainer] {
+        &self.containers
+    }
+
+    /// Everything wrong with the file that hides nothing in it: entry IDs that cannot be read, images for other
+    /// devices than their entries say, bytes after containers, and what is wrong inside images. [`plan`](Contents::plan) refuses such files, unless they are
+    /// [allowed](crate::EditOptions::allow_findings).
+    #[must_use]
+    pub fn findings(&self) -> &[ListedFinding] {
+        &self.findings
+    }
+
+    /// The container that the image with this [index](ListedImage::index) lies in; `None` if there is no such image.
+    #[must_use]
+    pub fn container_of(&self, image: usize) -> Option<&EditableContainer> {
+        self.containers.get(*self.containers_of.get(image)?)
+    }
+}
+
+/// A container of images.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EditableContainer {
+    pub(crate) index: usize,
+    pub(crate) path: Vec<Segment>,
+    pub(crate) kind: ContainerKind,
+    pub(crate) location: Location,
+    pub(crate) size: u64,
+    pub(crate) compression: Option<Compression>,
+    pub(crate) images: Range<usize>,
+    pub(crate) uneditable: Option<&'static str>,
+    /// For a plain package.
+    pub(crate) package: Option<PackageForm>,
+}
+
+impl EditableContainer {
+    /// Returns whether compression changes it.
+    pub(super) fn is_compressed_by(&self, options: &CompressOptions) -> bool {
+        match (self.kind, self.compression) {
+            (ContainerKind::Bundle, _) => true,
+            (_, Some(_)) => options.recompress,
+            _ => matches!(self.treatment(options), Some(Treatment::Compress | Treatment::Upgrade)),
+        }
+    }
+
+    /// Returns what compression makes of it, for a plain package.
+    pub(super) fn treatment(&self, options: &CompressOptions) -> Option<Treatment> {
+        self.package.map(|package| package.treatment(options))
+    }
+
+    /// The position among [`Contents::containers`], from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The containers around it from outside in, itself the last.
+    #[must_use]
+    pub fn path(&self) -> &[Segment] {
+        &self.path
+    }
+
+    /// What it is; [`Ccob`](ContainerKind::Ccob) for a compressed bundle.
+    #[must_use]
+    pub fn kind(&self) -> ContainerKind {
+        self.kind
+    }
+
+    /// Where it starts; a compressed bundle where its header does.
+    #[must_use]
+    pub fn location(&self) -> Location {
+        self.location
+    }
+
+    /// Bytes it takes, as stored.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Its compression, for a compressed bundle.
+    #[must_use]
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
+    /// The indices of its images.
+    #[must_use]
+    pub fn images(&self) -> Range<usize> {
+        self.images.clone()
+    }
+
+    /// Why it cannot be edited: what it is, or lies in, in the plural (`NVIDIA fatbinaries`). `None` if it can be, as far
+    /// as its kind and that of the file around it tell.
+    ///
+    /// An edit that would change it is [refused](EditError::Unsupported), or
+    /// [leaves it as it is](super::EditOptions::allow_uneditable).
+    #[must_use]
+    pub fn uneditable(&self) -> Option<&'static str> {
+        self.uneditable
+    }
+}
+
+/// A container and what lies in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) segment: Segment,
+    /// In the file, or in the decompressed data of the compressed bundle around it. That of a compressed package has the
+    /// padding that follows its stream.
+    pub(crate) range: Range<u64>,
+    pub(crate) location: Location,
+    /// Index among the containers, of one that images lie in directly; of a compressed bundle that of the bundle in it.
+    pub(crate) container: Option<usize>,
+    /// Its own.
+    pub(crate) compression: Option<Compression>,
+    pub(crate) children: Vec<Node>,
+}
+
+impl Node {
+    pub(crate) fn kind(&self) -> ContainerKind {
+        self.segment.kind()
+    }
+}
+
+/// Walks a file and keeps what it finds, as far as it can be edited.
+///
+/// It costs a [walk](fat_object::walk()), and memory as a [listing](fat_object::list()) does, and for each container. Whether images
+/// are [entered](Options::enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in them;
+/// nor whether [tables only](Options::tables_only) are to be read.
+///
+/// To compress or decompress bundles nobody needs to know their images: without [`Options::decompress`] compressed ones
+/// are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then. Others are checked
+/// when they are decompressed, those that an edit leaves alone never.
+///
+/// # Errors
+///
+/// [`EditError::Damaged`] for the first finding that is an error and hides what lies where; others are kept as
+/// [`Contents::findings`]. [`EditError::ThinArchive`], [`MovedOut`](object_edit::Error::MovedOut) and
+/// [`NoSectionHeaders`](object_edit::Error::NoSectionHeaders) of ELF files in which nothing is found for that reason,
+/// [`EditError::Read`].
+pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Contents, EditError> {
+    let mut surveyor = Surveyor::default();
+    let walked = options.clone().with_enter_images(true).with_tables_only(false).with_extents(true);
+    let summary = walk(&mut input, &walked, &mut surveyor);
+    if let Some(damage) = surveyor.damage {
+        return Err(damage);
+    }
+    let summary = summary?;
+    if surveyor.containers.is_empty() && matches!(summary.format, ImageFormat::Elf { .. }) {
+        object_edit::explain_nothing(&mut input)?;
+    }
+    let mut contents = Contents {
+        size: summary.size,
+        format: summary.format,
+        images: surveyor.images,
+        containers: surveyor.containers,
+        containers_of: surveyor.containers_of,
+        root: surveyor.root,
+        findings: surveyor.findings,
+        verified: options.decompress && options.verify_hash,
+        max_decompressed: options.max_decompressed,
+        scanned: options.scan,
+    };
+    pad(&mut contents.root, contents.size);
+    contents.find_uneditable(&mut input)?;
+    Ok(contents)
+}
+
+/// Counts the padding after compressed packages, which no size in the file counts, as a part of them. `end`: where what
+/// is around them ends.
+fn pad(nodes: &mut [Node], end: u64) {
+    for node in nodes {
+        let is_package = node.kind() == ContainerKind::OffloadBinary;
+        if is_package && node.compression.is_some() {
+            let size = (node.range.end - node.range.start).checked_next_multiple_of(8);
+            node.range.end = node.range.start.saturating_add(size.unwrap_or(u64::MAX)).min(end);
+        }
+        let end = match node.compression {
+            Some(compression) if !is_package => compression.uncompressed_size(),
+            _ => node.range.end,
+        };
+        pad(&mut node.children, end);
+    }
+}
+
+#[derive(Default)]
+struct Surveyor {
+    images: Vec<ListedImage>,
+    containers: Vec<EditableContainer>,
+    containers_of: Vec<usize>,
+    root: Vec<Node>,
+    /// The nodes entered and not left, and what is known of them as containers of images.
+    open: Vec<(Node, EditableContainer)>,
+    /// Containers entered and not left from an image inwards: images are edited as a whole.
+    inside_image: usize,
+    findings: Vec<ListedFinding>,
+    damage: Option<EditError>,
+}
+
+impl Surveyor {
+    /// The container that images now lie in directly.
+    fn container(&mut self, next_image: usize) -> usize {
+        if let Some(known) = self.open.last().and_then(|(node, _)| node.container) {
+            return known;
+        }
+        // The bundle in a compressed bundle is not told apart from it.
+        let is_ccob = |(node, _): &(Node, _)| node.kind() == ContainerKind::Ccob;
+        let place = match self.open.len().checked_sub(2).and_then(|around| self.open.get(around)) {
+            Some(around) if is_ccob(around) => Some(around),
+            _ => self.open.last(),
+        };
+        let place = place.map(|(_, place)| place.clone());
+        let Some((node, _)) = self.open.last_mut() else { return self.file() };
+        *node.container.get_or_insert_with(|| {
+            let (index, images) = (self.containers.len(), next_image..next_image);
+            self.containers.extend(place.map(|place| EditableContainer { index, images, ..place }));
+            index
+        })
+    }
+}
+
+impl Surveyor {
+    /// The file itself, where it is an image.
+    fn file(&mut self) -> usize {
+        let index = self.containers.len();
+        self.containers.push(EditableContainer {
+            index,
+            path: Vec::new(),
+            kind: ContainerKind::File,
+            location: Location::File(0),
+            size: 0,
+            compression: None,
+            package: None,
+            images: index..index,
+            uneditable: None,
+        });
+        index
+    }
+}
+
+impl Visitor for Surveyor {
+    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        if self.inside_image > 0 || container.kind() == ContainerKind::Image {
+            self.inside_image += 1;
+            return Ok(());
+        }
+        let start = container.location().offset();
+        let Some(segment) = container.path().last().cloned() else { return Ok(()) };
+        let node = Node {
+            segment,
+            range: start..start.saturating_add(container.size()),
+            location: container.location(),
+            container: None,
+            compression: container.compression(),
+            children: Vec::new(),
+        };
+        let place = EditableContainer {
+            index: 0,
+            path: container.path().to_vec(),
+            kind: container.kind(),
+            location: container.location(),
+            size: container.size(),
+            compression: container.compression(),
+            images: 0..0,
+            uneditable: None,
+            package: None,
+        };
+        self.open.push((node, place));
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        if self.inside_image > 0 {
+            self.inside_image -= 1;
+            return Ok(());
+        }
+        let kind = self.open.last().map(|(node, _)| node.kind());
+        let is_passed_over = self.open.last().is_some_and(|(node, _)| node.children.is_empty());
+        match kind {
+            // One without images is a container of images, too.
+            Some(
+                ContainerKind::Bundle
+                | ContainerKind::OffloadBinary
+                | ContainerKind::NvFatbin
+                | ContainerKind::Hcf,
+            ) => {
+                self.container(self.images.len());
+            }
+            Some(ContainerKind::Ccob) if is_passed_over => {
+                self.container(self.images.len());
+            }
+            _ => {}
+        }
+        let Some((mut node, _)) = self.open.pop() else { return Ok(()) };
+        if node.kind() == ContainerKind::Ccob && !is_passed_over {
+            node.container = node.children.first().and_then(|bundle| bundle.container);
+        }
+        match self.open.last_mut() {
+            Some((around, _)) => around.children.push(node),
+            None => self.root.push(node),
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        if self.inside_image > 0 {
+            return Ok(());
+        }
+        // The walk also counts what lies in images.
+        let index = self.images.len();
+        let container = self.container(index);
+        if let Some(container) = self.containers.get_mut(container) {
+            container.images.end = index + 1;
+            if container.kind == ContainerKind::File {
+                container.size = image.size();
+            }
+        }
+        self.images.push(image.to_listed().with_index(index));
+        self.containers_of.push(container);
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        let is_about_an_id = match finding.error() {
+            Error::Composition(broken) => broken.is_about_one_id(),
+            Error::Disagreement { .. } => true,
+            _ => false,
+        };
+        if finding.severity() < Severity::Error && !is_about_an_id {
+            return Ok(());
+        }
+        let hides_nothing = self.inside_image > 0
+            || is_about_an_id
+            || matches!(finding.error(), Error::TrailingBytes { .. });
+        if hides_nothing {
+            self.findings.push(finding.to_listed());
+            return Ok(());
+        }
+        let path = finding.path().to_vec();
+        let location = finding.location();
+        self.damage = Some(match finding.error() {
+            // Nobody opens them here: they are files of their own.
+            Error::ThinMember { .. } => EditError::ThinArchive { path },
+            error => EditError::Damaged { path, location, error: Box::new(error.clone()) },
+        });
+        Err(io::ErrorKind::InvalidData.into())
+    }
+}

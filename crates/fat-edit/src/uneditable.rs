@@ -1,0 +1,139 @@
+//! Containers that cannot be edited: found by the survey, refused or left by the plan.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use byte_parts::{ReadSeek, Source};
+use fat_object::{BundleForm, ContainerKind, Location};
+
+use crate::contents::Planner;
+use crate::dispatch::Host;
+use crate::edit::BundleEdit;
+use crate::error::EditError;
+use crate::plan::EditNote;
+use crate::survey::{Contents, EditableContainer, Node};
+
+impl Contents {
+    /// Finds out which containers cannot be edited.
+    pub(super) fn find_uneditable(&mut self, input: &mut dyn ReadSeek) -> Result<(), EditError> {
+        let mut source = Source::new(input)?;
+        let mut found = Vec::new();
+        in_file(&mut source, &(0..self.size), &self.root, &mut found)?;
+        self.find_readers(&mut source)?;
+        for (container, kind) in found {
+            if let Some(container) = self.containers.get_mut(container) {
+                container.uneditable = Some(kind);
+            }
+        }
+        for container in &mut self.containers {
+            let first = self.images.get(container.images.start);
+            let form = first
+                .filter(|_| !container.images.is_empty())
+                .and_then(fat_object::ListedImage::bundle_form);
+            match (container.kind, form) {
+                (ContainerKind::NvFatbin, _) => {
+                    container.uneditable = Some("NVIDIA fatbinaries");
+                }
+                (ContainerKind::Hcf, _) => {
+                    container.uneditable = Some("HCF containers");
+                }
+                (ContainerKind::Section | ContainerKind::OutsideSections, None) => {
+                    let kind = "SYCL images that the file registers by tables";
+                    container.uneditable.get_or_insert(kind);
+                }
+                (ContainerKind::File | ContainerKind::Member | ContainerKind::Slice, _) => {
+                    container.uneditable = Some("device images in no container");
+                }
+                // This form nobody reads out of a compressed bundle, either.
+                (ContainerKind::Bundle, Some(BundleForm::EndMarkers(_))) => {
+                    let kind = "text bundles with markers behind their entries only";
+                    container.uneditable.get_or_insert(kind);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nobody knows who refers to them, and to what lies after them.
+const SCANNED: &str = "containers that only a scan finds";
+
+/// Finds containers that cannot be edited because of the file around them.
+fn in_file(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    nodes: &[Node],
+    found: &mut Vec<(usize, &'static str)>,
+) -> Result<(), EditError> {
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let host = Host::of(source, window)?;
+    for node in nodes {
+        match (host, node.kind(), node.location) {
+            _ if node.segment.is_found_by_scan() => in_node(node, Some(SCANNED), found),
+            (Host::Archive, ContainerKind::Member, Location::File(_)) => {
+                in_file(source, &node.range, &node.children, found)?;
+            }
+            _ => in_node(node, host.uneditable(node.segment.name()), found),
+        }
+    }
+    Ok(())
+}
+
+/// Finds containers in and under the node that cannot be edited because of their place, or for the reason given.
+fn in_node(node: &Node, kind: Option<&'static str>, found: &mut Vec<(usize, &'static str)>) {
+    let is_here = matches!(node.location, Location::File(_) | Location::Decompressed(_));
+    let kind = kind.or((!is_here).then_some("containers in this place"));
+    found.extend(node.container.zip(kind));
+    node.children.iter().for_each(|child| in_node(child, kind, found));
+}
+
+impl Planner<'_, '_> {
+    /// Refuses, before any work is done, containers that cannot be edited and would have to be; or leaves them as they
+    /// are if that is allowed.
+    pub(super) fn leave_uneditable(&mut self) -> Result<(), EditError> {
+        let contents = self.contents;
+        let mut left: BTreeMap<&'static str, Vec<usize>> = BTreeMap::new();
+        for container in &contents.containers {
+            let Some(kind) = container.uneditable.filter(|_| self.would_change(container)) else {
+                continue;
+            };
+            if !self.edit.options.allow_uneditable {
+                let path = container.path.clone();
+                return Err(EditError::Unsupported { path, kind });
+            }
+            self.wishes.remove(&container.index);
+            self.left.insert(container.index);
+            left.entry(kind).or_default().push(container.index);
+        }
+        let notes = left.into_iter();
+        self.notes
+            .extend(notes.map(|(kind, containers)| EditNote::Uneditable { kind, containers }));
+
+        let is_bundle = |container: &EditableContainer| {
+            matches!(
+                container.kind,
+                ContainerKind::Bundle | ContainerKind::Ccob | ContainerKind::OffloadBinary
+            )
+        };
+        let keeps = matches!(self.edit.bundles, BundleEdit::Keep);
+        let is_allowed = keeps || self.edit.options.allow_uneditable || !self.wishes.is_empty();
+        match is_allowed || contents.containers.iter().any(is_bundle) {
+            true => Ok(()),
+            false => Err(EditError::NoBundle),
+        }
+    }
+
+    /// Returns whether the edit would change this container, or one that it lies in.
+    fn would_change(&self, container: &EditableContainer) -> bool {
+        let is_wished = self.wishes.get(&container.index).is_some_and(|wishes| !wishes.are_none());
+        is_wished
+            || match &self.edit.bundles {
+                BundleEdit::Keep => false,
+                BundleEdit::Compress(options) => container.is_compressed_by(options),
+                BundleEdit::Decompress => container.compression.is_some(),
+            }
+    }
+}

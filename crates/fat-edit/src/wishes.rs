@@ -1,0 +1,104 @@
+//! What is wished of one container.
+
+use std::io::{self, Read as _, SeekFrom};
+
+use byte_parts::ReadSeek;
+use fat_object::ImageFormat;
+
+use crate::{EditError, SNIFF_LEN};
+
+/// A new image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NewImage {
+    /// Which one.
+    pub(super) number: usize,
+    /// Bytes.
+    pub(super) size: u64,
+    /// What it is, by its first bytes.
+    pub(super) format: ImageFormat,
+}
+
+/// What is to become of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Keep,
+    Remove,
+    Replace(NewImage),
+}
+
+/// What is to become of the entries of a container.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wishes<'e> {
+    /// In their order, all of them.
+    pub(super) entries: Vec<Wish>,
+    /// New ones behind them, by their bundle entry IDs.
+    pub(super) added: Vec<(&'e str, NewImage)>,
+}
+
+impl Wishes<'_> {
+    /// Whether everything is to stay as it is.
+    pub(super) fn are_none(&self) -> bool {
+        self.added.is_empty() && self.entries.iter().all(|wish| *wish == Wish::Keep)
+    }
+
+    /// Whether they cannot come true and leave everything as it is. An empty image can replace an empty one.
+    pub(super) fn change_something(&self) -> bool {
+        let changes = |wish: &Wish| match wish {
+            Wish::Keep => false,
+            Wish::Remove => true,
+            Wish::Replace(image) => image.size > 0,
+        };
+        !self.added.is_empty() || self.entries.iter().any(changes)
+    }
+
+    pub(super) fn remove_any(&self) -> bool {
+        self.entries.contains(&Wish::Remove)
+    }
+}
+
+/// The new images.
+pub(super) struct NewImages<'a, 'i> {
+    pub(super) readers: &'a mut [&'i mut dyn ReadSeek],
+    images: Vec<NewImage>,
+    /// Their first bytes.
+    heads: Vec<Vec<u8>>,
+}
+
+impl<'a, 'i> NewImages<'a, 'i> {
+    pub(super) fn new(readers: &'a mut [&'i mut dyn ReadSeek]) -> io::Result<Self> {
+        let mut images = Vec::new();
+        let mut heads = Vec::new();
+        for (number, reader) in readers.iter_mut().enumerate() {
+            let size = reader.seek(SeekFrom::End(0))?;
+            reader.seek(SeekFrom::Start(0))?;
+            let mut head = Vec::new();
+            reader.take(SNIFF_LEN as u64).read_to_end(&mut head)?;
+            images.push(NewImage { number, size, format: ImageFormat::sniff(&head) });
+            heads.push(head);
+        }
+        Ok(NewImages { readers, images, heads })
+    }
+
+    pub(super) fn get(&self, number: usize) -> Result<NewImage, EditError> {
+        let available = self.images.len();
+        self.images.get(number).copied().ok_or(EditError::NoSuchNewImage { number, available })
+    }
+
+    /// The first bytes of an image.
+    pub(super) fn head(&self, image: &NewImage) -> &[u8] {
+        self.heads.get(image.number).map_or(&[], |head| head)
+    }
+
+    /// All bytes of an image.
+    pub(super) fn read(&mut self, image: &NewImage) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(reader) = self.readers.get_mut(image.number) {
+            reader.seek(SeekFrom::Start(0))?;
+            reader.take(image.size).read_to_end(&mut bytes)?;
+        }
+        match bytes.len() as u64 == image.size {
+            true => Ok(bytes),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}

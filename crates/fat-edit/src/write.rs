@@ -1,0 +1,129 @@
+//! The new file, written part by part.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use byte_parts::{Inputs, ReadSeek, WriteError, copy_range};
+use object_edit::{Input, Output};
+
+use crate::decompress::Decompress;
+use crate::error::EditError;
+
+pub(crate) fn write<R, I, W>(
+    parts: &Output,
+    derived: &[Decompress],
+    file: &mut R,
+    images: &mut [I],
+    out: &mut W,
+) -> Result<(), EditError>
+where
+    R: ReadSeek + ?Sized,
+    I: ReadSeek,
+    W: Write + ?Sized,
+{
+    parts.write_to(&mut Sources { file, images, derived, last: None }, out)
+}
+
+/// What an edit takes parts of.
+struct Sources<'a, R: ?Sized, I> {
+    file: &'a mut R,
+    images: &'a mut [I],
+    derived: &'a [Decompress],
+    /// The contents that were decompressed last: there may be several parts of them.
+    last: Option<(usize, Vec<u8>)>,
+}
+
+impl<R: ReadSeek + ?Sized, I: ReadSeek> Inputs<Input> for Sources<'_, R, I> {
+    type Error = EditError;
+
+    fn copy<W: Write + ?Sized>(
+        &mut self,
+        input: &Input,
+        range: Range<u64>,
+        out: &mut W,
+    ) -> Result<(), EditError> {
+        let copied = match *input {
+            Input::File => copy_range(self.file, &range, out)?,
+            Input::New(number) => {
+                let available = self.images.len();
+                let missing = EditError::NoSuchNewImage { number, available };
+                copy_range(self.images.get_mut(number).ok_or(missing)?, &range, out)?
+            }
+            Input::Derived(number) => return self.decompressed(number, &range, out),
+        };
+        match copied == range.end - range.start {
+            true => Ok(()),
+            false => Err(EditError::InputChanged),
+        }
+    }
+}
+
+impl<R: ReadSeek + ?Sized, I> Sources<'_, R, I> {
+    fn decompressed<W: Write + ?Sized>(
+        &mut self,
+        number: usize,
+        range: &Range<u64>,
+        out: &mut W,
+    ) -> Result<(), EditError> {
+        if let Some((open, data)) = &self.last
+            && *open == number
+        {
+            return write_range(data, range, out);
+        }
+        let bundle = self.derived.get(number).ok_or(EditError::InputChanged)?;
+        if *range == (0..bundle.size) {
+            return decompress(bundle, self.file, out);
+        }
+        // Only one is held at a time.
+        self.last = None;
+        let data = bundle.read(self.file).map_err(refused)?;
+        let (_, data) = self.last.insert((number, data));
+        write_range(data, range, out)
+    }
+}
+
+impl From<WriteError> for EditError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Read(error) => EditError::Read(error),
+            WriteError::Write(error) => EditError::Write(error),
+            _ => EditError::InputChanged,
+        }
+    }
+}
+
+/// Writes what there is of a bundle while the rest is decompressed, and all of it hashed.
+fn decompress<R, W>(bundle: &Decompress, input: &mut R, out: &mut W) -> Result<(), EditError>
+where
+    R: ReadSeek + ?Sized,
+    W: Write + ?Sized,
+{
+    let mut written = 0;
+    let mut result = Ok(());
+    let mut write = |data: &[u8]| {
+        if result.is_ok() {
+            result = out.write_all(data.get(written..).unwrap_or_default());
+            written = data.len();
+        }
+    };
+    bundle.read_growing(input, &mut write).map_err(refused)?;
+    result.map_err(EditError::Write)
+}
+
+fn write_range(
+    data: &[u8],
+    range: &Range<u64>,
+    out: &mut (impl Write + ?Sized),
+) -> Result<(), EditError> {
+    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    let part = data.get(index(range.start)..index(range.end)).ok_or(EditError::InputChanged)?;
+    out.write_all(part).map_err(EditError::Write)
+}
+
+/// The error that a compressed bundle was refused with, if that is what this is.
+pub(super) fn refused(error: io::Error) -> EditError {
+    match error.downcast::<EditError>() {
+        Ok(refused) => refused,
+        Err(error) => EditError::Read(error),
+    }
+}

@@ -1,0 +1,73 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
+
+use std::error::Error as StdError;
+use std::fmt::{Debug, Display};
+use std::fs::File;
+use std::hash::Hash;
+use std::io::{Cursor, Read, Seek, Write};
+
+use fat_edit::{
+    Change, CompressOptions, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions,
+    EditPart, EditPlan, EditableContainer, ImageChange, survey,
+};
+use fat_object::{Options, ReadSeek};
+use object_edit::{EmbedError, Embedding, HostObject, ObjectBundle, ObjectPart};
+
+/// Sent to and shared by threads, printed for debugging.
+fn shared<T: Debug + Send + Sync + Unpin>() {}
+/// Besides, cloned, and owning all it has.
+fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
+/// Besides, compared, and a key of a map.
+fn value<T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static>() {}
+fn displayed<T: Display>() {}
+fn default<T: Default>() {}
+fn error<T: StdError + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    value::<Change>();
+    value::<ContainerChange>();
+    value::<EditNote>();
+    value::<EditOptions>();
+    value::<EditPart<'static>>();
+    value::<EditableContainer>();
+    value::<ImageChange>();
+    value::<ObjectPart>();
+
+    owned::<CompressOptions>();
+    owned::<Contents>();
+    owned::<Edit>();
+    owned::<EditPlan>();
+    owned::<EmbedError>();
+    owned::<HostObject>();
+
+    shared::<EditError>();
+    shared::<Embedding<'_>>();
+    shared::<ObjectBundle<'_>>();
+
+    displayed::<Change>();
+    default::<(CompressOptions, Edit, EditOptions)>();
+    error::<EditError>();
+    error::<EmbedError>();
+}
+
+/// Readers and writers are taken by value, of which `&mut` of one is one.
+#[test]
+fn readers_and_writers_of_any_kind() {
+    fn in_generic_code<R: Read + Seek, W: Write>(mut input: R, out: &mut W) {
+        let options = Options::default();
+        let contents = survey(&mut input, &options).unwrap();
+        let plan = contents.plan(&mut input, &Edit::default()).unwrap();
+        plan.write(&mut input, out).unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.hipfb");
+    let mut out = Vec::new();
+    in_generic_code(File::open(path).unwrap(), &mut out);
+    in_generic_code(&File::open(path).unwrap(), &mut &mut out);
+    let boxed: Box<dyn ReadSeek> = Box::new(File::open(path).unwrap());
+    in_generic_code(boxed, &mut Cursor::new(Vec::new()));
+    let file = std::fs::read(path).unwrap();
+    assert_eq!(out, [&file[..], &file].concat());
+}

@@ -1,0 +1,168 @@
+//! What the tests of the object form have in common.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    unreachable_pub,
+    dead_code,
+    reason = "a panic is how a test says no; not every test uses all"
+)]
+
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use fat_object::{BundleForm, Finding, Image, ImageFormat, Options, Visitor, walk};
+use object_edit::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
+
+pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+pub const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
+pub const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+";
+
+pub fn data(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+pub fn add(object: &[u8], entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let sizes = entries.iter().map(|(id, bytes)| (*id, bytes.len() as u64)).collect::<Vec<_>>();
+    let contents = entries.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>();
+    let bundle = ObjectBundle::new(object, &sizes).unwrap();
+    let result = bundle.to_vec(&contents).unwrap();
+    assert_eq!(result.len() as u64, bundle.total_size());
+    for (range, contents) in bundle.contents_ranges().zip(&contents) {
+        assert!(result[range.start as usize..range.end as usize] == **contents);
+    }
+    let mut written = Vec::new();
+    bundle.write_to(&mut written, contents).unwrap();
+    assert!(written == result);
+    result
+}
+
+pub fn entries() -> [(&'static str, &'static [u8]); 3] {
+    [(HOST, HOST_PLACEHOLDER), (GFX906, b"first image"), (GFX90A, b"")]
+}
+
+/// A COFF object with two sections, the second with a long name, and three symbols, two of it.
+pub fn coff() -> Vec<u8> {
+    let mut object = [0x64, 0x86, 2, 0, 0, 0, 0, 0].to_vec();
+    object.extend(112u32.to_le_bytes()); // after headers and contents
+    object.extend([3, 0, 0, 0, 0, 0, 0, 0]);
+    for (name, size, at) in [(b".data\0\0\0", 5u32, 100u32), (b"/4\0\0\0\0\0\0", 7, 105)] {
+        object.extend(name);
+        object.extend([0, 0, size, at, 0, 0, 0, 0x4030_0040].map(u32::to_le_bytes).concat());
+    }
+    object.extend(b"DATA!second!");
+    for (name, section, class, auxiliary) in [(b"first\0\0\0", 1, 2, 0), (b"assoc\0\0\0", 2, 3, 1)]
+    {
+        object.extend(name);
+        object.extend([0, 0, 0, 0, section, 0, 0, 0, class, auxiliary]);
+    }
+    object.extend([7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 5, 0, 0, 0]); // with section 1
+    object.extend(17u32.to_le_bytes());
+    object.extend(b"longer_name!\0");
+    object
+}
+
+/// Adds [`entries`] in several forms, and takes them off again.
+pub fn there_and_back(object: &[u8]) {
+    let [host, first, empty] = entries();
+    for list in [&[][..], &[host], &[empty], &[host, first, empty], &[empty, first, first, host]] {
+        let added = add(object, list);
+        assert!(*remove_bundle_sections(&added).unwrap() == *object, "{list:?}");
+        let twice = add(&added, list);
+        assert!(*remove_bundle_sections(&twice).unwrap() == *object, "{list:?}");
+    }
+}
+
+#[derive(Default)]
+pub struct Images(pub Vec<(String, Option<ImageFormat>, Vec<u8>)>);
+
+impl Visitor for Images {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        image.reader().read_to_end(&mut bytes)?;
+        self.0.push((image.id().unwrap().to_owned(), Some(image.format()), bytes));
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        panic!("{finding}");
+    }
+}
+
+/// ID, format and contents of all entries; each must be of the object form and know its object.
+pub fn walked(object: &[u8]) -> Vec<(String, ImageFormat, Vec<u8>)> {
+    struct Entries(Vec<u8>, Vec<(String, ImageFormat, Vec<u8>)>);
+    impl Visitor for Entries {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            assert_eq!(image.bundle_form(), Some(BundleForm::Section));
+            let mut object = Vec::new();
+            image.enclosing_object().unwrap().read_to_end(&mut object)?;
+            assert!(object == self.0);
+            let mut bytes = Vec::new();
+            image.reader().read_to_end(&mut bytes)?;
+            self.1.push((image.id().unwrap().to_owned(), image.format(), bytes));
+            Ok(())
+        }
+
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            panic!("{finding}");
+        }
+    }
+    let mut entries = Entries(object.to_vec(), Vec::new());
+    walk(&mut Cursor::new(object), &Options::default(), &mut entries).unwrap();
+    entries.1
+}
+
+/// That the walker finds [`entries`] in a bundle of an object, whatever becomes of the empty one.
+pub fn found(object: &[u8]) {
+    let found = walked(&add(object, &entries()));
+    let ids = found.iter().map(|(id, format, bytes)| (&**id, *format, &**bytes));
+    let mut expected = vec![
+        (HOST, ImageFormat::HostPlaceholder, HOST_PLACEHOLDER),
+        (GFX906, ImageFormat::Unknown, &b"first image"[..]),
+    ];
+    let ids = ids.collect::<Vec<_>>();
+    if ids.len() == 3 {
+        expected.push((GFX90A, ImageFormat::Empty, b""));
+    }
+    assert_eq!(ids, expected);
+}
+
+/// That nothing panics on `sample` cut short or changed, and that what was added comes off.
+pub fn damage(sample: &[u8]) {
+    for len in 0..sample.len() {
+        let _ = ObjectBundle::new(&sample[..len], &[(HOST, 1)]);
+        let _ = remove_bundle_sections(&sample[..len]);
+        walk_quietly(&sample[..len]);
+    }
+    let mut changed = sample.to_vec();
+    for at in 0..sample.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff, sample[at] ^ 1, sample[at].wrapping_add(1)] {
+            changed[at] = value;
+            walk_quietly(&changed);
+            let expected = remove_bundle_sections(&changed);
+            if let Ok(bundle) = ObjectBundle::new(&changed, &[(HOST, 1)]) {
+                let added = bundle.to_vec(&[HOST_PLACEHOLDER]).unwrap();
+                // Whatever it is, what was added comes off.
+                assert!(remove_bundle_sections(&added) == expected, "{at:#x}: {value:#x}");
+            }
+        }
+        changed[at] = sample[at];
+    }
+}
+
+fn walk_quietly(bytes: &[u8]) {
+    struct Quiet;
+    impl Visitor for Quiet {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            io::copy(&mut image.reader(), &mut io::sink()).map(drop)
+        }
+
+        fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    walk(&mut Cursor::new(bytes), &Options::default(), &mut Quiet).unwrap();
+}

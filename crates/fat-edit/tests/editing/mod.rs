@@ -1,0 +1,127 @@
+//! What the tests of edits share: files made of bundles, an edit run over bytes, and a walk over the result.
+#![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
+
+use std::io::{self, Cursor, Read};
+
+use bundle_format::Layout;
+use fat_edit::{Contents, Edit, EditError, EditOptions, EditPlan, survey};
+use fat_object::{Finding, Image, Options, Severity, Visitor, walk};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+
+pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+pub const GFX906: &str = "hipv4-amdgcn-amd-amdhsa--gfx906";
+pub const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a";
+pub const GFX1100: &str = "hipv4-amdgcn-amd-amdhsa--gfx1100";
+
+/// Bytes that are not the same for two seeds, and neither start nor end with a zero.
+pub fn code(seed: u32, size: u32) -> Vec<u8> {
+    (0..size).map(|i| ((i / 7 * seed + i % 7) % 251) as u8 | 1).collect()
+}
+
+/// A bundle of these entries.
+pub fn bundle(entries: &[(&str, &[u8])], align: u64) -> Vec<u8> {
+    let sizes = entries.iter().map(|(id, content)| (id, content.len() as u64));
+    let contents: Vec<&[u8]> = entries.iter().map(|(_, content)| *content).collect();
+    Layout::new(sizes, align).unwrap().to_vec(&contents).unwrap()
+}
+
+/// An offload binary, or one for each image in version 1, with images of HIP for these triples and processors.
+pub fn hip_binary(version: FormatVersion, images: &[(&str, &str, &[u8])]) -> Vec<u8> {
+    let entries: Vec<_> = images
+        .iter()
+        .map(|(triple, arch, image)| {
+            ImageEntry::new(image.len() as u64)
+                .image_kind(ImageKind::OBJECT)
+                .offload_kind(OffloadKind::HIP)
+                .string("triple", *triple)
+                .string("arch", *arch)
+        })
+        .collect();
+    let images: Vec<&[u8]> = images.iter().map(|(_, _, image)| *image).collect();
+    offload_binary::Layout::new(version, &entries).unwrap().to_vec(&images).unwrap()
+}
+
+/// Bundles as a linker puts them: each at a multiple of 4096, the last not padded.
+pub fn paged(bundles: &[Vec<u8>]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for bundle in bundles {
+        all.resize(all.len().next_multiple_of(4096), 0);
+        all.extend(bundle);
+    }
+    all
+}
+
+/// The survey of a file.
+pub fn surveyed(file: &[u8]) -> Contents {
+    survey(&mut Cursor::new(file), &Options::default()).unwrap()
+}
+
+/// Plans an edit that is made by index of images and containers.
+pub fn plan_with(
+    file: &[u8],
+    options: EditOptions,
+    new_images: &[&[u8]],
+    edit: impl FnOnce(&Contents, &mut Edit),
+) -> Result<(EditPlan, Vec<u8>), EditError> {
+    let contents = survey(&mut Cursor::new(file), &Options::default())?;
+    let mut wishes = Edit::new(options);
+    edit(&contents, &mut wishes);
+    run(&contents, file, new_images, &wishes)
+}
+
+/// Plans and writes.
+pub fn run(
+    contents: &Contents,
+    file: &[u8],
+    new_images: &[&[u8]],
+    edit: &Edit,
+) -> Result<(EditPlan, Vec<u8>), EditError> {
+    let mut input = Cursor::new(file);
+    let mut readers: Vec<Cursor<&[u8]>> = new_images.iter().map(|i| Cursor::new(*i)).collect();
+    let plan = contents.plan_with_images(&mut input, edit, &mut readers)?;
+    let mut out = Vec::new();
+    plan.write_with_images(&mut input, &mut readers, &mut out).unwrap();
+    assert_eq!(out.len() as u64, plan.size());
+    assert_eq!(plan.is_unchanged(), out == file, "is_unchanged");
+    Ok((plan, out))
+}
+
+/// Removes the images with these IDs.
+pub fn remove(file: &[u8], ids: &[&str]) -> Result<Vec<u8>, EditError> {
+    plan_with(file, EditOptions::default(), &[], |contents, edit| {
+        for image in contents.images() {
+            if image.id().is_some_and(|id| ids.contains(&id)) {
+                edit.remove(image.index());
+            }
+        }
+    })
+    .map(|(_, out)| out)
+}
+
+/// Every image with its ID, or `kind/triple/processor` where there is none.
+pub fn images(file: &[u8]) -> Vec<(String, Vec<u8>)> {
+    struct Gather(Vec<(String, Vec<u8>)>);
+    impl Visitor for Gather {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            let name = match image.id() {
+                Some(id) => id.to_owned(),
+                None => format!("{:?}", image.target()),
+            };
+            let mut bytes = Vec::new();
+            image.reader().read_to_end(&mut bytes)?;
+            self.0.push((name, bytes));
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            match finding.severity() {
+                Severity::Error => Err(io::Error::other(finding.to_string())),
+                Severity::Warning => Ok(()),
+            }
+        }
+    }
+    let mut gather = Gather(Vec::new());
+    let mut options = Options::default();
+    options.enter_images = false;
+    walk(&mut Cursor::new(file), &options, &mut gather).unwrap();
+    gather.0
+}

@@ -1,0 +1,141 @@
+//! COFF objects: contents of sections replaced, the others laid out anew.
+//!
+//! ```text
+//! file header, section headers      offsets and sizes change
+//! contents, relocations             in the order and with the gaps that they have: nothing is aligned in objects
+//! symbols, names                    values in sections whose bundles move, sizes and checksums of sections
+//! ```
+//!
+//! From Microsoft's "PE Format". What a relocation adds to its symbol stands in the place that it applies to.
+
+mod checksum;
+mod file;
+mod references;
+mod remove;
+
+use std::collections::BTreeMap;
+
+use byte_parts::Source;
+use file::Object;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U32;
+
+use super::changes::{Changes, numbered};
+use super::host::{Edited, HostContext, SectionEdit};
+use super::moves::Changed;
+use super::output::{self, NewInputs, Output};
+use super::relayout::{Overlap, Patches, Piece, lay_out};
+use crate::embed::EmbedError;
+use crate::error::Error;
+pub(crate) use remove::remove as without;
+
+const FORMAT: &str = "COFF";
+const LIMIT: u64 = u32::MAX as u64;
+
+/// Lays out the file in the window with other device code in its sections.
+pub(crate) fn edit(
+    source: &mut Source<'_>,
+    inputs: &mut dyn NewInputs,
+    context: HostContext<'_>,
+    sections: Vec<SectionEdit>,
+) -> Result<Edited, Error> {
+    let window = context.window;
+    let object = Object::read(source, window)?;
+    let edits = numbered(window, sections, object.places())?;
+    let align = |index| object.sections.get(index).map_or(1, file::alignment);
+    let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
+    let splices = if changed.is_empty() {
+        output::copy_of(window)
+    } else {
+        let mut patches = Patches::default();
+        references::follow(source, inputs, &object, &changed, &mut patches)?;
+        rewrite(&object, changed, patches)?
+    };
+    let splices = match removed.is_empty() {
+        true => splices,
+        false => output::edited(&splices, source, |source, window| {
+            remove::remove(source, window, &|index, _| removed.contains(&index))
+        })?,
+    };
+    Ok(Edited { parts: splices, notes: Vec::new() })
+}
+
+/// The object with other contents in some sections.
+fn rewrite(
+    object: &Object,
+    mut changed: BTreeMap<usize, Changed>,
+    mut patches: Patches,
+) -> Result<Output, Error> {
+    let base = object.window.start;
+    let mut pieces = vec![
+        Piece::kept(0..object.headers_end, 1),
+        Piece::kept(object.symbols.start..object.strings_end, 1),
+    ];
+    let fixed = pieces.len();
+    for (index, parts) in object.parts.iter().enumerate() {
+        let new = changed.get_mut(&index).map(|changed| std::mem::take(&mut changed.contents));
+        let old = match parts.contents.clone() {
+            // What is empty may be nowhere.
+            old if new.is_some() && old.start < object.headers_end => {
+                object.symbols.start..object.symbols.start
+            }
+            old => old,
+        };
+        pieces.push(Piece { new, ..Piece::kept(old, 1) });
+        pieces.push(Piece::kept(parts.relocations.clone(), 1));
+        pieces.push(Piece::kept(parts.lines.clone(), 1));
+    }
+    let layout = lay_out(&object.window, &pieces).map_err(shared)?;
+    if layout.splices.size() > LIMIT {
+        return Err(too_large(layout.splices.size()).into());
+    }
+    let places = layout.places.get(fixed..).unwrap_or_default().chunks_exact(3);
+    for ((index, section), places) in object.sections.iter().enumerate().zip(places) {
+        let mut new = *section;
+        let mut starts = places.iter().map(|place| place.start);
+        for field in [&mut new.raw_at, &mut new.relocations_at, &mut new.lines_at] {
+            let start = starts.next().unwrap_or_default();
+            if field.get() != 0 {
+                *field = narrow(start)?;
+            }
+        }
+        if changed.contains_key(&index) {
+            let size = places.first().map_or(0, |place| place.end - place.start);
+            if new.raw_at.get() == 0 && size > 0 {
+                new.raw_at = narrow(places.first().map_or(0, |place| place.start))?;
+            }
+            if new.virtual_size.get() != 0 && new.virtual_size == new.raw_size {
+                new.virtual_size = narrow(size)?;
+            }
+            new.raw_size = narrow(size)?;
+        }
+        if new.as_bytes() != section.as_bytes() {
+            let at = object
+                .header
+                .len()
+                .saturating_add((size_of_val(section) as u64).saturating_mul(index as u64));
+            patches.put(base.saturating_add(at), new.as_bytes());
+        }
+    }
+    if let Some(place) = layout.places.get(1)
+        && place.start != object.symbols.start
+        && object.header.symbols().0 != 0
+    {
+        let symbols_at = narrow(place.start)?.get();
+        patches.put(base, &object.header.changed(object.header.sections(), symbols_at)?);
+    }
+    let all = Error::SharedBytes { start: 0, end: object.window.end.saturating_sub(base) };
+    patches.apply(layout.splices).ok_or(all)
+}
+
+fn narrow(value: u64) -> Result<U32, EmbedError> {
+    u32::try_from(value).map(U32::new).map_err(|_| too_large(value))
+}
+
+fn too_large(value: u64) -> EmbedError {
+    EmbedError::TooLarge { format: FORMAT, value, limit: LIMIT }
+}
+
+fn shared(Overlap { start, end }: Overlap) -> Error {
+    Error::SharedBytes { start, end }
+}

@@ -1,0 +1,82 @@
+//! Each host file goes to the editor of its format.
+
+use std::ops::Range;
+
+use byte_parts::{ReadSeek, Source};
+
+use crate::archive::{self, MemberEdit};
+use crate::error::Error;
+use crate::host::{Edited, HostContext, Options, SectionEdit};
+use crate::output::NewInputs;
+use crate::{coff, elf, elf_object, pe};
+
+/// The format of a host file whose sections can be edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// A linked ELF file: an executable or a library.
+    LinkedElf,
+    /// A relocatable ELF object.
+    ElfObject,
+    /// A COFF object.
+    Coff,
+    /// A PE executable or library.
+    Pe,
+}
+
+/// Lays out the host file in the window with other contents in some of its sections. `new` are the inputs of the new
+/// contents; they are read only where a checksum needs them.
+///
+/// # Errors
+///
+/// [`Error`]: damage, and what the format or the references into the sections do not allow.
+pub fn edit(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    format: Format,
+    sections: Vec<SectionEdit>,
+    options: Options,
+    new: &mut dyn NewInputs,
+) -> Result<Edited, Error> {
+    let context = HostContext { window, options };
+    let unloaded =
+        |edit: &SectionEdit| !edit.is_changed() || elf_object::is_never_loaded(&edit.name);
+    match format {
+        Format::LinkedElf if !sections.iter().all(unloaded) => elf::edit(source, context, sections),
+        Format::LinkedElf | Format::ElfObject => elf_object::edit(source, context, sections),
+        Format::Coff => coff::edit(source, new, context, sections),
+        Format::Pe => pe::edit(source, new, context, sections),
+    }
+}
+
+/// Lays out the `ar` archive in the window with other data for some members, and with an index that fits.
+///
+/// # Errors
+///
+/// [`Error`]: damage, thin archives, fields that are too short.
+pub fn edit_archive(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    members: Vec<MemberEdit>,
+) -> Result<Edited, Error> {
+    archive::edit(source, HostContext { window, options: Options::default() }, members)
+}
+
+/// Returns the name of a section's kind, in the plural, if a section of this name is not edited in files of this format.
+#[must_use]
+pub fn uneditable(format: Format, section: &str) -> Option<&'static str> {
+    match format {
+        Format::LinkedElf if !elf_object::is_never_loaded(section) => elf::uneditable(section),
+        Format::Pe => pe::uneditable(section),
+        _ => None,
+    }
+}
+
+/// Returns why no device code was found in a linked ELF file, if it tells.
+///
+/// # Errors
+///
+/// [`Error::MovedOut`], [`Error::NoSectionHeaders`] and [`Error::Read`].
+pub fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
+    elf::explain_nothing(input)
+}

@@ -1,0 +1,193 @@
+//! Program headers, and the memory that they make.
+
+use std::ops::Range;
+
+use byte_parts::Source;
+
+use super::{Check, fault};
+use crate::elf::file::{File, PT_LOAD, ProgramHeader};
+use crate::error::Error;
+
+const PT_NULL: u32 = 0;
+const PT_PHDR: u32 = 6;
+const PT_DYNAMIC: u32 = 2;
+const PAGE: u64 = 4096;
+
+pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
+    header(check)?;
+    loads(check.new, granule(check.old))?;
+    table(check)?;
+    others(check, source)?;
+    memory(check, source)
+}
+
+/// That the ELF header says the same but for counts and the place of the section headers.
+fn header(check: &Check<'_>) -> Result<(), Error> {
+    let (old, new) = (&check.old.header, &check.new.header);
+    let what = |header: &super::super::file::Header| {
+        (
+            (header.ident, header.e_type.get(), header.machine.get(), header.version.get()),
+            (header.entry.get(), header.phoff.get(), header.flags.get(), header.ehsize.get()),
+        )
+    };
+    if what(old) == what(new) { Ok(()) } else { Err(fault(0, "the ELF header changed")) }
+}
+
+fn end(load: &ProgramHeader) -> u64 {
+    load.vaddr.get().saturating_add(load.memsz.get())
+}
+
+/// The size of the pages that the segments of a file keep apart.
+fn granule(file: &File) -> u64 {
+    let align = file.loads().map(|load| load.align.get()).max().unwrap_or(PAGE).max(PAGE);
+    if loads(file, align).is_ok() { align } else { PAGE }
+}
+
+/// That each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
+fn loads(file: &File, granule: u64) -> Result<(), Error> {
+    let len = file.window.end - file.window.start;
+    // The end of the last segment, and what that is aligned to.
+    let (mut last_end, mut last_align) = (0_u64, PAGE);
+    for load in file.loads() {
+        let start = load.vaddr.get();
+        let align = load.align.get().max(PAGE);
+        if !align.is_power_of_two() || start.wrapping_sub(load.offset.get()) % align != 0 {
+            return Err(fault(
+                start,
+                "a segment cannot be mapped: offset and address differ by more than pages",
+            ));
+        }
+        if load.filesz.get() > load.memsz.get()
+            || load.offset.get().saturating_add(load.filesz.get()) > len
+        {
+            return Err(fault(start, "a segment lies beyond the end of the file"));
+        }
+        let granule = granule.min(align).min(last_align);
+        let next_free = last_end.checked_next_multiple_of(granule).unwrap_or(u64::MAX);
+        if start & !(granule - 1) < next_free {
+            return Err(fault(start, "two segments lie on one page"));
+        }
+        (last_end, last_align) = (end(load), align);
+    }
+    Ok(())
+}
+
+/// That the program headers are loaded where they were.
+fn table(check: &Check<'_>) -> Result<(), Error> {
+    let header = &check.new.header;
+    let start = header.phoff.get();
+    let last = start.saturating_add(u64::from(header.phnum.get()) * 56).saturating_sub(1);
+    let (old, new) = (check.old.address_of(start), check.new.address_of(start));
+    if old != new {
+        return Err(fault(old.unwrap_or(0), "the program headers are loaded elsewhere"));
+    }
+    let loaded = check.new.address_of(last);
+    if new.is_some_and(|new| loaded != Some(new.saturating_add(last - start))) {
+        return Err(fault(new.unwrap_or(0), "the program headers are not loaded as a whole"));
+    }
+    Ok(())
+}
+
+/// That the other segments are what they were.
+fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
+    let others = |file: &'_ File| -> Vec<ProgramHeader> {
+        let other = |segment: &&ProgramHeader| !matches!(segment.kind.get(), PT_NULL | PT_LOAD);
+        file.segments.iter().filter(other).copied().collect()
+    };
+    let (old, new) = (others(check.old), others(check.new));
+    if old.len() != new.len() {
+        return Err(fault(0, "other segments than before"));
+    }
+    for (old, new) in old.iter().zip(&new) {
+        let address = new.vaddr.get();
+        if (old.kind, old.flags) != (new.kind, new.flags) {
+            return Err(fault(address, "other segments than before"));
+        }
+        // What takes no bytes of the file may name any offset.
+        if new.filesz.get() > 0
+            && old.filesz.get() > 0
+            && check.old.offset_of(old.vaddr.get()) == Some(old.offset.get())
+            && check.new.offset_of(address) != Some(new.offset.get())
+        {
+            return Err(fault(address, "a segment's offset is not that of its address"));
+        }
+        if new.kind.get() == PT_PHDR {
+            let size = u64::from(check.new.header.phnum.get()) * 56;
+            if (new.offset, new.filesz.get()) != (check.new.header.phoff, size) {
+                return Err(fault(address, "PT_PHDR does not describe the program headers"));
+            }
+            continue;
+        }
+        if (old.filesz, old.memsz) != (new.filesz, new.memsz) {
+            return Err(fault(address, "a segment has another size"));
+        }
+        // Memory is compared by address.
+        if old.vaddr == new.vaddr || new.kind.get() == PT_DYNAMIC {
+            continue;
+        }
+        let moved = check.allowed.contains(old.vaddr.get()) && check.allowed.contains(address);
+        let (from, to, len) = (old.offset.get(), new.offset.get(), new.filesz.get());
+        if !moved || check.difference(source, from, to, len)?.is_some() {
+            return Err(fault(address, "a segment moved and has other contents"));
+        }
+    }
+    Ok(())
+}
+
+/// What a piece of memory is made of.
+#[derive(Clone, Copy)]
+enum Backing {
+    /// Bytes of the file from this offset.
+    File(u64),
+    Zeros,
+}
+
+/// What is at `address`, up to where, and with which flags.
+fn backing(file: &File, address: u64) -> Option<(Backing, u64, u32)> {
+    let load = file.load_at(address)?;
+    let start = load.vaddr.get();
+    let from_file = start.saturating_add(load.filesz.get());
+    let (backing, to) = match address < from_file {
+        true => (Backing::File(load.offset.get().saturating_add(address - start)), from_file),
+        false => (Backing::Zeros, end(load)),
+    };
+    Some((backing, to, load.flags.get()))
+}
+
+/// That memory outside of what may change is the same, and that there is no more of it.
+fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
+    let ranges =
+        |file: &File| -> Vec<Range<u64>> { file.loads().map(|l| l.vaddr.get()..end(l)).collect() };
+    for range in ranges(check.old).iter().flat_map(|range| check.compared.gaps(range)) {
+        let mut at = range.start;
+        while at < range.end {
+            let (Some((before, until, flags)), Some((after, new_until, new_flags))) =
+                (backing(check.old, at), backing(check.new, at))
+            else {
+                return Err(fault(at, "memory is gone"));
+            };
+            if flags != new_flags {
+                return Err(fault(at, "memory has other access rights"));
+            }
+            let to = range.end.min(until).min(new_until);
+            let difference = match (before, after) {
+                (Backing::File(old), Backing::File(new)) => {
+                    check.difference(source, old, new, to - at)?
+                }
+                (Backing::Zeros, Backing::Zeros) => None,
+                _ => Some(0),
+            };
+            if let Some(skip) = difference {
+                return Err(fault(at.saturating_add(skip), "memory differs"));
+            }
+            at = to;
+        }
+    }
+    for gap in ranges(check.new).iter().flat_map(|range| check.compared.gaps(range)) {
+        let mut at = gap.start;
+        while at < gap.end {
+            at = end(check.old.load_at(at).ok_or(fault(at, "memory that was not there"))?);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! The section headers of the new file.
+
+use std::ops::Range;
+
+use super::file::{File, SHF_WRITE, SHT_NOBITS, SHT_NULL, SectionHeader, is_allocated};
+use super::layout::Layout;
+use super::segments::{Loads, Map};
+use super::slot::Slot;
+use super::validate::inconsistent;
+use crate::error::Error;
+
+const SHT_RELA: u32 = 4;
+const SHT_REL: u32 = 9;
+const SHF_INFO_LINK: u64 = 0x40;
+const SHN_LORESERVE: u32 = 0xff00;
+
+/// The new headers.
+pub(super) struct Sections {
+    pub(super) headers: Vec<SectionHeader>,
+    /// New indices, by old ones. Those of further sections with bundles are that of the first.
+    indices: Vec<u32>,
+    /// The sections with bundles: new addresses, and the index of the first.
+    groups: Vec<Range<u64>>,
+    first: u32,
+}
+
+impl Sections {
+    /// `groups`: the new addresses of the sections with bundles.
+    pub(super) fn new(
+        file: &File,
+        slot: &Slot,
+        layout: &Layout,
+        map: &Map,
+        loads: &Loads<'_>,
+        groups: Vec<Range<u64>>,
+    ) -> Result<Self, Error> {
+        let (main, further) = slot.sections.split_first().ok_or(Error::NoDeviceCode)?;
+        let mut further = further.to_vec();
+        further.sort_unstable();
+        let mut new = Sections { headers: Vec::new(), indices: Vec::new(), groups, first: 0 };
+        for (index, old) in file.sections.iter().enumerate() {
+            let next = u32::try_from(new.headers.len()).unwrap_or(u32::MAX);
+            new.indices.push(next);
+            if index == *main {
+                new.first = next;
+                for group in &new.groups {
+                    let mut header = *old;
+                    header.addr.set(group.start);
+                    header.size.set(group.end - group.start);
+                    header.offset.set(loads.new_offset(group.start).unwrap_or(0));
+                    new.headers.push(header);
+                }
+            } else if further.binary_search(&index).is_err() {
+                new.headers.push(header(index, old, layout, map, loads));
+            }
+        }
+        for index in further {
+            if let Some(place) = new.indices.get_mut(index) {
+                *place = new.first;
+            }
+        }
+        if new.headers.len() >= SHN_LORESERVE as usize {
+            return Err(inconsistent("too many section headers"));
+        }
+        new.relink();
+        Ok(new)
+    }
+
+    /// Rewrites the indices in the headers.
+    fn relink(&mut self) {
+        let indices = &self.indices;
+        let new = |old: u32| {
+            let index = usize::try_from(old).ok().and_then(|old| indices.get(old));
+            index.copied().unwrap_or(old)
+        };
+        for header in &mut self.headers {
+            header.link.set(new(header.link.get()));
+            let names_section = matches!(header.kind.get(), SHT_RELA | SHT_REL)
+                || header.flags.get() & SHF_INFO_LINK != 0;
+            if names_section {
+                header.info.set(new(header.info.get()));
+            }
+        }
+    }
+
+    /// Whether indices differ from the old ones.
+    pub(super) fn is_renumbered(&self) -> bool {
+        (0..).zip(&self.indices).any(|(old, &new): (u32, &u32)| old != new) || self.groups.len() > 1
+    }
+
+    /// The new index of a section, for what lies at this new address in it.
+    pub(super) fn index(&self, old: u16, address: u64) -> u16 {
+        let Some(&new) = self.indices.get(usize::from(old)) else { return old };
+        let mut new = u64::from(new);
+        if new == u64::from(self.first) {
+            let group = self.groups.partition_point(|group| group.start <= address);
+            new = new.saturating_add(group.saturating_sub(1) as u64);
+        }
+        u16::try_from(new).unwrap_or(old)
+    }
+}
+
+/// The header of a section that holds no bundles.
+fn header(
+    index: usize,
+    old: &SectionHeader,
+    layout: &Layout,
+    map: &Map,
+    loads: &Loads<'_>,
+) -> SectionHeader {
+    let mut header = *old;
+    let (address, offset) = (old.addr.get(), old.offset.get());
+    if let Some(&moved) = layout.moved.get(&index) {
+        header.addr.set(moved);
+        header.offset.set(loads.new_offset(moved).unwrap_or(offset));
+        return header;
+    }
+    let kind = old.kind.get();
+    // mold gives sections without contents no place in the file.
+    if kind == SHT_NULL || (kind == SHT_NOBITS && offset == 0) {
+        return header;
+    }
+    let shift = match is_allocated(old) {
+        true => loads.shift(address, old.flags.get() & SHF_WRITE != 0),
+        false => None,
+    };
+    header.offset.set(match shift {
+        Some(shift) => offset.wrapping_add(shift),
+        None => map.offset(offset),
+    });
+    header
+}

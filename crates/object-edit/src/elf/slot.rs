@@ -1,0 +1,297 @@
+//! The slot: the addresses from the first bundle to what lies behind the last one, as the linker laid them out. An
+//! earlier edit may have taken pages out of them and put other sections in.
+
+use std::ops::Range;
+
+use super::dynamic::Dynamic;
+use super::file::{
+    File, PF_W, SHF_WRITE, SectionHeader, addresses, down, file_range, has_bytes, is_allocated,
+    is_thread_nobits, segment_addresses, segment_file_range,
+};
+use super::movable::{Movable, movable};
+use super::validate::inconsistent;
+use crate::error::Error;
+use crate::output::Output;
+
+pub(super) struct Slot {
+    /// The indices of the program headers of its segment: one, or those of the pieces of an earlier edit.
+    pub(super) pieces: Vec<usize>,
+    /// What of the segment lies in the file.
+    runs: Vec<Run>,
+    /// The sections with bundles, by address.
+    pub(super) sections: Vec<usize>,
+    /// Of each section of the file, whether it is one of them.
+    holds_bundles: Vec<bool>,
+    /// Sections that an earlier edit moved into the slot.
+    pub(super) evicted: Vec<usize>,
+    /// Where the first bundle starts.
+    pub(super) start: u64,
+    /// What follows: content of the segment, or the next segment.
+    next: Option<u64>,
+    /// Whether the segment goes on behind the slot.
+    pub(super) content_after: bool,
+}
+
+/// A part of memory and where it lies in the file.
+#[derive(Clone, Debug)]
+struct Run {
+    addresses: Range<u64>,
+    offset: u64,
+}
+
+impl Slot {
+    /// `sections`: those with bundles. `start`: the address of the first bundle.
+    pub(super) fn find(
+        file: &File,
+        dynamic: &Dynamic,
+        mut sections: Vec<usize>,
+        start: u64,
+    ) -> Result<Self, Error> {
+        sections.sort_unstable();
+        let holds_bundles =
+            (0..file.sections.len()).map(|index| sections.binary_search(&index).is_ok()).collect();
+        let by_address = |&index: &usize| file.sections.get(index).map(|s| s.addr.get());
+        sections.sort_by_key(by_address);
+        let mut slot = Slot {
+            holds_bundles,
+            pieces: Vec::new(),
+            runs: Vec::new(),
+            sections,
+            evicted: Vec::new(),
+            start,
+            next: None,
+            content_after: false,
+        };
+        slot.find_pieces(file, dynamic)?;
+        slot.check_sections(file)?;
+        slot.find_end(file, dynamic);
+        slot.check_inside(file)?;
+        Ok(slot)
+    }
+
+    fn holds_bundles(&self, index: usize) -> bool {
+        self.holds_bundles.get(index).copied().unwrap_or(false)
+    }
+
+    fn find_pieces(&mut self, file: &File, dynamic: &Dynamic) -> Result<(), Error> {
+        let outside = "the device code lies in no loadable segment";
+        let mut loads = file.load_indices().filter_map(|n| Some((n, file.segments.get(n)?)));
+        let (index, first) = loads
+            .by_ref()
+            .find(|(_, load)| segment_addresses(load).contains(&self.start))
+            .ok_or(inconsistent(outside))?;
+        let mut last = first;
+        self.pieces.push(index);
+        for (index, load) in loads {
+            let whole = last.memsz == last.filesz && load.filesz.get() > 0;
+            let gap = segment_file_range(last).end..load.offset.get();
+            // An edit that lowers the alignment of all others leaves that of the first one.
+            let first = last.offset.get() == 0 && last.align.get() > load.align.get();
+            let alike = load.flags == last.flags && (load.align == last.align || first);
+            let apart = self.fixed(file, dynamic, last).next().is_some();
+            if !whole || !alike || apart || gap.start > gap.end || !is_unused(file, &gap) {
+                break;
+            }
+            self.pieces.push(index);
+            last = load;
+        }
+        let pieces = self.pieces.iter().filter_map(|&index| file.segments.get(index));
+        let run = |load: &super::file::ProgramHeader| {
+            let start = load.vaddr.get();
+            let addresses = start..start.saturating_add(load.filesz.get());
+            Run { addresses, offset: load.offset.get() }
+        };
+        self.runs = pieces.map(run).collect();
+        Ok(())
+    }
+
+    /// The sections in a segment, behind the start of the slot, that are neither bundles nor evicted.
+    fn fixed<'f>(
+        &'f self,
+        file: &'f File,
+        dynamic: &'f Dynamic,
+        load: &'f super::file::ProgramHeader,
+    ) -> impl Iterator<Item = &'f SectionHeader> {
+        let memory = segment_addresses(load);
+        let sections = file.sections.iter().enumerate();
+        let fixed = sections.filter(move |&(index, section)| {
+            let range = addresses(section);
+            let alike = (section.flags.get() & SHF_WRITE != 0) == (load.flags.get() & PF_W != 0);
+            let inside = memory.contains(&range.start)
+                || (range.start == memory.end && range.is_empty() && alike);
+            is_allocated(section)
+                && !is_thread_nobits(section)
+                && inside
+                && range.start >= self.start
+                && (alike || !range.is_empty())
+                && !self.holds_bundles(index)
+                && !is_far(file, dynamic, section)
+        });
+        fixed.map(|(_, section)| section)
+    }
+
+    /// Bundles must lie in the file where they lie in memory.
+    fn check_sections(&self, file: &File) -> Result<(), Error> {
+        let headers = || self.sections.iter().filter_map(|&index| file.sections.get(index));
+        let mut end = 0;
+        for section in headers() {
+            let range = addresses(section);
+            if range.start < end {
+                return Err(inconsistent("sections overlap"));
+            }
+            end = range.end;
+            let run = self
+                .runs
+                .iter()
+                .find(|run| run.addresses.start <= range.start && range.end <= run.addresses.end);
+            let run = run.ok_or(inconsistent("the device code lies in several segments"))?;
+            if run.offset.checked_add(range.start - run.addresses.start)
+                != Some(section.offset.get())
+            {
+                return Err(inconsistent("the device code lies elsewhere in its segment"));
+            }
+        }
+        let first = headers().next().map(|first| (first.kind, first.flags, first.name));
+        if headers().any(|other| Some((other.kind, other.flags, other.name)) != first) {
+            return Err(Error::UnsupportedElf { what: "device code in different sections" });
+        }
+        Ok(())
+    }
+
+    fn find_end(&mut self, file: &File, dynamic: &Dynamic) {
+        let last = self.pieces.last().and_then(|&index| file.segments.get(index));
+        let Some(last) = last else { return };
+        let fixed = self.fixed(file, dynamic, last).map(|section| section.addr.get()).min();
+        let end = self.segment().end;
+        self.content_after = fixed.is_some() || last.memsz != last.filesz;
+        self.next = match self.content_after {
+            // Memory that is not in the file stays behind what is.
+            true => Some(fixed.unwrap_or(end).min(end)),
+            false => file.loads().map(|load| load.vaddr.get()).filter(|&at| at >= end).min(),
+        };
+        let limit = if self.content_after { self.next.unwrap_or(end) } else { end };
+        let evicted = file.sections.iter().enumerate().filter(|(_, section)| {
+            let range = addresses(section);
+            has_bytes(section)
+                && is_far(file, dynamic, section)
+                && range.start >= self.start
+                && range.end <= limit
+                && !range.is_empty()
+                && self.offset_of(range.start) == Some(section.offset.get())
+        });
+        self.evicted = evicted.map(|(index, _)| index).collect();
+    }
+
+    /// Evicted sections overlap nothing: no bundles, not each other.
+    fn check_evicted(&self, file: &File) -> Result<(), Error> {
+        let ours = self.sections.iter().chain(&self.evicted);
+        let mut ranges: Vec<_> =
+            ours.filter_map(|&index| file.sections.get(index)).map(addresses).collect();
+        ranges.sort_by_key(|range| range.start);
+        let apart = ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end <= b.start);
+        if apart { Ok(()) } else { Err(inconsistent("sections overlap")) }
+    }
+
+    /// Nothing else may lie in the slot.
+    fn check_inside(&self, file: &File) -> Result<(), Error> {
+        self.check_evicted(file)?;
+        let bundles = self.sections.iter().filter_map(|&index| file.sections.get(index));
+        let bundles_end = bundles.map(|section| addresses(section).end).max().unwrap_or(0);
+        let next = self.next.filter(|_| self.content_after);
+        let end = next.unwrap_or(self.segment().end).max(bundles_end);
+        for (index, section) in file.sections.iter().enumerate() {
+            let range = addresses(section);
+            let inside = range.start < end && range.end > self.start && !range.is_empty();
+            let ours = self.holds_bundles(index) || self.evicted.contains(&index);
+            if is_allocated(section) && !is_thread_nobits(section) && inside && !ours {
+                return Err(inconsistent("another section lies between device code"));
+            }
+        }
+        let part = self.file_range();
+        for section in &file.sections {
+            let range = file_range(section);
+            let inside = range.start < part.end && range.end > part.start && !range.is_empty();
+            if has_bytes(section) && !is_allocated(section) && inside {
+                return Err(inconsistent("a section lies in a segment but is not loaded"));
+            }
+        }
+        let table = u64::from(file.header.shnum.get()).saturating_mul(64);
+        let table = file.header.shoff.get()..file.header.shoff.get().saturating_add(table);
+        if table.start < part.end && part.start < table.end {
+            return Err(inconsistent("the section headers lie in the segment of the device code"));
+        }
+        Ok(())
+    }
+
+    /// The addresses of the segment that the file has bytes for, gaps included.
+    pub(super) fn segment(&self) -> Range<u64> {
+        let start = self.runs.first().map_or(0, |run| run.addresses.start);
+        start..self.runs.last().map_or(start, |run| run.addresses.end)
+    }
+
+    /// The offsets of the segment, with what lies between pieces.
+    pub(super) fn file_range(&self) -> Range<u64> {
+        let start = self.runs.first().map_or(0, |run| run.offset);
+        let end = self.runs.last().map_or(start, |run| {
+            run.offset.saturating_add(run.addresses.end - run.addresses.start)
+        });
+        start..end
+    }
+
+    /// Bytes of memory behind what the file has bytes for.
+    pub(super) fn bss(&self, file: &File) -> u64 {
+        let last = self.pieces.last().and_then(|&index| file.segments.get(index));
+        last.map_or(0, |last| last.memsz.get().saturating_sub(last.filesz.get()))
+    }
+
+    /// Where bundles must end, when segments are cut at multiples of `align`.
+    pub(super) fn end(&self, align: u64) -> u64 {
+        match self.next {
+            Some(next) if self.content_after => next,
+            Some(next) => down(next, align),
+            // Nothing comes behind it but what the system puts there.
+            None => u64::MAX >> 1,
+        }
+    }
+
+    pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
+        let run = self.runs.iter().find(|run| run.addresses.contains(&address))?;
+        Some(run.offset.saturating_add(address - run.addresses.start))
+    }
+
+    /// The bytes at these addresses, zeros in gaps. `old` is the ELF file.
+    pub(super) fn image(&self, old: &Output, range: &Range<u64>) -> Output {
+        let mut image = Output::new();
+        let mut at = range.start;
+        for run in &self.runs {
+            let from = run.addresses.start.max(at);
+            let to = run.addresses.end.min(range.end);
+            if from >= to {
+                continue;
+            }
+            image.push_zeros(from - at);
+            let offset = run.offset.saturating_add(from - run.addresses.start);
+            image.append(&old.slice(offset..offset.saturating_add(to - from)));
+            at = to;
+        }
+        image.push_zeros(range.end.saturating_sub(at));
+        image
+    }
+}
+
+fn is_far(file: &File, dynamic: &Dynamic, section: &SectionHeader) -> bool {
+    matches!(movable(file, dynamic, section), Some(Movable::Far(_)))
+}
+
+/// Whether nothing lies in a part of the file.
+fn is_unused(file: &File, range: &Range<u64>) -> bool {
+    let apart = |other: &Range<u64>| {
+        other.is_empty() || other.end <= range.start || other.start >= range.end
+    };
+    let table = u64::from(file.header.shnum.get()).saturating_mul(64);
+    let table = file.header.shoff.get()..file.header.shoff.get().saturating_add(table);
+    range.is_empty()
+        || file.sections.iter().filter(|s| has_bytes(s)).all(|s| apart(&file_range(s)))
+            && file.segments.iter().all(|s| apart(&segment_file_range(s)))
+            && apart(&table)
+}

@@ -1,0 +1,137 @@
+//! Symbols of bundles, in both symbol tables.
+
+use std::ops::Range;
+
+use byte_parts::Source;
+
+use super::file::{File, SectionHeader, Symbol};
+use super::relocations::{SHT_DYNSYM, entries};
+use super::wrappers::Patch;
+use crate::error::Error;
+
+const SHT_SYMTAB: u32 = 2;
+const SHN_UNDEF: u16 = 0;
+const SHN_LORESERVE: u16 = 0xff00;
+const SHN_XINDEX: u16 = 0xffff;
+const STT_FILE: u8 = 4;
+const STT_TLS: u8 = 6;
+/// Offsets in a symbol.
+const VALUE: u64 = 8;
+const SIZE: u64 = 16;
+
+/// Whether the value of a symbol is an address in this file.
+pub(super) fn is_address(symbol: &Symbol) -> bool {
+    let section = symbol.section.get();
+    let somewhere = section != SHN_UNDEF && (section < SHN_LORESERVE || section == SHN_XINDEX);
+    somewhere && !matches!(symbol.info & 15, STT_FILE | STT_TLS)
+}
+
+/// The value that a symbol gets. One at the end of another section, where the first bundle starts, stays.
+pub(super) fn after(file: &File, symbol: &Symbol, moved: &dyn Fn(u64) -> u64) -> u64 {
+    let value = symbol.value.get();
+    if !is_address(symbol) {
+        return value;
+    }
+    match file.sections.get(usize::from(symbol.section.get())) {
+        Some(section) if !holds(section, value) => value,
+        _ => moved(value),
+    }
+}
+
+fn holds(section: &SectionHeader, address: u64) -> bool {
+    let start = section.addr.get();
+    (start..start.saturating_add(section.size.get())).contains(&address)
+}
+
+/// New values for the symbols that move.
+pub(super) fn repoint(
+    source: &mut Source<'_>,
+    file: &File,
+    moved: &dyn Fn(u64) -> u64,
+) -> Result<Vec<Patch>, Error> {
+    let mut patches = Vec::new();
+    visit(source, file, &mut |at, symbol| {
+        let value = after(file, symbol, moved);
+        if value != symbol.value.get() {
+            patches.push(Patch::word(at.saturating_add(VALUE), value));
+        }
+    })?;
+    Ok(patches)
+}
+
+/// New sizes for the symbols that are a whole bundle, or reach beyond what is left of one. `left`: where each bundle lay,
+/// and how many bytes it has now, by address.
+pub(super) fn resize(
+    source: &mut Source<'_>,
+    file: &File,
+    left: &[(Range<u64>, u64)],
+) -> Result<Vec<Patch>, Error> {
+    let mut patches = Vec::new();
+    visit(source, file, &mut |at, symbol| {
+        let value = symbol.value.get();
+        let n = left.partition_point(|(old, _)| old.end <= value);
+        let Some((old, left)) = left.get(n).filter(|(old, _)| old.contains(&value)) else {
+            return;
+        };
+        let room = old.start.saturating_add(*left).saturating_sub(value);
+        let size = symbol.size.get();
+        let is_whole = value == old.start && size == old.end - old.start;
+        // A section symbol has no size.
+        if is_address(symbol) && (size > room || is_whole && size < room) {
+            patches.push(Patch::word(at.saturating_add(SIZE), room));
+        }
+    })?;
+    Ok(patches)
+}
+
+/// Every symbol of both tables, with its offset in the ELF file.
+fn visit(
+    source: &mut Source<'_>,
+    file: &File,
+    visit: &mut dyn FnMut(u64, &Symbol),
+) -> Result<(), Error> {
+    for section in &file.sections {
+        if !matches!(section.kind.get(), SHT_SYMTAB | SHT_DYNSYM) {
+            continue;
+        }
+        let range = section.offset.get()..section.offset.get().saturating_add(section.size.get());
+        let available = file.window.end - file.window.start;
+        if range.end > available {
+            let (what, start, end) = ("a symbol table", range.start, range.end);
+            return Err(Error::BeyondEnd { what, start, end, available });
+        }
+        entries(source, file, &range, &mut |_, at, symbol: &Symbol| {
+            visit(at, symbol);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{DYNSYM, HIP_FATBIN, Sample, with};
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_what_is_left() {
+        let symbols = vec![
+            (HIP_FATBIN, 0x1000, 0x1000),
+            (HIP_FATBIN, 0x1000, 0x800),
+            (HIP_FATBIN, 0x2100, 0xf00),
+            (HIP_FATBIN, 0x3000, 0x1000),
+            (0, 0x1000, 0x1000),
+        ];
+        let bytes = Sample { symbols, ..Sample::default() }.build();
+        let left = [(0x1000..0x2000, 0x900), (0x2000..0x3000, 0x80), (0x3000..0x4000, 0x1200)];
+        let patches = with(&bytes, |source, file| resize(source, file, &left).unwrap()).unwrap();
+        let symtab = 0x6300;
+        let expected: Vec<_> = [DYNSYM, symtab]
+            .into_iter()
+            .flat_map(|table| {
+                [(24, 0x900), (72, 0), (96, 0x1200)].map(|(at, n)| Patch::word(table + at + 16, n))
+            })
+            .collect();
+        assert_eq!(patches, expected);
+    }
+}

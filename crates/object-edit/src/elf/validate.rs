@@ -1,0 +1,133 @@
+//! What a linked ELF file must be like to be edited.
+
+use super::file::{
+    File, ProgramHeader, ReadError, SHT_NULL, SectionHeader, file_range, has_bytes, is_allocated,
+    segment_addresses, segment_file_range,
+};
+use crate::error::Error;
+
+pub(super) const ET_EXEC: u16 = 2;
+pub(super) const ET_DYN: u16 = 3;
+const EM_X86_64: u16 = 62;
+const EM_AARCH64: u16 = 183;
+/// The kernel loads no program with a larger table than 64 KiB.
+pub(super) const MOST_SEGMENTS: usize = 65_536 / 56;
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Read(error) => Error::Read(error),
+            ReadError::Header => Error::UnsupportedElf { what: "no header" },
+            ReadError::Unsupported(what) => Error::UnsupportedElf { what },
+            ReadError::Table { start, end, available } => {
+                Error::BeyondEnd { what: "a table of the headers", start, end, available }
+            }
+        }
+    }
+}
+
+pub(super) fn is_x86_64(file: &File) -> bool {
+    file.header.machine.get() == EM_X86_64
+}
+
+/// Checks headers: that the file is of a supported kind and that what they say of it goes together.
+pub(super) fn validate(file: &File) -> Result<(), Error> {
+    if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get()) {
+        return Err(Error::UnsupportedElf { what: "neither executable nor shared object" });
+    }
+    if ![EM_X86_64, EM_AARCH64].contains(&file.header.machine.get()) {
+        return Err(Error::UnsupportedElf { what: "neither x86-64 nor AArch64" });
+    }
+    if file.segments.len() > MOST_SEGMENTS {
+        return Err(Error::UnsupportedElf { what: "more than 1,170 program headers" });
+    }
+    if file.sections.is_empty() {
+        return Err(Error::NoSectionHeaders);
+    }
+    let untyped =
+        |section: &SectionHeader| section.kind.get() == SHT_NULL && section.size.get() > 0;
+    if file.sections.iter().any(untyped) {
+        return Err(Error::UnsupportedElf { what: "a section without a type" });
+    }
+    let available = file.len();
+    for section in file.sections.iter().filter(|section| has_bytes(section)) {
+        let range = file_range(section);
+        if range.end > available {
+            let (start, end) = (range.start, range.end);
+            return Err(Error::BeyondEnd { what: "a section", start, end, available });
+        }
+        let align = section.align.get();
+        if align > 1 && !align.is_power_of_two() {
+            return Err(inconsistent("alignment of a section"));
+        }
+    }
+    // What is done for each section is done for each byte of the file no more than twice.
+    let sizes = file.sections.iter().filter(|section| has_bytes(section));
+    let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.size.get()));
+    if all > available.saturating_mul(2) {
+        return Err(inconsistent("sections share bytes"));
+    }
+    for segment in &file.segments {
+        let range = segment_file_range(segment);
+        if range.end > available && segment.filesz.get() > 0 {
+            let (start, end) = (range.start, range.end);
+            return Err(Error::BeyondEnd { what: "a segment", start, end, available });
+        }
+    }
+    loads(file)?;
+    let loaded = |section: &SectionHeader| {
+        let address = section.addr.get();
+        let last = address.saturating_add(section.size.get() - 1);
+        let last_byte = section.offset.get().saturating_add(section.size.get() - 1);
+        file.offset_of(address) == Some(section.offset.get())
+            && file.offset_of(last) == Some(last_byte)
+    };
+    let mut sections = file
+        .sections
+        .iter()
+        .filter(|section| is_allocated(section) && has_bytes(section) && section.size.get() > 0);
+    match sections.all(loaded) {
+        true => Ok(()),
+        false => Err(inconsistent("a section is not loaded from where it lies")),
+    }
+}
+
+fn loads(file: &File) -> Result<(), Error> {
+    let mut last: Option<&ProgramHeader> = None;
+    for load in file.loads() {
+        let (filesz, memsz) = (load.filesz.get(), load.memsz.get());
+        if filesz > memsz {
+            return Err(inconsistent("more bytes in the file than in memory"));
+        }
+        if load.vaddr.get().checked_add(memsz).is_none_or(|end| end > u64::MAX >> 1) {
+            return Err(inconsistent("a segment lies beyond the address space"));
+        }
+        let align = load.align.get();
+        if align > 1 {
+            if !align.is_power_of_two() || align > 1 << 40 {
+                return Err(inconsistent("alignment of a segment"));
+            }
+            if load.vaddr.get().wrapping_sub(load.offset.get()) % align != 0 {
+                return Err(inconsistent("offset and address differ by more than whole pages"));
+            }
+        }
+        if last.is_some_and(|last| segment_addresses(last).end > load.vaddr.get()) {
+            return Err(inconsistent("loadable segments overlap or are not in order"));
+        }
+        last = Some(load);
+    }
+    let mut parts: Vec<_> = file.loads().filter(|load| load.filesz.get() > 0).collect();
+    parts.sort_by_key(|load| load.offset.get());
+    let mut end = 0;
+    for part in parts {
+        if part.offset.get() < end {
+            return Err(inconsistent("loadable segments overlap in the file"));
+        }
+        end = segment_file_range(part).end;
+    }
+    Ok(())
+}
+
+pub(super) fn inconsistent(what: &'static str) -> Error {
+    Error::InconsistentSegments { what }
+}

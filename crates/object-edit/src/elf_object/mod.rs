@@ -1,0 +1,182 @@
+//! Relocatable ELF objects: contents of sections replaced, the others laid out anew. And linked files, as far as
+//! nothing that is loaded changes.
+//!
+//! Nothing is read but headers, symbols and relocations. What lies before the first change stays; what lies behind it
+//! moves, in its order and with its alignment. When the bundles of a section move, the addends of relocations and the
+//! values of symbols follow them (System V ABI, "Symbol Table" and "Relocation"), so that each wrapper still points to
+//! its bundle.
+
+mod file;
+mod references;
+mod remove;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use byte_parts::Source;
+use file::{Object, SHT_NOBITS, place};
+use remove::Loaded;
+use zerocopy::{BigEndian, IntoBytes, LittleEndian};
+
+use super::changes::{Changes, numbered};
+use super::host::{Edited, HostContext, SectionEdit};
+use super::moves::Changed;
+use super::output::{self, Output};
+use super::relayout::{Overlap, Patches, Piece, lay_out};
+use crate::embed::EmbedError;
+use crate::error::Error;
+use crate::wire::{
+    ELFDATA2LSB, ELFDATA2MSB, ElfHeader, ElfHeader32, ElfHeader64, ElfSection, ElfSectionHeader,
+};
+
+/// Whether no section of this name is loaded with a linked file, so that [`edit`] can change it there, too.
+pub(crate) fn is_never_loaded(name: &str) -> bool {
+    name.starts_with(bundle_format::MAGIC_TEXT) || name.starts_with(".llvm.offloading")
+}
+
+/// Lays out the file in the window with other device code in its sections. It may be linked if they are behind
+/// everything that is loaded.
+pub(crate) fn edit(
+    source: &mut Source<'_>,
+    context: HostContext<'_>,
+    sections: Vec<SectionEdit>,
+) -> Result<Edited, Error> {
+    let window = context.window;
+    let splices = match Class::of(source, window)? {
+        Class::Little32 => edit_as::<ElfHeader32<LittleEndian>>(source, window, sections),
+        Class::Big32 => edit_as::<ElfHeader32<BigEndian>>(source, window, sections),
+        Class::Little64 => edit_as::<ElfHeader64<LittleEndian>>(source, window, sections),
+        Class::Big64 => edit_as::<ElfHeader64<BigEndian>>(source, window, sections),
+    }?;
+    Ok(Edited { parts: splices, notes: Vec::new() })
+}
+
+/// The file in the window, which may be linked, without the sections that `goes` says, given their indices and the names
+/// from theirs on; `None` when there is nothing to remove.
+pub(super) fn without(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    goes: &dyn Fn(usize, &[u8]) -> bool,
+) -> Result<Option<Output>, Error> {
+    match Class::of(source, window)? {
+        Class::Little32 => remove::remove::<ElfHeader32<LittleEndian>>(source, window, goes),
+        Class::Big32 => remove::remove::<ElfHeader32<BigEndian>>(source, window, goes),
+        Class::Little64 => remove::remove::<ElfHeader64<LittleEndian>>(source, window, goes),
+        Class::Big64 => remove::remove::<ElfHeader64<BigEndian>>(source, window, goes),
+    }
+}
+
+/// The class of an ELF file and its byte order.
+enum Class {
+    Little32,
+    Big32,
+    Little64,
+    Big64,
+}
+
+impl Class {
+    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        match source.peek(window, 6)?.get(4..) {
+            Some(&[1, ELFDATA2LSB]) => Ok(Class::Little32),
+            Some(&[1, ELFDATA2MSB]) => Ok(Class::Big32),
+            Some(&[2, ELFDATA2LSB]) => Ok(Class::Little64),
+            Some(&[2, ELFDATA2MSB]) => Ok(Class::Big64),
+            _ => Err(Error::UnsupportedElf { what: "unknown class or byte order" }),
+        }
+    }
+}
+
+fn edit_as<H: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    edits: Vec<SectionEdit>,
+) -> Result<Output, Error> {
+    let object = Object::<H>::read(source, window)?;
+    let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
+    let edits = numbered(window, edits, object.places())?;
+    for (index, edit) in &edits {
+        let section = object.sections.get(*index);
+        if edit.is_changed() && section.is_some_and(|section| loaded.may_need(section)) {
+            let kind = "device code of linked ELF files that is loaded, in other sections than .hip_fatbin,";
+            return Err(Error::Unsupported { kind });
+        }
+    }
+    let align =
+        |index: usize| object.sections.get(index).map_or(1, |section| power_of_two(section.align));
+    let Changes { removed, changed } = Changes::new(edits, align).map_err(shared)?;
+    let splices = if changed.is_empty() {
+        output::copy_of(window)
+    } else {
+        let mut patches = Patches::default();
+        references::follow(source, &object, &changed, &mut patches)?;
+        rewrite(&object, changed, patches)?
+    };
+    match removed.is_empty() {
+        true => Ok(splices),
+        false => output::edited(&splices, source, |source, window| {
+            remove::remove::<H>(source, window, &|index, _| removed.contains(&index))
+        }),
+    }
+}
+
+/// The object with other contents in some sections.
+fn rewrite<H: ElfHeader>(
+    object: &Object<H>,
+    mut changed: BTreeMap<usize, Changed>,
+    mut patches: Patches,
+) -> Result<Output, Error> {
+    let mut pieces = Vec::with_capacity(object.sections.len());
+    // Section numbers of the pieces; the first is the null section's, and stands for the header.
+    pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
+    for (index, section) in object.sections.iter().enumerate().skip(1) {
+        let new = changed.remove(&index).map(|changed| changed.contents);
+        let old = match place(section) {
+            // What is empty may be anywhere.
+            old if new.is_some() && old.is_empty() => object.table.start..object.table.start,
+            old => old,
+        };
+        pieces.push(Piece { new, ..Piece::kept(old, power_of_two(section.align)) });
+    }
+    let word = if size_of::<H::Section>() == 40 { 4 } else { 8 };
+    pieces.push(Piece::kept(object.table.clone(), word));
+    let layout = lay_out(&object.window, &pieces).map_err(shared)?;
+
+    let too_large = |value| EmbedError::TooLarge { format: "ELF", value, limit: H::LIMIT };
+    let base = object.window.start;
+    for ((index, section), place) in object.sections.iter().enumerate().zip(&layout.places).skip(1)
+    {
+        let mut new = ElfSection { offset: place.start, ..*section };
+        if section.kind != SHT_NOBITS {
+            new.size = place.end - place.start;
+        }
+        if new.offset != section.offset || new.size != section.size {
+            let header = H::Section::new(&new).ok_or_else(|| too_large(place.end))?;
+            let entry = size_of::<H::Section>() as u64;
+            let at = object.table.start.saturating_add(entry.saturating_mul(index as u64));
+            patches.put(base.saturating_add(at), header.as_bytes());
+        }
+    }
+    if let Some(place) = layout.places.last()
+        && *place != object.table
+    {
+        let mut header = object.header;
+        header
+            .set_table(place.start, object.header.fields().shnum)
+            .ok_or_else(|| too_large(place.end))?;
+        patches.put(base, header.as_bytes());
+    }
+    if layout.splices.size() > H::LIMIT {
+        return Err(too_large(layout.splices.size()).into());
+    }
+    let all = Error::SharedBytes { start: 0, end: object.window.end - base };
+    patches.apply(layout.splices).ok_or(all)
+}
+
+/// An alignment as it is meant: 0 is none.
+fn power_of_two(align: u64) -> u64 {
+    if align.is_power_of_two() { align } else { 1 }
+}
+
+fn shared(Overlap { start, end }: Overlap) -> Error {
+    Error::SharedBytes { start, end }
+}

@@ -1,0 +1,498 @@
+//! ELF: removing sections, and laying out what is left as `llvm-objcopy` 22 does.
+//!
+//! What is left moves together in the order it lies in, string tables are built anew, and section indices change
+//! everywhere. In a linked file what belongs to a segment stays where it is.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use byte_parts::Source;
+use zerocopy::byteorder::U32;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use super::file::{
+    FORMAT, Object, SHN_XINDEX, SHT_CREL, SHT_NOBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB,
+    SHT_SYMTAB_SHNDX, field, inside, largest, place, read_table,
+};
+use super::references::decode;
+use crate::embed::{EmbedError, ObjectPart};
+use crate::error::Error;
+use crate::output::{self, Input, Output};
+use crate::relayout::Patches;
+use crate::strings::{Limit, Strings, Table, string_at};
+use crate::tables::{absolute, for_each};
+use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader, ElfSegment, ElfSymbol};
+
+const SHN_LORESERVE: u64 = 0xff00;
+const SHT_GROUP: u32 = 17;
+const SHF_ALLOC: u64 = 0x2;
+const SHF_INFO_LINK: u64 = 0x40;
+/// `STB_LOCAL` and `STT_SECTION`.
+const LOCAL_SECTION_SYMBOL: u8 = 3;
+
+/// A section with what it will hold.
+struct Part {
+    fields: ElfSection,
+    contents: Contents,
+    /// By its old index.
+    index: usize,
+    /// Whether it belongs to a segment and stays where it is.
+    fixed: bool,
+}
+
+enum Contents {
+    /// This range of the walked file.
+    Kept(Range<u64>),
+    New(Vec<u8>),
+}
+
+impl Part {
+    fn len(&self) -> u64 {
+        match &self.contents {
+            Contents::Kept(range) => range.end - range.start,
+            Contents::New(bytes) => bytes.len() as u64,
+        }
+    }
+
+    fn read(&self, source: &mut Source<'_>) -> Result<Vec<u8>, Error> {
+        match &self.contents {
+            Contents::Kept(range) => Ok(source.read_range(range)?),
+            Contents::New(bytes) => Ok(bytes.clone()),
+        }
+    }
+
+    /// Calls `change` with the contents as a table of `T`.
+    fn change<T: crate::wire::Wire>(
+        &mut self,
+        source: &mut Source<'_>,
+        expected: &'static str,
+        change: impl FnOnce(&mut [T]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let old = self.read(source)?;
+        let mut new = old.clone();
+        let (offset, found) = (self.fields.offset, self.fields.size);
+        let table = <[T]>::mut_from_bytes(&mut new).map_err(|_| EmbedError::Field {
+            format: FORMAT,
+            field: "sh_size",
+            offset,
+            found,
+            expected,
+        })?;
+        change(table)?;
+        if new != old {
+            self.contents = Contents::New(new);
+        }
+        Ok(())
+    }
+}
+
+/// The new number of every section.
+struct Numbers(Vec<Option<u32>>);
+
+impl Numbers {
+    /// `None` when no section is to be removed.
+    fn of<H: ElfHeader>(
+        object: &Object<H>,
+        goes: &dyn Fn(usize, &[u8]) -> bool,
+    ) -> Result<Option<Self>, EmbedError> {
+        let mut next = 0_u32;
+        let mut numbers = Vec::with_capacity(object.sections.len());
+        for (index, section) in object.sections.iter().enumerate() {
+            if index > 0 && goes(index, object.name_on(section)) {
+                if index == object.names_index {
+                    return Err(referenced(u32::try_from(index).unwrap_or(u32::MAX), 0));
+                }
+                numbers.push(None);
+            } else {
+                numbers.push(Some(next));
+                next = next.saturating_add(1);
+            }
+        }
+        Ok(numbers.contains(&None).then_some(Numbers(numbers)))
+    }
+
+    /// Of a reference in the section with the old index `by`. What names no section stays.
+    fn renumber(&self, old: u32, by: usize) -> Result<u32, EmbedError> {
+        match usize::try_from(old).ok().and_then(|old| self.0.get(old)) {
+            Some(Some(new)) => Ok(*new),
+            Some(None) => Err(referenced(old, by)),
+            None => Ok(old),
+        }
+    }
+
+    fn is_removed(&self, old: u32) -> bool {
+        usize::try_from(old).ok().and_then(|old| self.0.get(old)) == Some(&None)
+    }
+}
+
+fn referenced(section: u32, by: usize) -> EmbedError {
+    let by = ObjectPart::Section(by as u64);
+    EmbedError::StillReferenced { format: FORMAT, section: section.into(), by }
+}
+
+/// The segments of a linked file.
+pub(super) struct Loaded {
+    /// Starts in order, each with the largest end of a segment that starts there or before.
+    ranges: Vec<(u64, u64)>,
+    /// Where the last one ends, or the program header table if it comes later; 0 without segments.
+    end: u64,
+}
+
+impl Loaded {
+    pub(super) fn read<H: ElfHeader>(
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        fields: &ElfFields,
+    ) -> Result<Self, Error> {
+        if fields.phnum == 0 {
+            return Ok(Loaded { ranges: Vec::new(), end: 0 });
+        }
+        let len = size_of::<H::Segment>() as u64;
+        if u64::from(fields.phentsize) != len {
+            let expected = if len == 32 { "32 in a 32-bit file" } else { "56 in a 64-bit file" };
+            return Err(field("e_phentsize", fields.phentsize.into(), expected).into());
+        }
+        let table_end = fields.phoff.saturating_add(len.saturating_mul(fields.phnum.into()));
+        let table = fields.phoff..table_end;
+        let table = read_table::<H::Segment>(source, window, ObjectPart::ProgramHeaders, &table)?;
+        let mut ranges = Vec::with_capacity(table.len());
+        let mut end = table_end;
+        for (start, len) in table.iter().map(ElfSegment::file_range).filter(|&(_, len)| len > 0) {
+            let segment = start..start.saturating_add(len);
+            inside(window, ObjectPart::Segment, &segment)?;
+            end = end.max(segment.end);
+            ranges.push((start, segment.end));
+        }
+        ranges.sort_unstable();
+        let mut largest = 0;
+        for (_, range_end) in &mut ranges {
+            largest = largest.max(*range_end);
+            *range_end = largest;
+        }
+        Ok(Loaded { ranges, end })
+    }
+
+    /// Whether a program may need what is in this section, or something behind it, where it is.
+    pub(super) fn may_need(&self, section: &ElfSection) -> bool {
+        self.end > 0 && (section.flags & SHF_ALLOC != 0 || section.offset < self.end)
+    }
+
+    /// Whether a section is in one of them. An empty one is where its byte would be.
+    fn contains(&self, section: &ElfSection) -> bool {
+        if section.kind == SHT_NOBITS && section.flags & SHF_ALLOC != 0 {
+            return self.end != 0;
+        }
+        let size = if section.kind == SHT_NOBITS { 1 } else { section.size.max(1) };
+        let end = section.offset.saturating_add(size);
+        let before = self.ranges.partition_point(|&(start, _)| start <= section.offset);
+        let largest = before.checked_sub(1).and_then(|last| self.ranges.get(last));
+        largest.is_some_and(|&(_, largest)| end <= largest)
+    }
+}
+
+/// The file in the window without the sections that `goes` says, given their indices and the names
+/// from theirs on; `None` when there is
+/// nothing to remove.
+pub(super) fn remove<H: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    goes: &dyn Fn(usize, &[u8]) -> bool,
+) -> Result<Option<Output>, Error> {
+    let object = Object::<H>::read(source, window)?;
+    let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
+    let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
+
+    let limit = largest(window);
+    let too_large = |value| EmbedError::TooLarge { format: FORMAT, value, limit };
+    let mut parts = Vec::new();
+    for (index, fields) in object.sections.iter().enumerate() {
+        if numbers.0.get(index).is_some_and(Option::is_none) {
+            continue;
+        }
+        let contents = match place(fields) {
+            nothing if nothing.is_empty() => 0..0,
+            _ => object.place(fields),
+        };
+        let fixed = index != 0 && loaded.contains(fields);
+        parts.push(Part { fields: *fields, contents: Contents::Kept(contents), index, fixed });
+    }
+    renumber(source, &mut parts, &numbers, &object)?;
+    rebuild_tables(source, &mut parts, &object)?;
+
+    // In the order they have lain in, behind all segments; those that have no place in the file take none.
+    let header_len = size_of::<H>() as u64;
+    let mut order =
+        parts.iter_mut().filter(|part| part.index != 0 && !part.fixed).collect::<Vec<_>>();
+    order.sort_by_key(|part| part.fields.offset);
+    let mut end = header_len.max(loaded.end);
+    for part in &mut order {
+        let align = part.fields.align.max(1);
+        end = end.checked_next_multiple_of(align).ok_or_else(|| too_large(u64::MAX))?;
+        part.fields.offset = end;
+        end = end.saturating_add(part.len());
+        if end > limit {
+            return Err(too_large(end).into());
+        }
+    }
+    let word = if size_of::<H::Section>() == 40 { 4 } else { 8 };
+    let table_at = end.next_multiple_of(word);
+    let order = order.into_iter().map(|part| part.index).collect::<Vec<_>>();
+
+    let header = new_header(&object, &mut parts, &numbers, table_at)?;
+    let mut table = Vec::with_capacity(parts.len());
+    for part in &parts {
+        table.push(H::Section::new(&part.fields).ok_or_else(|| too_large(part.fields.offset))?);
+    }
+    let mut splices = Output::new();
+    if loaded.end > header_len {
+        splices.push_input(Input::File, absolute(window.start, &(header_len..loaded.end)));
+    }
+    let mut patches = Patches::default();
+    for part in parts.iter().filter(|part| part.fixed) {
+        // Numbers of sections in it may have changed, its length has not.
+        if let Contents::New(bytes) = &part.contents {
+            patches.put(window.start.saturating_add(part.fields.offset), bytes);
+        }
+    }
+    let (start, end) = (header_len, loaded.end);
+    let loaded = patches.apply(splices).ok_or(Error::SharedBytes { start, end })?;
+    let mut splices = output::of_bytes(header.as_bytes());
+    splices.append(&loaded);
+    for index in order {
+        // Sorted by index, as the table was.
+        let Ok(at) = parts.binary_search_by_key(&index, |part| part.index) else { continue };
+        let Some(part) = parts.get(at).filter(|part| part.len() > 0) else { continue };
+        splices.pad_to(part.fields.offset);
+        match &part.contents {
+            Contents::Kept(range) => splices.push_input(Input::File, range.clone()),
+            Contents::New(bytes) => splices.push_bytes(bytes),
+        }
+    }
+    splices.pad_to(table_at);
+    splices.push_bytes(table.as_bytes());
+    Ok(Some(splices))
+}
+
+/// The file header, with the numbers that have no room in it in the null section's.
+fn new_header<H: ElfHeader>(
+    object: &Object<H>,
+    parts: &mut [Part],
+    numbers: &Numbers,
+    table_at: u64,
+) -> Result<H, Error> {
+    let count = parts.len() as u64;
+    let names_index = u32::try_from(object.names_index).unwrap_or(u32::MAX);
+    let names_index = numbers.renumber(names_index, 0)?;
+    let mut header = object.header;
+    let shnum = u16::try_from(count).ok().filter(|_| count < SHN_LORESERVE);
+    let too_large = EmbedError::TooLarge { format: FORMAT, value: table_at, limit: H::LIMIT };
+    header.set_table(table_at, shnum.unwrap_or(0)).ok_or(too_large)?;
+    let shstrndx = u16::try_from(names_index).ok();
+    let shstrndx = shstrndx.filter(|_| u64::from(names_index) < SHN_LORESERVE);
+    header.set_names(shstrndx.unwrap_or(SHN_XINDEX));
+    if let Some(null) = parts.first_mut().map(|part| &mut part.fields) {
+        null.size = if shnum.is_some() { 0 } else { count };
+        null.link = if shstrndx.is_some() { 0 } else { names_index };
+    }
+    Ok(header)
+}
+
+/// Changes the numbers of sections in section headers, symbols and groups.
+fn renumber<H: ElfHeader>(
+    source: &mut Source<'_>,
+    parts: &mut [Part],
+    numbers: &Numbers,
+    object: &Object<H>,
+) -> Result<(), Error> {
+    // Symbols of removed sections, by the section that holds the symbols.
+    let mut gone = Gone::new();
+    for part in &mut *parts {
+        let index = part.index;
+        if index == 0 {
+            continue;
+        }
+        part.fields.link = numbers.renumber(part.fields.link, index)?;
+        match part.fields.kind {
+            SHT_SYMTAB => symbols::<H>(source, part, numbers, &mut gone)?,
+            SHT_SYMTAB_SHNDX => words::<H>(source, part, 0, numbers)?,
+            SHT_GROUP => words::<H>(source, part, 1, numbers)?,
+            SHT_REL | SHT_RELA | SHT_CREL => {
+                part.fields.info = numbers.renumber(part.fields.info, index)?;
+            }
+            _ if part.fields.flags & SHF_INFO_LINK != 0 => {
+                part.fields.info = numbers.renumber(part.fields.info, index)?;
+            }
+            _ => {}
+        }
+    }
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let machine = object.header.fields().machine;
+    for part in &*parts {
+        // Fits: the link is the index of a part.
+        let table = usize::try_from(part.fields.link).ok().and_then(|link| parts.get(link));
+        if let Some(table) = table {
+            relocations::<H>(source, part, table.index, &gone, machine)?;
+        }
+    }
+    Ok(())
+}
+
+/// Indices of sections, from the word `skip`.
+fn words<H: ElfHeader>(
+    source: &mut Source<'_>,
+    part: &mut Part,
+    skip: usize,
+    numbers: &Numbers,
+) -> Result<(), Error> {
+    let index = part.index;
+    part.change(source, "a multiple of 4", |words: &mut [U32<H::Order>]| {
+        for word in words.iter_mut().skip(skip) {
+            word.set(numbers.renumber(word.get(), index)?);
+        }
+        Ok(())
+    })
+}
+
+/// The section in which a symbol was, by the old index of the symbol table and the index in it.
+type Gone = BTreeMap<(usize, u64), u32>;
+
+fn symbols<H: ElfHeader>(
+    source: &mut Source<'_>,
+    part: &mut Part,
+    numbers: &Numbers,
+    gone: &mut Gone,
+) -> Result<(), Error> {
+    let index = part.index;
+    part.change(source, "a multiple of the symbol size", |symbols: &mut [H::Symbol]| {
+        for (number, symbol) in symbols.iter_mut().enumerate() {
+            let section = symbol.section();
+            if u64::from(section) >= SHN_LORESERVE {
+                continue;
+            }
+            if numbers.is_removed(section.into()) && symbol.info() == LOCAL_SECTION_SYMBOL {
+                // Relocatable links make one for every section. It stays, of no section, so that the numbers of
+                // the others do.
+                *symbol = H::Symbol::new_zeroed();
+                gone.insert((index, number as u64), section.into());
+                continue;
+            }
+            // Fits: numbers only get smaller.
+            let new = numbers.renumber(section.into(), index)?;
+            symbol.set_section(u16::try_from(new).unwrap_or(section));
+        }
+        Ok(())
+    })
+}
+
+/// Checks that no relocation needs a symbol that is gone.
+fn relocations<H: ElfHeader>(
+    source: &mut Source<'_>,
+    part: &Part,
+    table: usize,
+    gone: &Gone,
+    machine: u16,
+) -> Result<(), Error> {
+    let word = if size_of::<H::Section>() == 64 { 8 } else { 4 };
+    let len = match part.fields.kind {
+        SHT_RELA => word * 3,
+        SHT_REL => word * 2,
+        // Not read here.
+        SHT_CREL => {
+            let of_table = gone.range((table, 0)..=(table, u64::MAX)).next();
+            return of_table
+                .map_or(Ok(()), |(_, &section)| Err(referenced(section, part.index).into()));
+        }
+        _ => return Ok(()),
+    };
+    let Contents::Kept(range) = &part.contents else { return Ok(()) };
+    for_each(source, range, len, |_, _, _, relocation| {
+        let (_, symbol, _) = decode::<H>(relocation, machine);
+        match gone.get(&(table, symbol)) {
+            Some(&section) => Err(referenced(section, part.index).into()),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Leaves the names of removed sections out of the tables of strings that only section headers and symbols refer to.
+fn rebuild_tables<H: ElfHeader>(
+    source: &mut Source<'_>,
+    parts: &mut [Part],
+    object: &Object<H>,
+) -> Result<(), Error> {
+    // The parts that refer to each.
+    let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, part) in parts.iter().enumerate().skip(1) {
+        if let Ok(table) = usize::try_from(part.fields.link) {
+            users.entry(table).or_default().push(at);
+        }
+    }
+    for new_index in 1..parts.len() {
+        let is_table = |part: &&Part| part.fields.kind == SHT_STRTAB;
+        let Some(table) = parts.get(new_index).filter(is_table) else { continue };
+        let names = table.index == object.names_index;
+        let fixed = table.fixed || table.fields.flags & SHF_ALLOC != 0;
+        let users = users.get(&new_index).map_or(&[][..], Vec::as_slice);
+        let mut kinds = users.iter().filter_map(|&at| parts.get(at)).map(|part| part.fields.kind);
+        if fixed || kinds.any(|kind| kind != SHT_SYMTAB) || !names && users.is_empty() {
+            continue;
+        }
+        let old = table.read(source)?;
+        let mut symbols = BTreeMap::new();
+        for &at in users {
+            if let Some(part) = parts.get(at) {
+                symbols.insert(at, part.read(source)?);
+            }
+        }
+        // One that cannot be built anew stays as it is.
+        let _rebuilt = rebuild_strings::<H>(parts, &mut symbols, &old, new_index, names);
+    }
+    Ok(())
+}
+
+/// `symbols`: those that refer to the table, by the part that holds them. `None` when it cannot be built anew.
+fn rebuild_strings<H: ElfHeader>(
+    parts: &mut [Part],
+    symbols: &mut BTreeMap<usize, Vec<u8>>,
+    old: &[u8],
+    new_index: usize,
+    names: bool,
+) -> Option<()> {
+    let mut strings = Strings::default();
+    let mut limit = Limit::of(old);
+    let mut add = |offset: u32| {
+        strings.add(limit.take(string_at(old, offset.into()))?);
+        Some(())
+    };
+    if names {
+        parts.iter().try_for_each(|part| add(part.fields.name))?;
+    }
+    for symbols in symbols.values() {
+        let symbols = <[H::Symbol]>::ref_from_bytes(symbols).ok()?;
+        symbols.iter().try_for_each(|symbol| add(symbol.name()))?;
+    }
+    let built = strings.build(b"\0")?;
+    let lookup = |built: &Table<'_>, name: u32| built.offset(string_at(old, name.into())?);
+    // All names are there: from here on nothing fails.
+    if names {
+        for part in &mut *parts {
+            part.fields.name = lookup(&built, part.fields.name)?;
+        }
+    }
+    for (at, bytes) in std::mem::take(symbols) {
+        let (mut new, part) = (bytes.clone(), parts.get_mut(at)?);
+        for symbol in <[H::Symbol]>::mut_from_bytes(&mut new).ok()? {
+            symbol.set_name(lookup(&built, symbol.name())?);
+        }
+        if new != bytes {
+            part.contents = Contents::New(new);
+        }
+    }
+    let bytes = built.bytes;
+    let table = parts.get_mut(new_index)?;
+    table.fields.size = bytes.len() as u64;
+    table.contents = Contents::New(bytes);
+    Some(())
+}

@@ -1,0 +1,324 @@
+//! Adding sections with device code to a relocatable object, and removing them.
+
+mod coff;
+mod elf;
+mod error;
+mod object_form;
+mod wire_mach;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use zerocopy::{BigEndian, LittleEndian};
+
+use crate::wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
+pub(crate) use coff::{Header as CoffFile, long_name as coff_long_name};
+pub use error::{EmbedError, ObjectPart};
+pub(crate) use object_form::coff_name_offset;
+pub use object_form::{
+    HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
+};
+
+/// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
+const SECTION_NAME: &[u8] = b".llvm.offloading";
+/// Alignment of the section, of its size, and of what a linker puts behind it.
+const SECTION_ALIGNMENT: u64 = 8;
+
+/// A copy of `object` with one more section, `.llvm.offloading`, that holds `contents`.
+///
+/// [`Embedding`] says what the result looks like, and writes it without holding it in memory. The time is that of
+/// copying the object.
+///
+/// ```no_run
+/// let object = std::fs::read("host.o")?;
+/// let package = std::fs::read("images.offload")?; // one or several packages, one after the other
+/// std::fs::write("fat.o", object_edit::embed(&object, &package)?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`Embedding::new`], and [`EmbedError::OutOfMemory`].
+pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, EmbedError> {
+    Embedding::new(object, contents.len() as u64)?.to_vec(contents)
+}
+
+/// An ELF or COFF object with one more section, laid out but not written yet.
+///
+/// The section is the one that clang makes of `-fembed-offload-object=FILE`: named `.llvm.offloading`, aligned
+/// to 8 bytes, of type `SHT_LLVM_OFFLOADING` with flag `SHF_EXCLUDE` in ELF, and with
+/// `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_DISCARDABLE` in COFF, so that a final link drops it. It is the last
+/// section and has no symbol. The contents are not interpreted; they are padded with zeros to a multiple of 8
+/// (packages are multiples of 8 anyway), so that a relocatable link puts those of several objects one after
+/// the other without gaps.
+///
+/// Everything else stays what it was, byte for byte: contents, symbols, relocations and the fields of all
+/// section headers but file offsets. In ELF nothing moves except the table of section names and the section
+/// header table, which are rewritten at the end of the file (where they mostly are to begin with). In COFF the
+/// section headers follow the file header, so everything after them moves and the offsets in them are
+/// adjusted; the one offset that is not is `PointerToLinenumber` in symbols of functions, which belongs to
+/// the line numbers that Microsoft deprecated and no current compiler writes. The name goes into the string
+/// table, unless the table has it already.
+///
+/// An object that has a `.llvm.offloading` section gets a second one beside it. LLVM's tools and
+/// `fat_object::walk` read all of them; a relocatable link makes one of them.
+///
+/// ```
+/// # use object_edit::{Embedding, EmbedError};
+/// # fn embed(object: &[u8], package: &mut std::fs::File) -> Result<(), Box<dyn std::error::Error>> {
+/// let embedding = Embedding::new(object, package.metadata()?.len())?;
+/// let out = std::fs::File::create("fat.o")?;
+/// out.set_len(embedding.total_size())?;
+/// embedding.write_to(out, package)?; // reads the package once; the kernel copies where it can
+/// # Ok(())
+/// # }
+/// // clang cannot do this for Mach-O either.
+/// let error = Embedding::new(b"\xcf\xfa\xed\xfe", 8).unwrap_err();
+/// assert_eq!(error, EmbedError::Unsupported { format: "Mach-O" });
+/// ```
+pub struct Embedding<'a> {
+    /// What comes before the contents.
+    before: Pieces<'a>,
+    contents_len: u64,
+    /// Zeros after the contents, fewer than [`SECTION_ALIGNMENT`].
+    padding: u64,
+    after: Pieces<'a>,
+    total_size: u64,
+}
+
+impl<'a> Embedding<'a> {
+    /// Lays out `object` with a new section of `contents_len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`EmbedError::Unsupported`] for everything that is neither ELF nor COFF (Mach-O, WebAssembly, archives, bitcode),
+    /// [`EmbedError::ElfType`] and [`EmbedError::PeImage`] for what is linked already,
+    /// [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
+    /// others for objects that are cut short or contradict themselves.
+    pub fn new(object: &'a [u8], contents_len: u64) -> Result<Self, EmbedError> {
+        match Kind::of(object)? {
+            Kind::Elf32Little => elf::lay_out::<ElfHeader32<LittleEndian>>(object, contents_len),
+            Kind::Elf32Big => elf::lay_out::<ElfHeader32<BigEndian>>(object, contents_len),
+            Kind::Elf64Little => elf::lay_out::<ElfHeader64<LittleEndian>>(object, contents_len),
+            Kind::Elf64Big => elf::lay_out::<ElfHeader64<BigEndian>>(object, contents_len),
+            Kind::Coff => coff::lay_out(object, contents_len),
+            Kind::MachO32Little
+            | Kind::MachO32Big
+            | Kind::MachO64Little
+            | Kind::MachO64Big
+            | Kind::Wasm => Err(EmbedError::Unsupported { format: format_name(object) }),
+        }
+    }
+
+    fn from_pieces(
+        before: Pieces<'a>,
+        contents_len: u64,
+        padded_len: u64,
+        after: Pieces<'a>,
+    ) -> Option<Self> {
+        let total_size = before.len()?.checked_add(padded_len)?.checked_add(after.len()?)?;
+        let padding = padded_len.checked_sub(contents_len)?;
+        Some(Embedding { before, contents_len, padding, after, total_size })
+    }
+
+    /// Size of the result in bytes.
+    #[must_use]
+    pub fn total_size(&self) -> u64 {
+        self.total_size
+    }
+
+    /// Where the contents lie in the result, without padding. The start is a multiple of 8.
+    #[must_use]
+    pub fn contents_range(&self) -> Range<u64> {
+        let start = self.before.0.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        start..start.saturating_add(self.contents_len)
+    }
+
+    /// The result in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`EmbedError::ContentsSize`] when the contents are not as long as laid out, and
+    /// [`EmbedError::OutOfMemory`].
+    pub fn to_vec(&self, contents: &[u8]) -> Result<Vec<u8>, EmbedError> {
+        let (expected, found) = (self.contents_len, contents.len() as u64);
+        if expected != found {
+            return Err(EmbedError::ContentsSize { expected, found });
+        }
+        let mut bytes = Vec::new();
+        match usize::try_from(self.total_size).map(|size| bytes.try_reserve_exact(size)) {
+            Ok(Ok(())) => {}
+            _ => return Err(EmbedError::OutOfMemory { size: self.total_size }),
+        }
+        for piece in &self.before.0 {
+            bytes.extend_from_slice(piece);
+        }
+        bytes.extend_from_slice(contents);
+        bytes.extend((0..self.padding).map(|_| 0));
+        for piece in &self.after.0 {
+            bytes.extend_from_slice(piece);
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the result, and flushes it. The contents are read once and never held in memory as a whole.
+    ///
+    /// # Errors
+    ///
+    /// What reading and writing returns, and [`io::ErrorKind::InvalidInput`] with
+    /// [`EmbedError::ContentsSize`] inside when the contents are not as long as laid out. By then a part of
+    /// the result is written.
+    pub fn write_to(&self, mut writer: impl Write, mut contents: impl Read) -> io::Result<()> {
+        for piece in &self.before.0 {
+            writer.write_all(piece)?;
+        }
+        let expected = self.contents_len;
+        let found = io::copy(&mut contents.by_ref().take(expected), &mut writer)?;
+        // One more byte tells contents that are too long.
+        let found = found.saturating_add(io::copy(&mut contents.take(1), &mut io::sink())?);
+        if found != expected {
+            let error = EmbedError::ContentsSize { expected, found };
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+        }
+        io::copy(&mut io::repeat(0).take(self.padding), &mut writer)?;
+        for piece in &self.after.0 {
+            writer.write_all(piece)?;
+        }
+        writer.flush()
+    }
+}
+
+/// Sizes instead of the bytes.
+impl fmt::Debug for Embedding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedding")
+            .field("contents_range", &self.contents_range())
+            .field("total_size", &self.total_size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The formats whose objects can take sections; the last five only those of bundles.
+#[derive(Clone, Copy)]
+enum Kind {
+    Elf32Little,
+    Elf32Big,
+    Elf64Little,
+    Elf64Big,
+    Coff,
+    MachO32Little,
+    MachO32Big,
+    MachO64Little,
+    MachO64Big,
+    Wasm,
+}
+
+impl Kind {
+    fn of(object: &[u8]) -> Result<Self, EmbedError> {
+        match object {
+            [0x7f, b'E', b'L', b'F', class, order, ..] => match (*class, *order) {
+                (1, ELFDATA2LSB) => Ok(Kind::Elf32Little),
+                (1, ELFDATA2MSB) => Ok(Kind::Elf32Big),
+                (2, ELFDATA2LSB) => Ok(Kind::Elf64Little),
+                (2, ELFDATA2MSB) => Ok(Kind::Elf64Big),
+                (1 | 2, order) => Err(EmbedError::Field {
+                    format: elf::FORMAT,
+                    field: "e_ident[EI_DATA]",
+                    offset: 5,
+                    found: order.into(),
+                    expected: "1 or 2",
+                }),
+                (class, _) => Err(EmbedError::Field {
+                    format: elf::FORMAT,
+                    field: "e_ident[EI_CLASS]",
+                    offset: 4,
+                    found: class.into(),
+                    expected: "1 or 2",
+                }),
+            },
+            [0x7f, b'E', b'L', b'F', ..] => Err(EmbedError::BeyondEnd {
+                format: elf::FORMAT,
+                part: ObjectPart::FileHeader,
+                start: 0,
+                end: 16,
+                available: object.len() as u64,
+            }),
+            [b'M', b'Z', ..] => Err(EmbedError::PeImage),
+            [0xce, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO32Little),
+            [0xcf, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO64Little),
+            [0xfe, 0xed, 0xfa, 0xce, ..] => Ok(Kind::MachO32Big),
+            [0xfe, 0xed, 0xfa, 0xcf, ..] => Ok(Kind::MachO64Big),
+            _ if object.starts_with(&crate::wasm::HEADER[..4]) => Ok(Kind::Wasm),
+            _ if is_coff(object) => Ok(Kind::Coff),
+            _ => Err(EmbedError::Unsupported { format: format_name(object) }),
+        }
+    }
+}
+
+/// COFF has no magic, only a machine number; a plausible section count and the absence of an optional header tell.
+fn is_coff(object: &[u8]) -> bool {
+    use object::pe;
+    let machines = [
+        pe::IMAGE_FILE_MACHINE_AMD64,
+        pe::IMAGE_FILE_MACHINE_I386,
+        pe::IMAGE_FILE_MACHINE_ARM64,
+        pe::IMAGE_FILE_MACHINE_ARMNT,
+    ];
+    let Some(header) = object.get(..20) else { return false };
+    header.starts_with(&[0, 0, 0xff, 0xff, 2, 0])
+        || machines.iter().any(|machine| header.starts_with(&machine.0.to_le_bytes()))
+            && header.get(16..18) == Some(&[0, 0])
+}
+
+/// The name of the format of a file that sections cannot be added to.
+fn format_name(file: &[u8]) -> &'static str {
+    match file {
+        [] => "empty files",
+        [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => "Mach-O",
+        [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] => "Mach-O",
+        [b'B', b'C', 0xc0, 0xde, ..] | [0xde, 0xc0, 0x17, 0x0b, ..] => "LLVM bitcode",
+        [0, b'a', b's', b'm', ..] => "WebAssembly",
+        _ if file.starts_with(b"!<arch>\n") || file.starts_with(b"!<thin>\n") => "archives",
+        _ => "files of unknown format",
+    }
+}
+
+/// Bytes in the order in which they are written, borrowed from the object where it stays as it is.
+#[derive(Default)]
+struct Pieces<'a>(Vec<Cow<'a, [u8]>>);
+
+impl<'a> Pieces<'a> {
+    fn keep(&mut self, bytes: &'a [u8]) {
+        self.0.push(Cow::Borrowed(bytes));
+    }
+
+    fn put(&mut self, bytes: impl Into<Vec<u8>>) {
+        self.0.push(Cow::Owned(bytes.into()));
+    }
+
+    /// Zeros from `from` to `to`, which are less than [`SECTION_ALIGNMENT`] apart.
+    fn pad(&mut self, from: u64, to: u64) {
+        self.put((from..to).map(|_| 0).collect::<Vec<_>>());
+    }
+
+    /// `None` when it does not fit 64 bits.
+    fn len(&self) -> Option<u64> {
+        self.0.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.len() as u64))
+    }
+}
+
+/// The bytes of `range`; `None` when a part of it lies outside.
+fn slice(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
+    bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+}
+
+/// Where the name of the new section stands in a table of strings, if it does. It may be the end of a longer
+/// one.
+fn find_name(strings: &[u8]) -> Option<usize> {
+    let len = SECTION_NAME.len() + 1;
+    strings.windows(len).position(|window| {
+        window.split_last().is_some_and(|(&end, name)| end == 0 && name == SECTION_NAME)
+    })
+}

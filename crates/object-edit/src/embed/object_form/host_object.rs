@@ -1,0 +1,117 @@
+//! The host object of a bundle in the object form, taken out without reading the device code.
+
+use std::borrow::Cow;
+use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
+
+use byte_parts::{Inputs, ReadSeek, Source, copy_range};
+use zerocopy::{BigEndian, LittleEndian};
+
+use super::super::Kind;
+use super::{MAX_UNDO, PREFIX, elf, remove_bundle_sections};
+use crate::error::Error;
+use crate::output::{self, Input, Output};
+use crate::wire::{ElfHeader32, ElfHeader64};
+use crate::without::without_sections;
+
+/// The first bytes of a file, which tell its format.
+const HEAD_LEN: usize = 64;
+
+/// What [`remove_bundle_sections`] makes of an object in a file, laid out but not written yet.
+///
+/// Of ELF files only the host's part is read, and all but a few tables goes from file to file; objects of other formats
+/// are held in memory.
+#[derive(Clone, Debug)]
+pub struct HostObject {
+    splices: Output,
+}
+
+impl HostObject {
+    /// Lays out the object in the window without the sections of its bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`], and [`Error::Object`] as [`remove_bundle_sections`] has it.
+    pub fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        let mut splices = output::copy_of(window);
+        let head = source.peek(window, HEAD_LEN)?;
+        if !head.starts_with(b"\x7fELF") {
+            let object = source.read_range(window)?;
+            return Ok(match remove_bundle_sections(&object)? {
+                Cow::Borrowed(_) => HostObject { splices },
+                Cow::Owned(host) => HostObject { splices: output::of_bytes(host) },
+            });
+        }
+        let kind = Kind::of(&head)?;
+        for _ in 0..MAX_UNDO {
+            let before = splices.size();
+            splices =
+                output::edited(&splices, source, |source, window| undo(kind, source, window))?;
+            if splices.size() == before {
+                break;
+            }
+        }
+        let without = |source: &mut Source<'_>, window: &Range<u64>| {
+            // For what it checks.
+            Kind::of(&source.peek(window, HEAD_LEN)?)?;
+            without_sections(source, window, PREFIX)
+        };
+        Ok(HostObject { splices: output::edited(&splices, source, without)? })
+    }
+
+    /// Bytes of the object.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.splices.size()
+    }
+
+    /// Writes the object; from a file to a file, the kernel copies. `input` is the file that was walked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`], [`Error::Write`], and [`Error::InputChanged`] where `input` became shorter.
+    pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
+        write(&self.splices, &mut input, &mut out)
+    }
+
+    pub(super) fn into_splices(self) -> Output {
+        self.splices
+    }
+}
+
+fn undo(kind: Kind, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Output>> {
+    match kind {
+        Kind::Elf32Little => elf::undo::<ElfHeader32<LittleEndian>>(source, window),
+        Kind::Elf32Big => elf::undo::<ElfHeader32<BigEndian>>(source, window),
+        Kind::Elf64Little => elf::undo::<ElfHeader64<LittleEndian>>(source, window),
+        Kind::Elf64Big => elf::undo::<ElfHeader64<BigEndian>>(source, window),
+        _ => Ok(None),
+    }
+}
+
+/// Writes parts of a file, and nothing new.
+fn write<W: Write + ?Sized>(
+    output: &Output,
+    file: &mut dyn ReadSeek,
+    out: &mut W,
+) -> Result<(), Error> {
+    struct File<'a>(&'a mut dyn ReadSeek);
+
+    impl Inputs<Input> for File<'_> {
+        type Error = Error;
+
+        fn copy<W: Write + ?Sized>(
+            &mut self,
+            _: &Input,
+            range: Range<u64>,
+            out: &mut W,
+        ) -> Result<(), Error> {
+            match copy_range(self.0, &range, out)? == range.end.saturating_sub(range.start) {
+                true => Ok(()),
+                false => Err(Error::InputChanged),
+            }
+        }
+    }
+
+    output.write_to(&mut File(file), out)
+}

@@ -1,0 +1,126 @@
+//! The questions to the editors of host files, and their answers.
+
+use std::ops::Range;
+
+use crate::output::{self, Output};
+
+/// The change of one section.
+#[derive(Debug)]
+pub struct SectionEdit {
+    /// Where its contents lie in the file.
+    pub range: Range<u64>,
+    /// Its name, as a walk has it: with U+FFFD for what is no UTF-8.
+    pub name: String,
+    /// The change of its contents.
+    pub change: SectionChange,
+}
+
+impl SectionEdit {
+    /// Returns whether anything is different afterwards.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        match &self.change {
+            SectionChange::Items(items) => items.iter().any(Item::is_changed),
+            SectionChange::Contents(new) => !output::is_copy_of(new, &self.range),
+            SectionChange::Removed => true,
+        }
+    }
+}
+
+/// How the contents of a section change.
+#[derive(Debug)]
+pub enum SectionChange {
+    /// It holds items, one after the other with zeros between them, that others may refer to. All of them are here, in
+    /// order, changed or not; those without [`new`](Item::new) contents go.
+    Items(Vec<Item>),
+    /// Its contents are these.
+    Contents(Output),
+    /// It goes.
+    Removed,
+}
+
+/// A range of a section that others may refer to.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Where it lies in the file.
+    pub old: Range<u64>,
+    /// The new contents; `None` if it is removed.
+    pub new: Option<Output>,
+    /// `true` if it is laid out as one with the item directly before it, should nothing but its place tell where it is.
+    pub joined: bool,
+}
+
+impl Item {
+    /// Returns whether anything is different afterwards.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.new.as_ref().is_none_or(|new| !output::is_copy_of(new, &self.old))
+    }
+}
+
+/// A host file that has been edited.
+#[derive(Debug)]
+pub struct Edited {
+    /// All of the new file.
+    pub parts: Output,
+    /// What else there is to know.
+    pub notes: Vec<Note>,
+}
+
+/// What an edit may do, and where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Options {
+    /// `true` if contents that are larger than their place in a linked file may get a new place at the end of the
+    /// program's memory. Default: `false`.
+    pub grow: bool,
+    /// `true` if a signature that the edit makes invalid is removed. Otherwise signed files are refused. Default: `false`.
+    pub drop_signature: bool,
+    /// `true` if items of linked files stay where they are as long as they fit there, although closing up would free
+    /// more: so each can get its old contents back. Default: `false`.
+    pub stay: bool,
+}
+
+impl Options {
+    /// These options, with larger contents given [a new place](Self::grow) or not.
+    #[must_use]
+    pub fn with_grow(mut self, grow: bool) -> Self {
+        self.grow = grow;
+        self
+    }
+
+    /// These options, with signatures [removed](Self::drop_signature) or not.
+    #[must_use]
+    pub fn with_drop_signature(mut self, drop_signature: bool) -> Self {
+        self.drop_signature = drop_signature;
+        self
+    }
+
+    /// These options, with items that [stay](Self::stay) or not.
+    #[must_use]
+    pub fn with_stay(mut self, stay: bool) -> Self {
+        self.stay = stay;
+        self
+    }
+}
+
+/// A fact about an edit that worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Note {
+    /// Bytes that are not needed any more could not leave the file, and are zeros now.
+    Zeroed {
+        /// How many.
+        bytes: u64,
+    },
+    /// The signature of the file was removed.
+    SignatureDropped,
+}
+
+/// The place of a host file, and what an edit of it may do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostContext<'a> {
+    /// Where the host file lies in the walked file: all of it, or a member of an archive.
+    pub(crate) window: &'a Range<u64>,
+    pub(crate) options: Options,
+}

@@ -1,0 +1,88 @@
+//! Edit finished host files: sections of ELF, COFF, PE, Mach-O and WebAssembly files, and members of `ar` archives.
+//!
+//! # Adding
+//!
+//! [`embed`] and [`Embedding`] add a section to a compiled ELF or COFF object: the one that clang makes of
+//! `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds it when it links. Nothing is recompiled, and everything
+//! else in the object stays what it was.
+//!
+//! [`ObjectBundle`] adds the entries of a bundle in the object form, one section each, as
+//! `clang-offload-bundler --type=o` does for ELF (linked files, too) and COFF; and to Mach-O objects and WebAssembly
+//! modules. [`remove_bundle_sections`] gives the host object back, as does [`HostObject`] for an object in a file, without
+//! reading the contents of the sections.
+//!
+//! # Editing
+//!
+//! [`edit`] lays out a host file with other contents in some of its sections, and [`edit_archive`] an archive with other data
+//! for some members. The answer is an [`Output`]: parts of the old file, of new inputs, and new bytes. Nothing is read but
+//! headers, tables and what may refer to the sections, and nothing is written. Everything that depends on where contents lie
+//! follows: segments, section headers, symbols, relocations, pointers of wrappers, checksums, indices of archives. The new
+//! file is read again as if it were written, and compared with the old one.
+//!
+//! ```
+//! use byte_parts::Source;
+//! use object_edit::{Format, Options, SectionChange, SectionEdit, Unread, edit, embed, of_bytes, reader};
+//! use std::io::{Cursor, Read};
+//!
+//! # let object = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/host.o"))?;
+//! let object = embed(&object, b"contents")?;
+//! let at = object.windows(8).position(|bytes| bytes == b"contents").unwrap() as u64;
+//! let mut file = Cursor::new(object);
+//! let change = SectionChange::Contents(of_bytes(*b"longer contents!"));
+//! let section = SectionEdit { range: at..at + 8, name: ".llvm.offloading".into(), change };
+//! let mut source = Source::new(&mut file)?;
+//! let window = 0..source.len();
+//! let edited =
+//!     edit(&mut source, &window, Format::ElfObject, vec![section], Options::default(), &mut Unread)?;
+//! let mut new = Vec::new();
+//! reader(&edited.parts, &mut file, &mut Unread).read_to_end(&mut new)?;
+//! assert!(new.windows(16).any(|bytes| bytes == b"longer contents!"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Bounds
+//!
+//! Linked ELF files are edited up to 1170 program headers, PE files up to 96 sections, Mach-O objects up to 255. Time grows as
+//! n log n with sections, symbols and relocations; memory holds headers and tables.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+#![deny(missing_docs, missing_debug_implementations)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod archive;
+mod changes;
+mod coff;
+mod edit;
+mod elf;
+mod elf_object;
+mod embed;
+mod error;
+mod host;
+mod moves;
+mod output;
+mod pe;
+mod relayout;
+mod scan;
+mod strings;
+mod tables;
+mod unloaded;
+mod wasm;
+mod wire;
+mod without;
+
+pub use archive::MemberEdit;
+pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
+pub use embed::{
+    EmbedError, Embedding, HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle,
+    ObjectPart, embed, remove_bundle_sections,
+};
+pub use error::Error;
+pub use host::{Edited, Item, Note, Options, SectionChange, SectionEdit};
+pub use output::{
+    Input, NewInputs, Output, OutputReader, Unread, copy_of, is_copy_of, of_bytes, reader,
+};
+pub use unloaded::sections_never_loaded;

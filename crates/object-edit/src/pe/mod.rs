@@ -1,0 +1,106 @@
+//! PE executables and libraries: device code cut at the end of its section, bundles moved together.
+//!
+//! Windows wants sections to follow each other without gaps in memory. So a section of device code keeps its place and
+//! size there, and has fewer bytes in the file: a loader fills the rest with zeros. All addresses stay but those of bundles
+//! that move within their section; the pointers of the wrappers follow them. A bundle that something else may refer to
+//! stays; the section is then split there, if there is room for a section header.
+
+mod check;
+mod checksum;
+mod file;
+mod layout;
+mod place;
+mod references;
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
+mod sample;
+mod slot;
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
+mod tests;
+mod wrappers;
+
+use std::ops::Range;
+
+use byte_parts::Source;
+use check::Check;
+use file::{DIRECTORY_CERTIFICATE, File};
+use slot::Slot;
+
+use super::host::{Edited, HostContext, SectionChange, SectionEdit};
+use super::{Error, Note};
+use crate::output::{self, NewInputs};
+pub(super) use slot::uneditable;
+
+/// Lays out the file in the window with other device code in its sections. `images` are the new images, by number.
+pub(crate) fn edit(
+    source: &mut Source<'_>,
+    new: &mut dyn NewInputs,
+    context: HostContext<'_>,
+    sections: Vec<SectionEdit>,
+) -> Result<Edited, Error> {
+    if !sections.iter().any(is_changed) {
+        return Ok(Edited { parts: output::copy_of(context.window), notes: Vec::new() });
+    }
+    let file = File::read(source, context.window)?;
+    let mut notes = Vec::new();
+    let certificates = certificates(&file)?;
+    if certificates.is_some() {
+        if !context.options.drop_signature {
+            return Err(Error::Signed);
+        }
+        notes.push(Note::SignatureDropped);
+    }
+    let mut slots = Slot::gather(source, &file, sections)?;
+    let wrappers = wrappers::read(source, &file)?;
+    let mut led_to: Vec<u64> = wrappers.iter().map(|wrapper| wrapper.target).collect();
+    led_to.sort_unstable();
+    slots.iter_mut().for_each(|slot| slot.join(&led_to));
+    wrappers::check(&file, &wrappers, &slots)?;
+    let placements = place::place(source, &file, &slots, &wrappers, context)?;
+    let mut layout =
+        layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates.as_ref())?;
+    if file.optional.checksum.get() != 0 {
+        let len = layout.splices.size();
+        let sum = checksum::checksum(output::reader(&layout.splices, source.reader(), new), len)?;
+        layout.splices.overwrite(layout.checksum_at, &sum.to_le_bytes());
+    }
+    let splices = layout.splices;
+    let check = Check {
+        file: &file,
+        slots: &slots,
+        placements: &placements,
+        wrappers: &wrappers,
+        splices: &splices,
+    };
+    check.run(source, new)?;
+    let zeroed = slots.iter().zip(&placements).map(|(slot, placement)| placement.zeroed(slot));
+    let bytes = zeroed.sum();
+    if bytes > 0 {
+        notes.push(Note::Zeroed { bytes });
+    }
+    Ok(Edited { parts: splices, notes })
+}
+
+fn is_changed(edit: &SectionEdit) -> bool {
+    match &edit.change {
+        SectionChange::Items(items) => items.iter().any(|item| item.is_changed()),
+        SectionChange::Contents(contents) => !output::is_copy_of(contents, &edit.range),
+        SectionChange::Removed => true,
+    }
+}
+
+/// Where the certificates lie that the file is signed with: their directory has an offset of the file, not an address.
+fn certificates(file: &File) -> Result<Option<Range<u64>>, Error> {
+    let Some(range) = file.directory(DIRECTORY_CERTIFICATE) else { return Ok(None) };
+    if range.end > file.len() {
+        let Range { start, end } = range;
+        let what = "the certificate table";
+        return Err(Error::BeyondEnd { what, start, end, available: file.len() });
+    }
+    if range.start < file.end_of_sections() {
+        let what = "the certificate table lies in a section";
+        return Err(Error::InconsistentSections { what });
+    }
+    Ok(Some(range))
+}

@@ -1,0 +1,110 @@
+//! The wrappers that hand bundles to the runtime: records of two numbers and two pointers in sections `.hipFatBinSegment`.
+
+use std::mem::offset_of;
+use std::ops::Range;
+
+use byte_parts::Source;
+use zerocopy::{FromBytes, LittleEndian};
+
+use super::file::{File, file_range};
+use super::slot::Slot;
+use crate::error::Error;
+use crate::wire::HipWrapper64;
+
+/// Names of sections of wrappers start so; a PE file may have room for no more of them.
+const SECTION: &[u8] = b".hipFatB";
+/// "HIPF"
+const MAGIC: u32 = 0x4849_5046;
+/// "HIPK", of wrappers whose device code is elsewhere.
+const MAGIC_MOVED: u32 = 0x4849_504b;
+const VERSION: u32 = 1;
+/// Where in a wrapper the pointer to the bundle is.
+const POINTER_AT: u64 = offset_of!(Record, bundle) as u64;
+const SIZE: u64 = size_of::<Record>() as u64;
+type Record = HipWrapper64<LittleEndian>;
+/// Wrappers are aligned to so many bytes.
+const ALIGNMENT: usize = 8;
+
+/// A wrapper. Addresses count from the image base.
+pub(super) struct Wrapper {
+    pub(super) address: u64,
+    /// What it points to.
+    pub(super) target: u64,
+    /// Where in the file the pointer lies.
+    pub(super) pointer_at: u64,
+}
+
+impl Wrapper {
+    /// Where its pointer lies in memory.
+    pub(super) fn pointer(&self) -> u64 {
+        self.address + POINTER_AT
+    }
+}
+
+/// All wrappers of the file, in the order of their addresses.
+pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Error> {
+    let mut wrappers = Vec::new();
+    for section in &file.sections {
+        if !file.name(source, section)?.starts_with(SECTION) {
+            continue;
+        }
+        let size = file.loaded_size(section).min(section.virtual_size.get().into());
+        let raw_at = file_range(section).start;
+        let start = file.window.start + raw_at;
+        let base = file.image_base();
+        let mut at = 0;
+        while at < size {
+            let end = (at + SIZE).min(size);
+            let record = source.read_range(&(start + at..start + end))?;
+            if record.iter().take(ALIGNMENT).all(|&byte| byte == 0) {
+                at += ALIGNMENT as u64;
+                continue;
+            }
+            let address = u64::from(section.virtual_address.get()) + at;
+            let Ok(record) = Record::read_from_bytes(&record) else {
+                let address = base.wrapping_add(section.virtual_address.get().into());
+                return Err(Error::WrapperSection { address, size });
+            };
+            let (magic, version) = (record.magic.get(), record.version.get());
+            if magic == MAGIC_MOVED {
+                return Err(Error::MovedOut { how: "wrapper magic HIPK" });
+            }
+            if magic != MAGIC || version != VERSION {
+                let (wrapper, address) = (wrappers.len(), base.wrapping_add(address));
+                return Err(Error::WrapperForm { wrapper, address, magic, version });
+            }
+            wrappers.push(Wrapper {
+                address,
+                target: record.bundle.get().wrapping_sub(base),
+                pointer_at: raw_at + at + POINTER_AT,
+            });
+            at += SIZE;
+        }
+    }
+    Ok(wrappers)
+}
+
+/// Whether every wrapper leads to a bundle. Those that lead to other sections are none of this edit's.
+pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result<(), Error> {
+    for (number, wrapper) in wrappers.iter().enumerate() {
+        let leads_to_bundle = match slots.iter().find(|slot| slot.memory.contains(&wrapper.target))
+        {
+            Some(slot) => slot.bundle_at(wrapper.target).is_some(),
+            None => file.section_at(wrapper.target).is_some(),
+        };
+        if !leads_to_bundle {
+            let address = |address: u64| file.image_base().wrapping_add(address);
+            return Err(Error::WrapperTarget {
+                wrapper: number,
+                address: address(wrapper.address),
+                target: address(wrapper.target),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Ranges of addresses that wrappers' pointers have.
+pub(super) fn pointers(wrappers: &[Wrapper]) -> Vec<Range<u64>> {
+    wrappers.iter().map(|wrapper| wrapper.pointer()..wrapper.pointer() + 8).collect()
+}

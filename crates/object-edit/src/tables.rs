@@ -1,0 +1,64 @@
+//! Tables in files, read entry by entry.
+
+use std::ops::Range;
+
+use byte_parts::Source;
+
+use crate::error::Error;
+
+/// About how much of a table is in memory at a time.
+const CHUNK: u64 = 64 * 1024;
+
+/// Calls `f` with every entry of the table at `range`, its number, and its offset in the walked file. What is left
+/// behind the last whole entry does not count.
+pub(super) fn for_each(
+    source: &mut Source<'_>,
+    range: &Range<u64>,
+    entry_len: u64,
+    mut f: impl FnMut(&mut Source<'_>, u64, u64, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut at = range.start;
+    let mut number = 0;
+    let chunk_len = CHUNK - CHUNK % entry_len;
+    while range.end.saturating_sub(at) >= entry_len {
+        let end = range.end.min(at.saturating_add(chunk_len));
+        let chunk = source.read_range(&(at..end))?;
+        for entry in chunk.chunks_exact(usize::try_from(entry_len).unwrap_or(1)) {
+            f(source, number, at, entry)?;
+            number += 1;
+            at += entry_len;
+        }
+    }
+    Ok(())
+}
+
+/// A range of a file that starts at `base` in the walked file, there.
+pub(super) fn absolute(base: u64, range: &Range<u64>) -> Range<u64> {
+    base.saturating_add(range.start)..base.saturating_add(range.end)
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "samples are small")]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn every_entry_once() {
+        let data: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        let mut reader = Cursor::new(data);
+        let mut source = Source::new(&mut reader).unwrap();
+        for entry_len in [4_u64, 20, 24] {
+            let mut count = 0;
+            for_each(&mut source, &(4..700_003), entry_len, |_, number, at, entry| {
+                assert_eq!((number, at), (count, 4 + count * entry_len));
+                assert_eq!(entry.len() as u64, entry_len);
+                assert_eq!(entry[..4], (at as u32 / 4).to_le_bytes());
+                count += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(count, 699_999 / entry_len);
+        }
+    }
+}

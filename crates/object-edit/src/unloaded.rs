@@ -1,0 +1,98 @@
+//! Sections that no linked file loads.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use byte_parts::Source;
+use object::read::coff::CoffHeader;
+use object::read::elf::{FileHeader, SectionHeader};
+use object::read::{FileKind, ReadCache, ReadRef};
+use object::{Endianness, elf, pe};
+
+/// Returns where in the source sections of the ELF file or COFF object in the window start that no linked file loads: they
+/// are no part of its memory, or a linker drops them. Of other files, and of files whose headers cannot be read, nothing.
+///
+/// # Errors
+///
+/// Those of reading.
+pub fn sections_never_loaded(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<BTreeSet<u64>> {
+    let len = window.end.saturating_sub(window.start);
+    let cache = ReadCache::new(Watched { source, position: 0, failed: None });
+    let data = cache.range(window.start, len);
+    let starts = match FileKind::parse(data) {
+        Ok(FileKind::Elf32) => of_elf::<elf::FileHeader32<Endianness>>(data),
+        Ok(FileKind::Elf64) => of_elf::<elf::FileHeader64<Endianness>>(data),
+        Ok(FileKind::Coff) => of_coff::<pe::ImageFileHeader>(data),
+        Ok(FileKind::CoffBig) => of_coff::<pe::AnonObjectHeaderBigobj>(data),
+        _ => Ok(Vec::new()),
+    };
+    let starts = starts.unwrap_or_default().into_iter();
+    if let Some(error) = cache.into_inner().failed {
+        return Err(error);
+    }
+    Ok(starts.map(|start| window.start.saturating_add(start)).collect())
+}
+
+/// Reads of a source for `object`. It keeps the first error of the source, which would pass for a malformed file; a source
+/// that ends early is one.
+struct Watched<'a, 'r> {
+    source: &'a mut Source<'r>,
+    position: u64,
+    failed: Option<io::Error>,
+}
+
+impl Read for Watched<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let ends_early = self.position < self.source.len() && !buf.is_empty();
+        let error = match self.source.read_at(self.position, buf) {
+            Ok(0) if ends_early => io::ErrorKind::UnexpectedEof.into(),
+            Ok(n) => {
+                self.position += n as u64;
+                return Ok(n);
+            }
+            Err(error) => error,
+        };
+        let kind = error.kind();
+        self.failed.get_or_insert(error);
+        Err(kind.into())
+    }
+}
+
+impl Seek for Watched<'_, '_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+        }
+        .ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+fn of_elf<'d, Elf: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'d>,
+) -> object::read::Result<Vec<u64>> {
+    let header = Elf::parse(data)?;
+    let endian = header.endian()?;
+    let table = header.sections(endian, data)?;
+    let never_loaded = table.iter().filter(|section| {
+        let flags = section.sh_flags(endian).0;
+        flags & elf::SHF_ALLOC.0 == 0 || flags & elf::SHF_EXCLUDE.0 != 0
+    });
+    Ok(never_loaded.map(|section| section.sh_offset(endian).into()).collect())
+}
+
+fn of_coff<'d, Coff: CoffHeader>(data: impl ReadRef<'d>) -> object::read::Result<Vec<u64>> {
+    let mut offset = 0;
+    let header = Coff::parse(data, &mut offset)?;
+    let table = header.sections(data, offset)?;
+    let dropped = table.iter().filter(|section| {
+        section.characteristics.get(object::LittleEndian).0 & pe::IMAGE_SCN_LNK_REMOVE.0 != 0
+    });
+    Ok(dropped.map(|s| s.pointer_to_raw_data.get(object::LittleEndian).into()).collect())
+}
