@@ -27,8 +27,8 @@ pub(crate) fn filled(layout: &byte_parts::Parts, inputs: &[Output]) -> Output {
 
 /// New images by number, and what compressed bundles hold.
 pub(crate) struct Sources<'a, 'i> {
-    pub(crate) images: &'a mut [&'i mut dyn ReadSeek],
-    pub(crate) derived: &'a [Decompress],
+    images: &'a mut [&'i mut dyn ReadSeek],
+    derived: &'a [Decompress],
     /// The contents that were decompressed last.
     last: Option<(usize, Vec<u8>)>,
 }
@@ -58,9 +58,11 @@ impl NewInputs for Sources<'_, '_> {
                 image.read(buf)
             }
             Input::Derived(number) => {
-                let data = match self.last.take() {
-                    Some((last, data)) if last == number => data,
-                    _ => self.derived.get(number).ok_or(io::ErrorKind::NotFound)?.read(file)?,
+                // Only one is held at a time.
+                let last = self.last.take().filter(|(last, _)| *last == number);
+                let data = match last {
+                    Some((_, data)) => data,
+                    None => self.derived.get(number).ok_or(io::ErrorKind::NotFound)?.read(file)?,
                 };
                 let (_, data) = self.last.insert((number, data));
                 let from = usize::try_from(offset).ok().and_then(|from| data.get(from..));

@@ -27,7 +27,7 @@ impl SectionEdit {
     }
 }
 
-/// How the contents of a section change.
+/// A change of the contents of a section.
 #[derive(Debug)]
 pub enum SectionChange {
     /// It holds items, one after the other with zeros between them, that others may refer to. All of them are here, in
@@ -67,7 +67,7 @@ pub struct Edited {
     pub notes: Vec<Note>,
 }
 
-/// What an edit may do, and where.
+/// The freedom of an edit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {

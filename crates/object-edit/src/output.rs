@@ -55,19 +55,21 @@ pub type Output = byte_parts::Parts<Input>;
 /// A part of an [`Output`].
 pub(crate) type Part<'a> = byte_parts::Part<'a, Input>;
 
-/// This range of the edited file, unchanged.
+/// Returns this range of the edited file, unchanged.
+#[must_use]
 pub fn copy_of(range: &Range<u64>) -> Output {
     Output::from_input(Input::File, range.clone())
 }
 
-/// These bytes.
+/// Returns an output of these bytes.
 pub fn of_bytes(bytes: impl Into<Vec<u8>>) -> Output {
     let mut output = Output::new();
     output.push_vec(bytes.into());
     output
 }
 
-/// Returns whether it is this range of the edited file, unchanged.
+/// Returns whether an output is this range of the edited file, unchanged.
+#[must_use]
 pub fn is_copy_of(output: &Output, range: &Range<u64>) -> bool {
     output.size() == range.end.saturating_sub(range.start)
         && copies(output, &(0..output.size()), range.start)
