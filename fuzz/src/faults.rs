@@ -278,7 +278,7 @@ fn listed(input: &mut dyn ReadSeek) -> io::Result<Seen> {
     });
     match result {
         Ok(()) => Ok(Ok(list)),
-        Err(hda_archive::Error::Read(error)) => Err(error),
+        Err(error) if error.kind() == hda_archive::ErrorKind::Read => Err(error.into()),
         Err(error) => Ok(Err(error.to_string())),
     }
 }

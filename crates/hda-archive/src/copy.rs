@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use byte_parts::Part;
 use fat_object::ReadSeek;
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::fingerprint::{Fingerprint, fingerprint_of};
 use crate::unbundle::{DeviceArchive, Planned};
 
@@ -43,8 +43,8 @@ impl<'p> ArchiveCopy<'p> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoCode`] if the input has no code for the target, unless
-    /// [that is allowed](crate::Unbundling::allow_missing); [`Error::Changed`], [`Error::Read`], [`Error::Write`].
+    /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for the target, unless
+    /// [that is allowed](crate::Unbundling::allow_missing); [`Changed`](crate::ErrorKind::Changed), [`Read`](crate::ErrorKind::Read), [`Write`](crate::ErrorKind::Write).
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, out: W) -> Result<(), Error> {
         self.device.check(self.allow_missing)?;
         let input: &mut dyn ReadSeek = &mut input;
@@ -62,13 +62,16 @@ impl<'p> ArchiveCopy<'p> {
                 Part::Input(_, _) => {
                     let Some((entry, planned)) = members.next() else { continue };
                     if !copier.copy(planned)? {
-                        return Err(Error::Changed { entry });
+                        return Err(Problem::Changed { entry }.into());
                     }
                 }
             }
         }
         copier.flush()?;
-        copier.out.flush().map_err(|source| Error::Write { archive: self.archive, source })
+        copier
+            .out
+            .flush()
+            .map_err(|source| Error::from(Problem::Write { archive: self.archive, source }))
     }
 }
 
@@ -104,7 +107,7 @@ impl<W: Write> Copier<'_, W> {
         let Some(offset) = planned.offset else {
             return Ok(false);
         };
-        self.input.seek(SeekFrom::Start(offset)).map_err(Error::Read)?;
+        self.input.seek(SeekFrom::Start(offset))?;
         let mut fingerprint = Fingerprint::default();
         let mut left = planned.size;
         while left > 0 {
@@ -131,7 +134,7 @@ impl<W: Write> Copier<'_, W> {
                 Ok(Some(room))
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => Err(Error::Read(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -147,6 +150,6 @@ impl<W: Write> Copier<'_, W> {
         let archive = self.archive;
         let filled = self.chunk.get(..self.filled).unwrap_or_default();
         self.filled = 0;
-        self.out.write_all(filled).map_err(|source| Error::Write { archive, source })
+        self.out.write_all(filled).map_err(|source| Error::from(Problem::Write { archive, source }))
     }
 }

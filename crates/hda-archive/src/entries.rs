@@ -9,7 +9,7 @@ use fat_object::{
     Severity, Summary, Visitor, walk, walk_with_threads,
 };
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// Opens the file that a thin archive names.
 pub(crate) type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
@@ -90,7 +90,7 @@ impl Entry<'_, '_, '_> {
         });
         match failed {
             Some(error) => Err(error),
-            None => result.map_err(Error::Read),
+            None => result.map_err(Error::from),
         }
     }
 
@@ -100,7 +100,7 @@ impl Entry<'_, '_, '_> {
             *data = self.host_object()?;
             return Ok(data);
         }
-        let out_of_memory = || Error::Read(io::ErrorKind::OutOfMemory.into());
+        let out_of_memory = || Error::from(io::Error::from(io::ErrorKind::OutOfMemory));
         let size = usize::try_from(self.image.size()).map_err(|_| out_of_memory())?;
         let more = size.saturating_sub(data.len());
         data.try_reserve_exact(more).map_err(|_| out_of_memory())?;
@@ -109,7 +109,7 @@ impl Entry<'_, '_, '_> {
         }
         // Longer from an earlier entry, it is not filled with zeros again.
         let data = data.get_mut(..size).unwrap_or_default();
-        self.image.reader().read_exact(data).map_err(Error::Read)?;
+        self.image.reader().read_exact(data)?;
         Ok(data)
     }
 
@@ -119,8 +119,8 @@ impl Entry<'_, '_, '_> {
         let Some(mut reader) = self.image.enclosing_object() else {
             return Ok(object);
         };
-        reader.read_to_end(&mut object).map_err(Error::Read)?;
-        Ok(object_edit::remove_bundle_sections(&object)?.into_owned())
+        reader.read_to_end(&mut object)?;
+        Ok(object_edit::remove_bundle_sections(&object).map_err(Problem::from)?.into_owned())
     }
 
     /// Where the bytes lie in the input, if they do.
@@ -150,7 +150,7 @@ impl fmt::Debug for Entry<'_, '_, '_> {
 ///
 /// # Errors
 ///
-/// [`Error::NotAnArchive`]; [`Error::Damaged`] for a malformed archive, a malformed bundle and for an object whose
+/// [`NotAnArchive`](crate::ErrorKind::NotAnArchive); [`Malformed`](crate::ErrorKind::Malformed) for a malformed archive, a malformed bundle and for an object whose
 /// sections cannot be read; what `each` returns. Nothing is shown behind a fault.
 pub fn entries<R: Read + Seek>(
     mut input: R,
@@ -203,11 +203,11 @@ pub(crate) fn entries_with_threads<R: ReadSeek + Clone + Send>(
 
 fn check_archive(input: &mut dyn ReadSeek) -> Result<(), Error> {
     let mut head = Vec::new();
-    input.rewind().map_err(Error::Read)?;
-    Read::take(&mut *input, 8).read_to_end(&mut head).map_err(Error::Read)?;
+    input.rewind()?;
+    Read::take(&mut *input, 8).read_to_end(&mut head)?;
     match ImageFormat::sniff(&head) {
         ImageFormat::Archive | ImageFormat::Deb => Ok(()),
-        _ => Err(Error::NotAnArchive { first: head }),
+        _ => Err(Problem::NotAnArchive { first: head }.into()),
     }
 }
 
@@ -257,7 +257,7 @@ impl TopLevel<'_> {
         options.scan = false;
         match walk(&options, self) {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.failed.take().unwrap_or(Error::Read(error))),
+            Err(error) => Err(self.failed.take().unwrap_or(error.into())),
         }
     }
 
@@ -336,7 +336,7 @@ impl Visitor for TopLevel<'_> {
             Some(inside) => is_bundle(inside),
         };
         if matters {
-            let error = Error::Damaged { finding: Box::new(finding.to_listed()) };
+            let error = Error::from(Problem::Damaged { finding: Box::new(finding.to_listed()) });
             return Err(self.fail(error));
         }
         Ok(())

@@ -2,112 +2,151 @@
 
 use std::io;
 
-use fat_object::ListedFinding;
+use fat_object::{ListedFinding, Location};
 
 /// What is wrong with an archive, a member, or the calls made.
+///
+/// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
+/// programs.
 #[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The input does not start as an `ar` archive does.
-    #[error("not an ar archive (first bytes {first:02x?})")]
-    NotAnArchive {
-        /// The first bytes, at most eight.
-        first: Vec<u8>,
-    },
-    /// The archive, or a member that holds bundles, is malformed or cut short.
-    #[error("{finding}")]
-    Damaged {
-        /// Where and what: `member:a.o/ccob:0 at byte 0x44: ...`.
-        finding: Box<ListedFinding>,
-    },
-    /// Something about one member.
-    #[error("archive member \"{}\": {source}", member.escape_debug())]
-    Member {
-        /// The member's name; bytes that are not UTF-8 are replaced.
-        member: String,
-        /// What is wrong with it.
-        source: Box<Error>,
-    },
-    /// An object file whose symbols cannot be read. An archive with it would have a wrong index.
-    #[error("malformed {format} file: {detail}")]
-    Object {
-        /// `ELF`, `COFF`, `PE` or `Mach-O`.
-        format: &'static str,
-        /// What the reader of object files says.
-        detail: String,
-    },
-    /// Symbols of an object file share the bytes of their names until these are a multiple of the file.
-    #[error("the names of the symbols of the {format} file come to more than {limit} bytes")]
-    TooManyNames {
-        /// `ELF`, `COFF`, `PE` or `Mach-O`.
-        format: &'static str,
-        /// 16 bytes for each byte of the file.
-        limit: usize,
-    },
-    /// The symbols of bitcode cannot be read.
-    #[error(transparent)]
-    Bitcode(#[from] llvm_bitcode::Error),
-    /// The host object of a bundle cannot be taken out of it.
-    #[error("the host object cannot be restored: {0}")]
-    Restore(#[from] object_edit::EmbedError),
-    /// A name that is empty, or has a line break or a NUL, would make another archive than meant.
-    #[error("the name is empty, or has a line break or nul")]
-    Name,
-    /// The header of a member has ten digits for a size.
-    #[error("{what} has {size} bytes, the ar format allows 9999999999")]
-    TooLarge {
-        /// `the member`, `the index of symbols` or `the table of names`.
-        what: &'static str,
-        /// Its size in bytes.
-        size: u64,
-    },
-    /// An index without 64-bit offsets counts its symbols with 32 bits.
-    #[error("the index of symbols has {count} entries, the ar format allows 4294967295")]
-    TooManySymbols {
-        /// Symbols of all members.
-        count: u64,
-    },
+    NotAnArchive,
+    /// The input is shorter than the magic of an `ar` archive.
+    Truncated,
+    /// The archive, a bundle in it, or an object file or bitcode whose symbols are needed is malformed or cut short.
+    Malformed,
     /// A member of an archive of bundles is neither a bundle nor an object with sections of one.
-    #[error("neither a bundle nor an object file with the sections of a bundle")]
     NotBundled,
-    /// The input is not the one that the plan was made from.
-    #[error("the file changed while it was read, at entry {entry}")]
-    Changed {
-        /// Position among the planned entries, from 0.
-        entry: usize,
-    },
+    /// The archive exceeds what the ar format can say, or the names of an object's symbols 16 bytes for each byte of the
+    /// object.
+    Limit,
+    /// The call is wrong: a name that is empty, or has a line break or a NUL, or not one writer for every archive.
+    Usage,
     /// The input has no code for a target.
-    #[error("no code for {}", target.escape_debug())]
-    NoCode {
-        /// The bundle entry ID of the target.
-        target: Box<str>,
-    },
-    /// There must be a writer for every target.
-    #[error("{found} writers for {expected} archives")]
-    Writers {
-        /// Archives that were planned.
-        expected: usize,
-        /// Writers given.
-        found: usize,
-    },
+    NoCode,
+    /// The input is not the one that the plan was made from.
+    Changed,
     /// Reading the input failed.
-    #[error(transparent)]
-    Read(io::Error),
+    Read,
     /// Writing an archive failed.
-    #[error("writing archive {archive}: {source}")]
-    Write {
-        /// Position of the archive among those written, from 0.
-        archive: usize,
-        /// What writing returned.
-        source: io::Error,
-    },
+    Write,
 }
 
 impl Error {
+    /// Returns the kind of the error, of an error about a member the kind of what is wrong with it.
+    ///
+    /// ```
+    /// use hda_archive::{ErrorKind, Member, create};
+    ///
+    /// let error = create(Vec::new(), [Member::new("a.o", b"text")]).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotBundled);
+    /// assert_eq!(error.member(), Some("a.o"));
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0 {
+            Problem::NotAnArchive { first } if first.len() < 8 => ErrorKind::Truncated,
+            Problem::NotAnArchive { .. } => ErrorKind::NotAnArchive,
+            Problem::Damaged { .. }
+            | Problem::Object { .. }
+            | Problem::Bitcode(_)
+            | Problem::Restore(_) => ErrorKind::Malformed,
+            Problem::Member { source, .. } => source.kind(),
+            Problem::NotBundled => ErrorKind::NotBundled,
+            Problem::TooManyNames { .. }
+            | Problem::TooLarge { .. }
+            | Problem::TooManySymbols { .. } => ErrorKind::Limit,
+            Problem::Name | Problem::Writers { .. } => ErrorKind::Usage,
+            Problem::NoCode { .. } => ErrorKind::NoCode,
+            Problem::Changed { .. } => ErrorKind::Changed,
+            Problem::Read(_) => ErrorKind::Read,
+            Problem::Write { .. } => ErrorKind::Write,
+        }
+    }
+
+    /// Returns the place of the fault, in bytes from the start of the input; of an error of [`create`](crate::create)
+    /// about a member, from the start of its data. Of damage that is the start of the container that is damaged. `None`
+    /// if the fault has no place there, as inside compressed bundles and members of thin archives.
+    pub fn offset(&self) -> Option<u64> {
+        match &self.0 {
+            Problem::NotAnArchive { .. } => Some(0),
+            Problem::Damaged { finding } => match finding.location() {
+                Location::File(offset) => Some(offset),
+                _ => None,
+            },
+            Problem::Member { source, .. } => source.offset(),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the member that is wrong; bytes that are not UTF-8 are replaced. `None` where no single member
+    /// of the archive written, or of an entry read, is at fault; [`finding`](Self::finding) says where damage lies.
+    pub fn member(&self) -> Option<&str> {
+        match &self.0 {
+            Problem::Member { member, .. } => Some(member),
+            _ => None,
+        }
+    }
+
+    /// Returns what [`fat_object`] found in the input, if that is the error.
+    pub fn finding(&self) -> Option<&ListedFinding> {
+        match &self.0 {
+            Problem::Damaged { finding } => Some(finding),
+            Problem::Member { source, .. } => source.finding(),
+            _ => None,
+        }
+    }
+
+    /// Returns the archive that could not be written: its position among those written, from 0.
+    pub fn archive(&self) -> Option<usize> {
+        match self.0 {
+            Problem::Write { archive, .. } => Some(archive),
+            _ => None,
+        }
+    }
+
+    /// Returns what reading or writing returned, of errors of the kinds [`Read`](ErrorKind::Read) and
+    /// [`Write`](ErrorKind::Write).
+    pub fn io_error(&self) -> Option<&io::Error> {
+        match &self.0 {
+            Problem::Read(source) | Problem::Write { source, .. } => Some(source),
+            Problem::Member { source, .. } => source.io_error(),
+            _ => None,
+        }
+    }
+
+    /// Returns the error of bitcode whose symbols cannot be read, or the error itself.
+    pub(crate) fn into_bitcode(self) -> Result<llvm_bitcode::Error, Self> {
+        match self.0 {
+            Problem::Bitcode(error) => Ok(error),
+            problem => Err(Error(problem)),
+        }
+    }
+
     /// The same, saying in which member.
     pub(crate) fn in_member(self, name: &[u8]) -> Self {
         let member = String::from_utf8_lossy(name).into_owned();
-        Error::Member { member, source: Box::new(self) }
+        Error(Problem::Member { member, source: Box::new(self) })
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
+}
+
+/// An error of reading, or of the caller's own in the closure that [`entries`](crate::entries()) calls. It is of the kind
+/// [`Read`](ErrorKind::Read), and comes out as it went in.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error(Problem::Read(error))
     }
 }
 
@@ -115,15 +154,54 @@ impl Error {
 /// [`InvalidInput`](io::ErrorKind::InvalidInput), with the [`Error`] inside.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Read(source) | Error::Write { source, .. } => source,
-            Error::Name
-            | Error::TooLarge { .. }
-            | Error::TooManySymbols { .. }
-            | Error::NotBundled
-            | Error::Writers { .. }
-            | Error::Member { .. } => io::Error::new(io::ErrorKind::InvalidInput, error),
-            _ => io::Error::new(io::ErrorKind::InvalidData, error),
+        match error.0 {
+            Problem::Read(source) | Problem::Write { source, .. } => source,
+            problem @ (Problem::Name
+            | Problem::TooLarge { .. }
+            | Problem::TooManySymbols { .. }
+            | Problem::NotBundled
+            | Problem::Writers { .. }
+            | Problem::Member { .. }) => {
+                io::Error::new(io::ErrorKind::InvalidInput, Error(problem))
+            }
+            problem => io::Error::new(io::ErrorKind::InvalidData, Error(problem)),
         }
     }
+}
+
+/// One fault, with all that its text says.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("not an ar archive (first bytes {first:02x?})")]
+    NotAnArchive { first: Vec<u8> },
+    #[error("{finding}")]
+    Damaged { finding: Box<ListedFinding> },
+    #[error("archive member \"{}\": {source}", member.escape_debug())]
+    Member { member: String, source: Box<Error> },
+    #[error("malformed {format} file: {detail}")]
+    Object { format: &'static str, detail: String },
+    #[error("the names of the symbols of the {format} file come to more than {limit} bytes")]
+    TooManyNames { format: &'static str, limit: usize },
+    #[error(transparent)]
+    Bitcode(#[from] llvm_bitcode::Error),
+    #[error("the host object cannot be restored: {0}")]
+    Restore(#[from] object_edit::EmbedError),
+    #[error("the name is empty, or has a line break or nul")]
+    Name,
+    #[error("{what} has {size} bytes, the ar format allows 9999999999")]
+    TooLarge { what: &'static str, size: u64 },
+    #[error("the index of symbols has {count} entries, the ar format allows 4294967295")]
+    TooManySymbols { count: u64 },
+    #[error("neither a bundle nor an object file with the sections of a bundle")]
+    NotBundled,
+    #[error("the file changed while it was read, at entry {entry}")]
+    Changed { entry: usize },
+    #[error("no code for {}", target.escape_debug())]
+    NoCode { target: Box<str> },
+    #[error("{found} writers for {expected} archives")]
+    Writers { expected: usize, found: usize },
+    #[error(transparent)]
+    Read(io::Error),
+    #[error("writing archive {archive}: {source}")]
+    Write { archive: usize, source: io::Error },
 }

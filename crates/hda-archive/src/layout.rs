@@ -6,7 +6,7 @@ use std::fmt;
 use byte_parts::{Parts, Plan};
 use zerocopy::IntoBytes;
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::symbols::Symbols;
 use crate::wire::{Header, MAGIC, MAX_SIZE};
 
@@ -95,13 +95,13 @@ impl LayoutBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::Name`], [`Error::TooLarge`]. Nothing was added then.
+    /// [`Usage`](crate::ErrorKind::Usage), [`Limit`](crate::ErrorKind::Limit). Nothing was added then.
     pub fn push(&mut self, name: &[u8], size: u64, symbols: Option<&Symbols>) -> Result<(), Error> {
         if name.is_empty() || name.iter().any(|byte| matches!(byte, b'\n' | 0)) {
-            return Err(Error::Name);
+            return Err(Problem::Name.into());
         }
         if size > MAX_SIZE {
-            return Err(Error::TooLarge { what: "the member", size });
+            return Err(Problem::TooLarge { what: "the member", size }.into());
         }
         let stored = match name.len() >= 16 || name.contains(&b'/') {
             true => format!("/{}", self.long_name(name)).into_bytes(),
@@ -135,7 +135,7 @@ impl LayoutBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLarge`] for an index or a table of names of 10^10 bytes, [`Error::TooManySymbols`].
+    /// [`Limit`](crate::ErrorKind::Limit) for an index or a table of names of 10^10 bytes, [`Limit`](crate::ErrorKind::Limit).
     pub fn finish(self) -> Result<Layout, Error> {
         self.finish_with(1 << 32)
     }
@@ -159,7 +159,7 @@ impl LayoutBuilder {
             let width = if narrow { 4 } else { 8 };
             let size = index_size(width);
             if size > MAX_SIZE {
-                return Err(Error::TooLarge { what: "the index of symbols", size });
+                return Err(Problem::TooLarge { what: "the index of symbols", size }.into());
             }
             let name: &[u8] = if narrow { b"/" } else { b"/SYM64/" };
             head.extend_from_slice(Header::index(name, size).as_bytes());
@@ -188,7 +188,7 @@ impl LayoutBuilder {
         }
         let size = to_u64(self.long_names.len()).next_multiple_of(2);
         if size > MAX_SIZE {
-            return Err(Error::TooLarge { what: "the table of names", size });
+            return Err(Problem::TooLarge { what: "the table of names", size }.into());
         }
         let header = Header::names(b"//", size);
         let padding = padding(to_u64(self.long_names.len()));
@@ -200,7 +200,8 @@ impl LayoutBuilder {
         let count = self.counts.iter().sum();
         let mut number = |number: u64| {
             if narrow {
-                let number = u32::try_from(number).map_err(|_| Error::TooManySymbols { count })?;
+                let number = u32::try_from(number)
+                    .map_err(|_| Error::from(Problem::TooManySymbols { count }))?;
                 head.extend_from_slice(&number.to_be_bytes());
             } else {
                 head.extend_from_slice(&number.to_be_bytes());
@@ -232,6 +233,7 @@ fn to_u64(len: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
     use byte_parts::Part;
 
     /// The bytes before the contents of the first member.
@@ -323,10 +325,11 @@ mod tests {
     fn what_a_header_cannot_say_is_refused() {
         let mut builder = LayoutBuilder::new();
         for name in [&b""[..], b"a\nb", b"a\0"] {
-            assert!(matches!(builder.push(name, 0, None), Err(Error::Name)));
+            assert_eq!(builder.push(name, 0, None).unwrap_err().kind(), ErrorKind::Usage);
         }
         assert!(builder.push(b"a", MAX_SIZE, None).is_ok());
-        assert!(matches!(builder.push(b"a", MAX_SIZE + 1, None), Err(Error::TooLarge { .. })));
+        let error = builder.push(b"a", MAX_SIZE + 1, None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
         assert_eq!(builder.finish().unwrap().sizes(), [MAX_SIZE]);
     }
 }

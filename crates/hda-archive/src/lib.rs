@@ -99,7 +99,7 @@
 //!
 //! # Errors
 //!
-//! One [`Error`], with a variant for each thing that can be wrong; [`Error::Member`] says in which member.
+//! One [`Error`]: its [`kind`](Error::kind) is one of [`ErrorKind`], its [`member`](Error::member) says in which member.
 //! [`write_archive`] returns [`io::Error`](std::io::Error), as most that can go wrong is writing. What is odd but no error
 //! is a [`Warning`].
 //!
@@ -139,7 +139,7 @@ pub use byte_parts;
 pub use check::{Conflict, conflicts};
 pub use copy::ArchiveCopy;
 pub use entries::{Entry, entries, no_thin_members};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use fat_object::{self, Options};
 pub use layout::{Layout, LayoutBuilder};
 pub use symbols::Symbols;

@@ -6,7 +6,7 @@ use object::read::elf::{FileHeader, Sym};
 use object::read::{Error as ObjectError, FileKind};
 use object::{Endianness, File, Object, ObjectSymbol, SymbolKind, elf};
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// Bytes of names for each byte of an object. Names may share bytes: honest ones where one ends in the other, made up
 /// ones until they are too many for any memory.
@@ -31,13 +31,15 @@ impl Symbols {
     ///
     /// # Errors
     ///
-    /// [`Error::Object`] and [`Error::Bitcode`] for what is malformed, [`Error::TooManyNames`].
+    /// [`Malformed`](crate::ErrorKind::Malformed) for what is malformed, [`Limit`](crate::ErrorKind::Limit) for names without end.
     pub fn read(data: &[u8]) -> Result<Option<Self>, Error> {
         let limit = data.len().saturating_mul(NAMES_FOR_EACH_BYTE);
         let failed = |format| {
             move |error: Failed| match error {
-                Failed::Malformed(error) => Error::Object { format, detail: error.to_string() },
-                Failed::TooManyNames => Error::TooManyNames { format, limit },
+                Failed::Malformed(error) => {
+                    Error::from(Problem::Object { format, detail: error.to_string() })
+                }
+                Failed::TooManyNames => Error::from(Problem::TooManyNames { format, limit }),
             }
         };
         // Too short to be told what it is, or nothing known: data.
@@ -117,7 +119,7 @@ impl fmt::Debug for Symbols {
 }
 
 fn bitcode(data: &[u8]) -> Result<Option<Symbols>, Error> {
-    let names = llvm_bitcode::symbols(data)?;
+    let names = llvm_bitcode::symbols(data).map_err(Problem::from)?;
     Ok(names.map(|names| names.into_iter().collect()))
 }
 
@@ -166,6 +168,7 @@ fn other_symbols(data: &[u8], limit: usize) -> Result<Symbols, Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn what_is_no_object_has_none() {
@@ -184,7 +187,8 @@ mod tests {
     fn a_damaged_object_is_an_error() {
         let object = symbols_of_one_name(20, 3);
         let error = Symbols::read(&object[..object.len() / 2]).unwrap_err();
-        assert!(matches!(error, Error::Object { format: "ELF", .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Malformed);
+        assert!(error.to_string().starts_with("malformed ELF file: "), "{error}");
     }
 
     /// An ELF object of 64 bits with as many symbols as `count`, all of one name.
@@ -220,9 +224,11 @@ mod tests {
         // 20,000 times 500 KB.
         let data = symbols_of_one_name(20_000, 500_000);
         let error = Symbols::read(&data).unwrap_err();
-        assert!(
-            matches!(error, Error::TooManyNames { format: "ELF", limit } if limit == 16 * data.len()),
-            "{error}"
+        let limit = 16 * data.len();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert_eq!(
+            error.to_string(),
+            format!("the names of the symbols of the ELF file come to more than {limit} bytes")
         );
     }
 

@@ -11,7 +11,7 @@ use fat_object::{ImageFormat, Options, ReadSeek};
 
 use crate::copy::ArchiveCopy;
 use crate::entries::{Each, Entry, Hashes, entries_of, entries_with_threads};
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::fingerprint::{Fingerprint, fingerprint_of};
 use crate::layout::{Layout, LayoutBuilder};
 use crate::name::device_member_name;
@@ -90,7 +90,7 @@ impl DeviceArchive {
     /// Refuses an archive for which the input has no code.
     pub(crate) fn check(&self, allow_missing: bool) -> Result<(), Error> {
         match self.is_empty() && !allow_missing {
-            true => Err(Error::NoCode { target: self.target.id().into() }),
+            true => Err(Problem::NoCode { target: self.target.id().into() }.into()),
             false => Ok(()),
         }
     }
@@ -130,8 +130,8 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// Those of [`entries`](crate::entries()); [`Error::Member`] for an entry that is a malformed object file, a host
-    /// object that cannot be restored, or a name that an archive cannot have.
+    /// Those of [`entries`](crate::entries()); about a [member](Error::member), an entry that is a malformed object file,
+    /// a host object that cannot be restored, or a name that an archive cannot have.
     pub fn plan<R: Read + Seek>(
         mut input: R,
         targets: impl IntoIterator<Item = Request>,
@@ -251,8 +251,8 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// [`Error::NoCode`] if the input has no code for a target, unless [that is allowed](Self::allow_missing);
-    /// [`Error::Writers`], [`Error::Changed`], [`Error::Write`] and those of [`entries`](crate::entries()).
+    /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for a target, unless [that is allowed](Self::allow_missing);
+    /// [`Usage`](crate::ErrorKind::Usage), [`Changed`](crate::ErrorKind::Changed), [`Write`](crate::ErrorKind::Write) and those of [`entries`](crate::entries()).
     pub fn write<R: Read + Seek, W: Write>(
         &self,
         mut input: R,
@@ -289,7 +289,9 @@ impl Unbundling {
     ) -> Result<(), Error> {
         let writers: Vec<_> = writers.into_iter().collect();
         if writers.len() != self.archives.len() {
-            return Err(Error::Writers { expected: self.archives.len(), found: writers.len() });
+            return Err(
+                Problem::Writers { expected: self.archives.len(), found: writers.len() }.into()
+            );
         }
         self.archives.iter().try_for_each(|archive| archive.check(self.allow_missing))?;
         let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
@@ -306,7 +308,7 @@ impl Unbundling {
             let Some(Match { archives, target_id }) = matcher.match_id(entry.id()) else {
                 return Ok(());
             };
-            let changed = Error::Changed { entry: position };
+            let changed = Error::from(Problem::Changed { entry: position });
             let name = device_member_name(entry.member_bytes(), entry.id(), &target_id);
             let planned = self.planned.get(position);
             let planned = planned.filter(|p| p.archives == archives && *p.name == *name);
@@ -317,11 +319,13 @@ impl Unbundling {
             }
         })?;
         if position != self.planned.len() {
-            return Err(Error::Changed { entry: position });
+            return Err(Problem::Changed { entry: position }.into());
         }
         for out in &mut outs {
             out.go_on()?;
-            out.out.flush().map_err(|source| Error::Write { archive: out.archive, source })?;
+            out.out
+                .flush()
+                .map_err(|source| Error::from(Problem::Write { archive: out.archive, source }))?;
         }
         Ok(())
     }
@@ -384,12 +388,13 @@ impl Plan {
                 let data = entry.read_into(&mut self.data);
                 let data = data.map_err(|error| error.in_member(entry.member_bytes()))?;
                 let symbols = match Symbols::read(data) {
-                    Err(Error::Bitcode(error)) => {
+                    Ok(symbols) => symbols,
+                    Err(error) => {
+                        let error = error.into_bitcode().map_err(|error| error.in_member(&name))?;
                         let member = String::from_utf8_lossy(&name).into_owned();
                         self.warnings.push(Warning::NotIndexed { member, error });
                         None
                     }
-                    symbols => symbols.map_err(|error| error.in_member(&name))?,
                 };
                 (data.len() as u64, fingerprint_of(data), symbols)
             }
@@ -491,6 +496,6 @@ impl<'p, W: Write, P: Iterator<Item = Part<'p>>> Out<W, P> {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let archive = self.archive;
-        self.out.write_all(bytes).map_err(|source| Error::Write { archive, source })
+        self.out.write_all(bytes).map_err(|source| Error::from(Problem::Write { archive, source }))
     }
 }

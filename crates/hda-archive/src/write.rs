@@ -8,7 +8,7 @@ use byte_parts::WriteError;
 use fat_object::Options;
 
 use crate::entries::is_bundled;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::layout::LayoutBuilder;
 use crate::symbols::Symbols;
 
@@ -81,9 +81,9 @@ pub fn write_archive<'a, W: Write>(
 ///
 /// # Errors
 ///
-/// [`Error::Member`] with [`Error::NotBundled`] for a member that is something else, with [`Error::Damaged`] for a
-/// malformed one, with [`Error::Object`] for one whose symbols cannot be read, with [`Error::Name`] and [`Error::TooLarge`] for what an archive cannot hold; [`Error::Write`].
-/// Nothing was written then, but for the last.
+/// About a [member](Error::member): [`NotBundled`](crate::ErrorKind::NotBundled) for one that is something else, [`Malformed`](crate::ErrorKind::Malformed) for
+/// a malformed one and one whose symbols cannot be read, [`Usage`](crate::ErrorKind::Usage) and [`Limit`](crate::ErrorKind::Limit) for what an
+/// archive cannot hold. Besides [`Write`](crate::ErrorKind::Write); nothing was written then, but for that one.
 pub fn create<'a, W: Write>(
     out: W,
     members: impl IntoIterator<Item = Member<'a>>,
@@ -91,7 +91,7 @@ pub fn create<'a, W: Write>(
     let members: Vec<_> = members.into_iter().collect();
     for member in &members {
         let bundled = is_bundled(&member.data, &Options::default())
-            .and_then(|is| if is { Ok(()) } else { Err(Error::NotBundled) });
+            .and_then(|is| if is { Ok(()) } else { Err(Problem::NotBundled.into()) });
         bundled.map_err(|error| error.in_member(member.name.as_bytes()))?;
     }
     write(out, &members, Symbols::read)
@@ -110,6 +110,7 @@ fn write<W: Write>(
             .map_err(|error| error.in_member(member.name.as_bytes()))?;
     }
     let members = members.iter().map(Member::data);
-    let failed = |error: WriteError| Error::Write { archive: 0, source: error.into() };
+    let failed =
+        |error: WriteError| Error::from(Problem::Write { archive: 0, source: error.into() });
     layout.finish()?.plan().write_to(out, members).map_err(failed)
 }

@@ -11,8 +11,8 @@ use std::io::{self, Cursor};
 use hda_archive::bundle_format::{EntryId, Request};
 use hda_archive::fat_object::ReadSeek;
 use hda_archive::{
-    ArchiveCopy, Conflict, DeviceArchive, Error, Layout, LayoutBuilder, Member, Options, Symbols,
-    Unbundling, Warning, entries, no_thin_members, write_archive,
+    ArchiveCopy, Conflict, DeviceArchive, Error, ErrorKind, Layout, LayoutBuilder, Member, Options,
+    Symbols, Unbundling, Warning, entries, no_thin_members, write_archive,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -36,6 +36,7 @@ fn public_types_keep_their_promises() {
     shared::<Warning>();
     displayed::<Conflict>();
     error::<Error>();
+    value::<ErrorKind>();
     error::<Warning>();
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use bundle_format::EntryId;
 use fat_object::ReadSeek;
-use hda_archive::{ArchiveCopy, Error, Unbundling};
+use hda_archive::{ArchiveCopy, Error, ErrorKind, Unbundling};
 
 use super::job::{Notes, UnbundleJob};
 use super::members;
@@ -176,21 +176,23 @@ fn at(path: &Path, error: &io::Error) -> String {
 
 fn failure(job: &UnbundleJob, error: &Error) -> Failure {
     let name = input::display(&job.input);
-    match error {
-        Error::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => {
+    match (error.kind(), error.io_error()) {
+        (ErrorKind::Write, Some(source)) if source.kind() == io::ErrorKind::BrokenPipe => {
             return io::Error::from(source.kind()).into();
         }
-        Error::Write { archive, source } => match job.targets.get(*archive) {
-            Some((_, path)) => output::at(path, source).to_string(),
-            None => reason(source),
-        },
-        Error::Read(source) => at(&job.input, source),
-        // As LLVM says it, of larger files as well.
-        Error::NotAnArchive { first } if first.len() < 8 => {
-            format!("file too small to be an archive: '{name}'")
+        (ErrorKind::Write, Some(source)) => {
+            match error.archive().and_then(|archive| job.targets.get(archive)) {
+                Some((_, path)) => output::at(path, source).to_string(),
+                None => reason(source),
+            }
         }
-        Error::NotAnArchive { .. } => format!("file too small to be an archive: '{name}': {error}"),
-        error => format!("'{name}': {error}"),
+        (ErrorKind::Read, Some(source)) if error.member().is_none() => at(&job.input, source),
+        // As LLVM says it, of larger files as well.
+        (ErrorKind::Truncated, _) => format!("file too small to be an archive: '{name}'"),
+        (ErrorKind::NotAnArchive, _) => {
+            format!("file too small to be an archive: '{name}': {error}")
+        }
+        _ => format!("'{name}': {error}"),
     }
     .into()
 }
