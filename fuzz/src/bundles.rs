@@ -3,7 +3,7 @@
 use bundle_format::binary::{Entry, bundles};
 use bundle_format::byte_parts::Part;
 use bundle_format::text::{EndMarkedBundle, ends_in_marker, is_text_bundle, to_vec, write_to};
-use bundle_format::{Bundle, Error, Layout, TextBundle};
+use bundle_format::{Bundle, Error, ErrorKind, Layout, TextBundle};
 
 use crate::{assert_message, grow_prefix};
 
@@ -31,7 +31,8 @@ fn check_prefixes(data: &[u8], whole: &Result<Bundle<'_>, Error>) {
             assert!(bundle.header_len() <= prefix.len() as u64);
         }
         // With too few bytes for a header, none of them are looked at.
-        (Err(Error::BadMagic), Err(Error::TruncatedHeader { .. })) => {}
+        (Err(whole), Err(parsed))
+            if whole.kind() == ErrorKind::NotABundle && parsed.kind() == ErrorKind::Truncated => {}
         (whole, parsed) => assert_eq!(whole.as_ref().err(), parsed.as_ref().err()),
     }
 }
@@ -112,7 +113,7 @@ pub fn check_text(data: &[u8]) {
     let bundle = match TextBundle::parse(data) {
         Ok(bundle) => bundle,
         Err(error) => {
-            assert!(!is_text_bundle(data) || error != Error::NoMarkers);
+            assert!(!is_text_bundle(data) || error.kind() != ErrorKind::NotABundle);
             return assert_message(&error);
         }
     };
@@ -134,7 +135,7 @@ pub fn check_text(data: &[u8]) {
     let bytes = match to_vec(bundle.leader(), &entries) {
         Ok(bytes) => bytes,
         // A start marker between the markers is content, but what was it meant to be?
-        Err(Error::MarkerInPayload { .. } | Error::LineBreakInId { .. }) => return,
+        Err(error) if matches!(error.kind(), ErrorKind::MarkerInPayload | ErrorKind::Id) => return,
         Err(error) => panic!("{error}"),
     };
     let mut written = Vec::new();
@@ -154,7 +155,7 @@ pub fn check_end_marked(data: &[u8]) {
     let bundle = match EndMarkedBundle::parse(data) {
         Ok(bundle) => bundle,
         Err(error) => {
-            assert!(!ends_in_marker(data) || error != Error::NoEndMarkers);
+            assert!(!ends_in_marker(data) || error.kind() != ErrorKind::NotABundle);
             return assert_message(&error);
         }
     };

@@ -1,6 +1,5 @@
 //! Reading the binary layout.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -10,7 +9,7 @@ use core::str;
 
 use zerocopy::FromBytes;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Problem};
 use crate::to_u64;
 use crate::wire::{DESCRIPTOR_LEN, Descriptor, HEADER_LEN, Header};
 
@@ -43,7 +42,7 @@ impl<'data> Bundle<'data> {
     /// # Errors
     ///
     /// Those of [`Error`] that start with a bundle's header, descriptors and entries; never
-    /// [`Incomplete`](Error::Incomplete).
+    /// [`Incomplete`](crate::ErrorKind::Incomplete).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
         Self::parse_prefix(data, to_u64(data.len()))
     }
@@ -54,8 +53,8 @@ impl<'data> Bundle<'data> {
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), and [`Incomplete`](Error::Incomplete) when the prefix is too
-    /// short: read as many bytes as it says and call again. Each such error asks for at least
+    /// As [`parse`](Self::parse), and [`Incomplete`](crate::ErrorKind::Incomplete) when the prefix is too
+    /// short: read as many bytes as [`Error::needed`] says and call again. Each such error asks for at least
     /// twice the prefix, or for everything.
     pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
         let available = available.max(to_u64(prefix.len()));
@@ -67,7 +66,9 @@ impl<'data> Bundle<'data> {
         for index in 0..count {
             let Found { offset, size, .. } = walk.checked_next(index, count, available)?;
             let Some(entry_end) = offset.checked_add(size).filter(|end| *end <= available) else {
-                return Err(Error::EntryBeyondEnd { entry: index, offset, size, available });
+                return Err(
+                    Problem::EntryBeyondEnd { entry: index, offset, size, available }.into()
+                );
             };
             end = end.max(entry_end);
             if size > 0 {
@@ -122,14 +123,17 @@ impl<'data> Bundle<'data> {
     ///
     /// # Errors
     ///
-    /// [`BadMagic`](Error::BadMagic). Other faults are for [`parse_prefix`](Self::parse_prefix) to find; a damaged count
+    /// [`NotABundle`](crate::ErrorKind::NotABundle). Other faults are for [`parse_prefix`](Self::parse_prefix) to find; a damaged count
     /// or length of an ID asks for very many bytes, up to [`u64::MAX`].
     pub fn header_needed(prefix: &[u8]) -> Result<u64, Error> {
         let count = match count(prefix, u64::MAX) {
             Ok(count) => count,
-            Err(Error::Incomplete { needed }) => return Ok(needed),
-            Err(Error::TooManyEntries { .. }) => return Ok(u64::MAX),
-            Err(error) => return Err(error),
+            Err(error) => match (error.needed(), error.kind()) {
+                (Some(needed), _) => return Ok(needed),
+                // More entries than 64 bits can place.
+                (None, ErrorKind::Truncated) => return Ok(u64::MAX),
+                _ => return Err(error),
+            },
         };
         let mut walk = Walk { data: prefix, at: HEADER_LEN };
         let mut left = count;
@@ -189,18 +193,18 @@ impl fmt::Debug for Bundle<'_> {
 fn count(prefix: &[u8], available: u64) -> Result<u64, Error> {
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
-        return Err(Error::BadMagic);
+        return Err(Problem::BadMagic.into());
     }
     if available < HEADER_LEN {
-        return Err(Error::TruncatedHeader { available });
+        return Err(Problem::TruncatedHeader { available }.into());
     }
     let Ok((header, _)) = Header::ref_from_prefix(prefix) else {
-        return Err(Error::Incomplete { needed: HEADER_LEN });
+        return Err(Problem::Incomplete { needed: HEADER_LEN }.into());
     };
     let count = header.entry_count.get();
     // An ID has at least one character.
     if count > (available - HEADER_LEN) / (DESCRIPTOR_LEN + 1) {
-        return Err(Error::TooManyEntries { count, available });
+        return Err(Problem::TooManyEntries { count, available }.into());
     }
     Ok(count)
 }
@@ -211,11 +215,11 @@ fn check_ranges(mut ranges: Vec<(u64, u64, u64)>, header_len: u64) -> Result<(),
     if let Some(&(offset, _, entry)) = ranges.first()
         && offset < header_len
     {
-        return Err(Error::EntryInsideDescriptors { entry, offset, header_len });
+        return Err(Problem::EntryInsideDescriptors { entry, offset, header_len }.into());
     }
     for (&(_, end, first), &(offset, _, second)) in ranges.iter().zip(ranges.iter().skip(1)) {
         if end > offset {
-            return Err(Error::EntriesOverlap { first, second, offset });
+            return Err(Problem::EntriesOverlap { first, second, offset }.into());
         }
     }
     Ok(())
@@ -261,7 +265,7 @@ impl<'data> Walk<'data> {
         let at = self.at;
         let beyond = |end: &u64| *end <= available;
         let Some(id_start) = at.checked_add(DESCRIPTOR_LEN).filter(beyond) else {
-            return Err(Error::TruncatedDescriptor { entry: index, offset: at, available });
+            return Err(Problem::TruncatedDescriptor { entry: index, offset: at, available }.into());
         };
         // The descriptors after this one have at least one character of ID each.
         let later = (count - index - 1).saturating_mul(DESCRIPTOR_LEN + 1);
@@ -270,10 +274,12 @@ impl<'data> Walk<'data> {
         };
         let len = descriptor.id_len.get();
         if len == 0 {
-            return Err(Error::EmptyId { entry: index, offset: at });
+            return Err(Problem::EmptyId { entry: index, offset: at }.into());
         }
         let Some(id_end) = id_start.checked_add(len).filter(beyond) else {
-            return Err(Error::IdBeyondEnd { entry: index, offset: id_start, len, available });
+            return Err(
+                Problem::IdBeyondEnd { entry: index, offset: id_start, len, available }.into()
+            );
         };
         self.next().ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
     }
@@ -282,7 +288,7 @@ impl<'data> Walk<'data> {
     /// do whatever the lengths of the IDs.
     fn incomplete(&self, at_least: u64, available: u64) -> Error {
         let twice = to_u64(self.data.len()).saturating_mul(2);
-        Error::Incomplete { needed: at_least.max(twice).min(available) }
+        Problem::Incomplete { needed: at_least.max(twice).min(available) }.into()
     }
 }
 
@@ -367,7 +373,7 @@ impl<'data> Entry<'data> {
     ///
     /// # Errors
     ///
-    /// [`Error::IdNotUtf8`].
+    /// [`Id`](crate::ErrorKind::Id).
     pub fn id_str(&self) -> Result<&'data str, Error> {
         str::from_utf8(self.id).map_err(|error| Error::id_not_utf8(self.index, &error))
     }
@@ -417,8 +423,8 @@ impl fmt::Debug for Entry<'_> {
 ///
 /// # Errors
 ///
-/// [`Error::InBundle`] for a damaged bundle; for bytes that are neither zero nor a bundle
-/// [`Error::BadMagic`] at the start of `data` and [`Error::TrailingData`] behind it. Compressed
+/// As [`Bundle::parse`] for a damaged bundle, with its place; for bytes that are neither zero nor a bundle
+/// [`NotABundle`](crate::ErrorKind::NotABundle) at the start of `data` and [`TrailingData`](crate::ErrorKind::TrailingData) behind it. Compressed
 /// bundles, which this crate does not read, are such.
 pub fn bundles(data: &[u8]) -> Bundles<'_> {
     Bundles { rest: data, offset: 0 }
@@ -442,11 +448,7 @@ impl<'data> Bundles<'data> {
 
     fn read(&mut self) -> Result<(u64, Bundle<'data>), Error> {
         let offset = self.offset;
-        let bundle = Bundle::parse(self.rest).map_err(|error| match error {
-            Error::BadMagic if offset > 0 => Error::TrailingData { offset },
-            Error::BadMagic => Error::BadMagic,
-            error => Error::InBundle { offset, error: Box::new(error) },
-        })?;
+        let bundle = Bundle::parse(self.rest).map_err(|error| error.in_bundle(offset))?;
         // The bundle lies in memory, so its end fits.
         self.skip(usize::try_from(bundle.end()).unwrap_or(usize::MAX));
         Ok((offset, bundle))

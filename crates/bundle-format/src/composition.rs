@@ -9,7 +9,7 @@ use core::fmt;
 use target_id::{ConflictKind, Feature, Target, conflicts};
 
 use crate::entry_id::EntryId;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// The longest ID that is compared with others: one long ID in the findings of many short ones would make them a
 /// multiple of the bundle.
@@ -139,8 +139,10 @@ pub fn composition<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Compositio
     let mut invalid: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, text) in ids.into_iter().enumerate() {
         let id = match (text.len(), text.find(char::is_control)) {
-            (len, _) if len > MAX_COMPARED => Err(Error::IdTooLong { len, max: MAX_COMPARED }),
-            (_, Some(offset)) => Err(Error::IdControl { id: text.to_owned(), offset }),
+            (len, _) if len > MAX_COMPARED => {
+                Err(Problem::IdTooLong { len, max: MAX_COMPARED }.into())
+            }
+            (_, Some(offset)) => Err(Problem::IdControl { id: text.to_owned(), offset }.into()),
             _ => EntryId::parse(text),
         };
         match id {

@@ -7,7 +7,7 @@ use core::fmt;
 
 use target_id::{OffloadKind, Target, Triple, is_known_processor};
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// A bundle entry ID, taken apart.
 ///
@@ -43,9 +43,9 @@ impl<'a> EntryId<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::IdFields`] when there are too few fields.
+    /// [`Id`](crate::ErrorKind::Id) when there are too few fields.
     pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let too_few = || Error::IdFields { id: text.to_owned(), fields: text.split('-').count() };
+        let too_few = || Problem::IdFields { id: text.to_owned(), fields: text.split('-').count() };
         let (kind, rest) = text.split_once('-').ok_or_else(too_few)?;
         let is_host = kind == "host";
         let Some(os_end) = nth_dash(rest, 3) else {
@@ -53,7 +53,7 @@ impl<'a> EntryId<'a> {
             // SYCL compiler writes the architecture alone.
             let old_host = is_host && nth_dash(rest, 2).is_some();
             if !old_host && (kind != "sycl" || rest.is_empty()) {
-                return Err(too_few());
+                return Err(too_few().into());
             }
             return Ok(Self { text, kind, triple: rest, target_id: "", three_field: true });
         };

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use core::fmt;
 use core::str::Utf8Error;
 
 use crate::text::Leader;
@@ -10,372 +11,435 @@ use crate::wire::HEADER_LEN;
 
 /// What is wrong with a bundle, and where.
 ///
-/// Offsets are in bytes from the start of the bundle (of the text, for a text bundle), except in
-/// [`InBundle`](Self::InBundle) and [`TrailingData`](Self::TrailingData), which count from the
-/// start of the data given to [`bundles`](crate::binary::bundles), and where it is said that they count from the start of
-/// an ID or a payload. Entries are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+/// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
+/// programs. Offsets in the text are in bytes from the start of the bundle (of the text, for a text bundle), unless it says
+/// otherwise. Entries are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Error {
-    /// The prefix ends before the descriptors do. Not a fault of the bundle: read at least
-    /// `needed` bytes and parse again.
-    #[error("bundle needs its first {needed:#x} bytes to be in memory")]
+pub enum ErrorKind {
+    /// The data is something else than a bundle: it does not start with [`MAGIC`](crate::binary::MAGIC), nor, if there
+    /// are fewer bytes, with as much of it. Text has no line that is a marker of a text bundle.
+    NotABundle,
+    /// The prefix in memory ends before the descriptors do. Not a fault of the bundle: read at least as many bytes as
+    /// [`Error::needed`] says and parse again.
+    Incomplete,
+    /// The data ends before the bundle does, so that more of it may be all that is missing. Every truncation of a binary
+    /// bundle gives this kind; a damaged count, offset or size looks the same. Text that ends inside a marker line may well
+    /// be a bundle, or have another fault.
+    Truncated,
+    /// The descriptors, or the markers of a text bundle, contradict each other.
+    Malformed,
+    /// Neither zeros nor another bundle follow a bundle, or zeros.
+    TrailingData,
+    /// A text bundle is of another form than asked for: behind another comment leader, or with start markers where only end
+    /// markers belong.
+    OtherForm,
+    /// An entry ID is empty, not UTF-8, too long, has too few fields, a control character or a line break.
+    Id,
+    /// The content of an entry to be written to a text bundle has a line that is a marker.
+    MarkerInPayload,
+    /// The contents to be written are not as many as the entries, or not as long as the layout says.
+    Payload,
+    /// The bundle cannot be laid out: its alignment is 0, or it would be longer than 64 bits can say.
+    Layout,
+    /// The bundle does not fit into memory.
+    Memory,
+}
+
+impl Error {
+    /// Returns the kind of the error.
+    ///
+    /// ```
+    /// use bundle_format::{Bundle, ErrorKind};
+    ///
+    /// let error = Bundle::parse(b"__CLANG_OFFLOAD_BUNDLE__").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Truncated);
+    /// assert_eq!(error.to_string(), "bundle header needs 32 bytes, but only 24 are there");
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0 {
+            Problem::Incomplete { .. } => ErrorKind::Incomplete,
+            Problem::BadMagic | Problem::NoMarkers | Problem::NoEndMarkers => ErrorKind::NotABundle,
+            Problem::TruncatedHeader { .. }
+            | Problem::TooManyEntries { .. }
+            | Problem::TruncatedDescriptor { .. }
+            | Problem::IdBeyondEnd { .. }
+            | Problem::EntryBeyondEnd { .. }
+            | Problem::StartWithoutNewline { .. }
+            | Problem::MissingEnd { .. }
+            | Problem::PayloadWithoutEnd { .. } => ErrorKind::Truncated,
+            Problem::EntryInsideDescriptors { .. }
+            | Problem::EntriesOverlap { .. }
+            | Problem::EndMismatch { .. }
+            | Problem::EndWithoutStart { .. } => ErrorKind::Malformed,
+            Problem::InBundle { error, .. } => error.kind(),
+            Problem::TrailingData { .. } => ErrorKind::TrailingData,
+            Problem::WrongLeader { .. } | Problem::StartMarker { .. } => ErrorKind::OtherForm,
+            Problem::EmptyId { .. }
+            | Problem::IdNotUtf8 { .. }
+            | Problem::IdFields { .. }
+            | Problem::IdControl { .. }
+            | Problem::IdTooLong { .. }
+            | Problem::LineBreakInId { .. } => ErrorKind::Id,
+            Problem::MarkerInPayload { .. } => ErrorKind::MarkerInPayload,
+            Problem::PayloadCount { .. } | Problem::PayloadSize { .. } => ErrorKind::Payload,
+            Problem::ZeroAlignment | Problem::OffsetOverflow { .. } => ErrorKind::Layout,
+            Problem::OutOfMemory { .. } => ErrorKind::Memory,
+        }
+    }
+
+    /// Returns the place of the fault, in bytes from the start of the data that was read, or of the bundle to be written.
+    /// `None` if the fault has no single place there, and of faults inside an ID or a content that was given, whose text says
+    /// where.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match &self.0 {
+            Problem::BadMagic
+            | Problem::TruncatedHeader { .. }
+            | Problem::TooManyEntries { .. } => Some(0),
+            Problem::TruncatedDescriptor { offset, .. }
+            | Problem::EmptyId { offset, .. }
+            | Problem::IdBeyondEnd { offset, .. }
+            | Problem::EntryBeyondEnd { offset, .. }
+            | Problem::EntryInsideDescriptors { offset, .. }
+            | Problem::EntriesOverlap { offset, .. }
+            | Problem::TrailingData { offset }
+            | Problem::WrongLeader { offset, .. }
+            | Problem::StartWithoutNewline { offset, .. }
+            | Problem::MissingEnd { offset, .. }
+            | Problem::EndMismatch { offset, .. }
+            | Problem::EndWithoutStart { offset }
+            | Problem::StartMarker { offset }
+            | Problem::PayloadWithoutEnd { offset, .. } => Some(*offset),
+            Problem::InBundle { offset, error } => {
+                Some(offset.saturating_add(error.offset().unwrap_or_default()))
+            }
+            Problem::Incomplete { .. }
+            | Problem::IdNotUtf8 { .. }
+            | Problem::IdFields { .. }
+            | Problem::IdControl { .. }
+            | Problem::IdTooLong { .. }
+            | Problem::NoMarkers
+            | Problem::NoEndMarkers
+            | Problem::ZeroAlignment
+            | Problem::OffsetOverflow { .. }
+            | Problem::OutOfMemory { .. }
+            | Problem::PayloadCount { .. }
+            | Problem::PayloadSize { .. }
+            | Problem::MarkerInPayload { .. }
+            | Problem::LineBreakInId { .. } => None,
+        }
+    }
+
+    /// Returns the entry at fault, from 0; of two that overlap the one that starts later.
+    #[must_use]
+    pub fn entry(&self) -> Option<u64> {
+        match &self.0 {
+            Problem::TruncatedDescriptor { entry, .. }
+            | Problem::EmptyId { entry, .. }
+            | Problem::IdBeyondEnd { entry, .. }
+            | Problem::EntryBeyondEnd { entry, .. }
+            | Problem::EntryInsideDescriptors { entry, .. }
+            | Problem::EntriesOverlap { second: entry, .. }
+            | Problem::IdNotUtf8 { entry, .. }
+            | Problem::StartWithoutNewline { entry, .. }
+            | Problem::MissingEnd { entry, .. }
+            | Problem::EndMismatch { entry, .. }
+            | Problem::PayloadWithoutEnd { entry, .. }
+            | Problem::OffsetOverflow { entry }
+            | Problem::PayloadSize { entry, .. }
+            | Problem::MarkerInPayload { entry, .. }
+            | Problem::LineBreakInId { entry, .. } => Some(*entry),
+            Problem::InBundle { error, .. } => error.entry(),
+            _ => None,
+        }
+    }
+
+    /// Returns how many bytes from the start of the bundle to have in memory, when that is all that is missing.
+    #[must_use]
+    pub fn needed(&self) -> Option<u64> {
+        match self.0 {
+            Problem::Incomplete { needed } => Some(needed),
+            _ => None,
+        }
+    }
+
+    /// Returns the error of a bundle that starts at an offset of the data, of which those before could be read.
+    pub(crate) fn in_bundle(self, offset: u64) -> Self {
+        match self.0 {
+            Problem::BadMagic if offset > 0 => Problem::TrailingData { offset }.into(),
+            Problem::BadMagic => self,
+            _ => Problem::InBundle { offset, error: Box::new(self) }.into(),
+        }
+    }
+
+    pub(crate) fn id_not_utf8(index: usize, error: &Utf8Error) -> Self {
+        Problem::IdNotUtf8 { entry: to_u64(index), offset: to_u64(error.valid_up_to()) }.into()
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
+}
+
+/// One fault, with all that its text says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Problem {
     Incomplete {
-        /// How many bytes from the start of the bundle to have in memory.
         needed: u64,
     },
-
-    /// The data does not start with [`MAGIC`](crate::binary::MAGIC), nor, if there are fewer bytes, with as much of it.
-    #[error("bundle does not start with the magic \"{}\"", crate::MAGIC_TEXT)]
     BadMagic,
-
-    /// There are too few bytes for a header.
-    #[error("bundle header needs {HEADER_LEN} bytes, but only {available} are there")]
     TruncatedHeader {
-        /// Bytes there are.
         available: u64,
     },
-
-    /// There is no room for as many descriptors as the header counts.
-    #[error("bundle has {count} entries, too many for the {available:#x} bytes of the container")]
     TooManyEntries {
-        /// The number of entries in the header.
         count: u64,
-        /// Bytes there are.
         available: u64,
     },
-
-    /// A descriptor reaches beyond the end of the container.
-    #[error(
-        "bundle entry {entry} has its descriptor at {offset:#x}, \
-         beyond the end of the container at {available:#x}"
-    )]
     TruncatedDescriptor {
-        /// Which entry.
         entry: u64,
-        /// Where its descriptor starts.
         offset: u64,
-        /// Bytes there are.
         available: u64,
     },
-
-    /// An entry has an ID without any characters.
-    #[error("bundle entry {entry} at {offset:#x} has an empty ID")]
+    /// `offset` is that of the descriptor, or of the marker line.
     EmptyId {
-        /// Which entry.
         entry: u64,
-        /// Where its descriptor, or its marker line in a text bundle, starts.
         offset: u64,
     },
-
-    /// An ID reaches beyond the end of the container.
-    #[error(
-        "bundle entry {entry} has an ID of {len:#x} bytes at {offset:#x}, \
-         beyond the end of the container at {available:#x}"
-    )]
     IdBeyondEnd {
-        /// Which entry.
         entry: u64,
-        /// Where the ID starts.
         offset: u64,
-        /// The ID length field.
         len: u64,
-        /// Bytes there are.
         available: u64,
     },
-
-    /// A code object reaches beyond the end of the container.
-    #[error(
-        "bundle entry {entry} lies at {offset:#x}..{:#x}, \
-         beyond the end of the container at {available:#x}",
-        u128::from(*.offset) + u128::from(*.size)
-    )]
     EntryBeyondEnd {
-        /// Which entry.
         entry: u64,
-        /// The offset field.
         offset: u64,
-        /// The size field.
         size: u64,
-        /// Bytes there are.
         available: u64,
     },
-
-    /// A code object that is not empty starts before the descriptors end.
-    #[error(
-        "bundle entry {entry} lies at {offset:#x}, \
-         inside the descriptors, which end at {header_len:#x}"
-    )]
     EntryInsideDescriptors {
-        /// Which entry.
         entry: u64,
-        /// The offset field.
         offset: u64,
-        /// Where the descriptors end.
         header_len: u64,
     },
-
-    /// Two code objects share bytes.
-    #[error("bundle entries {first} and {second} overlap at {offset:#x}")]
+    /// `first` starts first, `second` at `offset`.
     EntriesOverlap {
-        /// The entry that starts first.
         first: u64,
-        /// The entry that starts inside it.
         second: u64,
-        /// Where the second entry starts.
         offset: u64,
     },
-
-    /// One of several bundles is damaged.
-    #[error("at offset {offset:#x}: {error}")]
+    /// `offset` counts from the start of the data, those of `error` from the start of the bundle.
     InBundle {
-        /// Where the bundle starts, from the start of the data.
         offset: u64,
-        /// What is wrong with it.
         error: Box<Error>,
     },
-
-    /// Neither zeros nor another bundle follow a bundle, or zeros. Where there is nothing before, that is
-    /// [`BadMagic`](Self::BadMagic).
-    #[error("data at offset {offset:#x} is neither a bundle nor zero padding")]
     TrailingData {
-        /// Where, from the start of the data.
         offset: u64,
     },
-
-    /// The bytes of an ID are not UTF-8.
-    #[error("bundle entry {entry} has an ID that is not utf-8 from its byte {offset} on")]
+    /// `offset` counts from the start of the ID.
     IdNotUtf8 {
-        /// Which entry.
         entry: u64,
-        /// Where the first byte is that is not, from the start of the ID.
         offset: u64,
     },
-
-    /// An ID has too few fields.
-    #[error(
-        "bundle entry ID {id:?} has {fields} fields between its \"-\", expected \
-         \"<kind>-<arch>-<vendor>-<os>-<environment>\" with or without \"-<target id>\""
-    )]
     IdFields {
-        /// The ID.
         id: String,
-        /// How many fields it has.
         fields: usize,
     },
-
-    /// An ID has a control character, which no compiler writes, see [`composition`](crate::composition()).
-    #[error("bundle entry ID {id:?} has a control character at its byte {offset}")]
     IdControl {
-        /// The ID.
         id: String,
-        /// Where, from the start of the ID.
         offset: usize,
     },
-
-    /// An ID is longer than those that are compared, see [`composition`](crate::composition()).
-    #[error("bundle entry ID has {len} bytes, expected {max} at most")]
     IdTooLong {
-        /// Its length in bytes.
         len: usize,
-        /// The longest that is compared.
         max: usize,
     },
-
-    /// No line is a marker of a text bundle.
-    #[error("text bundle has no line \"<comment> {}\"", crate::text::START)]
     NoMarkers,
-
-    /// The markers are behind the comment leader of another kind of file.
-    #[error(
-        "text bundle has markers behind \"{}\" from offset {offset:#x} on, expected \"{}\"",
-        .found.as_str(), .expected.as_str()
-    )]
     WrongLeader {
-        /// Where the first such line starts.
         offset: u64,
-        /// The leader in the file.
         found: Leader,
-        /// The leader asked for.
         expected: Leader,
     },
-
-    /// A start marker is not ended by a newline.
-    #[error("text bundle entry {entry} at {offset:#x} has a start marker without newline")]
     StartWithoutNewline {
-        /// Which entry.
         entry: u64,
-        /// Where the marker line starts.
         offset: u64,
     },
-
-    /// An entry has no end marker.
-    #[error("text bundle entry {entry} at {offset:#x} has no end marker")]
     MissingEnd {
-        /// Which entry.
         entry: u64,
-        /// Where the line of its start marker starts.
         offset: u64,
     },
-
-    /// The end marker of an entry has another ID than its start marker.
-    #[error(
-        "text bundle entry {entry} starts with the ID {start:?}, \
-         but ends at {offset:#x} with the ID {end:?}"
-    )]
     EndMismatch {
-        /// Which entry.
         entry: u64,
-        /// Where the line of the end marker starts.
         offset: u64,
-        /// The ID of the start marker, bytes that are not UTF-8 replaced.
         start: String,
-        /// The ID of the end marker, bytes that are not UTF-8 replaced.
         end: String,
     },
-
-    /// There is an end marker without a start marker. Without any start marker, the text may be
-    /// of the form that [`EndMarkedBundle`](crate::text::EndMarkedBundle) reads.
-    #[error("text bundle has an end marker at {offset:#x} without a start marker")]
     EndWithoutStart {
-        /// Where the line of the marker starts.
         offset: u64,
     },
-
-    /// No line is a marker of a text bundle with end markers only.
-    #[error("text bundle has no line \"<comment> {}\"", crate::text::END)]
     NoEndMarkers,
-
-    /// A text bundle that should have end markers only has a start marker: it is of today's form.
-    #[error("text bundle with end markers only has a start marker at {offset:#x}")]
     StartMarker {
-        /// Where the line of the marker starts.
         offset: u64,
     },
-
-    /// In a text bundle with end markers only, something follows the last marker.
-    #[error("text bundle entry {entry} at {offset:#x} lies behind the last end marker")]
     PayloadWithoutEnd {
-        /// Which entry it would be.
         entry: u64,
-        /// Where it starts.
         offset: u64,
     },
-
-    /// A layout cannot have alignment 0.
-    #[error("bundle alignment is 0, expected at least 1")]
     ZeroAlignment,
-
-    /// The bundle would be longer than 64 bits can say.
-    #[error("bundle entry {entry} would end beyond the largest offset")]
     OffsetOverflow {
-        /// Which entry.
         entry: u64,
     },
-
-    /// The bundle does not fit into memory.
-    #[error("bundle of {size:#x} bytes does not fit into memory")]
     OutOfMemory {
-        /// Its size in bytes.
         size: u64,
     },
-
-    /// There are more or fewer contents than entries.
-    #[error("bundle has {expected} entries, but contents for {found}")]
+    /// `found` is one more than `expected` when there are more.
     PayloadCount {
-        /// Number of entries.
         expected: u64,
-        /// Number of contents, or one more than `expected` when there are more.
         found: u64,
     },
-
-    /// The content of an entry is not as long as the layout says.
-    #[error("bundle entry {entry} has content of {found} bytes, expected {expected}")]
+    /// `found` is one more than `expected` when there are more.
     PayloadSize {
-        /// Which entry.
         entry: u64,
-        /// The size in the layout.
         expected: u64,
-        /// Bytes there are, or one more than `expected` when there are more.
         found: u64,
     },
-
-    /// The content of an entry of a text bundle has a line that is a marker.
-    #[error("text bundle entry {entry} has a marker line in its content at {offset:#x}")]
+    /// `offset` counts from the start of the content.
     MarkerInPayload {
-        /// Which entry.
         entry: u64,
-        /// Where the line starts, from the start of the content.
         offset: u64,
     },
-
-    /// The ID of an entry of a text bundle has a line break.
-    #[error("text bundle entry {entry} has an ID with a line break at byte {offset}")]
+    /// `offset` counts from the start of the ID.
     LineBreakInId {
-        /// Which entry.
         entry: u64,
-        /// Where, from the start of the ID.
         offset: u64,
     },
 }
 
-impl Error {
-    /// Whether the data is something else than a bundle, as its first bytes show: [`BadMagic`](Self::BadMagic), also
-    /// inside [`InBundle`](Self::InBundle). Text has no magic; there it is [`NoMarkers`](Self::NoMarkers) and
-    /// [`NoEndMarkers`](Self::NoEndMarkers).
-    ///
-    /// Data that ends inside the magic, but is right so far, is truncated instead. Not
-    /// [`TrailingData`](Self::TrailingData): there, other things follow what has been read.
-    #[must_use]
-    pub fn is_bad_magic(&self) -> bool {
-        matches!(self.innermost(), Self::BadMagic | Self::NoMarkers | Self::NoEndMarkers)
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
+}
 
-    /// Whether the data ends before the bundle does, so that more of it may be all that is missing:
-    /// [`TruncatedHeader`](Self::TruncatedHeader), [`TooManyEntries`](Self::TooManyEntries),
-    /// [`TruncatedDescriptor`](Self::TruncatedDescriptor), [`IdBeyondEnd`](Self::IdBeyondEnd) and
-    /// [`EntryBeyondEnd`](Self::EntryBeyondEnd), also inside [`InBundle`](Self::InBundle). Every truncation of a binary
-    /// bundle gives one of them; a damaged offset or size looks the same.
-    ///
-    /// Of text [`StartWithoutNewline`](Self::StartWithoutNewline), [`MissingEnd`](Self::MissingEnd) and
-    /// [`PayloadWithoutEnd`](Self::PayloadWithoutEnd). Text that ends inside a marker line may well be a bundle, or
-    /// have another fault.
-    ///
-    /// Not [`Incomplete`](Self::Incomplete), which is about what is in memory: see [`needed`](Self::needed).
-    #[must_use]
-    pub fn is_truncated(&self) -> bool {
-        matches!(
-            self.innermost(),
-            Self::TruncatedHeader { .. }
-                | Self::TooManyEntries { .. }
-                | Self::TruncatedDescriptor { .. }
-                | Self::IdBeyondEnd { .. }
-                | Self::EntryBeyondEnd { .. }
-                | Self::StartWithoutNewline { .. }
-                | Self::MissingEnd { .. }
-                | Self::PayloadWithoutEnd { .. }
-        )
-    }
+impl core::error::Error for Error {}
 
-    fn innermost(&self) -> &Self {
-        let mut error = self;
-        while let Self::InBundle { error: inner, .. } = error {
-            error = inner;
-        }
-        error
-    }
-
-    pub(crate) fn id_not_utf8(index: usize, error: &Utf8Error) -> Self {
-        Self::IdNotUtf8 { entry: to_u64(index), offset: to_u64(error.valid_up_to()) }
-    }
-
-    /// How many bytes from the start of the bundle to have in memory, when that is all that is
-    /// missing.
-    #[must_use]
-    pub fn needed(&self) -> Option<u64> {
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Incomplete { needed } => Some(*needed),
-            _ => None,
+            Self::Incomplete { needed } => {
+                write!(f, "bundle needs its first {needed:#x} bytes to be in memory")
+            }
+            Self::BadMagic => {
+                write!(f, "bundle does not start with the magic \"{}\"", crate::MAGIC_TEXT)
+            }
+            Self::TruncatedHeader { available } => {
+                write!(f, "bundle header needs {HEADER_LEN} bytes, but only {available} are there")
+            }
+            Self::TooManyEntries { count, available } => write!(
+                f,
+                "bundle has {count} entries, too many for the {available:#x} bytes of the container"
+            ),
+            Self::TruncatedDescriptor { entry, offset, available } => write!(
+                f,
+                "bundle entry {entry} has its descriptor at {offset:#x}, beyond the end of the container at {available:#x}"
+            ),
+            Self::EmptyId { entry, offset } => {
+                write!(f, "bundle entry {entry} at {offset:#x} has an empty ID")
+            }
+            Self::IdBeyondEnd { entry, offset, len, available } => write!(
+                f,
+                "bundle entry {entry} has an ID of {len:#x} bytes at {offset:#x}, beyond the end of the container at {available:#x}"
+            ),
+            Self::EntryBeyondEnd { entry, offset, size, available } => write!(
+                f,
+                "bundle entry {entry} lies at {offset:#x}..{:#x}, beyond the end of the container at {available:#x}",
+                u128::from(*offset) + u128::from(*size)
+            ),
+            Self::EntryInsideDescriptors { entry, offset, header_len } => write!(
+                f,
+                "bundle entry {entry} lies at {offset:#x}, inside the descriptors, which end at {header_len:#x}"
+            ),
+            Self::EntriesOverlap { first, second, offset } => {
+                write!(f, "bundle entries {first} and {second} overlap at {offset:#x}")
+            }
+            Self::InBundle { offset, error } => write!(f, "at offset {offset:#x}: {error}"),
+            Self::TrailingData { offset } => {
+                write!(f, "data at offset {offset:#x} is neither a bundle nor zero padding")
+            }
+            Self::IdNotUtf8 { entry, offset } => write!(
+                f,
+                "bundle entry {entry} has an ID that is not utf-8 from its byte {offset} on"
+            ),
+            Self::IdFields { id, fields } => write!(
+                f,
+                "bundle entry ID {id:?} has {fields} fields between its \"-\", expected \"<kind>-<arch>-<vendor>-<os>-<environment>\" with or without \"-<target id>\""
+            ),
+            Self::IdControl { id, offset } => {
+                write!(f, "bundle entry ID {id:?} has a control character at its byte {offset}")
+            }
+            Self::IdTooLong { len, max } => {
+                write!(f, "bundle entry ID has {len} bytes, expected {max} at most")
+            }
+            Self::NoMarkers => {
+                write!(f, "text bundle has no line \"<comment> {}\"", crate::text::START)
+            }
+            Self::WrongLeader { offset, found, expected } => write!(
+                f,
+                "text bundle has markers behind \"{}\" from offset {offset:#x} on, expected \"{}\"",
+                found.as_str(),
+                expected.as_str()
+            ),
+            Self::StartWithoutNewline { entry, offset } => write!(
+                f,
+                "text bundle entry {entry} at {offset:#x} has a start marker without newline"
+            ),
+            Self::MissingEnd { entry, offset } => {
+                write!(f, "text bundle entry {entry} at {offset:#x} has no end marker")
+            }
+            Self::EndMismatch { entry, offset, start, end } => write!(
+                f,
+                "text bundle entry {entry} starts with the ID {start:?}, but ends at {offset:#x} with the ID {end:?}"
+            ),
+            Self::EndWithoutStart { offset } => {
+                write!(f, "text bundle has an end marker at {offset:#x} without a start marker")
+            }
+            Self::NoEndMarkers => {
+                write!(f, "text bundle has no line \"<comment> {}\"", crate::text::END)
+            }
+            Self::StartMarker { offset } => {
+                write!(f, "text bundle with end markers only has a start marker at {offset:#x}")
+            }
+            Self::PayloadWithoutEnd { entry, offset } => write!(
+                f,
+                "text bundle entry {entry} at {offset:#x} lies behind the last end marker"
+            ),
+            Self::ZeroAlignment => f.write_str("bundle alignment is 0, expected at least 1"),
+            Self::OffsetOverflow { entry } => {
+                write!(f, "bundle entry {entry} would end beyond the largest offset")
+            }
+            Self::OutOfMemory { size } => {
+                write!(f, "bundle of {size:#x} bytes does not fit into memory")
+            }
+            Self::PayloadCount { expected, found } => {
+                write!(f, "bundle has {expected} entries, but contents for {found}")
+            }
+            Self::PayloadSize { entry, expected, found } => {
+                write!(f, "bundle entry {entry} has content of {found} bytes, expected {expected}")
+            }
+            Self::MarkerInPayload { entry, offset } => write!(
+                f,
+                "text bundle entry {entry} has a marker line in its content at {offset:#x}"
+            ),
+            Self::LineBreakInId { entry, offset } => {
+                write!(f, "text bundle entry {entry} has an ID with a line break at byte {offset}")
+            }
         }
     }
 }
@@ -385,13 +449,13 @@ impl From<byte_parts::Error> for Error {
     fn from(error: byte_parts::Error) -> Self {
         use byte_parts::Error::{InputCount, InputSize, OutOfMemory};
 
-        match error {
-            InputCount { expected, found } => Error::PayloadCount { expected, found },
+        Error(match error {
+            InputCount { expected, found } => Problem::PayloadCount { expected, found },
             InputSize { input, expected, found } => {
-                Error::PayloadSize { entry: to_u64(input), expected, found }
+                Problem::PayloadSize { entry: to_u64(input), expected, found }
             }
-            OutOfMemory { size } => Error::OutOfMemory { size },
-        }
+            OutOfMemory { size } => Problem::OutOfMemory { size },
+        })
     }
 }
 
@@ -403,14 +467,14 @@ impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
 
-        let kind = match error {
-            Error::ZeroAlignment
-            | Error::OffsetOverflow { .. }
-            | Error::PayloadCount { .. }
-            | Error::PayloadSize { .. }
-            | Error::MarkerInPayload { .. }
-            | Error::LineBreakInId { .. } => ErrorKind::InvalidInput,
-            Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+        let kind = match error.0 {
+            Problem::ZeroAlignment
+            | Problem::OffsetOverflow { .. }
+            | Problem::PayloadCount { .. }
+            | Problem::PayloadSize { .. }
+            | Problem::MarkerInPayload { .. }
+            | Problem::LineBreakInId { .. } => ErrorKind::InvalidInput,
+            Problem::OutOfMemory { .. } => ErrorKind::OutOfMemory,
             _ => ErrorKind::InvalidData,
         };
         Self::new(kind, error)

@@ -10,7 +10,7 @@ use byte_parts::{Part, Parts, Plan};
 use zerocopy::IntoBytes;
 
 use crate::binary::MAGIC;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::to_u64;
 use crate::wire::{Descriptor, Header};
 
@@ -74,14 +74,14 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::ZeroAlignment`], [`Error::EmptyId`], and [`Error::OffsetOverflow`] when an entry
-    /// would end beyond 2⁶⁴.
+    /// [`Layout`](crate::ErrorKind::Layout) for an alignment of 0 and when an entry would end beyond 2⁶⁴,
+    /// [`Id`](crate::ErrorKind::Id) for an empty ID.
     pub fn new<Id: AsRef<[u8]>>(
         entries: impl IntoIterator<Item = (Id, u64)>,
         align: u64,
     ) -> Result<Self, Error> {
         if align == 0 {
-            return Err(Error::ZeroAlignment);
+            return Err(Problem::ZeroAlignment.into());
         }
         let mut header = Header { magic: MAGIC, entry_count: 0.into() }.as_bytes().to_vec();
         let mut sizes = Vec::new();
@@ -90,7 +90,7 @@ impl Layout {
             let id = id.as_ref();
             if id.is_empty() {
                 let (entry, offset) = (to_u64(sizes.len()), to_u64(header.len()));
-                return Err(Error::EmptyId { entry, offset });
+                return Err(Problem::EmptyId { entry, offset }.into());
             }
             let descriptor =
                 Descriptor { offset: 0.into(), size: size.into(), id_len: to_u64(id.len()).into() };
@@ -108,7 +108,7 @@ impl Layout {
         let mut offsets = Vec::with_capacity(sizes.len());
         let mut end = header_len;
         for ((entry, size), range) in (0_u64..).zip(&sizes).zip(ranges) {
-            let overflow = Error::OffsetOverflow { entry };
+            let overflow = Problem::OffsetOverflow { entry };
             let offset = end.checked_next_multiple_of(align).ok_or(overflow.clone())?;
             end = offset.checked_add(*size).ok_or(overflow)?;
             overwrite(&mut header, range, &offset.to_le_bytes());
@@ -174,8 +174,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::PayloadCount`] and [`Error::PayloadSize`] when the code objects are not those
-    /// that were laid out, [`Error::OutOfMemory`].
+    /// [`Payload`](crate::ErrorKind::Payload) when the code objects are not those
+    /// that were laid out, [`Memory`](crate::ErrorKind::Memory).
     pub fn to_vec(&self, payloads: &[&[u8]]) -> Result<Vec<u8>, Error> {
         Ok(self.plan.to_vec(payloads)?)
     }
@@ -187,7 +187,7 @@ impl Layout {
     /// # Errors
     ///
     /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
-    /// [`Error::PayloadCount`] or [`Error::PayloadSize`] inside when the code objects are not
+    /// [`Payload`](crate::ErrorKind::Payload) inside when the code objects are not
     /// those that were laid out. By then a part of the bundle is written.
     #[cfg(feature = "std")]
     pub fn write_to<R: std::io::Read>(

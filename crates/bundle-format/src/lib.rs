@@ -66,7 +66,7 @@
 //!
 //! Everything is checked before anything is handed out, in time linear in the descriptors, or in the text, but for
 //! sorting the entries. Bundles inside of payloads do not mislead [`bundles`]. No input makes this crate panic. [`Error`]
-//! says what is wrong, where, and what was expected.
+//! says what is wrong, where, and what was expected; [`ErrorKind`] is for programs.
 //!
 //! # Writing
 //!
@@ -132,7 +132,7 @@ pub use binary::{Bundle, Bundles, MAGIC, bundles};
 pub use byte_parts;
 pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use layout::{HIP_ALIGN, HIP_HOST_ID, Layout};
 pub use select::Request;
 pub use target_id;

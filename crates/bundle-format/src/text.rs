@@ -10,7 +10,7 @@ use core::slice;
 
 use memchr::{memchr, memmem};
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::to_u64;
 
 pub use end_marked::{EndMarkedBundle, TAIL_LEN, ends_in_marker};
@@ -118,9 +118,9 @@ impl<'data> TextBundle<'data> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoMarkers`] when there is none, otherwise as [`parse_with`](Self::parse_with).
+    /// [`NotABundle`](crate::ErrorKind::NotABundle) when there is none, otherwise as [`parse_with`](Self::parse_with).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
-        let leader = markers(data).next().ok_or(Error::NoMarkers)?.leader;
+        let leader = markers(data).next().ok_or(Problem::NoMarkers)?.leader;
         Self::parse_with(data, leader)
     }
 
@@ -128,9 +128,9 @@ impl<'data> TextBundle<'data> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoMarkers`] without any marker, [`Error::WrongLeader`] when there are markers
-    /// behind other leaders only, [`Error::StartWithoutNewline`], [`Error::EmptyId`],
-    /// [`Error::MissingEnd`], [`Error::EndMismatch`], [`Error::EndWithoutStart`].
+    /// [`NotABundle`](crate::ErrorKind::NotABundle) without any marker, [`OtherForm`](crate::ErrorKind::OtherForm) when
+    /// there are markers behind other leaders only, [`Truncated`](crate::ErrorKind::Truncated) without the last end marker,
+    /// [`Id`](crate::ErrorKind::Id), and [`Malformed`](crate::ErrorKind::Malformed) where start and end do not go together.
     pub fn parse_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
         let mut entries = Vec::new();
         let mut open: Option<Open<'data>> = None;
@@ -146,7 +146,7 @@ impl<'data> TextBundle<'data> {
                     open = Some(Open::new(&marker, &line, to_u64(entries.len()))?);
                 }
                 (None, false) => {
-                    return Err(Error::EndWithoutStart { offset: to_u64(marker.start) });
+                    return Err(Problem::EndWithoutStart { offset: to_u64(marker.start) }.into());
                 }
                 // Content like any other.
                 (Some(entry), true) => open = Some(entry),
@@ -157,16 +157,17 @@ impl<'data> TextBundle<'data> {
         }
         if let Some(entry) = open {
             let (entry, offset) = (to_u64(entries.len()), to_u64(entry.marker));
-            return Err(Error::MissingEnd { entry, offset });
+            return Err(Problem::MissingEnd { entry, offset }.into());
         }
         match other {
             _ if !entries.is_empty() => Ok(Self { leader, entries }),
-            None => Err(Error::NoMarkers),
-            Some(marker) => Err(Error::WrongLeader {
+            None => Err(Problem::NoMarkers.into()),
+            Some(marker) => Err(Problem::WrongLeader {
                 offset: to_u64(marker.start),
                 found: marker.leader,
                 expected: leader,
-            }),
+            }
+            .into()),
         }
     }
 
@@ -250,7 +251,7 @@ impl<'data> Entry<'data> {
     ///
     /// # Errors
     ///
-    /// [`Error::IdNotUtf8`].
+    /// [`Id`](crate::ErrorKind::Id).
     pub fn id_str(&self) -> Result<&'data str, Error> {
         core::str::from_utf8(self.id).map_err(|error| Error::id_not_utf8(self.index, &error))
     }
@@ -357,12 +358,12 @@ impl<'data> Open<'data> {
     fn new(marker: &Marker, line: &Line<'data>, entry: u64) -> Result<Self, Error> {
         let offset = to_u64(marker.start);
         if line.id.is_empty() {
-            return Err(Error::EmptyId { entry, offset });
+            return Err(Problem::EmptyId { entry, offset }.into());
         }
         Ok(Self {
             id: line.id,
             marker: marker.start,
-            content: line.next.ok_or(Error::StartWithoutNewline { entry, offset })?,
+            content: line.next.ok_or(Problem::StartWithoutNewline { entry, offset })?,
             carriage_return: line.carriage_return,
         })
     }
@@ -375,12 +376,13 @@ impl<'data> Open<'data> {
         index: usize,
     ) -> Result<Entry<'data>, Error> {
         if line.id != self.id {
-            return Err(Error::EndMismatch {
+            return Err(Problem::EndMismatch {
                 entry: to_u64(index),
                 offset: to_u64(end.start),
                 start: String::from_utf8_lossy(self.id).into_owned(),
                 end: String::from_utf8_lossy(line.id).into_owned(),
-            });
+            }
+            .into());
         }
         let content = data.get(self.content..end.start).unwrap_or_default();
         // Without a newline the end marker follows the start marker directly.
@@ -398,15 +400,15 @@ impl<'data> Open<'data> {
 ///
 /// # Errors
 ///
-/// [`Error::MarkerInPayload`] when a content has a line that is a marker with this leader, since
-/// it could not be read back, [`Error::EmptyId`], [`Error::LineBreakInId`],
-/// [`Error::OutOfMemory`].
+/// [`MarkerInPayload`](crate::ErrorKind::MarkerInPayload) when a content has a line that is a marker with this leader, since
+/// it could not be read back, [`Id`](crate::ErrorKind::Id) for an empty one or a line break in one,
+/// [`Memory`](crate::ErrorKind::Memory).
 pub fn to_vec(leader: Leader, entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Error> {
     let size = check(leader, entries)?;
     let mut bytes = Vec::new();
     match usize::try_from(size).map(|size| bytes.try_reserve_exact(size)) {
         Ok(Ok(())) => {}
-        _ => return Err(Error::OutOfMemory { size }),
+        _ => return Err(Problem::OutOfMemory { size }.into()),
     }
     for (id, content) in entries {
         let [start, end] = frame(leader, id);
@@ -451,13 +453,13 @@ fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
     for (entry, (id, content)) in (0_u64..).zip(entries) {
         if id.is_empty() {
             // The marker follows an empty line.
-            return Err(Error::EmptyId { entry, offset: size.saturating_add(1) });
+            return Err(Problem::EmptyId { entry, offset: size.saturating_add(1) }.into());
         }
         if let Some(at) = id.bytes().position(|byte| matches!(byte, b'\r' | b'\n')) {
-            return Err(Error::LineBreakInId { entry, offset: to_u64(at) });
+            return Err(Problem::LineBreakInId { entry, offset: to_u64(at) }.into());
         }
         if let Some(marker) = markers(content).find(|marker| marker.leader == leader) {
-            return Err(Error::MarkerInPayload { entry, offset: to_u64(marker.start) });
+            return Err(Problem::MarkerInPayload { entry, offset: to_u64(marker.start) }.into());
         }
         let parts = frame(leader, id).into_iter().flatten().map(str::len);
         size = parts.chain([content.len()]).map(to_u64).fold(size, u64::saturating_add);

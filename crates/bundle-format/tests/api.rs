@@ -9,8 +9,8 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use bundle_format::text::{EndMarkedBundle, Leader};
 use bundle_format::{
-    Bundle, Bundles, CompositionFinding, EntryId, Error, Layout, MAGIC, MAGIC_TEXT, Request,
-    TextBundle, binary, bundles, text,
+    Bundle, Bundles, CompositionFinding, EntryId, Error, ErrorKind, Layout, MAGIC, MAGIC_TEXT,
+    Request, TextBundle, binary, bundles, text,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -38,6 +38,7 @@ fn public_types_keep_their_promises() {
     value::<CompositionFinding>();
     value::<EntryId<'_>>();
     value::<Error>();
+    value::<ErrorKind>();
     value::<Layout>();
     value::<Leader>();
     value::<Request>();
@@ -52,7 +53,7 @@ fn public_types_keep_their_promises() {
     counted::<binary::Entries<'_>>();
     counted::<text::Entries<'_, '_>>();
     fused::<Bundles<'_>>();
-    let _: &dyn StdError = &Error::BadMagic;
+    let _: fn(&Error) -> &dyn StdError = |error| error;
     let _: fn(&CompositionFinding) -> &dyn StdError = |finding| finding;
     assert_eq!(MAGIC, MAGIC_TEXT.as_bytes());
 }
@@ -66,7 +67,7 @@ fn views_outlive_their_parser() {
     }
     fn first_id(text: &str) -> Result<EntryId<'_>, Error> {
         let bundle = TextBundle::parse(text.as_bytes())?;
-        bundle.entries().next().ok_or(Error::NoMarkers)?.id_str()?.try_into()
+        bundle.entries().next().unwrap().id_str()?.try_into()
     }
     let id = "hip-amdgcn-amd-amdhsa--gfx906";
     let data = Layout::new([(id, 4)], 1).unwrap().to_vec(&[b"code"]).unwrap();
@@ -90,12 +91,13 @@ fn text_entries_go_both_ways() {
 #[cfg(feature = "std")]
 #[test]
 fn errors_are_errors_of_io() {
-    use std::io::{self, ErrorKind};
+    use std::io;
+    use std::io::ErrorKind::{InvalidData, InvalidInput, OutOfMemory};
 
     let kind = |error: &Error| io::Error::from(error.clone()).kind();
-    assert_eq!(kind(&Bundle::parse(b"").unwrap_err()), ErrorKind::InvalidData);
-    assert_eq!(kind(&Error::ZeroAlignment), ErrorKind::InvalidInput);
-    assert_eq!(kind(&Error::OutOfMemory { size: 1 }), ErrorKind::OutOfMemory);
-    let error = io::Error::from(Error::ZeroAlignment);
-    assert_eq!(error.get_ref().unwrap().downcast_ref(), Some(&Error::ZeroAlignment));
+    assert_eq!(kind(&Bundle::parse(b"").unwrap_err()), InvalidData);
+    let error = Layout::new([("a", 0)], 0).unwrap_err();
+    assert_eq!(kind(&error), InvalidInput);
+    assert_eq!(kind(&byte_parts::Error::OutOfMemory { size: 1 }.into()), OutOfMemory);
+    assert_eq!(io::Error::from(error.clone()).get_ref().unwrap().downcast_ref(), Some(&error));
 }

@@ -2,9 +2,12 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
+mod common;
+
 use bundle_format::binary::{MAGIC, bundles};
 use bundle_format::byte_parts::Part;
-use bundle_format::{Bundle, Error, Layout};
+use bundle_format::{Bundle, Error, ErrorKind, Layout};
+use common::assert_error;
 use proptest::prelude::*;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -27,6 +30,8 @@ fn sample() -> Vec<u8> {
 }
 
 // Fields of the sample.
+const NO_MAGIC: &str = "bundle does not start with the magic \"__CLANG_OFFLOAD_BUNDLE__\"";
+
 const COUNT: usize = 24;
 const OFFSET_0: usize = 32;
 const SIZE_0: usize = 40;
@@ -119,13 +124,22 @@ fn a_bundle_may_be_empty() {
 
 #[test]
 fn writing_refuses_zero_alignment() {
-    assert_eq!(Layout::new([(HOST, 0)], 0).unwrap_err(), Error::ZeroAlignment);
+    assert_error(
+        &Layout::new([(HOST, 0)], 0).unwrap_err(),
+        ErrorKind::Layout,
+        None,
+        "bundle alignment is 0, expected at least 1",
+    );
 }
 
 #[test]
 fn writing_refuses_empty_ids() {
-    let expected = Error::EmptyId { entry: 1, offset: 57 };
-    assert_eq!(Layout::new([("a", 0), ("", 0)], 1).unwrap_err(), expected);
+    assert_error(
+        &Layout::new([("a", 0), ("", 0)], 1).unwrap_err(),
+        ErrorKind::Id,
+        Some(57),
+        "bundle entry 1 at 0x39 has an empty ID",
+    );
 }
 
 #[test]
@@ -137,7 +151,12 @@ fn writing_refuses_what_64_bits_cannot_say() {
         ([1, 1], u64::MAX, 0),
     ] {
         let error = Layout::new(["a", "b"].into_iter().zip(sizes), align).unwrap_err();
-        assert_eq!(error, Error::OffsetOverflow { entry });
+        assert_error(
+            &error,
+            ErrorKind::Layout,
+            None,
+            &format!("bundle entry {entry} would end beyond the largest offset"),
+        );
     }
 }
 
@@ -145,16 +164,26 @@ fn writing_refuses_what_64_bits_cannot_say() {
 fn writing_refuses_other_payloads_than_laid_out() {
     let layout = Layout::new([("a", 2), ("b", 3)], 1).unwrap();
     let found = layout.to_vec(&[b"12"]).unwrap_err();
-    assert_eq!(found, Error::PayloadCount { expected: 2, found: 1 });
+    assert_error(&found, ErrorKind::Payload, None, "bundle has 2 entries, but contents for 1");
     let found = layout.to_vec(&[b"12", b"3456"]).unwrap_err();
-    assert_eq!(found, Error::PayloadSize { entry: 1, expected: 3, found: 4 });
+    assert_error(
+        &found,
+        ErrorKind::Payload,
+        None,
+        "bundle entry 1 has content of 4 bytes, expected 3",
+    );
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri ends where it should refuse memory")]
 fn writing_to_memory_refuses_what_does_not_fit() {
     let layout = Layout::new([("a", 0)], 1 << 62).unwrap();
-    assert_eq!(layout.to_vec(&[b""]).unwrap_err(), Error::OutOfMemory { size: 1 << 62 });
+    assert_error(
+        &layout.to_vec(&[b""]).unwrap_err(),
+        ErrorKind::Memory,
+        None,
+        "bundle of 0x4000000000000000 bytes does not fit into memory",
+    );
 }
 
 #[cfg(feature = "std")]
@@ -171,20 +200,40 @@ fn streams() {
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
         *error.into_inner().unwrap().downcast::<Error>().unwrap()
     };
-    assert_eq!(inner(&[b"host\n"]), Error::PayloadCount { expected: 2, found: 1 });
-    assert_eq!(inner(&[b"host\n", b"dev1\n", b""]), Error::PayloadCount { expected: 2, found: 3 });
+    assert_error(
+        &inner(&[b"host\n"]),
+        ErrorKind::Payload,
+        None,
+        "bundle has 2 entries, but contents for 1",
+    );
+    assert_error(
+        &inner(&[b"host\n", b"dev1\n", b""]),
+        ErrorKind::Payload,
+        None,
+        "bundle has 2 entries, but contents for 3",
+    );
     let found = inner(&[b"host", b"dev1\n"]);
-    assert_eq!(found, Error::PayloadSize { entry: 0, expected: 5, found: 4 });
+    assert_error(
+        &found,
+        ErrorKind::Payload,
+        None,
+        "bundle entry 0 has content of 4 bytes, expected 5",
+    );
     let found = inner(&[b"host\n", b"dev1\n and more"]);
-    assert_eq!(found, Error::PayloadSize { entry: 1, expected: 5, found: 6 });
+    assert_error(
+        &found,
+        ErrorKind::Payload,
+        None,
+        "bundle entry 1 has content of 6 bytes, expected 5",
+    );
 }
 
 #[test]
 fn bad_magic() {
     let mut data = sample();
     data[23] = b'-';
-    assert_eq!(error(&data), Error::BadMagic);
-    assert_eq!(error(b"\0"), Error::BadMagic);
+    assert_error(&error(&data), ErrorKind::NotABundle, Some(0), NO_MAGIC);
+    assert_error(&error(b"\0"), ErrorKind::NotABundle, Some(0), NO_MAGIC);
 }
 
 #[test]
@@ -193,8 +242,7 @@ fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
         for byte in (0..=255).filter(|&byte| byte != MAGIC[len]) {
             let bytes = [&MAGIC[..len], &[byte]].concat();
             let error = error(&bytes);
-            assert_eq!(error, Error::BadMagic);
-            assert!(error.is_bad_magic() && !error.is_truncated());
+            assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);
             assert_eq!(Bundle::parse_prefix(&bytes, 1 << 20).unwrap_err(), error);
         }
     }
@@ -204,17 +252,18 @@ fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
 fn every_truncation_is_one() {
     for len in 0..165 {
         let found = error(&sample()[..len]);
-        assert!(found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+        assert_eq!(found.kind(), ErrorKind::Truncated, "{len} bytes: {found}");
         // All of it is there, but not in memory.
         if let Err(found) = Bundle::parse_prefix(&sample()[..len], 165) {
-            assert!(!found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+            assert_eq!(found.kind(), ErrorKind::Incomplete, "{len} bytes: {found}");
         }
         // The same behind another one.
         let two = [&sample(), &sample()[..len]].concat();
         if let Some(found) = bundles(&two).nth(1) {
             let found = found.unwrap_err();
-            assert!(matches!(found, Error::InBundle { offset: 165, .. }), "{found}");
-            assert!(found.is_truncated() && !found.is_bad_magic(), "{len} bytes: {found}");
+            assert!(found.to_string().starts_with("at offset 0xa5: "), "{found}");
+            assert!(found.offset().unwrap() >= 165, "{found}");
+            assert_eq!(found.kind(), ErrorKind::Truncated, "{len} bytes: {found}");
         }
     }
 }
@@ -223,21 +272,35 @@ fn every_truncation_is_one() {
 fn no_other_fault_is_a_truncation_or_another_format() {
     for (at, value) in [(LEN_0, 0), (OFFSET_0, 1), (OFFSET_0, 0xa0)] {
         let found = error(&with(sample(), at, value));
-        assert!(!found.is_truncated() && !found.is_bad_magic(), "{found}");
+        assert!(matches!(found.kind(), ErrorKind::Id | ErrorKind::Malformed), "{found}");
     }
 }
 
 #[test]
 fn truncated_header() {
-    assert_eq!(error(&sample()[..31]), Error::TruncatedHeader { available: 31 });
-    assert_eq!(error(&[]), Error::TruncatedHeader { available: 0 });
+    assert_error(
+        &error(&sample()[..31]),
+        ErrorKind::Truncated,
+        Some(0),
+        "bundle header needs 32 bytes, but only 31 are there",
+    );
+    assert_error(
+        &error(&[]),
+        ErrorKind::Truncated,
+        Some(0),
+        "bundle header needs 32 bytes, but only 0 are there",
+    );
 }
 
 #[test]
 fn too_many_entries() {
     for count in [6, u64::MAX] {
-        let expected = Error::TooManyEntries { count, available: 165 };
-        assert_eq!(error(&with(sample(), COUNT, count)), expected);
+        assert_error(
+            &error(&with(sample(), COUNT, count)),
+            ErrorKind::Truncated,
+            Some(0),
+            &format!("bundle has {count} entries, too many for the 0xa5 bytes of the container"),
+        );
     }
 }
 
@@ -245,21 +308,41 @@ fn too_many_entries() {
 fn truncated_descriptor() {
     // The ID of the first entry is said to leave 23 bytes.
     let data = with(sample(), LEN_0, 165 - 56 - 23);
-    let expected = Error::TruncatedDescriptor { entry: 1, offset: 142, available: 165 };
-    assert_eq!(error(&data), expected);
+    assert_error(
+        &error(&data),
+        ErrorKind::Truncated,
+        Some(142),
+        "bundle entry 1 has its descriptor at 0x8e, beyond the end of the container at 0xa5",
+    );
 }
 
 #[test]
 fn empty_id() {
-    assert_eq!(error(&with(sample(), LEN_0, 0)), Error::EmptyId { entry: 0, offset: 32 });
-    assert_eq!(error(&with(sample(), LEN_1, 0)), Error::EmptyId { entry: 1, offset: 86 });
+    assert_error(
+        &error(&with(sample(), LEN_0, 0)),
+        ErrorKind::Id,
+        Some(32),
+        "bundle entry 0 at 0x20 has an empty ID",
+    );
+    assert_error(
+        &error(&with(sample(), LEN_1, 0)),
+        ErrorKind::Id,
+        Some(86),
+        "bundle entry 1 at 0x56 has an empty ID",
+    );
 }
 
 #[test]
 fn id_beyond_end() {
     for len in [165 - 110 + 1, u64::MAX] {
-        let expected = Error::IdBeyondEnd { entry: 1, offset: 110, len, available: 165 };
-        assert_eq!(error(&with(sample(), LEN_1, len)), expected);
+        assert_error(
+            &error(&with(sample(), LEN_1, len)),
+            ErrorKind::Truncated,
+            Some(110),
+            &format!(
+                "bundle entry 1 has an ID of {len:#x} bytes at 0x6e, beyond the end of the container at 0xa5"
+            ),
+        );
     }
 }
 
@@ -267,26 +350,48 @@ fn id_beyond_end() {
 fn entry_beyond_end() {
     for (offset, size) in [(0xa0, 6), (166, 0), (0xa0, u64::MAX), (u64::MAX, u64::MAX)] {
         let data = with(with(sample(), OFFSET_1, offset), SIZE_1, size);
-        let expected = Error::EntryBeyondEnd { entry: 1, offset, size, available: 165 };
-        assert_eq!(error(&data), expected);
+        assert_error(
+            &error(&data),
+            ErrorKind::Truncated,
+            Some(offset),
+            &format!(
+                "bundle entry 1 lies at {offset:#x}..{end:#x}, beyond the end of the container at 0xa5",
+                end = u128::from(offset) + u128::from(size)
+            ),
+        );
     }
 }
 
 #[test]
 fn entry_inside_descriptors() {
     for offset in [0, 32, HEADER_LEN - 1] {
-        let expected = Error::EntryInsideDescriptors { entry: 1, offset, header_len: HEADER_LEN };
-        assert_eq!(error(&with(sample(), OFFSET_1, offset)), expected);
+        assert_error(
+            &error(&with(sample(), OFFSET_1, offset)),
+            ErrorKind::Malformed,
+            Some(offset),
+            &format!(
+                "bundle entry 1 lies at {offset:#x}, inside the descriptors, which end at {HEADER_LEN:#x}"
+            ),
+        );
     }
 }
 
 #[test]
 fn overlapping_entries() {
-    let expected = Error::EntriesOverlap { first: 0, second: 1, offset: 0x94 };
-    assert_eq!(error(&with(sample(), OFFSET_1, 0x94)), expected);
+    assert_error(
+        &error(&with(sample(), OFFSET_1, 0x94)),
+        ErrorKind::Malformed,
+        Some(0x94),
+        "bundle entries 0 and 1 overlap at 0x94",
+    );
     // The order of the entries need not be that of the code objects.
     let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x9c);
-    assert_eq!(error(&data), Error::EntriesOverlap { first: 1, second: 0, offset: 0xa0 });
+    assert_error(
+        &error(&data),
+        ErrorKind::Malformed,
+        Some(0xa0),
+        "bundle entries 1 and 0 overlap at 0xa0",
+    );
     let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x90);
     assert_eq!(Bundle::parse(&data).unwrap().end(), 165);
 }
@@ -315,7 +420,8 @@ fn ids_need_not_be_utf8() {
     let bytes = Layout::new([(b"a\xff", 0)], 1).unwrap().to_vec(&[b""]).unwrap();
     let entry = Bundle::parse(&bytes).unwrap().entries().next().unwrap();
     assert_eq!(entry.id(), b"a\xff");
-    assert_eq!(entry.id_str(), Err(Error::IdNotUtf8 { entry: 0, offset: 1 }));
+    let text = "bundle entry 0 has an ID that is not utf-8 from its byte 1 on";
+    assert_error(&entry.id_str().unwrap_err(), ErrorKind::Id, None, text);
     assert_eq!(format!("{entry:?}"), r#"Entry { index: 0, id: "a\xff", offset: 58, size: 0 }"#);
 }
 
@@ -399,7 +505,8 @@ fn needed_headers_of_many_entries_take_few_rounds() {
 
 #[test]
 fn needed_headers_of_damaged_counts_are_large() {
-    assert_eq!(Bundle::header_needed(b"__CLANG_OFFLOAD_BUNDLEX"), Err(Error::BadMagic));
+    let error = Bundle::header_needed(b"__CLANG_OFFLOAD_BUNDLEX").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotABundle);
     for (count, needed) in
         [(u64::MAX, u64::MAX), (1 << 40, 32 + (25 << 40)), (u64::MAX / 25, u64::MAX)]
     {
@@ -422,7 +529,8 @@ fn a_count_alone_allocates_nothing() {
     // Room for 10^15 entries is claimed and cannot be refuted yet.
     let data = with(sample()[..32].to_vec(), COUNT, 1_000_000_000_000_000);
     let error = Bundle::parse_prefix(&data, 1 << 55).unwrap_err();
-    assert_eq!(error, Error::Incomplete { needed: 32 + 25_000_000_000_000_000 });
+    assert_eq!(error.kind(), ErrorKind::Incomplete);
+    assert_eq!(error.needed(), Some(32 + 25_000_000_000_000_000));
 }
 
 #[test]
@@ -480,13 +588,16 @@ fn a_bundle_in_a_payload_is_no_bundle_of_its_own() {
 fn other_data_without_any_bundle() {
     let mut iter = bundles(b"xyzzy");
     let error = iter.next().unwrap().unwrap_err();
-    assert_eq!(error, Error::BadMagic);
-    assert!(error.is_bad_magic());
+    assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);
     assert!(iter.next().is_none());
     // Zeros may be the padding of something.
     let error = bundles(b"\0xyzzy").next().unwrap().unwrap_err();
-    assert_eq!(error, Error::TrailingData { offset: 1 });
-    assert!(!error.is_bad_magic() && !error.is_truncated());
+    assert_error(
+        &error,
+        ErrorKind::TrailingData,
+        Some(1),
+        "data at offset 0x1 is neither a bundle nor zero padding",
+    );
 }
 
 #[test]
@@ -494,7 +605,12 @@ fn other_data_behind_a_bundle() {
     let data = [&sample()[..], b"\0\0CCOB"].concat();
     let mut iter = bundles(&data);
     assert!(iter.next().unwrap().is_ok());
-    assert_eq!(iter.next().unwrap().unwrap_err(), Error::TrailingData { offset: 167 });
+    assert_error(
+        &iter.next().unwrap().unwrap_err(),
+        ErrorKind::TrailingData,
+        Some(167),
+        "data at offset 0xa7 is neither a bundle nor zero padding",
+    );
     assert!(iter.next().is_none());
 }
 
@@ -504,9 +620,9 @@ fn a_damaged_bundle_ends_the_walk() {
     let mut iter = bundles(&data);
     assert!(iter.next().unwrap().is_ok());
     let error = iter.next().unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "at offset 0xa5: bundle entry 0 at 0x20 has an empty ID");
-    let inner = Box::new(Error::EmptyId { entry: 0, offset: 32 });
-    assert_eq!(error, Error::InBundle { offset: 165, error: inner });
+    let text = "at offset 0xa5: bundle entry 0 at 0x20 has an empty ID";
+    assert_error(&error, ErrorKind::Id, Some(165 + 32), text);
+    assert_eq!(error.entry(), Some(0));
     assert!(iter.next().is_none());
 }
 
@@ -517,10 +633,7 @@ fn messages_are_one_line() {
         "bundle entry 1 lies at 0xa0..0x1000000000000009f, \
          beyond the end of the container at 0xa5",
     );
-    assert_eq!(
-        error(b"\x7fELF").to_string(),
-        "bundle does not start with the magic \"__CLANG_OFFLOAD_BUNDLE__\"",
-    );
+    assert_eq!(error(b"\x7fELF").to_string(), NO_MAGIC,);
     assert!(sample().starts_with(&MAGIC));
 }
 

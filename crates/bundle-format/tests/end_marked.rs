@@ -2,10 +2,13 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
+mod common;
+
 use bundle_format::text::{
     EndMarkedBundle, Leader, TAIL_LEN, ends_in_marker, is_text_bundle, to_vec,
 };
-use bundle_format::{Error, TextBundle};
+use bundle_format::{Error, ErrorKind, TextBundle};
+use common::assert_error;
 use proptest::prelude::*;
 
 /// Written by hand: no tool writes the form.
@@ -44,6 +47,9 @@ fn sample_entries() -> [(String, String); 3] {
         entry("hip-amdgcn-amd-amdhsa--gfx906", ""),
     ]
 }
+
+const NO_END_MARKERS: &str =
+    "text bundle has no line \"<comment> __CLANG_OFFLOAD_BUNDLE____END__\"";
 
 fn error(text: &str) -> Error {
     EndMarkedBundle::parse(text.as_bytes()).unwrap_err()
@@ -146,27 +152,33 @@ fn only_the_end_of_a_text_tells_the_form() {
 #[test]
 fn no_markers() {
     for text in ["", "text", "# __CLANG_OFFLOAD_BUNDLE____END__", "__END__ "] {
-        assert_eq!(error(text), Error::NoEndMarkers, "{text:?}");
+        assert_error(&error(text), ErrorKind::NotABundle, None, NO_END_MARKERS);
     }
-    assert_eq!(
-        EndMarkedBundle::parse_with(b"text", Leader::Hash).unwrap_err(),
-        Error::NoEndMarkers
+    assert_error(
+        &EndMarkedBundle::parse_with(b"text", Leader::Hash).unwrap_err(),
+        ErrorKind::NotABundle,
+        None,
+        NO_END_MARKERS,
     );
 }
 
 #[test]
 fn wrong_leader() {
     let found = EndMarkedBundle::parse_with(SAMPLE.as_bytes(), Leader::Slashes).unwrap_err();
-    let expected = Error::WrongLeader { offset: 4, found: Leader::Hash, expected: Leader::Slashes };
-    assert_eq!(found, expected);
+    assert_error(
+        &found,
+        ErrorKind::OtherForm,
+        Some(4),
+        "text bundle has markers behind \"#\" from offset 0x4 on, expected \"//\"",
+    );
 }
 
 #[test]
 fn empty_id() {
     let text = change("END__ host", "END__ ");
-    assert_eq!(error(&text), Error::EmptyId { entry: 0, offset: 4 });
+    assert_error(&error(&text), ErrorKind::Id, Some(4), "bundle entry 0 at 0x4 has an empty ID");
     let text = change("END__ host", "END__ \r");
-    assert_eq!(error(&text), Error::EmptyId { entry: 0, offset: 4 });
+    assert_error(&error(&text), ErrorKind::Id, Some(4), "bundle entry 0 at 0x4 has an empty ID");
     assert!(ends_in_marker(b"# __CLANG_OFFLOAD_BUNDLE____END__ \n"));
 }
 
@@ -174,25 +186,49 @@ fn empty_id() {
 fn content_behind_the_last_marker() {
     let text = format!("{SAMPLE}\nnop\n");
     let found = error(&text);
-    assert_eq!(found, Error::PayloadWithoutEnd { entry: 3, offset: SAMPLE.len() as u64 });
-    assert_eq!(found.to_string(), "text bundle entry 3 at 0xbc lies behind the last end marker");
+    assert_error(
+        &found,
+        ErrorKind::Truncated,
+        Some(SAMPLE.len() as u64),
+        "text bundle entry 3 at 0xbc lies behind the last end marker",
+    );
 }
 
 #[test]
 fn a_start_marker_makes_it_another_form() {
     let today = to_vec(Leader::Hash, &[("host", b"text")]).unwrap();
-    assert_eq!(EndMarkedBundle::parse(&today).unwrap_err(), Error::StartMarker { offset: 1 });
+    assert_error(
+        &EndMarkedBundle::parse(&today).unwrap_err(),
+        ErrorKind::OtherForm,
+        Some(1),
+        "text bundle with end markers only has a start marker at 0x1",
+    );
     // Behind any leader, wherever it is.
     let text = change("nop\n", "nop\n// __CLANG_OFFLOAD_BUNDLE____START__ host\n");
-    assert_eq!(error(&text), Error::StartMarker { offset: 4 });
+    assert_error(
+        &error(&text),
+        ErrorKind::OtherForm,
+        Some(4),
+        "text bundle with end markers only has a start marker at 0x4",
+    );
     let found = EndMarkedBundle::parse_with(text.as_bytes(), Leader::Hash).unwrap_err();
-    assert_eq!(found, Error::StartMarker { offset: 4 });
+    assert_error(
+        &found,
+        ErrorKind::OtherForm,
+        Some(4),
+        "text bundle with end markers only has a start marker at 0x4",
+    );
 }
 
 #[test]
 fn today_s_reader_refuses_it() {
     let found = TextBundle::parse(SAMPLE.as_bytes()).unwrap_err();
-    assert_eq!(found, Error::EndWithoutStart { offset: 4 });
+    assert_error(
+        &found,
+        ErrorKind::Malformed,
+        Some(4),
+        "text bundle has an end marker at 0x4 without a start marker",
+    );
 }
 
 #[test]

@@ -44,5 +44,6 @@ fn a_code_object_that_ends_early_is_named() {
     let error = layout().write_to(io::sink(), payloads).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let error = error.downcast::<Error>().unwrap();
-    assert_eq!(error, Error::PayloadSize { entry: 1, expected: 15, found: 9 });
+    assert_eq!((error.kind(), error.entry()), (bundle_format::ErrorKind::Payload, Some(1)));
+    assert_eq!(error.to_string(), "bundle entry 1 has content of 9 bytes, expected 15");
 }

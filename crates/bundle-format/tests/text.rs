@@ -2,12 +2,16 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
+mod common;
+
 use bundle_format::text::{Leader, is_text_bundle, to_vec};
-use bundle_format::{Error, TextBundle};
+use bundle_format::{Error, ErrorKind, TextBundle};
+use common::assert_error;
 use proptest::prelude::*;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 const DEVICE: &str = "hip-amdgcn-amd-amdhsa--gfx906";
+const NO_MARKERS: &str = "text bundle has no line \"<comment> __CLANG_OFFLOAD_BUNDLE____START__\"";
 
 /// clang-offload-bundler of LLVM 22:
 /// `clang-offload-bundler --type=s --input=h --input=e --output=b
@@ -79,7 +83,7 @@ fn streams() {
     assert_eq!(bytes, SAMPLE.as_bytes());
     let error = write_to(&mut bytes, Leader::Hash, &[(HOST, b""), ("", b"")]).unwrap_err();
     let error = *error.into_inner().unwrap().downcast::<Error>().unwrap();
-    assert_eq!(error, Error::EmptyId { entry: 1, offset: 135 });
+    assert_error(&error, ErrorKind::Id, Some(135), "bundle entry 1 at 0x87 has an empty ID");
     assert_eq!(bytes.len(), SAMPLE.len());
 }
 
@@ -121,7 +125,7 @@ fn sniffing_takes_the_first_line_that_is_not_empty() {
     // What parsing finds no marker in: a carriage return alone ends no line.
     let marker = b"\r\r# __CLANG_OFFLOAD_BUNDLE____START__ host\n";
     assert!(!is_text_bundle(marker));
-    assert_eq!(TextBundle::parse(marker).unwrap_err(), Error::NoMarkers);
+    assert_error(&TextBundle::parse(marker).unwrap_err(), ErrorKind::NotABundle, None, NO_MARKERS);
 }
 
 #[test]
@@ -175,21 +179,25 @@ fn markers_count_at_the_start_of_a_line_only() {
 
 #[test]
 fn no_markers() {
-    assert_eq!(error(""), Error::NoMarkers);
-    assert!(error("").is_bad_magic() && !error("").is_truncated());
-    assert_eq!(error("__CLANG_OFFLOAD_BUNDLE__"), Error::NoMarkers);
-    assert_eq!(error("% __CLANG_OFFLOAD_BUNDLE____START__ a\n"), Error::NoMarkers);
+    assert_error(&error(""), ErrorKind::NotABundle, None, NO_MARKERS);
+    assert_error(&error("__CLANG_OFFLOAD_BUNDLE__"), ErrorKind::NotABundle, None, NO_MARKERS);
+    assert_error(
+        &error("% __CLANG_OFFLOAD_BUNDLE____START__ a\n"),
+        ErrorKind::NotABundle,
+        None,
+        NO_MARKERS,
+    );
     let found = TextBundle::parse_with(b"text", Leader::Hash).unwrap_err();
-    assert_eq!(found, Error::NoMarkers);
+    assert_error(&found, ErrorKind::NotABundle, None, NO_MARKERS);
 }
 
 #[test]
 fn wrong_leader() {
     let found = TextBundle::parse_with(SAMPLE.as_bytes(), Leader::Slashes).unwrap_err();
-    let expected = Error::WrongLeader { offset: 1, found: Leader::Hash, expected: Leader::Slashes };
-    assert_eq!(found, expected);
-    assert_eq!(
-        found.to_string(),
+    assert_error(
+        &found,
+        ErrorKind::OtherForm,
+        Some(1),
         "text bundle has markers behind \"#\" from offset 0x1 on, expected \"//\"",
     );
 }
@@ -197,39 +205,69 @@ fn wrong_leader() {
 #[test]
 fn missing_end() {
     let at = SAMPLE.rfind("\n#").unwrap();
-    assert_eq!(error(&SAMPLE[..at]), Error::MissingEnd { entry: 1, offset: 140 });
-    assert_eq!(error(&SAMPLE[..100]), Error::MissingEnd { entry: 0, offset: 1 });
-    assert!(error(&SAMPLE[..100]).is_truncated() && !error(&SAMPLE[..100]).is_bad_magic());
+    assert_error(
+        &error(&SAMPLE[..at]),
+        ErrorKind::Truncated,
+        Some(140),
+        "text bundle entry 1 at 0x8c has no end marker",
+    );
+    assert_error(
+        &error(&SAMPLE[..100]),
+        ErrorKind::Truncated,
+        Some(1),
+        "text bundle entry 0 at 0x1 has no end marker",
+    );
 }
 
 #[test]
 fn end_of_another_entry() {
     // The end of the first entry is missing, so the one of the second is met.
     let text = change("# __CLANG_OFFLOAD_BUNDLE____END__", "# END");
-    let Error::EndMismatch { entry: 0, start, end, .. } = error(&text) else { panic!() };
-    assert_eq!((&start[..], &end[..]), (HOST, DEVICE));
+    let error = error(&text);
+    let offset = error.offset().unwrap();
+    let expected = format!(
+        "text bundle entry 0 starts with the ID {HOST:?}, but ends at {offset:#x} with the ID {DEVICE:?}"
+    );
+    assert_error(&error, ErrorKind::Malformed, Some(offset), &expected);
+    assert!(
+        text[usize::try_from(offset).unwrap()..].starts_with("# __CLANG_OFFLOAD_BUNDLE____END__")
+    );
 }
 
 #[test]
 fn end_without_start() {
     // The form of the first proposal, which was never written.
     let text = "text\n# __CLANG_OFFLOAD_BUNDLE____END__ host\n";
-    assert_eq!(error(text), Error::EndWithoutStart { offset: 5 });
-    assert_eq!(error(&format!("{SAMPLE}{text}")), Error::EndWithoutStart { offset: 276 });
+    assert_error(
+        &error(text),
+        ErrorKind::Malformed,
+        Some(5),
+        "text bundle has an end marker at 0x5 without a start marker",
+    );
+    assert_error(
+        &error(&format!("{SAMPLE}{text}")),
+        ErrorKind::Malformed,
+        Some(276),
+        "text bundle has an end marker at 0x114 without a start marker",
+    );
 }
 
 #[test]
 fn start_without_newline() {
     let text = &SAMPLE[..205];
     assert!(text.ends_with("gfx906"));
-    let expected = Error::StartWithoutNewline { entry: 1, offset: 140 };
-    assert_eq!(TextBundle::parse(text.as_bytes()).unwrap_err(), expected);
+    assert_error(
+        &TextBundle::parse(text.as_bytes()).unwrap_err(),
+        ErrorKind::Truncated,
+        Some(140),
+        "text bundle entry 1 at 0x8c has a start marker without newline",
+    );
 }
 
 #[test]
 fn empty_id() {
     let text = "# __CLANG_OFFLOAD_BUNDLE____START__ \n# __CLANG_OFFLOAD_BUNDLE____END__ \n";
-    assert_eq!(error(text), Error::EmptyId { entry: 0, offset: 0 });
+    assert_error(&error(text), ErrorKind::Id, Some(0), "bundle entry 0 at 0x0 has an empty ID");
 }
 
 #[test]
@@ -239,7 +277,12 @@ fn writing_refuses_markers_in_contents() {
         ("a\n# __CLANG_OFFLOAD_BUNDLE____START__ b\n", 2),
     ] {
         let found = to_vec(Leader::Hash, &[(HOST, b""), (DEVICE, content.as_bytes())]).unwrap_err();
-        assert_eq!(found, Error::MarkerInPayload { entry: 1, offset });
+        assert_error(
+            &found,
+            ErrorKind::MarkerInPayload,
+            None,
+            &format!("text bundle entry 1 has a marker line in its content at {offset:#x}"),
+        );
         // Behind another leader it is text like any other.
         assert!(to_vec(Leader::Slashes, &[(HOST, content.as_bytes())]).is_ok());
     }
@@ -248,10 +291,15 @@ fn writing_refuses_markers_in_contents() {
 #[test]
 fn writing_refuses_odd_ids() {
     let found = to_vec(Leader::Hash, &[("", b"")]).unwrap_err();
-    assert_eq!(found, Error::EmptyId { entry: 0, offset: 1 });
+    assert_error(&found, ErrorKind::Id, Some(1), "bundle entry 0 at 0x1 has an empty ID");
     for id in ["ab\n", "ab\r"] {
         let found = to_vec(Leader::Hash, &[(id, b"")]).unwrap_err();
-        assert_eq!(found, Error::LineBreakInId { entry: 0, offset: 2 });
+        assert_error(
+            &found,
+            ErrorKind::Id,
+            None,
+            "text bundle entry 0 has an ID with a line break at byte 2",
+        );
     }
 }
 

@@ -107,7 +107,7 @@ impl Walker<'_> {
                 let form = BundleForm::EndMarkers(bundle.leader());
                 self.text_entries(source, window, form, bundle.entries())
             }
-            Err(bundle_format::Error::StartMarker { .. }) => {
+            Err(error) if error.kind() == bundle_format::ErrorKind::OtherForm => {
                 drop(bytes);
                 self.text_bundle(source, window)
             }

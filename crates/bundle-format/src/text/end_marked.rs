@@ -30,7 +30,7 @@ use core::fmt;
 use memchr::{memchr, memmem, memrchr};
 
 use super::{END, Entries, Entry, Leader, Line, markers};
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::to_u64;
 
 /// The marker as the RFC spells it, where it stands for the magic by a name.
@@ -47,7 +47,7 @@ pub const TAIL_LEN: usize = 4096;
 ///
 /// The form has nothing at its start by which to tell it, so this is for texts that are nothing
 /// else by their first bytes. Today's text bundles end so, too: [`EndMarkedBundle::parse`]
-/// returns [`Error::StartMarker`] for them. The `tail` is the whole text, or its last bytes
+/// returns [`OtherForm`](crate::ErrorKind::OtherForm) for them. The `tail` is the whole text, or its last bytes
 /// ([`TAIL_LEN`] of them are enough); with a NUL among them it is no text. A first line that is
 /// not complete counts as one.
 #[must_use]
@@ -104,10 +104,10 @@ impl<'data> EndMarkedBundle<'data> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoEndMarkers`] when there is none, otherwise as [`parse_with`](Self::parse_with).
+    /// [`NotABundle`](crate::ErrorKind::NotABundle) when there is none, otherwise as [`parse_with`](Self::parse_with).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
         refuse_start(data)?;
-        let last = end_markers(data).last().ok_or(Error::NoEndMarkers)?;
+        let last = end_markers(data).last().ok_or(Problem::NoEndMarkers)?;
         Self::parse_with(data, last.leader)
     }
 
@@ -115,10 +115,10 @@ impl<'data> EndMarkedBundle<'data> {
     ///
     /// # Errors
     ///
-    /// [`Error::StartMarker`] with a marker that starts an entry, behind any leader: it is
-    /// another form; [`Error::NoEndMarkers`] without any marker, [`Error::WrongLeader`] when
-    /// there are markers behind other leaders only, [`Error::EmptyId`],
-    /// [`Error::PayloadWithoutEnd`].
+    /// [`OtherForm`](crate::ErrorKind::OtherForm) with a marker that starts an entry, behind any leader, and when there are
+    /// markers behind other leaders only; [`NotABundle`](crate::ErrorKind::NotABundle) without any marker,
+    /// [`Id`](crate::ErrorKind::Id),
+    /// [`Truncated`](crate::ErrorKind::Truncated).
     pub fn parse_with(data: &'data [u8], leader: Leader) -> Result<Self, Error> {
         refuse_start(data)?;
         let mut entries = Vec::new();
@@ -132,7 +132,7 @@ impl<'data> EndMarkedBundle<'data> {
             let line = Line::read(data, marker.id_start);
             if line.id.is_empty() {
                 let (entry, offset) = (to_u64(entries.len()), to_u64(marker.start));
-                return Err(Error::EmptyId { entry, offset });
+                return Err(Problem::EmptyId { entry, offset }.into());
             }
             entries.push(Entry {
                 index: entries.len(),
@@ -144,18 +144,19 @@ impl<'data> EndMarkedBundle<'data> {
         }
         if entries.is_empty() {
             return Err(match other {
-                None => Error::NoEndMarkers,
-                Some(marker) => Error::WrongLeader {
+                None => Problem::NoEndMarkers,
+                Some(marker) => Problem::WrongLeader {
                     offset: to_u64(marker.start),
                     found: marker.leader,
                     expected: leader,
                 },
-            });
+            }
+            .into());
         }
         let rest = data.get(content_start..).unwrap_or_default();
         if !rest.trim_ascii().is_empty() {
             let (entry, offset) = (to_u64(entries.len()), to_u64(content_start));
-            return Err(Error::PayloadWithoutEnd { entry, offset });
+            return Err(Problem::PayloadWithoutEnd { entry, offset }.into());
         }
         Ok(Self { leader, entries })
     }
@@ -185,7 +186,7 @@ impl fmt::Debug for EndMarkedBundle<'_> {
 /// A text with a marker that starts an entry is of today's form, damaged or not.
 fn refuse_start(data: &[u8]) -> Result<(), Error> {
     match markers(data).find(|marker| marker.is_start) {
-        Some(marker) => Err(Error::StartMarker { offset: to_u64(marker.start) }),
+        Some(marker) => Err(Problem::StartMarker { offset: to_u64(marker.start) }.into()),
         None => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use bundle_format::text::Leader;
-use bundle_format::{EntryId, Layout, TextBundle, text};
+use bundle_format::{EntryId, ErrorKind, Layout, TextBundle, byte_parts, text};
 use fat_object::ImageFormat;
 use object_edit::{EmbedError, HOST_PLACEHOLDER, ObjectBundle};
 
@@ -87,12 +87,11 @@ fn as_text(
     let contents: Vec<(&str, &[u8])> =
         contents.iter().map(|(id, content)| (*id, &content[..])).collect();
     let bytes = text::to_vec(leader, &contents).map_err(|error| {
-        use bundle_format::Error;
-        let entry = match &error {
-            Error::MarkerInPayload { entry, .. } => usize::try_from(*entry).ok(),
+        let entry = match error.kind() {
+            ErrorKind::MarkerInPayload => error.entry(),
             _ => None,
         };
-        match entry.and_then(|entry| entries.get(entry)) {
+        match entry.and_then(|entry| entries.get(usize::try_from(entry).ok()?)) {
             Some(entry) => format!("'{}': {error}", entry.payload.path().display()),
             None => error.to_string(),
         }
@@ -125,7 +124,8 @@ fn as_binary(
         let mut bytes = Vec::new();
         let size = usize::try_from(layout.total_size()).unwrap_or(usize::MAX);
         if bytes.try_reserve_exact(size).is_err() {
-            let error = bundle_format::Error::OutOfMemory { size: layout.total_size() };
+            let error = byte_parts::Error::OutOfMemory { size: layout.total_size() };
+            let error = bundle_format::Error::from(error);
             return Err(error.to_string().into());
         }
         write_binary(&layout, entries, &mut bytes)?;

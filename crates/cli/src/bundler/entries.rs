@@ -155,7 +155,7 @@ fn later_text(
     file.read_to_end(&mut bytes)?;
     let bundle = match TextBundle::parse_with(&bytes, leader) {
         Ok(bundle) => bundle,
-        Err(bundle_format::Error::NoMarkers) => return Ok(false),
+        Err(error) if error.kind() == bundle_format::ErrorKind::NotABundle => return Ok(false),
         Err(error) => return Err(io::Error::other(error)),
     };
     for entry in bundle.entries() {
