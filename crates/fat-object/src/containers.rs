@@ -354,12 +354,14 @@ impl Walker<'_> {
         let start = window.start;
         let binary = match OffloadBinary::parse_prefix(&prefix, window.end - start) {
             Ok(binary) => binary,
-            Err(offload_binary::Error::Compressed { binary }) => {
+            Err(error) => {
+                let Some(binary) = error.compressed() else {
+                    return self.finding(source, start, error.into()).map(|()| None);
+                };
                 let end = start.saturating_add(binary.padded_size()).min(window.end);
-                self.compressed_package(source, window, ordinal, &binary)?;
+                self.compressed_package(source, window, ordinal, binary)?;
                 return Ok(Some(end));
             }
-            Err(error) => return self.finding(source, start, error.into()).map(|()| None),
         };
         let end = start + binary.size();
         let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
@@ -619,7 +621,7 @@ pub(crate) fn starts_with(
             let prefix = package_prefix(source, window)?;
             headers.spend(prefix.len() as u64);
             let parsed = OffloadBinary::parse_prefix(&prefix, available);
-            parsed.is_ok() || matches!(parsed, Err(offload_binary::Error::Compressed { .. }))
+            parsed.is_ok() || parsed.is_err_and(|error| error.compressed().is_some())
         }
         _ => false,
     };

@@ -70,14 +70,14 @@ pub fn decompress_package(data: &[u8], max: u64) -> Result<Vec<u8>, Error> {
 /// # Errors
 ///
 /// [`Error::OffloadBinary`] if `plain` is not such a package:
-/// [`UnsupportedVersion`](offload_binary::Error::UnsupportedVersion) of another version,
-/// [`Compressed`](offload_binary::Error::Compressed) of a compressed one. [`Error::PackageStream`] if the codec fails, or
+/// [`Version`](offload_binary::ErrorKind::Version) of another version,
+/// [`Compressed`](offload_binary::ErrorKind::Compressed) of a compressed one. [`Error::PackageStream`] if the codec fails, or
 /// is not compiled in.
 pub fn compress_package(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let package = OffloadBinary::parse(plain)?;
     let version = package.version();
     if version != FormatVersion::V3 {
-        return Err(offload_binary::Error::UnsupportedVersion { version: version.number() }.into());
+        return Err(offload_binary::Error::unsupported_version(version).into());
     }
     let end = usize::try_from(package.size()).unwrap_or(usize::MAX);
     let start = usize::try_from(version.header_len()).unwrap_or(usize::MAX);

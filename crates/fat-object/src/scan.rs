@@ -241,8 +241,9 @@ fn sound(
             bundle(&prefix, available)
         }
         ImageFormat::OffloadBinary => match OffloadBinary::parse_prefix(&head, available) {
-            Err(offload_binary::Error::Compressed { binary }) => compressed_package(&head, &binary),
-            Err(error) if error.needed().is_none() => None,
+            Err(error) if error.needed().is_none() => {
+                error.compressed().and_then(|binary| compressed_package(&head, binary))
+            }
             _ => {
                 let prefix = package_prefix(source, window)?;
                 read += prefix.len() as u64;

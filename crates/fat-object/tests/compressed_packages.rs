@@ -86,10 +86,10 @@ fn only_plain_packages_of_version_3_are_compressed() {
     for version in [FormatVersion::V1, FormatVersion::V2] {
         let error = compress(&package(version, &[b"code"]));
         let Error::OffloadBinary(error) = error else { panic!("{error}") };
-        assert!(matches!(error, offload_binary::Error::UnsupportedVersion { .. }), "{error}");
+        assert_eq!(error.kind(), offload_binary::ErrorKind::Version, "{error}");
     }
     let error = compress(&compressed(b"code"));
-    assert!(matches!(error, Error::OffloadBinary(offload_binary::Error::Compressed { .. })));
+    assert!(matches!(error, Error::OffloadBinary(error) if error.compressed().is_some()));
 }
 
 #[test]

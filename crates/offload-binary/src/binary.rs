@@ -36,8 +36,8 @@ impl<'data> OffloadBinary<'data> {
     ///
     /// # Errors
     ///
-    /// Every variant of [`Error`] but those that say otherwise; never
-    /// [`Incomplete`](Error::Incomplete). A compressed binary gives [`Compressed`](Error::Compressed).
+    /// Every [`ErrorKind`](crate::ErrorKind) but those about what is written or concatenated; never
+    /// [`Incomplete`](crate::ErrorKind::Incomplete). A compressed binary gives [`Compressed`](crate::ErrorKind::Compressed).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
         Self::parse_prefix(data, to_u64(data.len()))
     }
@@ -48,8 +48,8 @@ impl<'data> OffloadBinary<'data> {
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), and [`Incomplete`](Error::Incomplete) when the prefix is too
-    /// short: read as many bytes as it says and call again. From an empty prefix on, five calls are the most it takes.
+    /// As [`parse`](Self::parse), and [`Incomplete`](crate::ErrorKind::Incomplete) when the prefix is too
+    /// short: read as many bytes as [`Error::needed`] says and call again. From an empty prefix on, five calls are the most it takes.
     pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
         let parts = validate::parse(prefix, available)?;
         Ok(Self {
@@ -68,14 +68,16 @@ impl<'data> OffloadBinary<'data> {
     ///
     /// # Errors
     ///
-    /// Those of [`parse_prefix`](Self::parse_prefix), but not [`Incomplete`](Error::Incomplete).
+    /// Those of [`parse_prefix`](Self::parse_prefix), but not [`Incomplete`](crate::ErrorKind::Incomplete).
     pub fn header_needed(prefix: &'data [u8]) -> Result<u64, Error> {
         match Self::parse_prefix(prefix, u64::MAX) {
             Ok(_) => Ok(to_u64(prefix.len())),
-            // Before the header is there, a binary without entries is possible.
-            Err(Error::Incomplete { .. }) if to_u64(prefix.len()) < HEADER_LEN => Ok(HEADER_LEN),
-            Err(Error::Incomplete { needed }) => Ok(needed),
-            Err(error) => Err(error),
+            Err(error) => match error.needed() {
+                // Before the header is there, a binary without entries is possible.
+                Some(_) if to_u64(prefix.len()) < HEADER_LEN => Ok(HEADER_LEN),
+                Some(needed) => Ok(needed),
+                None => Err(error),
+            },
         }
     }
 

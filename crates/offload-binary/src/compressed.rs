@@ -5,7 +5,7 @@ use core::ops::Range;
 use zerocopy::IntoBytes;
 
 use crate::MAGIC;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::image_entry::FormatVersion;
 use crate::validate;
 use crate::wire::{ENTRY_LEN, HEADER_V3_LEN, Header};
@@ -28,7 +28,7 @@ use crate::wire::{ENTRY_LEN, HEADER_V3_LEN, Header};
 /// let mut file = compressed.header().to_vec();
 /// file.extend_from_slice(stream);
 ///
-/// assert_eq!(OffloadBinary::parse(&file).unwrap_err(), Error::Compressed { binary: compressed });
+/// assert_eq!(OffloadBinary::parse(&file).unwrap_err().compressed(), Some(&compressed));
 /// assert_eq!(compressed.stream(), 40..file.len() as u64);
 /// assert_eq!(compressed.plain_header(), plain[..40]);
 /// # Ok::<(), Error>(())
@@ -46,8 +46,8 @@ impl CompressedBinary {
     ///
     /// # Errors
     ///
-    /// [`Error::InflatedSizeTooSmall`], [`Error::InflatedSizeNotMultipleOf8`], [`Error::EntriesBeyondEnd`], and
-    /// [`Error::SizeTooSmall`] for an empty stream: no plain binary has such sizes.
+    /// [`Malformed`](crate::ErrorKind::Malformed) for sizes that no plain binary has, and
+    /// [`EmptyStream`](crate::ErrorKind::EmptyStream).
     pub fn new(inflated_size: u64, entries: u64, stream_len: u64) -> Result<Self, Error> {
         let size = HEADER_V3_LEN.saturating_add(stream_len);
         let binary = Self { size, inflated_size, entries };
@@ -62,43 +62,43 @@ impl CompressedBinary {
     /// # Errors
     ///
     /// Those that [`OffloadBinary::parse_prefix`](crate::OffloadBinary::parse_prefix) has for headers, and
-    /// [`Error::Incomplete`] if `prefix` does not hold the header.
+    /// [`Incomplete`](crate::ErrorKind::Incomplete) if `prefix` does not hold the header.
     pub fn parse_prefix(prefix: &[u8], available: u64) -> Result<Option<Self>, Error> {
         match validate::head(prefix, available) {
             Ok(_) => Ok(None),
-            Err(Error::Compressed { binary }) => Ok(Some(binary)),
-            Err(error) => Err(error),
+            Err(Problem::Compressed { binary }) => Ok(Some(binary)),
+            Err(problem) => Err(problem.into()),
         }
     }
 
     /// The fields of a header of version 3 that has an inflated size.
-    pub(crate) fn from_header(header: &Header, inflated_size: u64) -> Result<Self, Error> {
+    pub(crate) fn from_header(header: &Header, inflated_size: u64) -> Result<Self, Problem> {
         let (size, entries) = (header.size.get(), header.entries_extent.get());
         let binary = Self { size, inflated_size, entries };
         binary.check(header.entries_offset.get())?;
         Ok(binary)
     }
 
-    fn check(&self, entries_offset: u64) -> Result<(), Error> {
+    fn check(&self, entries_offset: u64) -> Result<(), Problem> {
         let minimum = HEADER_V3_LEN + 1;
         if self.size < minimum {
-            return Err(Error::SizeTooSmall { size: self.size, minimum });
+            return Err(Problem::SizeTooSmall { size: self.size, minimum });
         }
         if entries_offset != HEADER_V3_LEN {
             let (offset, expected) = (entries_offset, HEADER_V3_LEN);
-            return Err(Error::CompressedEntriesOffset { offset, expected });
+            return Err(Problem::CompressedEntriesOffset { offset, expected });
         }
         let (size, minimum) = (self.inflated_size, validate::minimum_size(FormatVersion::V3));
         if size < minimum {
-            return Err(Error::InflatedSizeTooSmall { size, minimum });
+            return Err(Problem::InflatedSizeTooSmall { size, minimum });
         }
         if !size.is_multiple_of(8) {
-            return Err(Error::InflatedSizeNotMultipleOf8 { size });
+            return Err(Problem::InflatedSizeNotMultipleOf8 { size });
         }
         let (offset, count) = (entries_offset, self.entries);
         match validate::range_end(offset, count, ENTRY_LEN, size) {
             Some(_) => Ok(()),
-            None => Err(Error::EntriesBeyondEnd { offset, count, size }),
+            None => Err(Problem::EntriesBeyondEnd { offset, count, size }),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Reading several binaries one after the other.
 
-use alloc::boxed::Box;
 use core::fmt;
 use core::iter::FusedIterator;
 
@@ -18,8 +17,8 @@ use crate::to_u64;
 ///
 /// # Errors
 ///
-/// [`Error::InBinary`] for a damaged binary; for bytes that are neither zero nor a binary
-/// [`Error::BadMagic`] at the start of `data` and [`Error::TrailingData`] behind it.
+/// As [`OffloadBinary::parse`] for a damaged binary, with its place; for bytes that are neither zero nor a binary
+/// [`NotABinary`](crate::ErrorKind::NotABinary) at the start of `data` and [`TrailingData`](crate::ErrorKind::TrailingData) behind it.
 pub fn binaries(data: &[u8]) -> Binaries<'_> {
     Binaries { rest: data, offset: 0 }
 }
@@ -42,11 +41,7 @@ impl<'data> Binaries<'data> {
 
     fn read(&mut self) -> Result<(u64, OffloadBinary<'data>), Error> {
         let offset = self.offset;
-        let binary = OffloadBinary::parse(self.rest).map_err(|error| match error {
-            Error::BadMagic { .. } if offset > 0 => Error::TrailingData { offset },
-            error @ Error::BadMagic { .. } => error,
-            error => Error::InBinary { offset, error: Box::new(error) },
-        })?;
+        let binary = OffloadBinary::parse(self.rest).map_err(|error| error.in_binary(offset))?;
         // The binary lies in memory, so its size fits.
         self.skip(usize::try_from(binary.size()).unwrap_or(usize::MAX));
         Ok((offset, binary))

@@ -24,7 +24,7 @@ use crate::layout::{Layout, StringBudget};
 ///
 /// # Errors
 ///
-/// Those of [`binaries`], so [`Error::Compressed`] for a compressed one; [`Error::ValueHasNul`] when version 1 cannot store a value, and the
+/// Those of [`binaries`], so [`Compressed`](crate::ErrorKind::Compressed) for a compressed one; [`Nul`](crate::ErrorKind::Nul) when version 1 cannot store a value, and the
 /// others of [`Layout::new`] and [`Layout::to_vec`]. Their entry numbers count over all of `data`.
 pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
     let mut entries = Vec::new();

@@ -6,301 +6,266 @@ use core::fmt;
 use crate::compressed::CompressedBinary;
 use crate::image_entry::FormatVersion;
 use crate::layout::MAX_STRING_BYTES;
+use crate::wire::HEADER_V3_LEN;
 
 /// What is wrong with an offload binary, read or to be written, and where.
 ///
-/// Offsets are in bytes from the start of the binary (its magic), except in
-/// [`InBinary`](Self::InBinary) and [`TrailingData`](Self::TrailingData), which count from the
-/// start of the data given to [`binaries`](crate::binaries). Entries and strings are numbered
-/// from 0.
+/// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
+/// programs. Offsets in the text are in bytes from the start of the binary (its magic), unless it says otherwise. Entries and
+/// strings are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Error {
-    /// The prefix ends before a table or string that lies inside the binary. Not a fault of the
-    /// binary: read at least `needed` bytes and parse again.
-    Incomplete {
-        /// How many bytes from the start of the binary must at least be in memory.
-        needed: u64,
-    },
-
-    /// There are too few bytes for a header.
-    TruncatedHeader {
-        /// Length of the header: 32, and 40 from version 3 on.
-        needed: u64,
-        /// Bytes there are.
-        available: u64,
-    },
-
-    /// The data does not start with [`MAGIC`](crate::MAGIC), nor, if there are fewer bytes, with as much of it.
-    BadMagic {
-        /// The bytes in its place; zeros for those that are not there.
-        found: [u8; 4],
-    },
-
-    /// The version is not 1, 2 or 3.
-    UnsupportedVersion {
-        /// The version field.
-        version: u32,
-    },
-
-    /// The size field is too small for the header and what must follow it.
-    SizeTooSmall {
-        /// The size field.
-        size: u64,
-        /// The smallest size of a binary of this version.
-        minimum: u64,
-    },
-
-    /// The size field is not a multiple of 8, so that the next binary could not be found.
-    SizeNotMultipleOf8 {
-        /// The size field.
-        size: u64,
-    },
-
-    /// The size field says more than there is.
-    SizeBeyondEnd {
-        /// The size field.
-        size: u64,
-        /// Bytes there are.
-        available: u64,
-    },
-
-    /// The entries start inside the header.
-    EntriesInsideHeader {
-        /// The version of the binary, which tells the length of the header.
-        version: FormatVersion,
-        /// The entries offset field.
-        offset: u64,
-    },
-
+pub enum ErrorKind {
+    /// The data is something else than an offload binary: it does not start with [`MAGIC`](crate::MAGIC), nor, if there
+    /// are fewer bytes, with as much of it.
+    NotABinary,
+    /// The prefix in memory ends before a table or string that lies inside the binary. Not a fault of the binary: read at
+    /// least as many bytes as [`Error::needed`] says and parse again.
+    Incomplete,
+    /// The data ends before the binary does, so that more of it may be all that is missing. Every truncation of a binary
+    /// gives this kind; a damaged size looks the same.
+    Truncated,
+    /// The version is not 1, 2 or 3, or not one that the caller supports.
+    Version,
     /// The binary is compressed, so that its entries cannot be read before it is inflated. Not a fault of the binary:
-    /// inflate its [stream](CompressedBinary::stream), and parse what
-    /// [`CompressedBinary::plain_header`] and the inflated bytes make.
-    Compressed {
-        /// The compressed binary as its header describes it.
-        binary: CompressedBinary,
-    },
-
-    /// The entries of a compressed binary do not start right after its header.
-    CompressedEntriesOffset {
-        /// The entries offset field.
-        offset: u64,
-        /// The length of the header.
-        expected: u64,
-    },
-
-    /// The inflated size of a compressed binary is too small for the header and what must follow it.
-    InflatedSizeTooSmall {
-        /// The inflated size field.
-        size: u64,
-        /// The smallest size of a plain binary of this version.
-        minimum: u64,
-    },
-
-    /// The inflated size of a compressed binary is not a multiple of 8, as the size of each plain binary is.
-    InflatedSizeNotMultipleOf8 {
-        /// The inflated size field.
-        size: u64,
-    },
-
-    /// The entries do not fit into the binary.
-    EntriesBeyondEnd {
-        /// The entries offset field.
-        offset: u64,
-        /// Number of entries, always 1 in version 1.
-        count: u64,
-        /// The size of the binary, inflated if it is compressed.
-        size: u64,
-    },
-
-    /// The entry size of a version 1 header reaches beyond the binary.
-    EntrySizeBeyondEnd {
-        /// The entry offset field.
-        offset: u64,
-        /// The entry size field.
-        entry_size: u64,
-        /// The size of the binary.
-        size: u64,
-    },
-
-    /// The string entries of an entry do not fit into the binary.
-    StringEntriesBeyondEnd {
-        /// Which entry.
-        entry: u64,
-        /// The string offset field.
-        offset: u64,
-        /// The string count field.
-        count: u64,
-        /// The size of the binary.
-        size: u64,
-    },
-
-    /// The string entries of an entry share bytes with the header, the entries or the string
-    /// entries of another entry.
-    StringEntriesOverlap {
-        /// Which entry.
-        entry: u64,
-        /// The string offset field.
-        offset: u64,
-    },
-
-    /// A key starts outside the binary.
-    KeyBeyondEnd {
-        /// Which entry.
-        entry: u64,
-        /// Which string of the entry.
-        string: u64,
-        /// The key offset field.
-        offset: u64,
-        /// The size of the binary.
-        size: u64,
-    },
-
-    /// A key has no NUL before the end of the binary.
-    KeyNotTerminated {
-        /// Which entry.
-        entry: u64,
-        /// Which string of the entry.
-        string: u64,
-        /// The key offset field.
-        offset: u64,
-    },
-
-    /// A value starts, or with its size ends, outside the binary.
-    ValueBeyondEnd {
-        /// Which entry.
-        entry: u64,
-        /// Which string of the entry.
-        string: u64,
-        /// The value offset field.
-        offset: u64,
-        /// The value size field, 0 in version 1, which has none.
-        value_size: u64,
-        /// The size of the binary.
-        size: u64,
-    },
-
-    /// A value of version 1 has no NUL before the end of the binary.
-    ValueNotTerminated {
-        /// Which entry.
-        entry: u64,
-        /// Which string of the entry.
-        string: u64,
-        /// The value offset field.
-        offset: u64,
-    },
-
-    /// A key or value shares bytes with the header, a table or an image.
-    StringOverlap {
-        /// Which entry.
-        entry: u64,
-        /// Which string of the entry.
-        string: u64,
-        /// The key or value offset field.
-        offset: u64,
-    },
-
-    /// An image does not lie inside the binary.
-    ImageBeyondEnd {
-        /// Which entry.
-        entry: u64,
-        /// The image offset field.
-        offset: u64,
-        /// The image size field.
-        image_size: u64,
-        /// The size of the binary.
-        size: u64,
-    },
-
-    /// An image shares bytes with the header, the entries or string entries.
-    ImageOverlapsTables {
-        /// Which entry.
-        entry: u64,
-        /// The image offset field.
-        offset: u64,
-    },
-
-    /// Two images share bytes.
-    ImagesOverlap {
-        /// The entry whose image starts first.
-        first: u64,
-        /// The entry whose image starts inside it.
-        second: u64,
-        /// Where the second image starts.
-        offset: u64,
-    },
-
-    /// One of several binaries is damaged.
-    InBinary {
-        /// Where the binary starts, from the start of the data.
-        offset: u64,
-        /// What is wrong with it.
-        error: Box<Error>,
-    },
-
-    /// Neither zeros nor another binary follow a binary, or zeros. Where there is nothing before, that is
-    /// [`BadMagic`](Self::BadMagic).
-    TrailingData {
-        /// Where, from the start of the data.
-        offset: u64,
-    },
-
-    /// A key to be written holds a NUL, which would end it.
-    KeyHasNul {
-        /// Which entry.
-        entry: u64,
-        /// Which string of the entry.
-        string: u64,
-        /// The key.
-        key: Box<[u8]>,
-    },
-
-    /// A value to be written in version 1 holds a NUL, which would end it. Versions 2 and 3 can store it.
-    ValueHasNul {
-        /// Which entry.
-        entry: u64,
-        /// Which string of the entry.
-        string: u64,
-        /// The key of the value.
-        key: Box<[u8]>,
-    },
-
-    /// The keys and values to be written have more bytes together than
-    /// [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES).
-    TooManyStringBytes,
-
-    /// The output would be longer than 64 bits can say.
-    OffsetOverflow {
-        /// Which entry.
-        entry: u64,
-    },
-
+    /// inflate its [stream](CompressedBinary::stream), and parse what [`CompressedBinary::plain_header`] and the inflated
+    /// bytes make. [`Error::compressed`] describes it.
+    Compressed,
+    /// The stream of a compressed binary is empty.
+    EmptyStream,
+    /// A size, table, string or image does not lie where it can, or overlaps another.
+    Malformed,
+    /// Neither zeros nor another binary follow a binary, or zeros.
+    TrailingData,
+    /// A key to be written, or in version 1 a value, holds a NUL, which would end it.
+    Nul,
+    /// The keys and values to be written have more bytes than [`MAX_STRING_BYTES`](crate::MAX_STRING_BYTES), or the output
+    /// would be longer than 64 bits can say.
+    Limit,
+    /// The images to be written are not as many as the entries, or not as long as was laid out.
+    Image,
     /// The output does not fit into memory.
-    OutOfMemory {
-        /// Its size in bytes.
-        size: u64,
-    },
+    Memory,
+}
 
-    /// There are more or fewer images than entries were laid out.
-    ImageCount {
-        /// Number of entries.
-        expected: u64,
-        /// Number of images, or one more than `expected` when there are more.
-        found: u64,
-    },
+impl Error {
+    /// Returns the kind of the error.
+    ///
+    /// ```
+    /// use offload_binary::{ErrorKind, OffloadBinary};
+    ///
+    /// let error = OffloadBinary::parse(b"\x10\xff\x10\xad").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Truncated);
+    /// assert_eq!(error.to_string(), "offload binary header needs 32 bytes, but only 4 are left");
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0 {
+            Problem::SizeTooSmall { size: HEADER_V3_LEN, minimum }
+                if *minimum == HEADER_V3_LEN + 1 =>
+            {
+                ErrorKind::EmptyStream
+            }
+            Problem::InBinary { error, .. } => error.kind(),
+            Problem::Incomplete { .. } => ErrorKind::Incomplete,
+            Problem::TruncatedHeader { .. } | Problem::SizeBeyondEnd { .. } => ErrorKind::Truncated,
+            Problem::BadMagic { .. } => ErrorKind::NotABinary,
+            Problem::UnsupportedVersion { .. } => ErrorKind::Version,
+            Problem::SizeTooSmall { .. }
+            | Problem::SizeNotMultipleOf8 { .. }
+            | Problem::EntriesInsideHeader { .. }
+            | Problem::CompressedEntriesOffset { .. }
+            | Problem::InflatedSizeTooSmall { .. }
+            | Problem::InflatedSizeNotMultipleOf8 { .. }
+            | Problem::EntriesBeyondEnd { .. }
+            | Problem::EntrySizeBeyondEnd { .. }
+            | Problem::StringEntriesBeyondEnd { .. }
+            | Problem::StringEntriesOverlap { .. }
+            | Problem::KeyBeyondEnd { .. }
+            | Problem::KeyNotTerminated { .. }
+            | Problem::ValueBeyondEnd { .. }
+            | Problem::ValueNotTerminated { .. }
+            | Problem::StringOverlap { .. }
+            | Problem::ImageBeyondEnd { .. }
+            | Problem::ImageOverlapsTables { .. }
+            | Problem::ImagesOverlap { .. } => ErrorKind::Malformed,
+            Problem::Compressed { .. } => ErrorKind::Compressed,
+            Problem::TrailingData { .. } => ErrorKind::TrailingData,
+            Problem::KeyHasNul { .. } | Problem::ValueHasNul { .. } => ErrorKind::Nul,
+            Problem::TooManyStringBytes | Problem::OffsetOverflow { .. } => ErrorKind::Limit,
+            Problem::OutOfMemory { .. } => ErrorKind::Memory,
+            Problem::ImageCount { .. } | Problem::ImageSize { .. } => ErrorKind::Image,
+        }
+    }
 
-    /// An image is not as long as was laid out.
-    ImageSize {
-        /// Which entry.
-        entry: u64,
-        /// The size that was laid out.
-        expected: u64,
-        /// Bytes there are, or one more than `expected` when there are more.
-        found: u64,
-    },
+    /// Returns the place of the fault, in bytes from the start of the data that was read. `None` if the fault has no single
+    /// place there.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match &self.0 {
+            Problem::InBinary { offset, error } => {
+                Some(offset.saturating_add(error.offset().unwrap_or_default()))
+            }
+            Problem::BadMagic { .. }
+            | Problem::TruncatedHeader { .. }
+            | Problem::UnsupportedVersion { .. }
+            | Problem::SizeTooSmall { .. }
+            | Problem::SizeNotMultipleOf8 { .. }
+            | Problem::SizeBeyondEnd { .. }
+            | Problem::InflatedSizeTooSmall { .. }
+            | Problem::InflatedSizeNotMultipleOf8 { .. } => Some(0),
+            Problem::EntriesInsideHeader { offset, .. }
+            | Problem::CompressedEntriesOffset { offset, .. }
+            | Problem::EntriesBeyondEnd { offset, .. }
+            | Problem::EntrySizeBeyondEnd { offset, .. }
+            | Problem::StringEntriesBeyondEnd { offset, .. }
+            | Problem::StringEntriesOverlap { offset, .. }
+            | Problem::KeyBeyondEnd { offset, .. }
+            | Problem::KeyNotTerminated { offset, .. }
+            | Problem::ValueBeyondEnd { offset, .. }
+            | Problem::ValueNotTerminated { offset, .. }
+            | Problem::StringOverlap { offset, .. }
+            | Problem::ImageBeyondEnd { offset, .. }
+            | Problem::ImageOverlapsTables { offset, .. }
+            | Problem::ImagesOverlap { offset, .. }
+            | Problem::TrailingData { offset, .. } => Some(*offset),
+            Problem::Incomplete { .. }
+            | Problem::Compressed { .. }
+            | Problem::KeyHasNul { .. }
+            | Problem::ValueHasNul { .. }
+            | Problem::TooManyStringBytes
+            | Problem::OffsetOverflow { .. }
+            | Problem::OutOfMemory { .. }
+            | Problem::ImageCount { .. }
+            | Problem::ImageSize { .. } => None,
+        }
+    }
+
+    /// Returns the entry at fault, from 0; of two whose images overlap the one that starts later.
+    #[must_use]
+    pub fn entry(&self) -> Option<u64> {
+        match &self.0 {
+            Problem::InBinary { error, .. } => error.entry(),
+            Problem::ImagesOverlap { second: entry, .. }
+            | Problem::StringEntriesBeyondEnd { entry, .. }
+            | Problem::StringEntriesOverlap { entry, .. }
+            | Problem::KeyBeyondEnd { entry, .. }
+            | Problem::KeyNotTerminated { entry, .. }
+            | Problem::ValueBeyondEnd { entry, .. }
+            | Problem::ValueNotTerminated { entry, .. }
+            | Problem::StringOverlap { entry, .. }
+            | Problem::ImageBeyondEnd { entry, .. }
+            | Problem::ImageOverlapsTables { entry, .. }
+            | Problem::KeyHasNul { entry, .. }
+            | Problem::ValueHasNul { entry, .. }
+            | Problem::OffsetOverflow { entry, .. }
+            | Problem::ImageSize { entry, .. } => Some(*entry),
+            _ => None,
+        }
+    }
+
+    /// Returns how many bytes from the start of the binary must at least be in memory, when that is all that is missing.
+    #[must_use]
+    pub fn needed(&self) -> Option<u64> {
+        match self.0 {
+            Problem::Incomplete { needed } => Some(needed),
+            _ => None,
+        }
+    }
+
+    /// Returns how many bytes there are of a binary that ends too early ([`ErrorKind::Truncated`]).
+    #[must_use]
+    pub fn available(&self) -> Option<u64> {
+        match &self.0 {
+            Problem::InBinary { error, .. } => error.available(),
+            Problem::TruncatedHeader { available, .. }
+            | Problem::SizeBeyondEnd { available, .. } => Some(*available),
+            _ => None,
+        }
+    }
+
+    /// Returns the compressed binary as its header describes it, when the only trouble is that it is compressed.
+    #[must_use]
+    pub fn compressed(&self) -> Option<&CompressedBinary> {
+        match &self.0 {
+            Problem::Compressed { binary } => Some(binary),
+            _ => None,
+        }
+    }
+
+    /// Returns the error for a version that the caller cannot make use of.
+    #[must_use]
+    pub fn unsupported_version(version: FormatVersion) -> Self {
+        Problem::UnsupportedVersion { version: version.number() }.into()
+    }
+
+    /// Returns the error of a binary that starts at an offset of the data, of which those before could be read.
+    pub(crate) fn in_binary(self, offset: u64) -> Self {
+        match self.0 {
+            Problem::BadMagic { .. } if offset > 0 => Problem::TrailingData { offset }.into(),
+            Problem::BadMagic { .. } => self,
+            _ => Problem::InBinary { offset, error: Box::new(self) }.into(),
+        }
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
 }
 
 impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// One fault, with all that its text says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Problem {
+    Incomplete { needed: u64 },
+    TruncatedHeader { needed: u64, available: u64 },
+    BadMagic { found: [u8; 4] },
+    UnsupportedVersion { version: u32 },
+    SizeTooSmall { size: u64, minimum: u64 },
+    SizeNotMultipleOf8 { size: u64 },
+    SizeBeyondEnd { size: u64, available: u64 },
+    EntriesInsideHeader { version: FormatVersion, offset: u64 },
+    Compressed { binary: CompressedBinary },
+    CompressedEntriesOffset { offset: u64, expected: u64 },
+    InflatedSizeTooSmall { size: u64, minimum: u64 },
+    InflatedSizeNotMultipleOf8 { size: u64 },
+    EntriesBeyondEnd { offset: u64, count: u64, size: u64 },
+    EntrySizeBeyondEnd { offset: u64, entry_size: u64, size: u64 },
+    StringEntriesBeyondEnd { entry: u64, offset: u64, count: u64, size: u64 },
+    StringEntriesOverlap { entry: u64, offset: u64 },
+    KeyBeyondEnd { entry: u64, string: u64, offset: u64, size: u64 },
+    KeyNotTerminated { entry: u64, string: u64, offset: u64 },
+    ValueBeyondEnd { entry: u64, string: u64, offset: u64, value_size: u64, size: u64 },
+    ValueNotTerminated { entry: u64, string: u64, offset: u64 },
+    StringOverlap { entry: u64, string: u64, offset: u64 },
+    ImageBeyondEnd { entry: u64, offset: u64, image_size: u64, size: u64 },
+    ImageOverlapsTables { entry: u64, offset: u64 },
+    ImagesOverlap { first: u64, second: u64, offset: u64 },
+    InBinary { offset: u64, error: Box<Error> },
+    TrailingData { offset: u64 },
+    KeyHasNul { entry: u64, string: u64, key: Box<[u8]> },
+    ValueHasNul { entry: u64, string: u64, key: Box<[u8]> },
+    TooManyStringBytes,
+    OffsetOverflow { entry: u64 },
+    OutOfMemory { size: u64 },
+    ImageCount { expected: u64, found: u64 },
+    ImageSize { entry: u64, expected: u64, found: u64 },
+}
+
+impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete { needed } => {
@@ -449,60 +414,18 @@ impl fmt::Display for Error {
     }
 }
 
-impl core::error::Error for Error {}
-
-impl Error {
-    /// Whether the data is something else than an offload binary, as its first bytes show: [`BadMagic`](Self::BadMagic),
-    /// also inside [`InBinary`](Self::InBinary).
-    ///
-    /// Data that ends inside the magic, but is right so far, is truncated instead. Not
-    /// [`TrailingData`](Self::TrailingData): there, other things follow what has been read.
-    #[must_use]
-    pub fn is_bad_magic(&self) -> bool {
-        matches!(self.innermost(), Self::BadMagic { .. })
-    }
-
-    /// Whether the data ends before the binary does, so that more of it may be all that is missing:
-    /// [`TruncatedHeader`](Self::TruncatedHeader) and [`SizeBeyondEnd`](Self::SizeBeyondEnd), also inside
-    /// [`InBinary`](Self::InBinary). Every truncation of a binary gives one of them; a damaged size looks the same.
-    ///
-    /// Not [`Incomplete`](Self::Incomplete), which is about what is in memory: see [`needed`](Self::needed).
-    #[must_use]
-    pub fn is_truncated(&self) -> bool {
-        matches!(self.innermost(), Self::TruncatedHeader { .. } | Self::SizeBeyondEnd { .. })
-    }
-
-    fn innermost(&self) -> &Self {
-        let mut error = self;
-        while let Self::InBinary { error: inner, .. } = error {
-            error = inner;
-        }
-        error
-    }
-
-    /// How many bytes from the start of the binary must at least be in memory, when that is all
-    /// that is missing.
-    #[must_use]
-    pub fn needed(&self) -> Option<u64> {
-        match self {
-            Self::Incomplete { needed } => Some(*needed),
-            _ => None,
-        }
-    }
-}
-
 /// The inputs are the images of entries.
 impl From<byte_parts::Error> for Error {
     fn from(error: byte_parts::Error) -> Self {
         use byte_parts::Error::{InputCount, InputSize, OutOfMemory};
 
-        match error {
-            InputCount { expected, found } => Error::ImageCount { expected, found },
+        Error(match error {
+            InputCount { expected, found } => Problem::ImageCount { expected, found },
             InputSize { input, expected, found } => {
-                Error::ImageSize { entry: crate::to_u64(input), expected, found }
+                Problem::ImageSize { entry: crate::to_u64(input), expected, found }
             }
-            OutOfMemory { size } => Error::OutOfMemory { size },
-        }
+            OutOfMemory { size } => Problem::OutOfMemory { size },
+        })
     }
 }
 
@@ -514,14 +437,14 @@ impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
 
-        let kind = match error {
-            Error::KeyHasNul { .. }
-            | Error::ValueHasNul { .. }
-            | Error::TooManyStringBytes
-            | Error::OffsetOverflow { .. }
-            | Error::ImageCount { .. }
-            | Error::ImageSize { .. } => ErrorKind::InvalidInput,
-            Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+        let kind = match error.0 {
+            Problem::KeyHasNul { .. }
+            | Problem::ValueHasNul { .. }
+            | Problem::TooManyStringBytes
+            | Problem::OffsetOverflow { .. }
+            | Problem::ImageCount { .. }
+            | Problem::ImageSize { .. } => ErrorKind::InvalidInput,
+            Problem::OutOfMemory { .. } => ErrorKind::OutOfMemory,
             _ => ErrorKind::InvalidData,
         };
         Self::new(kind, error)

@@ -9,7 +9,7 @@ use byte_parts::WriteError;
 use byte_parts::{Parts, Plan};
 use zerocopy::IntoBytes;
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::image_entry::{FormatVersion, ImageEntry};
 use crate::string_table::StringTable;
 use crate::wire::{ENTRY_LEN, EntryHeader, Header, StringEntryV1, StringEntryV2};
@@ -62,9 +62,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyHasNul`], in version 1 [`Error::ValueHasNul`],
-    /// [`Error::TooManyStringBytes`], and [`Error::OffsetOverflow`] when an image would end
-    /// beyond 2⁶⁴.
+    /// [`Nul`](crate::ErrorKind::Nul) in a key, in version 1 in a value, too; [`Limit`](crate::ErrorKind::Limit) for too many
+    /// bytes of strings, and when an image would end beyond 2⁶⁴.
     pub fn new(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<Self, Error> {
         check_strings(version, entries)?;
         let plan = Plan::new(entries.iter().map(|entry| entry.size));
@@ -81,7 +80,7 @@ impl Layout {
     }
 
     /// Adds a binary with `entries` behind those there are.
-    fn push_binary(&mut self, entries: &[ImageEntry<'_>]) -> Result<(), Error> {
+    fn push_binary(&mut self, entries: &[ImageEntry<'_>]) -> Result<(), Problem> {
         let strings = || entries.iter().flat_map(|entry| &entry.strings);
         let table = StringTable::new(strings().flat_map(|(key, value)| [&**key, &**value]));
         // None of this overflows: everything counted is in memory, and larger there.
@@ -97,7 +96,7 @@ impl Layout {
         let mut image_at = images_at;
         let mut headers = Vec::with_capacity(entries.len());
         for entry in entries {
-            let overflow = Error::OffsetOverflow { entry: to_u64(self.offsets.len()) };
+            let overflow = Problem::OffsetOverflow { entry: to_u64(self.offsets.len()) };
             let string_count = to_u64(entry.strings.len());
             headers.push(EntryHeader {
                 image_kind: entry.image_kind.0.into(),
@@ -113,7 +112,7 @@ impl Layout {
             image_at = image_at.checked_add(entry.size).ok_or(overflow)?;
         }
         let overflow =
-            Error::OffsetOverflow { entry: to_u64(self.offsets.len()).saturating_sub(1) };
+            Problem::OffsetOverflow { entry: to_u64(self.offsets.len()).saturating_sub(1) };
         let size = image_at.checked_next_multiple_of(8).ok_or(overflow.clone())?;
         let end = start.checked_add(size).ok_or(overflow)?;
 
@@ -207,8 +206,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Error::ImageCount`] and [`Error::ImageSize`] when the images are not those that were
-    /// laid out, [`Error::OutOfMemory`].
+    /// [`Image`](crate::ErrorKind::Image) when the images are not those that were
+    /// laid out, [`Memory`](crate::ErrorKind::Memory).
     pub fn to_vec(&self, images: &[&[u8]]) -> Result<Vec<u8>, Error> {
         Ok(self.plan.to_vec(images)?)
     }
@@ -220,7 +219,7 @@ impl Layout {
     /// # Errors
     ///
     /// What reading and writing returns, and [`std::io::ErrorKind::InvalidInput`] with
-    /// [`Error::ImageCount`] or [`Error::ImageSize`] inside when the images are not those that
+    /// [`Image`](crate::ErrorKind::Image) inside when the images are not those that
     /// were laid out. By then a part of the output is written.
     #[cfg(feature = "std")]
     pub fn write_to<R: std::io::Read>(
@@ -246,16 +245,16 @@ impl fmt::Debug for Layout {
 }
 
 /// Refuses strings that cannot be stored.
-fn check_strings(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<(), Error> {
+fn check_strings(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Result<(), Problem> {
     let mut budget = StringBudget::default();
     for (index, entry) in (0_u64..).zip(entries) {
         for (string, (key, value)) in (0_u64..).zip(&entry.strings) {
             budget.spend(key, value)?;
             if key.contains(&0) {
-                return Err(Error::KeyHasNul { entry: index, string, key: key[..].into() });
+                return Err(Problem::KeyHasNul { entry: index, string, key: key[..].into() });
             }
             if version == FormatVersion::V1 && value.contains(&0) {
-                return Err(Error::ValueHasNul { entry: index, string, key: key[..].into() });
+                return Err(Problem::ValueHasNul { entry: index, string, key: key[..].into() });
             }
         }
     }
@@ -272,12 +271,12 @@ impl Default for StringBudget {
 }
 
 impl StringBudget {
-    pub(crate) fn spend(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    pub(crate) fn spend(&mut self, key: &[u8], value: &[u8]) -> Result<(), Problem> {
         let left = self
             .0
             .checked_sub(to_u64(key.len()))
             .and_then(|left| left.checked_sub(to_u64(value.len())));
-        self.0 = left.ok_or(Error::TooManyStringBytes)?;
+        self.0 = left.ok_or(Problem::TooManyStringBytes)?;
         Ok(())
     }
 }

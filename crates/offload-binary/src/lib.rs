@@ -76,7 +76,7 @@
 //!
 //! Everything is checked before anything is handed out, in time linear in the tables and strings but for sorting the
 //! entries: no overlap, nothing outside of the binary, no string without end. No input makes this crate panic.
-//! [`Error`] says what is wrong, where, and what was expected.
+//! [`Error`] says what is wrong, where, and what was expected; [`ErrorKind`] is for programs.
 //!
 //! # Writing
 //!
@@ -143,7 +143,7 @@ pub use byte_parts;
 pub use compressed::CompressedBinary;
 pub use concatenated::{Binaries, binaries};
 pub use convert::convert;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use image_entry::{FormatVersion, ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
 pub use layout::{Layout, MAX_STRING_BYTES};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use zerocopy::FromBytes;
 
 use crate::compressed::CompressedBinary;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::image_entry::FormatVersion;
 use crate::wire::{ENTRY_LEN, EntryHeader, HEADER_LEN, HEADER_V3_LEN, Header, StringEntries};
 use crate::{MAGIC, to_u64};
@@ -20,7 +20,7 @@ pub(crate) struct Parts<'data> {
     pub(crate) entries: &'data [EntryHeader],
 }
 
-pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
+pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Problem> {
     let available = available.max(to_u64(prefix.len()));
     let (header, version) = head(prefix, available)?;
     let size = header.size.get();
@@ -29,7 +29,7 @@ pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     let regions = regions(header, version, entries)?;
     let needed = strings(version, size, data, entries, &regions)?;
     if needed > to_u64(data.len()) {
-        return Err(Error::Incomplete { needed });
+        return Err(Problem::Incomplete { needed });
     }
     Ok(Parts { version, size, data, entries })
 }
@@ -44,52 +44,52 @@ pub(crate) const fn minimum_size(version: FormatVersion) -> u64 {
 }
 
 /// The header of a plain binary, once its own fields make sense.
-pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Error> {
+pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Problem> {
     let available = available.max(to_u64(prefix.len()));
     // Of few bytes, each has to be right: what is not, no more bytes would make an offload binary.
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
         let mut found = [0; MAGIC.len()];
         found.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
-        return Err(Error::BadMagic { found });
+        return Err(Problem::BadMagic { found });
     }
     if available < HEADER_LEN {
-        return Err(Error::TruncatedHeader { needed: HEADER_LEN, available });
+        return Err(Problem::TruncatedHeader { needed: HEADER_LEN, available });
     }
     let Ok((header, rest)) = Header::ref_from_prefix(prefix) else {
         // The one entry usually follows the header, so ask for both at once.
-        return Err(Error::Incomplete { needed: available.min(HEADER_V3_LEN + ENTRY_LEN) });
+        return Err(Problem::Incomplete { needed: available.min(HEADER_V3_LEN + ENTRY_LEN) });
     };
     let number = header.version.get();
-    let version =
-        FormatVersion::from_number(number).ok_or(Error::UnsupportedVersion { version: number })?;
+    let version = FormatVersion::from_number(number)
+        .ok_or(Problem::UnsupportedVersion { version: number })?;
     let size = header.size.get();
     if version == FormatVersion::V3 {
         if available < HEADER_V3_LEN {
-            return Err(Error::TruncatedHeader { needed: HEADER_V3_LEN, available });
+            return Err(Problem::TruncatedHeader { needed: HEADER_V3_LEN, available });
         }
         let Some(inflated_size) = rest.first_chunk() else {
             let needed = size.clamp(HEADER_V3_LEN, HEADER_V3_LEN + ENTRY_LEN).min(available);
-            return Err(Error::Incomplete { needed });
+            return Err(Problem::Incomplete { needed });
         };
         let inflated_size = u64::from_le_bytes(*inflated_size);
         if inflated_size != 0 {
             let binary = CompressedBinary::from_header(header, inflated_size)?;
             return Err(match size > available {
-                true => Error::SizeBeyondEnd { size, available },
-                false => Error::Compressed { binary },
+                true => Problem::SizeBeyondEnd { size, available },
+                false => Problem::Compressed { binary },
             });
         }
     }
     let minimum = minimum_size(version);
     if size < minimum {
-        return Err(Error::SizeTooSmall { size, minimum });
+        return Err(Problem::SizeTooSmall { size, minimum });
     }
     if !size.is_multiple_of(8) {
-        return Err(Error::SizeNotMultipleOf8 { size });
+        return Err(Problem::SizeNotMultipleOf8 { size });
     }
     if size > available {
-        return Err(Error::SizeBeyondEnd { size, available });
+        return Err(Problem::SizeBeyondEnd { size, available });
     }
     Ok((header, version))
 }
@@ -99,7 +99,7 @@ fn entries<'data>(
     header: &Header,
     version: FormatVersion,
     data: &'data [u8],
-) -> Result<&'data [EntryHeader], Error> {
+) -> Result<&'data [EntryHeader], Problem> {
     let size = header.size.get();
     let offset = header.entries_offset.get();
     let count = match version {
@@ -107,19 +107,19 @@ fn entries<'data>(
         FormatVersion::V2 | FormatVersion::V3 => header.entries_extent.get(),
     };
     if offset < version.header_len() {
-        return Err(Error::EntriesInsideHeader { version, offset });
+        return Err(Problem::EntriesInsideHeader { version, offset });
     }
-    let beyond = Error::EntriesBeyondEnd { offset, count, size };
+    let beyond = Problem::EntriesBeyondEnd { offset, count, size };
     let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(|| beyond.clone())?;
     if version == FormatVersion::V1 {
         let entry_size = header.entries_extent.get();
         // A size too small for an entry is ignored, as LLVM 22 and 23 do.
         if range_end(offset, entry_size, 1, size).is_none() {
-            return Err(Error::EntrySizeBeyondEnd { offset, entry_size, size });
+            return Err(Problem::EntrySizeBeyondEnd { offset, entry_size, size });
         }
     }
     if end > to_u64(data.len()) {
-        return Err(Error::Incomplete { needed: end });
+        return Err(Problem::Incomplete { needed: end });
     }
     // The conversions cannot fail: the range ends inside memory.
     usize::try_from(offset)
@@ -157,7 +157,7 @@ fn regions(
     header: &Header,
     version: FormatVersion,
     entries: &[EntryHeader],
-) -> Result<Vec<Region>, Error> {
+) -> Result<Vec<Region>, Problem> {
     let size = header.size.get();
     let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
     regions.push(Region { start: 0, end: version.header_len(), owner: Owner::Header });
@@ -170,11 +170,11 @@ fn regions(
         let (start, count) = (raw.string_offset.get(), raw.string_count.get());
         if count > 0 {
             let end = range_end(start, count, version.string_entry_len(), size)
-                .ok_or(Error::StringEntriesBeyondEnd { entry, offset: start, count, size })?;
+                .ok_or(Problem::StringEntriesBeyondEnd { entry, offset: start, count, size })?;
             regions.push(Region { start, end, owner: Owner::Strings(entry) });
         }
         let (start, image_size) = (raw.image_offset.get(), raw.image_size.get());
-        let end = range_end(start, image_size, 1, size).ok_or(Error::ImageBeyondEnd {
+        let end = range_end(start, image_size, 1, size).ok_or(Problem::ImageBeyondEnd {
             entry,
             offset: start,
             image_size,
@@ -194,17 +194,17 @@ fn regions(
 }
 
 /// The error for two regions that share bytes, `first` being the one that starts first.
-fn overlap(version: FormatVersion, first: &Region, second: &Region) -> Error {
+fn overlap(version: FormatVersion, first: &Region, second: &Region) -> Problem {
     match (first.owner, second.owner) {
         (Owner::Image(first), Owner::Image(entry)) => {
-            Error::ImagesOverlap { first, second: entry, offset: second.start }
+            Problem::ImagesOverlap { first, second: entry, offset: second.start }
         }
-        (Owner::Image(entry), _) => Error::ImageOverlapsTables { entry, offset: first.start },
-        (_, Owner::Image(entry)) => Error::ImageOverlapsTables { entry, offset: second.start },
-        (_, Owner::Strings(entry)) => Error::StringEntriesOverlap { entry, offset: second.start },
-        (Owner::Strings(entry), _) => Error::StringEntriesOverlap { entry, offset: first.start },
+        (Owner::Image(entry), _) => Problem::ImageOverlapsTables { entry, offset: first.start },
+        (_, Owner::Image(entry)) => Problem::ImageOverlapsTables { entry, offset: second.start },
+        (_, Owner::Strings(entry)) => Problem::StringEntriesOverlap { entry, offset: second.start },
+        (Owner::Strings(entry), _) => Problem::StringEntriesOverlap { entry, offset: first.start },
         (_, Owner::Header | Owner::Entries) => {
-            Error::EntriesInsideHeader { version, offset: second.start }
+            Problem::EntriesInsideHeader { version, offset: second.start }
         }
     }
 }
@@ -216,7 +216,7 @@ fn strings(
     data: &[u8],
     entries: &[EntryHeader],
     regions: &[Region],
-) -> Result<u64, Error> {
+) -> Result<u64, Problem> {
     let in_memory = to_u64(data.len());
     let tables = regions
         .iter()
@@ -234,9 +234,9 @@ fn strings(
         for (string, raw) in (0_u64..).zip((0..table.len()).filter_map(|i| table.get(i))) {
             let offset = raw.key_offset;
             let end = terminated(&gaps, offset, size, in_memory).map_err(|fault| match fault {
-                Fault::BeyondEnd => Error::KeyBeyondEnd { entry, string, offset, size },
-                Fault::NotTerminated => Error::KeyNotTerminated { entry, string, offset },
-                Fault::Overlap => Error::StringOverlap { entry, string, offset },
+                Fault::BeyondEnd => Problem::KeyBeyondEnd { entry, string, offset, size },
+                Fault::NotTerminated => Problem::KeyNotTerminated { entry, string, offset },
+                Fault::Overlap => Problem::StringOverlap { entry, string, offset },
             })?;
             needed = needed.max(end);
 
@@ -248,10 +248,10 @@ fn strings(
             };
             let end = end.map_err(|fault| match fault {
                 Fault::BeyondEnd => {
-                    Error::ValueBeyondEnd { entry, string, offset, value_size, size }
+                    Problem::ValueBeyondEnd { entry, string, offset, value_size, size }
                 }
-                Fault::NotTerminated => Error::ValueNotTerminated { entry, string, offset },
-                Fault::Overlap => Error::StringOverlap { entry, string, offset },
+                Fault::NotTerminated => Problem::ValueNotTerminated { entry, string, offset },
+                Fault::Overlap => Problem::StringOverlap { entry, string, offset },
             })?;
             needed = needed.max(end);
         }

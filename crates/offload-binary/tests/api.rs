@@ -8,8 +8,8 @@ use core::iter::FusedIterator;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use offload_binary::{
-    Binaries, Entries, Entry, Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout,
-    LlvmRelease, MAGIC, OffloadBinary, OffloadKind, Strings, binaries,
+    Binaries, Entries, Entry, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind,
+    Layout, LlvmRelease, MAGIC, OffloadBinary, OffloadKind, Strings, binaries,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -35,6 +35,7 @@ fn public_types_keep_their_promises() {
     view::<OffloadBinary<'_>>();
     view::<Strings<'_>>();
     value::<Error>();
+    value::<ErrorKind>();
     value::<Flags>();
     value::<FormatVersion>();
     value::<ImageEntry<'_>>();
@@ -53,7 +54,7 @@ fn public_types_keep_their_promises() {
     counted::<Entries<'_>>();
     counted::<Strings<'_>>();
     fused::<Binaries<'_>>();
-    let _: &dyn StdError = &Error::TooManyStringBytes;
+    let _: fn(&Error) -> &dyn StdError = |error| error;
 }
 
 /// Views borrow from the data alone: they outlive what they came from.
@@ -72,12 +73,14 @@ fn views_outlive_their_parser() {
 #[cfg(feature = "std")]
 #[test]
 fn errors_are_errors_of_io() {
-    use std::io::{self, ErrorKind};
+    use std::io;
+    use std::io::ErrorKind::{InvalidData, InvalidInput, OutOfMemory};
 
     let kind = |error: &Error| io::Error::from(error.clone()).kind();
-    assert_eq!(kind(&OffloadBinary::parse(b"").unwrap_err()), ErrorKind::InvalidData);
-    assert_eq!(kind(&Error::TooManyStringBytes), ErrorKind::InvalidInput);
-    assert_eq!(kind(&Error::OutOfMemory { size: 1 }), ErrorKind::OutOfMemory);
-    let error = io::Error::from(Error::TooManyStringBytes);
-    assert_eq!(error.get_ref().unwrap().downcast_ref(), Some(&Error::TooManyStringBytes));
+    assert_eq!(kind(&OffloadBinary::parse(b"").unwrap_err()), InvalidData);
+    let entry = ImageEntry::new(0).string("a\0", "");
+    let error = Layout::new(FormatVersion::V2, &[entry]).unwrap_err();
+    assert_eq!(kind(&error), InvalidInput);
+    assert_eq!(kind(&byte_parts::Error::OutOfMemory { size: 1 }.into()), OutOfMemory);
+    assert_eq!(io::Error::from(error.clone()).get_ref().unwrap().downcast_ref(), Some(&error));
 }

@@ -40,5 +40,6 @@ fn an_image_that_ends_early_is_named() {
     let error = layout.write_to(io::sink(), images).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let error = error.downcast::<Error>().unwrap();
-    assert_eq!(error, Error::ImageSize { entry: 2, expected: 13, found: 6 });
+    assert_eq!((error.kind(), error.entry()), (offload_binary::ErrorKind::Image, Some(2)));
+    assert_eq!(error.to_string(), "offload binary entry 2 has an image of 6 bytes, expected 13");
 }

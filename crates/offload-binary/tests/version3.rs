@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
+mod common;
+
+use common::{Told, told};
 use offload_binary::{
-    CompressedBinary, Error, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary,
+    CompressedBinary, ErrorKind, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary,
     OffloadKind, binaries, convert,
 };
 
@@ -52,8 +55,8 @@ fn with(mut data: Vec<u8>, at: usize, value: u64) -> Vec<u8> {
     data
 }
 
-fn error(data: &[u8]) -> Error {
-    OffloadBinary::parse(data).unwrap_err()
+fn error(data: &[u8]) -> Told {
+    told(&OffloadBinary::parse(data).unwrap_err())
 }
 
 // Fields of the samples.
@@ -120,7 +123,7 @@ fn each_version_becomes_each_other() {
 #[test]
 fn a_compressed_binary_is_told_by_its_header() {
     let data = compressed();
-    let Error::Compressed { binary } = error(&data) else { panic!() };
+    let binary = *OffloadBinary::parse(&data).unwrap_err().compressed().unwrap();
     assert_eq!(CompressedBinary::parse_prefix(&data[..40], 0x90), Ok(Some(binary)));
     assert_eq!((binary.size(), binary.padded_size(), binary.stream()), (0x8e, 0x90, 0x28..0x8e));
     assert_eq!((binary.inflated_size(), binary.body_size()), (0xb8, 0x90));
@@ -128,23 +131,20 @@ fn a_compressed_binary_is_told_by_its_header() {
     assert_eq!(binary.header(), data[..40]);
     assert_eq!(binary.plain_header(), v3()[..40]);
     assert_eq!(CompressedBinary::new(0xb8, 1, 0x66), Ok(binary));
-    assert_eq!(
-        error(&data).to_string(),
-        "offload binary is compressed, 142 bytes that inflate to 184"
-    );
-    assert!(!error(&data).is_truncated() && !error(&data).is_bad_magic());
+    let text = "offload binary is compressed, 142 bytes that inflate to 184";
+    assert_eq!(error(&data), (ErrorKind::Compressed, None, text.to_owned()));
 
     // Without the padding, where nothing follows, it is whole.
     assert_eq!(error(&data[..0x8e]), error(&data));
     for len in 0..0x8e {
-        assert!(error(&data[..len]).is_truncated(), "{len} bytes");
+        assert_eq!(error(&data[..len]).0, ErrorKind::Truncated, "{len} bytes");
         match CompressedBinary::parse_prefix(&data[..len], 0x90) {
             Ok(found) => assert_eq!(found, Some(binary)),
             Err(error) => assert!(error.needed().is_some_and(|needed| needed > len as u64)),
         }
     }
     let found = binaries(&[v3(), data].concat()).nth(1).unwrap().unwrap_err();
-    assert!(matches!(found, Error::InBinary { offset: 0xb8, .. }), "{found}");
+    assert_eq!((found.kind(), found.offset()), (ErrorKind::Compressed, Some(0xb8)), "{found}");
 }
 
 #[test]
@@ -158,79 +158,210 @@ fn bytes_at_32_mean_compression_in_version_3_only() {
 
 #[test]
 fn damage_of_a_plain_binary_is_refused() {
-    let too_small = |size| Error::SizeTooSmall { size, minimum: 48 };
-    let inside = |offset| Error::EntriesInsideHeader { version: V3, offset };
-    let beyond = |offset, count| Error::EntriesBeyondEnd { offset, count, size: 0xb8 };
+    let too_small = |size| {
+        (
+            ErrorKind::Malformed,
+            Some(0),
+            format!("offload binary has size {size}, expected at least 48"),
+        )
+    };
+    let inside = |offset| {
+        (
+            ErrorKind::Malformed,
+            Some(offset),
+            format!("offload binary has its entries at {offset:#x}, inside the header of 40 bytes"),
+        )
+    };
+    let beyond = |offset, count: u64| {
+        (
+            ErrorKind::Malformed,
+            Some(offset),
+            format!("offload binary has {count} entries at {offset:#x}, beyond its end at 0xb8"),
+        )
+    };
     for (at, value, expected) in [
         (SIZE, 0, too_small(0)),
         (SIZE, 39, too_small(39)),
         (SIZE, 40, too_small(40)),
-        (SIZE, 0xb7, Error::SizeNotMultipleOf8 { size: 0xb7 }),
-        (SIZE, 0xc0, Error::SizeBeyondEnd { size: 0xc0, available: 0xb8 }),
+        (SIZE, 0xb7, (ErrorKind::Malformed, Some(0), "offload binary has size 183, expected a multiple of 8".to_owned())),
+        (SIZE, 0xc0, (ErrorKind::Truncated, Some(0), "offload binary has size 0xc0, but only 0xb8 bytes are left".to_owned())),
         (ENTRIES, 0, inside(0)),
         (ENTRIES, 32, inside(32)),
         (ENTRIES, 1 << 60, beyond(1 << 60, 1)),
         (COUNT, 4, beyond(40, 4)),
         (COUNT, 1 << 60, beyond(40, 1 << 60)),
-        (STRING_OFFSET, 32, Error::StringEntriesOverlap { entry: 0, offset: 32 }),
+        (STRING_OFFSET, 32, (ErrorKind::Malformed, Some(32), "offload binary entry 0 has its string entries at 0x20, which overlap other tables".to_owned())),
         (
             STRING_COUNT,
             5,
-            Error::StringEntriesBeyondEnd { entry: 0, offset: 80, count: 5, size: 0xb8 },
+            (ErrorKind::Malformed, Some(80), "offload binary entry 0 has 5 string entries at 0x50, beyond the end of the binary at 0xb8".to_owned()),
         ),
         (
             IMAGE_OFFSET,
             0xb0,
-            Error::ImageBeyondEnd { entry: 0, offset: 0xb0, image_size: 11, size: 0xb8 },
+            (ErrorKind::Malformed, Some(0xb0), "offload binary entry 0 has an image of 0xb bytes at 0xb0, beyond the end of the binary at 0xb8".to_owned()),
         ),
         (
             IMAGE_SIZE,
             17,
-            Error::ImageBeyondEnd { entry: 0, offset: 0xa8, image_size: 17, size: 0xb8 },
+            (ErrorKind::Malformed, Some(0xa8), "offload binary entry 0 has an image of 0x11 bytes at 0xa8, beyond the end of the binary at 0xb8".to_owned()),
         ),
     ] {
         assert_eq!(error(&with(v3(), at, value)), expected);
     }
     // The header of version 3 does not end at 32.
-    assert_eq!(error(&v3()[..39]), Error::TruncatedHeader { needed: 40, available: 39 });
+    assert_eq!(
+        error(&v3()[..39]),
+        (
+            ErrorKind::Truncated,
+            Some(0),
+            "offload binary header needs 40 bytes, but only 39 are left".to_owned()
+        )
+    );
     assert_eq!(OffloadBinary::parse_prefix(&v3()[..39], 0xb8).unwrap_err().needed(), Some(80));
 }
 
 #[test]
 fn damage_of_a_compressed_header_is_refused() {
-    let entries = |offset| Error::CompressedEntriesOffset { offset, expected: 40 };
+    let entries = |offset| {
+        (
+            ErrorKind::Malformed,
+            Some(offset),
+            format!("compressed offload binary has its entries at {offset:#x}, expected 0x28"),
+        )
+    };
     for (at, value, expected) in [
-        (SIZE, 0, Error::SizeTooSmall { size: 0, minimum: 41 }),
-        (SIZE, 40, Error::SizeTooSmall { size: 40, minimum: 41 }),
-        (SIZE, 0x91, Error::SizeBeyondEnd { size: 0x91, available: 0x90 }),
-        (SIZE, u64::MAX, Error::SizeBeyondEnd { size: u64::MAX, available: 0x90 }),
+        (
+            SIZE,
+            0,
+            (
+                ErrorKind::Malformed,
+                Some(0),
+                "offload binary has size 0, expected at least 41".to_owned(),
+            ),
+        ),
+        (
+            SIZE,
+            40,
+            (
+                ErrorKind::EmptyStream,
+                Some(0),
+                "offload binary has size 40, expected at least 41".to_owned(),
+            ),
+        ),
+        (
+            SIZE,
+            0x91,
+            (
+                ErrorKind::Truncated,
+                Some(0),
+                "offload binary has size 0x91, but only 0x90 bytes are left".to_owned(),
+            ),
+        ),
+        (
+            SIZE,
+            u64::MAX,
+            (
+                ErrorKind::Truncated,
+                Some(0),
+                "offload binary has size 0xffffffffffffffff, but only 0x90 bytes are left"
+                    .to_owned(),
+            ),
+        ),
         (ENTRIES, 0, entries(0)),
         (ENTRIES, 32, entries(32)),
         (ENTRIES, 48, entries(48)),
         (ENTRIES, 0x1000, entries(0x1000)),
-        (INFLATED, 1, Error::InflatedSizeTooSmall { size: 1, minimum: 48 }),
-        (INFLATED, 39, Error::InflatedSizeTooSmall { size: 39, minimum: 48 }),
-        (INFLATED, 40, Error::InflatedSizeTooSmall { size: 40, minimum: 48 }),
-        (INFLATED, 0xb9, Error::InflatedSizeNotMultipleOf8 { size: 0xb9 }),
-        (COUNT, 4, Error::EntriesBeyondEnd { offset: 40, count: 4, size: 0xb8 }),
-        (COUNT, 1 << 60, Error::EntriesBeyondEnd { offset: 40, count: 1 << 60, size: 0xb8 }),
+        (
+            INFLATED,
+            1,
+            (
+                ErrorKind::Malformed,
+                Some(0),
+                "compressed offload binary has inflated size 1, expected at least 48".to_owned(),
+            ),
+        ),
+        (
+            INFLATED,
+            39,
+            (
+                ErrorKind::Malformed,
+                Some(0),
+                "compressed offload binary has inflated size 39, expected at least 48".to_owned(),
+            ),
+        ),
+        (
+            INFLATED,
+            40,
+            (
+                ErrorKind::Malformed,
+                Some(0),
+                "compressed offload binary has inflated size 40, expected at least 48".to_owned(),
+            ),
+        ),
+        (
+            INFLATED,
+            0xb9,
+            (
+                ErrorKind::Malformed,
+                Some(0),
+                "compressed offload binary has inflated size 185, expected a multiple of 8"
+                    .to_owned(),
+            ),
+        ),
+        (
+            COUNT,
+            4,
+            (
+                ErrorKind::Malformed,
+                Some(40),
+                "offload binary has 4 entries at 0x28, beyond its end at 0xb8".to_owned(),
+            ),
+        ),
+        (
+            COUNT,
+            1 << 60,
+            (
+                ErrorKind::Malformed,
+                Some(40),
+                "offload binary has 1152921504606846976 entries at 0x28, beyond its end at 0xb8"
+                    .to_owned(),
+            ),
+        ),
     ] {
         assert_eq!(error(&with(compressed(), at, value)), expected);
     }
     // The budget is the caller's, and nothing is reserved.
-    assert!(matches!(error(&with(compressed(), INFLATED, 1 << 50)), Error::Compressed { .. }));
-    let most = error(&with(compressed(), INFLATED, u64::MAX - 7));
-    let Error::Compressed { binary } = most else { panic!() };
-    assert_eq!(binary.body_size(), u64::MAX - 47);
+    assert_eq!(error(&with(compressed(), INFLATED, 1 << 50)).0, ErrorKind::Compressed);
+    let most = OffloadBinary::parse(&with(compressed(), INFLATED, u64::MAX - 7)).unwrap_err();
+    assert_eq!(most.compressed().unwrap().body_size(), u64::MAX - 47);
 }
 
 #[test]
 fn sizes_that_no_reader_takes_are_not_written() {
-    assert_eq!(CompressedBinary::new(48, 0, 0), Err(Error::SizeTooSmall { size: 40, minimum: 41 }));
-    let expected = Error::InflatedSizeTooSmall { size: 40, minimum: 48 };
-    assert_eq!(CompressedBinary::new(40, 0, 9), Err(expected));
-    let expected = Error::EntriesBeyondEnd { offset: 40, count: 1, size: 48 };
-    assert_eq!(CompressedBinary::new(48, 1, 9), Err(expected));
+    let new = |inflated, entries, stream| {
+        told(&CompressedBinary::new(inflated, entries, stream).unwrap_err())
+    };
+    assert_eq!(
+        new(48, 0, 0),
+        (
+            ErrorKind::EmptyStream,
+            Some(0),
+            "offload binary has size 40, expected at least 41".to_owned()
+        )
+    );
+    let expected = (
+        ErrorKind::Malformed,
+        Some(0),
+        "compressed offload binary has inflated size 40, expected at least 48".to_owned(),
+    );
+    assert_eq!(new(40, 0, 9), expected);
+    let expected = (
+        ErrorKind::Malformed,
+        Some(40),
+        "offload binary has 1 entries at 0x28, beyond its end at 0x30".to_owned(),
+    );
+    assert_eq!(new(48, 1, 9), expected);
     let largest = CompressedBinary::new(48, 0, u64::MAX).unwrap();
     assert_eq!(largest.padded_size(), u64::MAX);
 }

@@ -2,14 +2,17 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
+mod common;
+
 use std::borrow::Cow;
 #[cfg(feature = "std")]
 use std::io;
 
+use common::{Told, told};
 use offload_binary::byte_parts::Part;
 use offload_binary::{
-    Error, Flags, FormatVersion, ImageEntry, ImageKind, Layout, MAX_STRING_BYTES, OffloadBinary,
-    OffloadKind, binaries, convert,
+    ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout, MAX_STRING_BYTES,
+    OffloadBinary, OffloadKind, binaries, convert,
 };
 use proptest::prelude::*;
 
@@ -201,7 +204,7 @@ fn values_with_nuls() {
     assert_eq!(write(V2, &images), hex(expected));
     assert_eq!(read(&hex(expected)), images);
     let error = convert(&hex(expected), V1).unwrap_err();
-    assert_eq!(error, Error::ValueHasNul { entry: 0, string: 0, key: b"opts"[..].into() });
+    assert_eq!((error.kind(), error.entry()), (ErrorKind::Nul, Some(0)));
     assert_eq!(
         error.to_string(),
         "offload binary entry 0 has the value of key \"opts\" in string 0 with a nul, \
@@ -299,25 +302,31 @@ fn versions_convert_into_each_other() {
 #[test]
 fn damaged_input_does_not_convert() {
     let data = [hex(CUDA_V1), hex(CUDA_V1)[..152].to_vec()].concat();
-    let expected = Error::InBinary {
-        offset: 160,
-        error: Box::new(Error::SizeBeyondEnd { size: 160, available: 152 }),
-    };
-    assert_eq!(convert(&data, V2).unwrap_err(), expected);
+    let text =
+        "offload binary at offset 0xa0: offload binary has size 0xa0, but only 0x98 bytes are left";
+    let expected = (ErrorKind::Truncated, Some(160), text.to_owned());
+    assert_eq!(told(&convert(&data, V2).unwrap_err()), expected);
     let data = [hex(CUDA_V1), b"tail".to_vec()].concat();
-    assert_eq!(convert(&data, V2).unwrap_err(), Error::TrailingData { offset: 160 });
+    assert_eq!(
+        told(&convert(&data, V2).unwrap_err()),
+        (
+            ErrorKind::TrailingData,
+            Some(160),
+            "data at offset 0xa0 is neither an offload binary nor zero padding".to_owned()
+        )
+    );
 }
 
 #[test]
 fn entries_of_all_binaries_count() {
     let nul = ImageEntry::new(0).string("k", "\0");
     let data = [hex(TWO_V1), write(V2, &[(nul, b"")])].concat();
-    let expected = Error::ValueHasNul { entry: 2, string: 0, key: b"k"[..].into() };
-    assert_eq!(convert(&data, V1).unwrap_err(), expected);
+    let error = convert(&data, V1).unwrap_err();
+    assert_eq!((error.kind(), error.entry()), (ErrorKind::Nul, Some(2)));
 }
 
-fn refused(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Error {
-    Layout::new(version, entries).unwrap_err()
+fn refused(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Told {
+    told(&Layout::new(version, entries).unwrap_err())
 }
 
 #[test]
@@ -325,21 +334,16 @@ fn keys_cannot_hold_nuls() {
     let entries = [ImageEntry::new(0), ImageEntry::new(0).string("a", "").string("b\0\"", "")];
     for version in [V1, V2] {
         let error = refused(version, &entries);
-        let expected = Error::KeyHasNul { entry: 1, string: 1, key: b"b\0\""[..].into() };
-        assert_eq!(error, expected);
-        assert_eq!(
-            error.to_string(),
-            "offload binary entry 1 has the key \"b\\x00\\\"\" in string 1, \
-             which cannot be stored with a nul",
-        );
+        let text = "offload binary entry 1 has the key \"b\\x00\\\"\" in string 1, \
+                    which cannot be stored with a nul";
+        assert_eq!(error, (ErrorKind::Nul, None, text.to_owned()));
     }
 }
 
 #[test]
 fn values_cannot_hold_nuls_in_version_1() {
     let entries = [ImageEntry::new(0).string("key", "a\0")];
-    let expected = Error::ValueHasNul { entry: 0, string: 0, key: b"key"[..].into() };
-    assert_eq!(refused(V1, &entries), expected);
+    assert_eq!(refused(V1, &entries).0, ErrorKind::Nul);
     assert!(Layout::new(V2, &entries).is_ok());
 }
 
@@ -350,15 +354,36 @@ fn sizes_beyond_64_bits() {
         let cases: [(u64, &[u64]); 3] =
             [(0, &[u64::MAX]), (1, &[1 << 63, 1 << 63]), (2, &[1 << 62, 1 << 62, 1 << 63])];
         for (entry, list) in cases {
-            assert_eq!(refused(version, &sizes(list)), Error::OffsetOverflow { entry });
+            assert_eq!(
+                refused(version, &sizes(list)),
+                (
+                    ErrorKind::Limit,
+                    None,
+                    format!("offload binary entry {entry} would end beyond the largest offset")
+                )
+            );
         }
     }
     // The last size that fits: 80 bytes of headers, and a multiple of 8 in all.
     let largest = u64::MAX - 7 - 80;
     let layout = Layout::new(V1, &sizes(&[largest])).unwrap();
     assert_eq!(layout.total_size(), u64::MAX - 7);
-    assert_eq!(refused(V1, &sizes(&[largest + 1])), Error::OffsetOverflow { entry: 0 });
-    assert_eq!(refused(V1, &sizes(&[largest, 0])), Error::OffsetOverflow { entry: 1 });
+    assert_eq!(
+        refused(V1, &sizes(&[largest + 1])),
+        (
+            ErrorKind::Limit,
+            None,
+            "offload binary entry 0 would end beyond the largest offset".to_owned()
+        )
+    );
+    assert_eq!(
+        refused(V1, &sizes(&[largest, 0])),
+        (
+            ErrorKind::Limit,
+            None,
+            "offload binary entry 1 would end beyond the largest offset".to_owned()
+        )
+    );
     // Nothing of it is ever in memory.
     assert_eq!(layout.to_vec(&[b""]).unwrap_err().to_string().lines().count(), 1);
 }
@@ -377,7 +402,14 @@ fn too_many_bytes_of_strings() {
     // As much as is allowed, but there only once.
     let layout = Layout::new(V2, std::slice::from_ref(&entry)).unwrap();
     assert!(layout.total_size() < 2 << 20);
-    assert_eq!(refused(V2, &[entry.string("", "1")]), Error::TooManyStringBytes);
+    assert_eq!(
+        refused(V2, &[entry.string("", "1")]),
+        (
+            ErrorKind::Limit,
+            None,
+            "offload binary would have more than 67108864 bytes of keys and values".to_owned()
+        )
+    );
 }
 
 #[test]
@@ -406,7 +438,14 @@ fn strings_that_share_bytes_do_not_unfold() {
         put(at + 16, text - 8 - string);
     }
     for version in [V1, V2] {
-        assert_eq!(convert(&data, version).unwrap_err(), Error::TooManyStringBytes);
+        assert_eq!(
+            told(&convert(&data, version).unwrap_err()),
+            (
+                ErrorKind::Limit,
+                None,
+                "offload binary would have more than 67108864 bytes of keys and values".to_owned()
+            )
+        );
     }
 }
 
@@ -414,20 +453,44 @@ fn strings_that_share_bytes_do_not_unfold() {
 fn other_images_than_were_laid_out() {
     let entries = [ImageEntry::new(2), ImageEntry::new(3)];
     let layout = Layout::new(V2, &entries).unwrap();
-    let cases: [(&[&[u8]], Error); 5] = [
-        (&[b"12"], Error::ImageCount { expected: 2, found: 1 }),
-        (&[], Error::ImageCount { expected: 2, found: 0 }),
-        (&[b"12", b"123", b""], Error::ImageCount { expected: 2, found: 3 }),
-        (&[b"12", b"12"], Error::ImageSize { entry: 1, expected: 3, found: 2 }),
-        (&[b"123", b"123"], Error::ImageSize { entry: 0, expected: 2, found: 3 }),
+    let cases: [(&[&[u8]], Told); 5] = [
+        (
+            &[b"12"],
+            (ErrorKind::Image, None, "offload binary has 2 entries, but images for 1".to_owned()),
+        ),
+        (
+            &[],
+            (ErrorKind::Image, None, "offload binary has 2 entries, but images for 0".to_owned()),
+        ),
+        (
+            &[b"12", b"123", b""],
+            (ErrorKind::Image, None, "offload binary has 2 entries, but images for 3".to_owned()),
+        ),
+        (
+            &[b"12", b"12"],
+            (
+                ErrorKind::Image,
+                None,
+                "offload binary entry 1 has an image of 2 bytes, expected 3".to_owned(),
+            ),
+        ),
+        (
+            &[b"123", b"123"],
+            (
+                ErrorKind::Image,
+                None,
+                "offload binary entry 0 has an image of 3 bytes, expected 2".to_owned(),
+            ),
+        ),
     ];
     for (images, expected) in cases {
-        assert_eq!(layout.to_vec(images).unwrap_err(), expected);
+        assert_eq!(told(&layout.to_vec(images).unwrap_err()), expected);
         #[cfg(feature = "std")]
         {
             let error = layout.write_to(io::sink(), images.iter().copied()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-            assert_eq!(error.get_ref().unwrap().downcast_ref::<Error>(), Some(&expected));
+            let error = error.get_ref().unwrap().downcast_ref::<offload_binary::Error>().unwrap();
+            assert_eq!(told(error), expected);
         }
     }
 }

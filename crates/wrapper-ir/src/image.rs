@@ -81,16 +81,14 @@ impl<'a> Image<'a> {
             return Ok(iter::once(0..self.size).collect());
         }
         let package =
-            OffloadBinary::parse_prefix(&self.head, self.size).map_err(|error| match error {
-                offload_binary::Error::Incomplete { needed } => {
-                    Problem::HeadTooShort { image, needed }
+            OffloadBinary::parse_prefix(&self.head, self.size).map_err(|error| {
+                match (error.needed(), error.compressed()) {
+                    (Some(needed), _) => Problem::HeadTooShort { image, needed },
+                    (_, Some(binary)) if self.size > binary.padded_size() => {
+                        Problem::AfterPackage { image, package: binary.size(), size: self.size }
+                    }
+                    _ => Problem::Package { image, error },
                 }
-                offload_binary::Error::Compressed { binary }
-                    if self.size > binary.padded_size() =>
-                {
-                    Problem::AfterPackage { image, package: binary.size(), size: self.size }
-                }
-                error => Problem::Package { image, error },
             })?;
         if package.size() != self.size {
             return Err(Problem::AfterPackage { image, package: package.size(), size: self.size });
@@ -240,7 +238,8 @@ mod tests {
         let package = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
         assert!(matches!(
             wrap(Kind::OpenMp, Image::from_bytes(&package[..60])).unwrap_err(),
-            Problem::Package { image: 0, error: offload_binary::Error::SizeBeyondEnd { .. } }
+            Problem::Package { image: 0, error }
+                if error.kind() == offload_binary::ErrorKind::Truncated
         ));
     }
 

@@ -53,7 +53,7 @@ const INVALID: &str = "Invalid data was encountered while parsing the file";
 
 /// The words of this release of LLVM for an error.
 fn llvm_words(error: &Error, release: LlvmRelease) -> Option<&'static str> {
-    use offload_binary::Error as Package;
+    use offload_binary::ErrorKind as Package;
 
     // LLVM reads nothing of fewer bytes: 24 wants the header of version 3, others that of version 1 and an entry.
     let least = match release {
@@ -61,22 +61,13 @@ fn llvm_words(error: &Error, release: LlvmRelease) -> Option<&'static str> {
         _ => 72,
     };
     match error {
-        Error::OffloadBinary(Package::SizeBeyondEnd { available, .. }) if *available < least => {
-            Some(INVALID)
-        }
-        Error::OffloadBinary(
-            Package::TruncatedHeader { .. }
-            | Package::BadMagic { .. }
-            | Package::UnsupportedVersion { .. },
-        )
-        | Error::TrailingBytes { .. }
-        | Error::UnknownContents { .. } => Some(INVALID),
-        Error::OffloadBinary(Package::SizeTooSmall { size, minimum })
-            if [*size, *minimum] == EMPTY_STREAM =>
-        {
-            Some("unknown compression format")
-        }
-        Error::OffloadBinary(_) => Some("The end of the file was unexpectedly encountered"),
+        Error::TrailingBytes { .. } | Error::UnknownContents { .. } => Some(INVALID),
+        Error::OffloadBinary(error) => match error.kind() {
+            Package::Truncated if error.available() < Some(least) => Some(INVALID),
+            Package::NotABinary | Package::Version => Some(INVALID),
+            Package::EmptyStream => Some("unknown compression format"),
+            _ => Some("The end of the file was unexpectedly encountered"),
+        },
         Error::PackageStream(error) => Some(codec_words(error)),
         Error::Archive { .. } | Error::MemberBeyondEnd { .. } => {
             Some("truncated or malformed archive")
@@ -84,9 +75,6 @@ fn llvm_words(error: &Error, release: LlvmRelease) -> Option<&'static str> {
         _ => None,
     }
 }
-
-/// The size of a compressed package without a stream, and the least that is expected.
-const EMPTY_STREAM: [u64; 2] = [40, 41];
 
 /// The words for an error in a stream: LLVM 24 says what the codec says, and nothing else.
 fn codec_words(error: &ccob::Error) -> &'static str {

@@ -167,9 +167,8 @@ fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io
 /// Puts the plain package in the place of a compressed one, which no runtime reads; false if the error is not about
 /// that.
 fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io::Result<bool> {
-    let (Some(image), Some(offload_binary::Error::Compressed { .. })) =
-        (error.image(), error.package())
-    else {
+    let compressed = error.package().and_then(offload_binary::Error::compressed);
+    let (Some(image), Some(_)) = (error.image(), compressed) else {
         return Ok(false);
     };
     let (Some(input), Some(head)) = (inputs.get_mut(image), heads.get_mut(image)) else {
