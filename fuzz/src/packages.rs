@@ -2,8 +2,8 @@
 
 use arbitrary::{Result as Made, Unstructured};
 use offload_binary::{
-    CompressedBinary, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary,
-    OffloadKind, binaries, convert,
+    CompressedBinary, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout,
+    OffloadBinary, OffloadKind, binaries, convert,
 };
 
 use fat_object::ccob::{Method, WriteOptions};

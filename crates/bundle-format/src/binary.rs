@@ -123,8 +123,8 @@ impl<'data> Bundle<'data> {
     ///
     /// # Errors
     ///
-    /// [`NotABundle`](crate::ErrorKind::NotABundle). Other faults are for [`parse_prefix`](Self::parse_prefix) to find; a damaged count
-    /// or length of an ID asks for very many bytes, up to [`u64::MAX`].
+    /// [`NotABundle`](crate::ErrorKind::NotABundle). Other faults are for [`parse_prefix`](Self::parse_prefix)
+    /// to find; a damaged count or length of an ID asks for very many bytes, up to [`u64::MAX`].
     pub fn header_needed(prefix: &[u8]) -> Result<u64, Error> {
         let count = match count(prefix, u64::MAX) {
             Ok(count) => count,
@@ -424,7 +424,8 @@ impl fmt::Debug for Entry<'_> {
 /// # Errors
 ///
 /// As [`Bundle::parse`] for a damaged bundle, with its place; for bytes that are neither zero nor a bundle
-/// [`NotABundle`](crate::ErrorKind::NotABundle) at the start of `data` and [`TrailingData`](crate::ErrorKind::TrailingData) behind it. Compressed
+/// [`NotABundle`](crate::ErrorKind::NotABundle) at the start of `data` and
+/// [`TrailingData`](crate::ErrorKind::TrailingData) behind it. Compressed
 /// bundles, which this crate does not read, are such.
 pub fn bundles(data: &[u8]) -> Bundles<'_> {
     Bundles { rest: data, offset: 0 }

@@ -150,8 +150,9 @@ impl fmt::Debug for Entry<'_, '_, '_> {
 ///
 /// # Errors
 ///
-/// [`NotAnArchive`](crate::ErrorKind::NotAnArchive); [`Malformed`](crate::ErrorKind::Malformed) for a malformed archive, a malformed bundle and for an object whose
-/// sections cannot be read; what `each` returns. Nothing is shown behind a fault.
+/// [`NotAnArchive`](crate::ErrorKind::NotAnArchive), [`Truncated`](crate::ErrorKind::Truncated);
+/// [`Malformed`](crate::ErrorKind::Malformed) for a malformed archive, a malformed bundle and for an object whose sections cannot
+/// be read; what `each` returns. Nothing is shown behind a fault.
 pub fn entries<R: Read + Seek>(
     mut input: R,
     options: &Options,

@@ -95,7 +95,7 @@ impl LayoutBuilder {
     ///
     /// # Errors
     ///
-    /// [`Usage`](crate::ErrorKind::Usage), [`Limit`](crate::ErrorKind::Limit). Nothing was added then.
+    /// [`Usage`](crate::ErrorKind::Usage) for the name, [`Limit`](crate::ErrorKind::Limit) for the size. Nothing was added then.
     pub fn push(&mut self, name: &[u8], size: u64, symbols: Option<&Symbols>) -> Result<(), Error> {
         if name.is_empty() || name.iter().any(|byte| matches!(byte, b'\n' | 0)) {
             return Err(Problem::Name.into());
@@ -135,7 +135,8 @@ impl LayoutBuilder {
     ///
     /// # Errors
     ///
-    /// [`Limit`](crate::ErrorKind::Limit) for an index or a table of names of 10^10 bytes, [`Limit`](crate::ErrorKind::Limit).
+    /// [`Limit`](crate::ErrorKind::Limit) for an index or a table of names of 10^10 bytes, and for more than 2^32 symbols
+    /// in an index with offsets of 32 bits.
     pub fn finish(self) -> Result<Layout, Error> {
         self.finish_with(1 << 32)
     }

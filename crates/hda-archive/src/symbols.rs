@@ -31,7 +31,8 @@ impl Symbols {
     ///
     /// # Errors
     ///
-    /// [`Malformed`](crate::ErrorKind::Malformed) for what is malformed, [`Limit`](crate::ErrorKind::Limit) for names without end.
+    /// [`Malformed`](crate::ErrorKind::Malformed) for what is malformed,
+    /// [`Limit`](crate::ErrorKind::Limit) for names without end.
     pub fn read(data: &[u8]) -> Result<Option<Self>, Error> {
         let limit = data.len().saturating_mul(NAMES_FOR_EACH_BYTE);
         let failed = |format| {

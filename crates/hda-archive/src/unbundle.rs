@@ -251,8 +251,9 @@ impl Unbundling {
     ///
     /// # Errors
     ///
-    /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for a target, unless [that is allowed](Self::allow_missing);
-    /// [`Usage`](crate::ErrorKind::Usage), [`Changed`](crate::ErrorKind::Changed), [`Write`](crate::ErrorKind::Write) and those of [`entries`](crate::entries()).
+    /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for a target, unless
+    /// [that is allowed](Self::allow_missing); [`Usage`](crate::ErrorKind::Usage) for another number of writers;
+    /// [`Changed`](crate::ErrorKind::Changed), [`Write`](crate::ErrorKind::Write) and those of [`entries`](crate::entries()).
     pub fn write<R: Read + Seek, W: Write>(
         &self,
         mut input: R,

@@ -81,9 +81,9 @@ pub fn write_archive<'a, W: Write>(
 ///
 /// # Errors
 ///
-/// About a [member](Error::member): [`NotBundled`](crate::ErrorKind::NotBundled) for one that is something else, [`Malformed`](crate::ErrorKind::Malformed) for
-/// a malformed one and one whose symbols cannot be read, [`Usage`](crate::ErrorKind::Usage) and [`Limit`](crate::ErrorKind::Limit) for what an
-/// archive cannot hold. Besides [`Write`](crate::ErrorKind::Write); nothing was written then, but for that one.
+/// About a [member](Error::member): [`NotBundled`](crate::ErrorKind::NotBundled) for one that is something else,
+/// [`Malformed`](crate::ErrorKind::Malformed) for a malformed one and one whose symbols cannot be read,
+/// [`Usage`](crate::ErrorKind::Usage) and [`Limit`](crate::ErrorKind::Limit) for what an archive cannot hold. Besides [`Write`](crate::ErrorKind::Write); nothing was written then, but for that one.
 pub fn create<'a, W: Write>(
     out: W,
     members: impl IntoIterator<Item = Member<'a>>,

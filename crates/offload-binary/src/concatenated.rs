@@ -18,7 +18,8 @@ use crate::to_u64;
 /// # Errors
 ///
 /// As [`OffloadBinary::parse`] for a damaged binary, with its place; for bytes that are neither zero nor a binary
-/// [`NotABinary`](crate::ErrorKind::NotABinary) at the start of `data` and [`TrailingData`](crate::ErrorKind::TrailingData) behind it.
+/// [`NotABinary`](crate::ErrorKind::NotABinary) at the start of `data` and
+/// [`TrailingData`](crate::ErrorKind::TrailingData) behind it.
 pub fn binaries(data: &[u8]) -> Binaries<'_> {
     Binaries { rest: data, offset: 0 }
 }

@@ -24,8 +24,9 @@ use crate::layout::{Layout, StringBudget};
 ///
 /// # Errors
 ///
-/// Those of [`binaries`], so [`Compressed`](crate::ErrorKind::Compressed) for a compressed one; [`Nul`](crate::ErrorKind::Nul) when version 1 cannot store a value, and the
-/// others of [`Layout::new`] and [`Layout::to_vec`]. Their entry numbers count over all of `data`.
+/// Those of [`binaries`], so [`Compressed`](crate::ErrorKind::Compressed) for a compressed one;
+/// [`Nul`](crate::ErrorKind::Nul) when version 1 cannot store a value, and the others of [`Layout::new`] and
+/// [`Layout::to_vec`]. Their entry numbers count over all of `data`.
 pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
     let mut entries = Vec::new();
     let mut images = Vec::new();
