@@ -1,6 +1,6 @@
 //! Special files: devices, and the one that is empty.
 
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::path::Path;
 
 /// Whether it names what is empty and takes everything: `/dev/null`, and `NUL` on Windows, where files are asked what
@@ -25,7 +25,7 @@ pub(crate) fn is_device(_metadata: &Metadata) -> bool {
 pub(crate) fn is_null_device(metadata: &Metadata) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let is_same = |null: Metadata| null.rdev() == metadata.rdev();
-    metadata.file_type().is_char_device() && fs::metadata("/dev/null").is_ok_and(is_same)
+    metadata.file_type().is_char_device() && std::fs::metadata("/dev/null").is_ok_and(is_same)
 }
 
 #[cfg(not(unix))]
