@@ -1,7 +1,7 @@
 //! Whether images are for the targets that they are stored for.
 
 use arbitrary::{Result, Unstructured};
-use fat_object::{BundleForm, Disagreement, Image, ImageFormat, check_agreement};
+use fat_object::{BundleForm, Disagreement, Image, FileFormat, check_agreement};
 use target_id::{Family, OffloadKind, Target, TargetId, Triple, compatible};
 
 use crate::assert_message;
@@ -82,15 +82,15 @@ pub fn check(data: &[u8]) {
 pub fn check_marked(image: &Image<'_, '_>, contents: &[u8]) {
     let is_text =
         matches!(image.bundle_form(), Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
-    let format = ImageFormat::sniff(&contents[..contents.len().min(ENOUGH)]);
+    let format = FileFormat::sniff(&contents[..contents.len().min(ENOUGH)]);
     let is_device_code = matches!(
         format,
-        ImageFormat::Elf { .. } | ImageFormat::Cubin | ImageFormat::SpirV | ImageFormat::Ptx
+        FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::SpirV | FileFormat::Ptx
     );
     let refused = check_agreement(image.target(), contents).err();
     match image.disagreement() {
         Some(Disagreement::Kind { found, recorded }) => {
-            let entry = image.package_entry().expect("only offload binaries record kinds");
+            let entry = image.offload_binary_entry().expect("only offload binaries record kinds");
             assert_eq!((*found, *recorded), (format, entry.image_kind()));
             assert_eq!(refused, None);
         }

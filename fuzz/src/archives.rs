@@ -3,7 +3,7 @@
 use std::io::{self, Cursor, Read};
 
 use bundle_format::{EntryId, MAGIC_TEXT, Request};
-use fat_object::{BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Segment, Visitor, walk};
+use fat_object::{BundleForm, Container, ContainerKind, Finding, Image, FileFormat, Options, ReadSeek, PathStep, Visitor, walk};
 use hda_archive::{Member, Symbols, Unbundling, conflicts, create, entries, write_archive};
 
 use crate::assert_message;
@@ -151,7 +151,7 @@ impl Visitor for Found<'_> {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         use ContainerKind::{Bundle, Ccob, Member, Section};
-        let kinds: Vec<_> = image.path().iter().map(Segment::kind).collect();
+        let kinds: Vec<_> = image.path().iter().map(PathStep::kind).collect();
         let counts = match &kinds[..] {
             [Member, Section] => image.bundle_form() == Some(BundleForm::Section),
             [Member, Bundle] | [Member, Ccob, Bundle] => {
@@ -163,7 +163,7 @@ impl Visitor for Found<'_> {
         if counts && !id.contains('\u{fffd}') {
             let mut contents = Vec::new();
             image.reader().read_to_end(&mut contents)?;
-            let is_whole = image.format() != ImageFormat::HostPlaceholder;
+            let is_whole = image.format() != FileFormat::HostPlaceholder;
             self.images.push((id, is_whole.then_some(contents)));
         }
         Ok(())
@@ -204,6 +204,6 @@ fn members(archive: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     }
     let mut members = Members(archive, Vec::new());
     let summary = walk(&mut Cursor::new(archive), &Options::default(), &mut members);
-    assert_eq!(summary.expect("memory can always be read").format, ImageFormat::Archive);
+    assert_eq!(summary.expect("memory can always be read").format, FileFormat::Archive);
     members.1
 }

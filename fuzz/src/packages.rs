@@ -7,7 +7,7 @@ use offload_binary::{
 };
 
 use fat_object::ccob::{Method, WriteOptions};
-use fat_object::{compress_package, decompress_package};
+use fat_object::{compress_offload_binary, decompress_offload_binary};
 
 use crate::fields::Fields;
 use crate::{assert_message, grow_prefix};
@@ -52,8 +52,8 @@ pub fn check_layout(data: &[u8]) {
         FormatVersion::V3 if u.ratio(1, 2).unwrap_or(false) => {
             let method = if u.ratio(1, 2).unwrap_or(false) { Method::ZLIB } else { Method::ZSTD };
             let how = WriteOptions::default().with_method(method);
-            let compressed = compress_package(&bytes, &how).expect("was laid out");
-            assert!(decompress_package(&compressed, LIMIT).expect("was compressed") == bytes);
+            let compressed = compress_offload_binary(&bytes, &how).expect("was laid out");
+            assert!(decompress_offload_binary(&compressed, LIMIT).expect("was compressed") == bytes);
             compressed
         }
         _ => bytes,
@@ -81,7 +81,7 @@ fn check_compressed(data: &[u8]) {
     assert!(header.size() <= available && header.stream().end == header.size());
     let again = CompressedBinary::parse_prefix(&header.header(), available);
     assert_eq!(again, Ok(Some(header)));
-    match decompress_package(data, LIMIT) {
+    match decompress_offload_binary(data, LIMIT) {
         Ok(plain) => {
             assert_eq!(plain.len() as u64, header.inflated_size());
             let binary = OffloadBinary::parse(&plain).expect("was checked");

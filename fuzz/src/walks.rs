@@ -3,7 +3,7 @@
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
-use fat_object::{Container, ContainerKind, Error, Finding, Image, ImageFormat, ListedImage, Listing, Location, Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice, list_with_thin_members, walk};
+use fat_object::{Container, ContainerKind, Error, Finding, Image, FileFormat, ListedImage, Listing, Location, Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice, list_with_thin_members, walk};
 
 use crate::agreement;
 
@@ -129,7 +129,7 @@ impl<'d> Walk<'d> {
     }
 
     /// `has_device_code` agrees with a walk, and a walk of bytes in memory agrees with one that reads.
-    fn compare_with_answer(&self, format: ImageFormat) {
+    fn compare_with_answer(&self, format: FileFormat) {
         let answer = has_device_code(self.data);
         // Without files that thin archives name.
         let options = Options::default().with_max_decompressed(LIMIT).with_max_expansion(EXPANSION);
@@ -202,14 +202,14 @@ impl<'d> Walk<'d> {
                 (read.index(), read.path(), read.target(), read.id(), read.location())
             );
             assert_eq!(
-                (image.offset_in_container(), image.size(), image.compressed_bundle()),
-                (read.offset_in_container(), read.size(), read.compressed_bundle())
+                (image.offset_in_container(), image.size(), image.compression_around()),
+                (read.offset_in_container(), read.size(), read.compression_around())
             );
             if image.format() == read.format() {
                 assert_eq!(image.disagreement(), read.disagreement());
             } else {
-                assert_eq!(image.format(), ImageFormat::NotRead);
-                assert!(image.compressed_bundle().is_some() && image.size() > 0);
+                assert_eq!(image.format(), FileFormat::NotRead);
+                assert!(image.compression_around().is_some() && image.size() > 0);
             }
         }
     }
@@ -370,7 +370,7 @@ impl Visitor for Walk<'_> {
             self.top().inside.push(range);
         }
         let in_compressed = self.frames.iter().any(|frame| frame.is_compressed);
-        assert_eq!(image.compressed_bundle().is_some(), in_compressed);
+        assert_eq!(image.compression_around().is_some(), in_compressed);
         self.images.push(contents);
         self.listed.push(image.to_listed());
         Ok(())

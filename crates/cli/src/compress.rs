@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ccob::Version;
 use fat_edit::{CompressOptions, Contents, EditableContainer};
-use fat_object::ImageFormat;
+use fat_object::FileFormat;
 
 use crate::Outcome;
 use crate::compression::Compression;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             _ => write.clone(),
         };
         let upgrade = match args.how.format_version.as_deref() {
-            None => contents.format() == ImageFormat::OffloadBinary,
+            None => contents.format() == FileFormat::OffloadBinary,
             Some(version) => version == "3",
         };
         let options = CompressOptions::default()
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Whether runtimes will read the bundles where they lie, and version 2 can hold them: runtimes of all ages know it.
 fn is_for_runtime(contents: &Contents) -> bool {
     let holds_bundles =
-        matches!(contents.format(), ImageFormat::Bundle | ImageFormat::CompressedBundle);
+        matches!(contents.format(), FileFormat::Bundle | FileFormat::CompressedBundle);
     let fits = |container: &EditableContainer| {
         let stored = container.compression().map_or(container.size(), |c| c.uncompressed_size());
         u32::try_from(stored).is_ok()

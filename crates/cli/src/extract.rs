@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    ContainerKind, Finding, Image, ImageFormat, Location, ReadSeek, Severity, Visitor,
+    ContainerKind, FileFormat, Finding, Image, Location, ReadSeek, Severity, Visitor,
 };
 
 use crate::help::More;
@@ -190,8 +190,7 @@ impl Extractor<'_> {
         if !self.args.index.is_empty() {
             return self.args.index.contains(&image.index()) && self.args.selection.includes(image);
         }
-        let substance =
-            !matches!(image.format(), ImageFormat::Empty | ImageFormat::HostPlaceholder);
+        let substance = !matches!(image.format(), FileFormat::Empty | FileFormat::HostPlaceholder);
         substance && self.args.selection.includes(image)
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use fat_object::{Image, ImageFormat, Location};
+use fat_object::{FileFormat, Image, Location};
 use object_edit::{HostObject, remove_bundle_sections};
 
 use crate::output::{self, How, Name, Outputs};
@@ -61,7 +61,7 @@ impl<'o> Keeper<'o> {
     /// A placeholder of the host is kept as the host object. [`InvalidData`](io::ErrorKind::InvalidData) is about the
     /// input: the object is malformed.
     pub(crate) fn keep(&mut self, image: &mut Image<'_, '_>, output: &Path) -> io::Result<Kept> {
-        if image.format() == ImageFormat::HostPlaceholder {
+        if image.format() == FileFormat::HostPlaceholder {
             let place = image.location();
             if let (Location::File(_), Some((source, object))) = (place, image.object_source()) {
                 let host = HostObject::plan(source, &object);

@@ -1,6 +1,6 @@
 //! What images are called in tables and messages.
 
-use fat_object::{Disagreement, ImageFormat};
+use fat_object::{Disagreement, FileFormat};
 use target_id::{OffloadKind, Target};
 
 /// The name of what an image is for, as `offload ls` counts by it.
@@ -30,9 +30,9 @@ pub(crate) fn triple_text(target: &Target) -> Option<&str> {
 }
 
 /// The name of a format; a dash for an image that was not read.
-pub(crate) fn format_text(format: ImageFormat) -> String {
+pub(crate) fn format_text(format: FileFormat) -> String {
     match format {
-        ImageFormat::NotRead => "-".to_owned(),
+        FileFormat::NotRead => "-".to_owned(),
         format => format.to_string(),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::Style;
-use fat_object::{Finding, ImageFormat, Severity, Summary};
+use fat_object::{FileFormat, Finding, Severity, Summary};
 
 use crate::style::{ERROR, NOTE, WARNING, printable};
 
@@ -146,40 +146,37 @@ pub(crate) fn no_images(summary: &Summary) -> Result<String, String> {
 }
 
 /// Why files of a format are not read, and what helps.
-fn not_read(format: ImageFormat) -> String {
+fn not_read(format: FileFormat) -> String {
     match format {
-        ImageFormat::Unknown => {
+        FileFormat::Unknown => {
             "unknown format: expected an object, library, archive or container".to_owned()
         }
-        ImageFormat::Zip => {
+        FileFormat::Zip => {
             "is a zip archive (a wheel?): packages are not read; unpack it first".to_owned()
         }
-        ImageFormat::Tar => "is a tar archive: packages are not read; unpack it first".to_owned(),
-        ImageFormat::Deb => {
-            "is a Debian package: packages are not read; unpack it first".to_owned()
+        FileFormat::Tar => "is a tar archive: packages are not read; unpack it first".to_owned(),
+        FileFormat::Deb => "is a Debian package: packages are not read; unpack it first".to_owned(),
+        FileFormat::Rpm => "is an RPM package: packages are not read; unpack it first".to_owned(),
+        FileFormat::MetalLibrary | FileFormat::DirectX | FileFormat::LtoIr | FileFormat::Mlir => {
+            format!("is {}{format}: not supported", article(format))
         }
-        ImageFormat::Rpm => "is an RPM package: packages are not read; unpack it first".to_owned(),
-        ImageFormat::MetalLibrary
-        | ImageFormat::DirectX
-        | ImageFormat::LtoIr
-        | ImageFormat::Mlir => format!("is {}{format}: not supported", article(format)),
         // Often a tar archive inside.
         format => format!("is {format}: not read; decompress it first"),
     }
 }
 
-fn article(format: ImageFormat) -> &'static str {
+fn article(format: FileFormat) -> &'static str {
     match format {
-        ImageFormat::MetalLibrary | ImageFormat::DirectX => "a ",
+        FileFormat::MetalLibrary | FileFormat::DirectX => "a ",
         _ => "",
     }
 }
 
 fn none(summary: &Summary) -> String {
     match summary.format {
-        ImageFormat::Empty => "the file is empty".to_owned(),
-        ImageFormat::LinkerScript => "no device images: linker script".to_owned(),
-        ImageFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
+        FileFormat::Empty => "the file is empty".to_owned(),
+        FileFormat::LinkerScript => "no device images: linker script".to_owned(),
+        FileFormat::Bitcode => "no device images: LLVM bitcode that embeds none".to_owned(),
         _ => "no device images".to_owned(),
     }
 }

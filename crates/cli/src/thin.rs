@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use device_select::{Fate, Rule, is_host, is_misnamed};
-use fat_object::{ImageFormat, ListedImage};
+use fat_object::{FileFormat, ListedImage};
 
 use crate::Outcome;
 use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names};
@@ -198,7 +198,7 @@ impl Also<'_> {
         let names = |images: &[&ListedImage]| names(images.iter().copied());
         if !self.compatible.is_empty() {
             let (spirv, native): (Vec<_>, Vec<_>) =
-                self.compatible.iter().partition(|image| image.format() == ImageFormat::SpirV);
+                self.compatible.iter().partition(|image| image.format() == FileFormat::SpirV);
             let also = [names(&native), names(&spirv)];
             let also = match also {
                 [native, spirv] if spirv.is_empty() => native,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ImageFormat, ReadSeek, Segment, Summary, Visitor,
+    Container, ContainerKind, FileFormat, Finding, Image, PathStep, ReadSeek, Summary, Visitor,
 };
 
 use crate::help::More;
@@ -107,7 +107,7 @@ fn judge(
         });
     }
     let why = report::no_images(summary)?;
-    let is_empty_pipe = summary.format == ImageFormat::Empty && !is_file(path);
+    let is_empty_pipe = summary.format == FileFormat::Empty && !is_file(path);
     match args.require_images || is_empty_pipe {
         true => Err(why),
         false => Ok(nothing(summary.format)),
@@ -115,10 +115,10 @@ fn judge(
 }
 
 /// Returns the text for a file that holds no images.
-fn nothing(format: ImageFormat) -> String {
+fn nothing(format: FileFormat) -> String {
     match format {
-        ImageFormat::LinkerScript => "no device code (linker script)".to_owned(),
-        ImageFormat::Empty => "empty file".to_owned(),
+        FileFormat::LinkerScript => "no device code (linker script)".to_owned(),
+        FileFormat::Empty => "empty file".to_owned(),
         _ => "no device code".to_owned(),
     }
 }
@@ -152,7 +152,7 @@ impl Visitor for Checker<'_> {
     fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
         use ContainerKind::{Bundle, Ccob, Hcf, NvFatbin, OffloadBinary};
         // A compressed bundle and the bundle in it are one thing for its reader.
-        let around = container.path().iter().rev().nth(1).map(Segment::kind);
+        let around = container.path().iter().rev().nth(1).map(PathStep::kind);
         let counts = matches!(container.kind(), Bundle | Ccob | Hcf | NvFatbin | OffloadBinary);
         if counts && around != Some(Ccob) {
             self.findings.containers += 1;

@@ -16,7 +16,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fat_object::{Options, PackageEntry, Segment};
+use fat_object::{OffloadBinaryEntry, Options, PathStep};
 use offload_benches::hostile;
 
 /// KiB of address space, in which the C library reserves some for each thread.
@@ -89,7 +89,8 @@ fn a_listing_grows_with_the_file() {
         let mut paths = BTreeMap::new();
         let mut held = 0;
         for image in &listing {
-            let strings = image.package_entry().into_iter().flat_map(PackageEntry::strings);
+            let strings =
+                image.offload_binary_entry().into_iter().flat_map(OffloadBinaryEntry::strings);
             held += size_of_val(image)
                 + 2 * size_of_val(image.target())
                 + image.id().map_or(0, str::len);
@@ -101,7 +102,7 @@ fn a_listing_grows_with_the_file() {
             held += size_of_val(finding) + format!("{:?}", finding.error()).len();
             paths.insert(finding.path().as_ptr(), finding.path());
         }
-        let names = |path: &[Segment]| path.last().map_or(0, |segment| segment.name().len());
+        let names = |path: &[PathStep]| path.last().map_or(0, |segment| segment.name().len());
         held += paths.values().map(|path| size_of_val(*path) + names(path)).sum::<usize>();
         assert!(held < LISTED * bytes.len(), "{name}: {held} bytes for {}", bytes.len());
     }

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use std::io;
 
-use fat_object::{ContainerKind, Disagreement, Image, ImageFormat};
+use fat_object::{ContainerKind, Disagreement, FileFormat, Image};
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::device::Vendor;
@@ -19,7 +19,7 @@ pub struct Candidate {
     target: Target,
     stored_id: String,
     id: Option<String>,
-    format: ImageFormat,
+    format: FileFormat,
     size: u64,
     container: ContainerKind,
     /// Presence of machine code; `None` if it is not known.
@@ -37,7 +37,7 @@ impl Candidate {
     ///
     /// PTX is loaded as code for `compute_80` where its entry says `sm_80`: name the former.
     #[must_use]
-    pub fn new(container: ContainerKind, target: Target, format: ImageFormat) -> Self {
+    pub fn new(container: ContainerKind, target: Target, format: FileFormat) -> Self {
         Candidate {
             index: 0,
             stored_id: target.id().to_owned(),
@@ -122,7 +122,7 @@ impl Candidate {
 
     /// Returns its format.
     #[must_use]
-    pub fn format(&self) -> ImageFormat {
+    pub fn format(&self) -> FileFormat {
         self.format
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 
-use fat_object::{Container, ContainerKind, Image, Location, Options, Segment, Visitor, walk};
+use fat_object::{Container, ContainerKind, Image, Location, Options, PathStep, Visitor, walk};
 
 use crate::candidate::Candidate;
 use crate::unit::{Runtime, Unit};
@@ -127,7 +127,7 @@ impl Visitor for Collector {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         // Each package holds an image or some, and each section of the object form one, as does each place that a scan
         // found: the runtime chooses among all of them.
-        let loose = image.path().last().is_some_and(Segment::is_found_by_scan);
+        let loose = image.path().last().is_some_and(PathStep::is_found_by_scan);
         let parts = loose
             || matches!(
                 image.container(),
@@ -156,7 +156,7 @@ impl Visitor for Collector {
             path: unit.cloned().unwrap_or_else(path),
             runtime,
             is_shared: false,
-            compressed: image.compressed_bundle().is_some(),
+            compressed: image.compression_around().is_some(),
             candidates: vec![candidate],
             container,
             host,

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fat_object::{ContainerKind, Disagreement, ImageFormat, ListedImage};
+use fat_object::{ContainerKind, Disagreement, FileFormat, ListedImage};
 use target_id::{IntelGpu, Target, Verdict, compatible};
 
 use crate::device::{Device, States, Vendor};
@@ -20,7 +20,7 @@ const VULKAN: &str = "vulkan";
 pub(crate) struct Code<'a> {
     /// The target of the image [as it is loaded](ListedImage::loaded_as).
     pub(crate) target: Cow<'a, Target>,
-    pub(crate) format: ImageFormat,
+    pub(crate) format: FileFormat,
     pub(crate) size: u64,
     pub(crate) container: ContainerKind,
     /// The contradiction between the target and the image.
@@ -101,17 +101,17 @@ impl Code<'_> {
 
     /// The reason why no device of this vendor can load it.
     fn never(&self, device: &Device) -> Option<Reason> {
-        if self.target.is_host() || self.format == ImageFormat::HostPlaceholder {
+        if self.target.is_host() || self.format == FileFormat::HostPlaceholder {
             return Some(Reason::Host);
         }
         let format = self.format;
         if format.is_container() && !self.is_registered {
             return Some(Reason::Container(format));
         }
-        if self.container == ContainerKind::NvFatbin && format == ImageFormat::Unknown {
+        if self.container == ContainerKind::NvFatbin && format == FileFormat::Unknown {
             return Some(Reason::NeitherCodeNorPtx);
         }
-        if self.container == ContainerKind::File && format == ImageFormat::Bitcode {
+        if self.container == ContainerKind::File && format == FileFormat::Bitcode {
             return Some(Reason::Bitcode);
         }
         if self.is_shader() {
@@ -182,7 +182,7 @@ impl Fit {
         }
         // AdaptiveCpp compiles its bitcode for any GPU.
         let is_portable =
-            code.container == ContainerKind::Hcf && code.format == ImageFormat::Bitcode;
+            code.container == ContainerKind::Hcf && code.format == FileFormat::Bitcode;
         // The linker takes code for no processor in particular with that for any.
         let is_for_all = code.container == ContainerKind::OffloadBinary
             && code.target.id() == "generic"

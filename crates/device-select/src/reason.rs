@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use fat_object::ImageFormat;
+use fat_object::FileFormat;
 use target_id::Verdict;
 
 use crate::device::Vendor;
@@ -21,7 +21,7 @@ pub enum Reason {
     Host,
     /// It is a container itself.
     #[error("is a {0}, whose images are judged on their own")]
-    Container(ImageFormat),
+    Container(FileFormat),
     /// An entry of an NVIDIA fatbinary in another format.
     #[error("is neither machine code nor PTX")]
     NeitherCodeNorPtx,
@@ -47,7 +47,7 @@ pub enum Reason {
     #[error("holds {found} where {expected} is expected")]
     Format {
         /// Its format.
-        found: ImageFormat,
+        found: FileFormat,
         /// The formats that the device loads, in words.
         expected: &'static str,
     },

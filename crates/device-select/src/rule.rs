@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use bundle_format::EntryId;
-use fat_object::{Disagreement, ImageFormat, ListedImage, Segment};
+use fat_object::{Disagreement, FileFormat, ListedImage, PathStep};
 use target_id::{Target, Triple, compatible};
 
 use crate::device::{Device, NotADevice};
@@ -103,7 +103,7 @@ impl Wanted {
     fn fit(&self, image: &ListedImage) -> Option<Fit> {
         let mut code = Code::from(image);
         if code.format.is_container() {
-            code.format = ImageFormat::Unknown;
+            code.format = FileFormat::Unknown;
         }
         self.device.as_ref().map(|device| Fit::new(&code, device))
     }
@@ -219,12 +219,12 @@ impl Rule {
 /// Returns whether an image is the host's entry of a bundle, which always stays.
 #[must_use]
 pub fn is_host(image: &ListedImage) -> bool {
-    image.target().is_host() || image.format() == ImageFormat::HostPlaceholder
+    image.target().is_host() || image.format() == FileFormat::HostPlaceholder
 }
 
 /// Returns whether it is a graphics shader in no container, which is no alternative to any other image.
 fn is_loose_shader(image: &ListedImage) -> bool {
-    image.path().last().is_some_and(Segment::is_found_by_scan) && Code::from(image).is_shader()
+    image.path().last().is_some_and(PathStep::is_found_by_scan) && Code::from(image).is_shader()
 }
 
 /// Returns whether an image is for other devices than its entry says.

@@ -8,19 +8,19 @@
 
 use bundle_format::EntryId;
 use device_select::{Answer, Candidate, Device, Given, Unit, select};
-use fat_object::ImageFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
-use fat_object::{ContainerKind, ImageFormat};
+use fat_object::FileFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
+use fat_object::{ContainerKind, FileFormat};
 
-const CODE: ImageFormat = Elf { machine: 224 };
+const CODE: FileFormat = Elf { machine: 224 };
 
 /// An image by its bundle entry ID.
-fn image(container: ContainerKind, id: &str, format: ImageFormat) -> Candidate {
+fn image(container: ContainerKind, id: &str, format: FileFormat) -> Candidate {
     // As PTX says it itself.
     let id = if format == Ptx { id.replace("sm_", "compute_") } else { id.to_owned() };
     Candidate::new(container, EntryId::parse(&id).unwrap().target(), format)
 }
 
-fn container_of(container: ContainerKind, images: &[(&str, ImageFormat)]) -> Unit {
+fn container_of(container: ContainerKind, images: &[(&str, FileFormat)]) -> Unit {
     Unit::new(images.iter().map(|(id, format)| image(container, id, *format)).collect())
 }
 
@@ -37,7 +37,7 @@ fn hip(container: ContainerKind, targets: &[&str]) -> Unit {
     Unit::new(images.collect())
 }
 
-fn cuda(images: &[(&str, ImageFormat)]) -> Unit {
+fn cuda(images: &[(&str, FileFormat)]) -> Unit {
     let images = images.iter().map(|(arch, format)| {
         let id = format!("cuda-nvptx64-nvidia-cuda--{arch}");
         image(ContainerKind::NvFatbin, &id, *format)
@@ -232,7 +232,7 @@ fn what_no_gpu_gets() {
     assert_eq!(said[2], "is empty");
     assert_eq!(said[3], "names no processor");
     assert!(said[4].starts_with("cannot be compared: "), "{}", said[4]);
-    let lto = cuda(&[("sm_90", ImageFormat::Unknown)]);
+    let lto = cuda(&[("sm_90", FileFormat::Unknown)]);
     assert_eq!(reasons(&lto, "sm_90"), ["is neither machine code nor PTX"]);
 }
 

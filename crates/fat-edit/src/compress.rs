@@ -5,7 +5,7 @@ use std::{iter, thread};
 
 use byte_parts::{Bounds, in_order};
 use ccob::{Codec, Limits, Method, WriteOptions};
-use fat_object::{Error, compress_package};
+use fat_object::{Error, compress_offload_binary};
 
 /// How [`Edit::compress`](crate::Edit::compress) compresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Job {
         let Job { data, write, enough, is_package } = self;
         let write = write.with_threads(threads);
         let compress = |write: &WriteOptions| match is_package {
-            true => compress_package(&data, write),
+            true => compress_offload_binary(&data, write),
             false => ccob::compress(&data, write).map_err(Error::Ccob),
         };
         let mut best = compress(&write)?;

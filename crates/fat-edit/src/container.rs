@@ -4,7 +4,7 @@ use std::io::{Cursor, Read as _};
 
 use byte_parts::Source;
 use ccob::{Header, Limits, Method, Version, WriteOptions};
-use fat_object::{BundleForm, Compression, ContainerKind, Error, Segment};
+use fat_object::{BundleForm, Compression, ContainerKind, Error, PathStep};
 use object_edit::{Input, Output, copy_of, is_copy_of, of_bytes, reader};
 use offload_binary::FormatVersion;
 
@@ -58,7 +58,7 @@ impl Planner<'_, '_> {
         &mut self,
         source: &mut Source<'_>,
         node: &Node,
-        path: &[Segment],
+        path: &[PathStep],
         alone: bool,
     ) -> Result<Step, EditError> {
         if !self.touches(node) {
@@ -82,7 +82,7 @@ impl Planner<'_, '_> {
         &mut self,
         source: &mut Source<'_>,
         node: &Node,
-        path: &[Segment],
+        path: &[PathStep],
     ) -> Result<Step, EditError> {
         let wishes = self.wishes(node);
         let empty = self.is_emptied(node, &wishes, path)?;
@@ -109,7 +109,7 @@ impl Planner<'_, '_> {
         &mut self,
         source: &mut Source<'_>,
         node: &Node,
-        path: &[Segment],
+        path: &[PathStep],
         alone: bool,
     ) -> Result<Step, EditError> {
         let damaged = |error: ccob::Error| EditError::Damaged {
@@ -211,7 +211,7 @@ impl Planner<'_, '_> {
         &mut self,
         source: &mut Source<'_>,
         node: &Node,
-        path: &[Segment],
+        path: &[PathStep],
     ) -> Result<Step, EditError> {
         let wishes = self.wishes(node);
         let new = package::rebuild(source, &node.range, &wishes);
@@ -241,7 +241,7 @@ impl Planner<'_, '_> {
         &mut self,
         source: &mut Source<'_>,
         node: &Node,
-        path: &[Segment],
+        path: &[PathStep],
         compression: Compression,
     ) -> Result<Step, EditError> {
         let size = compression.uncompressed_size();

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use bundle_format::EntryId;
 use byte_parts::{ReadSeek, Source};
-use fat_object::{BundleForm, ContainerKind, ListedImage, Location, Segment, check_agreement};
+use fat_object::{BundleForm, ContainerKind, ListedImage, Location, PathStep, check_agreement};
 use object_edit::Output;
 use target_id::Target;
 
@@ -122,7 +122,7 @@ pub(super) struct Planner<'a, 'i> {
 /// A container, and where it is.
 struct Place<'n> {
     node: &'n Node,
-    path: Vec<Segment>,
+    path: Vec<PathStep>,
     /// Whether it lies in no section and has no neighbours.
     alone: bool,
 }
@@ -310,7 +310,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         &mut self,
         source: &mut Source<'_>,
         nodes: &[Node],
-        path: &[Segment],
+        path: &[PathStep],
     ) -> Result<NewContainers, EditError> {
         let mut places = Vec::new();
         gather(nodes, &mut path.to_vec(), false, &mut places);
@@ -402,13 +402,13 @@ impl<'a, 'i> Planner<'a, 'i> {
         &self,
         node: &Node,
         wishes: &Wishes<'_>,
-        path: &[Segment],
+        path: &[PathStep],
     ) -> Result<bool, EditError> {
         let container = node.container.and_then(|c| self.contents.containers.get(c));
         let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
         let is_device = |image: &ListedImage| {
             let is_metadata = image
-                .package_entry()
+                .offload_binary_entry()
                 .is_some_and(|entry| entry.flags().contains(offload_binary::Flags::METADATA));
             !image.target().is_host() && !is_metadata
         };
@@ -456,7 +456,7 @@ impl<'a, 'i> Planner<'a, 'i> {
 /// All containers in the source, in order.
 fn gather<'n>(
     nodes: &'n [Node],
-    path: &mut Vec<Segment>,
+    path: &mut Vec<PathStep>,
     in_section: bool,
     places: &mut Vec<Place<'n>>,
 ) {

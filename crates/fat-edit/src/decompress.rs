@@ -6,7 +6,7 @@ use std::ops::Range;
 use bundle_format::text::is_text_bundle;
 use byte_parts::ReadSeek;
 use ccob::{Decompressed, Limits};
-use fat_object::{Error, ImageFormat, Location, Options, Segment, decompress_package};
+use fat_object::{Error, FileFormat, Location, Options, PathStep, decompress_offload_binary};
 
 use crate::{EditError, SNIFF_LEN, survey};
 
@@ -22,7 +22,7 @@ pub(crate) struct Decompress {
     /// Whether it lies in a file of its own, with no other.
     pub(crate) alone: bool,
     /// The containers around it, itself the last.
-    pub(crate) path: Vec<Segment>,
+    pub(crate) path: Vec<PathStep>,
     /// The most that may be decompressed of what lies in it.
     pub(crate) max: u64,
     /// `true` if something may be wrong with it: its hash, and what hides nothing.
@@ -52,7 +52,7 @@ impl Decompress {
         }
         let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         if self.is_package {
-            let data = decompress_package(&stored, self.size)
+            let data = decompress_offload_binary(&stored, self.size)
                 .map_err(|error| refused(self.damaged(error)))?;
             if data.len() as u64 != self.size {
                 return Err(refused(EditError::InputChanged));
@@ -116,11 +116,11 @@ impl Decompress {
     /// Checks that what it holds may take its place, as its first bytes tell.
     pub(crate) fn check_kind(&self, data: &[u8]) -> Result<(), EditError> {
         let head = data.get(..SNIFF_LEN).unwrap_or(data);
-        match ImageFormat::sniff(head) {
-            ImageFormat::Bundle if is_text_bundle(head) && !self.alone => {
+        match FileFormat::sniff(head) {
+            FileFormat::Bundle if is_text_bundle(head) && !self.alone => {
                 Err(EditError::TextNotAlone { path: self.path.clone() })
             }
-            ImageFormat::Bundle => Ok(()),
+            FileFormat::Bundle => Ok(()),
             format => Err(EditError::HoldsNoBundle { path: self.path.clone(), format }),
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
-use fat_object::{ContainerKind, ImageFormat, Location, Segment};
+use fat_object::{ContainerKind, FileFormat, Location, PathStep};
 use object_edit::{
     Format, Input, Item, MemberEdit, Output, SectionChange, SectionEdit, copy_of, is_copy_of,
 };
@@ -23,7 +23,7 @@ pub(super) fn file(
     source: &mut Source<'_>,
     window: &Range<u64>,
     nodes: &[Node],
-    path: &[Segment],
+    path: &[PathStep],
     new: &NewContainers,
 ) -> Result<Output, EditError> {
     if !nodes.iter().any(|node| planner.touches(node)) {
@@ -82,21 +82,21 @@ pub(super) enum Host {
 impl Host {
     pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
         let head = source.peek(window, SNIFF_LEN)?;
-        Ok(match ImageFormat::sniff(&head) {
-            ImageFormat::Archive if head.starts_with(b"!<thin>") => {
+        Ok(match FileFormat::sniff(&head) {
+            FileFormat::Archive if head.starts_with(b"!<thin>") => {
                 Host::Unsupported("members of thin archives")
             }
-            ImageFormat::Archive | ImageFormat::Deb => Host::Archive,
-            ImageFormat::Elf { .. } | ImageFormat::Cubin => match elf_type(&head) {
+            FileFormat::Archive | FileFormat::Deb => Host::Archive,
+            FileFormat::Elf { .. } | FileFormat::Cubin => match elf_type(&head) {
                 1 => Host::Sections(Format::ElfObject),
                 2 | 3 => Host::Sections(Format::LinkedElf),
                 _ => Host::Unsupported("ELF files that are neither objects nor linked"),
             },
-            ImageFormat::Coff if head.starts_with(b"MZ") => Host::Sections(Format::Pe),
-            ImageFormat::Coff => Host::Sections(Format::Coff),
-            ImageFormat::MachO => Host::Unsupported("device code in Mach-O files"),
-            ImageFormat::Wasm => Host::Unsupported("device code in WebAssembly modules"),
-            ImageFormat::Bitcode => Host::Unsupported("device code in LLVM bitcode files"),
+            FileFormat::Coff if head.starts_with(b"MZ") => Host::Sections(Format::Pe),
+            FileFormat::Coff => Host::Sections(Format::Coff),
+            FileFormat::MachO => Host::Unsupported("device code in Mach-O files"),
+            FileFormat::Wasm => Host::Unsupported("device code in WebAssembly modules"),
+            FileFormat::Bitcode => Host::Unsupported("device code in LLVM bitcode files"),
             _ => Host::Raw,
         })
     }
@@ -140,7 +140,7 @@ fn section(
     planner: &mut Planner<'_, '_>,
     source: &mut Source<'_>,
     node: &Node,
-    path: &[Segment],
+    path: &[PathStep],
     new: &NewContainers,
 ) -> Result<SectionEdit, EditError> {
     let change = if node.container.is_some() {
@@ -166,7 +166,7 @@ fn section(
         }
     } else {
         let items = items(source, &node.children, new)?;
-        let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();
+        let path: Vec<PathStep> = path.iter().chain([&node.segment]).cloned().collect();
         match planner.check_left(&items, &path)? {
             true => SectionChange::Items(items),
             false => SectionChange::Removed,
@@ -177,7 +177,7 @@ fn section(
 
 impl Planner<'_, '_> {
     /// Whether a sequence of containers keeps any, as it has to if that is not allowed otherwise.
-    fn check_left(&self, items: &[Item], path: &[Segment]) -> Result<bool, EditError> {
+    fn check_left(&self, items: &[Item], path: &[PathStep]) -> Result<bool, EditError> {
         let is_left = items.is_empty() || items.iter().any(|item| item.new.is_some());
         match is_left || self.edit.options.allow_empty {
             true => Ok(is_left),
@@ -191,7 +191,7 @@ fn members(
     planner: &mut Planner<'_, '_>,
     source: &mut Source<'_>,
     nodes: &[Node],
-    path: &[Segment],
+    path: &[PathStep],
     new: &NewContainers,
 ) -> Result<Vec<MemberEdit>, EditError> {
     let mut members = Vec::new();
@@ -200,7 +200,7 @@ fn members(
         if node.kind() != ContainerKind::Member || !is_here {
             continue;
         }
-        let path: Vec<Segment> = path.iter().chain([&node.segment]).cloned().collect();
+        let path: Vec<PathStep> = path.iter().chain([&node.segment]).cloned().collect();
         let splices = file(planner, source, &node.range, &node.children, &path, new)?;
         if !is_copy_of(&splices, &node.range) {
             members.push(MemberEdit { range: node.range.clone(), new: splices });

@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use bundle_format::CompositionFinding;
-use fat_object::{Disagreement, Error, ImageFormat, ListedFinding, Location, Segment};
+use fat_object::{Disagreement, Error, FileFormat, ListedFinding, Location, PathStep};
 use target_id::Target;
 
 /// Why an edit is refused. Nothing was written.
@@ -26,7 +26,7 @@ pub enum EditError {
     #[error("{}", Found(path, *location, error))]
     Damaged {
         /// The containers around it, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
         /// Where the container that the error speaks of starts.
         location: Location,
         /// What is wrong.
@@ -36,7 +36,7 @@ pub enum EditError {
     #[error("{}{kind} cannot be edited", Prefix(path))]
     Unsupported {
         /// The containers around it, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
         /// What it is, in the plural.
         kind: &'static str,
     },
@@ -44,7 +44,7 @@ pub enum EditError {
     #[error("{}no image would be left", Prefix(path))]
     NothingLeft {
         /// The container, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
     },
     /// The compressed file could not be decompressed again.
     #[error("once compressed it could not be decompressed: {why}")]
@@ -91,16 +91,16 @@ pub enum EditError {
     #[error("{}the compressed bundle holds no bundle, but {format}", Prefix(path))]
     HoldsNoBundle {
         /// The compressed bundle, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
         /// What it holds, by its first bytes.
-        format: ImageFormat,
+        format: FileFormat,
     },
     /// A compressed text bundle cannot be decompressed in its place: a text bundle ends with its file, so that
     /// nothing can follow.
     #[error("{}a text bundle can only stand alone", Prefix(path))]
     TextNotAlone {
         /// The compressed bundle, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
     },
     /// A new image is for another target than its entry says.
     #[error("new image {number} is not for {target}: {disagreement}")]
@@ -116,7 +116,7 @@ pub enum EditError {
     #[error("{}{finding}", Prefix(path))]
     Composition {
         /// The container, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
         /// What is wrong. Entries are numbered as they would be.
         finding: Box<CompositionFinding>,
     },
@@ -124,13 +124,13 @@ pub enum EditError {
     #[error("{}thin archives cannot be edited, but the files that they name", Prefix(path))]
     ThinArchive {
         /// The archive, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
     },
     /// The container can hold no further image: a section that is one itself.
     #[error("{}no image can be added", Prefix(path))]
     CannotAdd {
         /// The container, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
     },
     /// The host file does not allow it, or is damaged.
     #[error(transparent)]
@@ -139,7 +139,7 @@ pub enum EditError {
     #[error("{}{error}", Prefix(path))]
     Within {
         /// Where it lies, from outside in.
-        path: Vec<Segment>,
+        path: Vec<PathStep>,
         /// Why.
         error: Box<EditError>,
     },
@@ -154,7 +154,7 @@ impl From<ListedFinding> for EditError {
 
 impl EditError {
     /// The error, of the file in this place.
-    pub(crate) fn within(self, path: &[Segment]) -> Self {
+    pub(crate) fn within(self, path: &[PathStep]) -> Self {
         match (path, &self) {
             // It says nothing about what is there.
             ([], _) | (_, EditError::Read(_) | EditError::Write(_)) => self,
@@ -164,7 +164,7 @@ impl EditError {
 }
 
 /// The place of something, as messages start with it; empty for the file itself.
-struct Prefix<'a>(&'a [Segment]);
+struct Prefix<'a>(&'a [PathStep]);
 
 impl fmt::Display for Prefix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,7 +174,7 @@ impl fmt::Display for Prefix<'_> {
 }
 
 /// A finding of the walk.
-struct Found<'a>(&'a [Segment], Location, &'a Error);
+struct Found<'a>(&'a [PathStep], Location, &'a Error);
 
 impl fmt::Display for Found<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,7 +185,7 @@ impl fmt::Display for Found<'_> {
 }
 
 /// `section:.hip_fatbin/ccob:1`
-fn write_path(f: &mut fmt::Formatter<'_>, path: &[Segment]) -> fmt::Result {
+fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
     path.iter().enumerate().try_for_each(|(index, segment)| {
         write!(f, "{}{segment}", if index == 0 { "" } else { "/" })
     })
@@ -235,7 +235,7 @@ mod tests {
     use fat_object::{Options, list_slice};
 
     /// The containers around an image.
-    fn path_of_a_bundle() -> Vec<Segment> {
+    fn path_of_a_bundle() -> Vec<PathStep> {
         let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 1)], 1);
         let file = layout.unwrap().to_vec(&[b"x"]).unwrap();
         list_slice(&file, &Options::default()).unwrap().images()[0].path().to_vec()
@@ -247,7 +247,7 @@ mod tests {
         let finding = bundle_format::composition(["x"]).remove(0);
         for error in [
             EditError::NothingLeft { path: path() },
-            EditError::HoldsNoBundle { path: path(), format: ImageFormat::Unknown },
+            EditError::HoldsNoBundle { path: path(), format: FileFormat::Unknown },
             EditError::TextNotAlone { path: path() },
             EditError::Composition { path: path(), finding: Box::new(finding) },
             EditError::CannotAdd { path: path() },

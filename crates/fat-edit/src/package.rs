@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bundle_format::EntryId;
 use byte_parts::Source;
-use fat_object::ImageFormat;
+use fat_object::FileFormat;
 use object_edit::{Input, Output, copy_of};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind};
 
@@ -94,12 +94,12 @@ fn entry<'e>(id: &'e str, new: &NewImage) -> Result<ImageEntry<'e>, RebuildError
 /// The kind of an image, as far as its first bytes tell it.
 fn image_kind(new: &NewImage) -> Option<ImageKind> {
     Some(match new.format {
-        ImageFormat::Elf { .. } => ImageKind::OBJECT,
-        ImageFormat::Cubin => ImageKind::CUBIN,
-        ImageFormat::Bitcode => ImageKind::BITCODE,
-        ImageFormat::SpirV => ImageKind::SPIRV,
-        ImageFormat::Ptx => ImageKind::PTX,
-        ImageFormat::Fatbinary => ImageKind::FATBINARY,
+        FileFormat::Elf { .. } => ImageKind::OBJECT,
+        FileFormat::Cubin => ImageKind::CUBIN,
+        FileFormat::Bitcode => ImageKind::BITCODE,
+        FileFormat::SpirV => ImageKind::SPIRV,
+        FileFormat::Ptx => ImageKind::PTX,
+        FileFormat::Fatbinary => ImageKind::FATBINARY,
         _ => return None,
     })
 }

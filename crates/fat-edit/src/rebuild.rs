@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fat_object::{Error, Segment};
+use fat_object::{Error, PathStep};
 
 use crate::EditError;
 use crate::survey::Node;
@@ -27,7 +27,7 @@ pub(super) fn malformed(error: impl Into<Error>) -> RebuildError {
 
 impl RebuildError {
     /// The error, of this container.
-    pub(super) fn of(self, node: &Node, path: &[Segment]) -> EditError {
+    pub(super) fn of(self, node: &Node, path: &[PathStep]) -> EditError {
         match self {
             RebuildError::Read(error) => EditError::Read(error),
             RebuildError::Format(error) => {

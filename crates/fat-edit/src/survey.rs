@@ -4,8 +4,8 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 
 use fat_object::{
-    Compression, Container, ContainerKind, Error, Finding, Image, ImageFormat, ListedFinding,
-    ListedImage, Location, Options, Segment, Severity, Visitor, walk,
+    Compression, Container, ContainerKind, Error, FileFormat, Finding, Image, ListedFinding,
+    ListedImage, Location, Options, PathStep, Severity, Visitor, walk,
 };
 
 use crate::compress::CompressOptions;
@@ -16,7 +16,7 @@ use crate::readers::{PackageForm, Treatment};
 #[derive(Clone, Debug)]
 pub struct Contents {
     pub(crate) size: u64,
-    pub(crate) format: ImageFormat,
+    pub(crate) format: FileFormat,
     pub(crate) images: Vec<ListedImage>,
     pub(crate) containers: Vec<EditableContainer>,
     /// Of each image, the index of its container.
@@ -42,7 +42,7 @@ impl Contents {
 
     /// What the file is.
     #[must_use]
-    pub fn format(&self) -> ImageFormat {
+    pub fn format(&self) -> FileFormat {
         self.format
     }
 
@@ -79,7 +79,7 @@ impl Contents {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EditableContainer {
     pub(crate) index: usize,
-    pub(crate) path: Vec<Segment>,
+    pub(crate) path: Vec<PathStep>,
     pub(crate) kind: ContainerKind,
     pub(crate) location: Location,
     pub(crate) size: u64,
@@ -113,7 +113,7 @@ impl EditableContainer {
 
     /// The containers around it from outside in, itself the last.
     #[must_use]
-    pub fn path(&self) -> &[Segment] {
+    pub fn path(&self) -> &[PathStep] {
         &self.path
     }
 
@@ -161,7 +161,7 @@ impl EditableContainer {
 /// A container and what lies in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub(crate) segment: Segment,
+    pub(crate) segment: PathStep,
     /// In the file, or in the decompressed data of the compressed bundle around it. That of a compressed package has the
     /// padding that follows its stream.
     pub(crate) range: Range<u64>,
@@ -203,7 +203,7 @@ pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Content
         return Err(damage);
     }
     let summary = summary?;
-    if surveyor.containers.is_empty() && matches!(summary.format, ImageFormat::Elf { .. }) {
+    if surveyor.containers.is_empty() && matches!(summary.format, FileFormat::Elf { .. }) {
         object_edit::explain_nothing(&mut input)?;
     }
     let mut contents = Contents {

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, SeekFrom};
 
 use byte_parts::ReadSeek;
-use fat_object::ImageFormat;
+use fat_object::FileFormat;
 
 use crate::{EditError, SNIFF_LEN};
 
@@ -15,7 +15,7 @@ pub(super) struct NewImage {
     /// Bytes.
     pub(super) size: u64,
     /// What it is, by its first bytes.
-    pub(super) format: ImageFormat,
+    pub(super) format: FileFormat,
 }
 
 /// What is to become of an entry.
@@ -73,7 +73,7 @@ impl<'a, 'i> NewImages<'a, 'i> {
             reader.seek(SeekFrom::Start(0))?;
             let mut head = Vec::new();
             reader.take(SNIFF_LEN as u64).read_to_end(&mut head)?;
-            images.push(NewImage { number, size, format: ImageFormat::sniff(&head) });
+            images.push(NewImage { number, size, format: FileFormat::sniff(&head) });
             heads.push(head);
         }
         Ok(NewImages { readers, images, heads })

@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use bundle_format::text::Leader;
-use fat_object::{BundleForm, Finding, Image, ImageFormat, Options, Visitor, walk};
+use fat_object::{BundleForm, FileFormat, Finding, Image, Options, Visitor, walk};
 use object_edit::{HOST_PLACEHOLDER, ObjectBundle};
 
 fn data(name: &str) -> Vec<u8> {
@@ -21,7 +21,7 @@ struct Forms(Vec<(Option<BundleForm>, Option<Vec<u8>>)>);
 impl Visitor for Forms {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let mut host = None;
-        if image.format() == ImageFormat::HostPlaceholder {
+        if image.format() == FileFormat::HostPlaceholder {
             let mut object = Vec::new();
             image.enclosing_object().unwrap().read_to_end(&mut object)?;
             host = Some(object_edit::remove_bundle_sections(&object).unwrap().into_owned());

@@ -21,7 +21,7 @@ use elf_objects::{Elf, elf, progbits};
 use fat_edit::{
     Change, CompressOptions, Contents, Edit, EditError, EditOptions, EditPart, EditPlan, survey,
 };
-use fat_object::{Error, ImageFormat, Options};
+use fat_object::{Error, FileFormat, Options};
 use linked::{Linked, Style};
 
 /// A HIP fat binary whose code is not the same for two seeds.
@@ -264,7 +264,7 @@ fn what_holds_no_bundle_is_named() {
     let nested = ccob(&ccob(&plain(1, 1), Version::V3, Method::ZSTD), Version::V3, Method::ZLIB);
     let error = decompress_error(&nested);
     let EditError::HoldsNoBundle { format, .. } = &error else { panic!("{error}") };
-    assert_eq!(*format, ImageFormat::CompressedBundle);
+    assert_eq!(*format, FileFormat::CompressedBundle);
 }
 
 #[test]

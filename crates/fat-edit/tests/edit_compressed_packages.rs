@@ -21,7 +21,7 @@ use elf_objects::{all_elf, progbits};
 use fat_edit::{
     Change, CompressOptions, Contents, Edit, EditError, EditNote, EditOptions, EditPlan, survey,
 };
-use fat_object::{Options, compress_package, decompress_package};
+use fat_object::{Options, compress_offload_binary, decompress_offload_binary};
 use linked::{Linked, Loaded, Style};
 use offload_binary::{CompressedBinary, FormatVersion};
 
@@ -44,7 +44,7 @@ fn methods() -> [WriteOptions; 2] {
 }
 
 fn compressed(sizes: &[u32], how: &WriteOptions) -> Vec<u8> {
-    compress_package(&plain(sizes), how).unwrap()
+    compress_offload_binary(&plain(sizes), how).unwrap()
 }
 
 fn method_of(package: &[u8]) -> Method {
@@ -91,7 +91,7 @@ fn images_leave_compressed_packages_and_join_them() {
             assert_eq!(images(&out), left);
             // Entries that stay keep everything that is said of them.
             let expected = edited(&plain(&sizes), &[], |_, edit| edit.remove(index)).unwrap();
-            assert!(decompress_package(package, 1 << 20).unwrap() == expected);
+            assert!(decompress_offload_binary(package, 1 << 20).unwrap() == expected);
         }
         let new = code(9, 777);
         let wish = |edit: &mut Edit, first: usize, container: usize| {
@@ -101,7 +101,7 @@ fn images_leave_compressed_packages_and_join_them() {
         let out = edited(&file, &[&new], |_, edit| wish(edit, 1, 1)).unwrap();
         let expected = edited(&plain(&sizes), &[&new], |_, edit| wish(edit, 0, 0)).unwrap();
         let package = &out[before.len()..out.len() - after.len()];
-        assert!(decompress_package(package, 1 << 20).unwrap() == expected);
+        assert!(decompress_offload_binary(package, 1 << 20).unwrap() == expected);
         assert_eq!(method_of(package), how.method);
         // All images of one leave, if they may.
         let all = |edit: &mut Edit| (1..4).for_each(|index| edit.remove(index));
@@ -292,8 +292,8 @@ fn packages_with_a_gap_after_the_header_stay_plain() {
     let (plan, out) = compress(&file);
     assert!(plan.is_unchanged() && out == file);
     for how in methods() {
-        let small = compress_package(&file, &how).unwrap();
-        assert!(decompress_package(&small, 1 << 20).unwrap() == plain(&[5000, 300]));
+        let small = compress_offload_binary(&file, &how).unwrap();
+        assert!(decompress_offload_binary(&small, 1 << 20).unwrap() == plain(&[5000, 300]));
     }
 }
 

@@ -17,7 +17,7 @@ use std::io::{self, Cursor};
 
 use bundling::{GFX90A, GFX906, HOST, Images, add, coff, data, entries, there_and_back};
 use elf_objects::*;
-use fat_object::{ImageFormat, Options, walk};
+use fat_object::{FileFormat, Options, walk};
 use object::{Object, ObjectSection, ObjectSymbol};
 use object_edit::{EmbedError, HOST_PLACEHOLDER, ObjectBundle, ObjectPart, remove_bundle_sections};
 
@@ -78,7 +78,7 @@ fn the_walker_finds_what_was_added() {
         walk(&mut Cursor::new(&added), &Options::default(), &mut images).unwrap();
         let found = images.0.iter().map(|(id, _, bytes)| (&**id, &**bytes)).collect::<Vec<_>>();
         assert_eq!(found, [(HOST, HOST_PLACEHOLDER), (GFX906, b"image"), (GFX90A, b"x")]);
-        assert_eq!(images.0[0].1, Some(ImageFormat::HostPlaceholder), "{name}");
+        assert_eq!(images.0[0].1, Some(FileFormat::HostPlaceholder), "{name}");
     }
 }
 

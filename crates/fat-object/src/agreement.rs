@@ -3,8 +3,8 @@
 use offload_binary::ImageKind;
 use target_id::{Family, NvidiaArch, Processor, Target, Triple, Verdict, compatible};
 
-use crate::image::{BundleForm, Description, PackageEntry, loaded_as};
-use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat, SNIFF_LEN};
+use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat, SNIFF_LEN};
+use crate::image::{BundleForm, Description, OffloadBinaryEntry, loaded_as};
 use crate::image_target;
 
 /// A contradiction between an image and the target that its container states for it.
@@ -15,7 +15,7 @@ pub enum Disagreement {
     #[error("{found} where {expected} is expected")]
     Format {
         /// The format of the image.
-        found: ImageFormat,
+        found: FileFormat,
         /// The formats that devices of the architecture load, in words.
         expected: &'static str,
     },
@@ -32,7 +32,7 @@ pub enum Disagreement {
     #[error("{found} where the offload binary records {recorded}")]
     Kind {
         /// The format of the image.
-        found: ImageFormat,
+        found: FileFormat,
         /// The kind that is recorded.
         recorded: ImageKind,
     },
@@ -68,13 +68,13 @@ impl Disagreement {
 pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement> {
     // What later bytes say, as sections of cubins do, would make the answer one of how much was given.
     let head = head.get(..SNIFF_LEN).unwrap_or(head);
-    agreement(target, ImageFormat::sniff(head), head)
+    agreement(target, FileFormat::sniff(head), head)
 }
 
 /// As [`check_agreement`], of a format that is known.
-fn agreement(target: &Target, found: ImageFormat, head: &[u8]) -> Result<(), Disagreement> {
+fn agreement(target: &Target, found: FileFormat, head: &[u8]) -> Result<(), Disagreement> {
     let Some(triple) = target.triple() else { return Ok(()) };
-    if target.is_host() || found == ImageFormat::Bitcode {
+    if target.is_host() || found == FileFormat::Bitcode {
         return Ok(());
     }
     let Some((expected, is_expected)) = expectation(triple, target.id(), found) else {
@@ -101,35 +101,35 @@ fn agreement(target: &Target, found: ImageFormat, head: &[u8]) -> Result<(), Dis
 /// containers, whose images are checked themselves.
 pub(crate) fn contradiction(
     description: &Description,
-    format: ImageFormat,
+    format: FileFormat,
     head: &[u8],
 ) -> Option<Disagreement> {
     let is_text = matches!(description.form, Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
     if is_text || !is_device_code(format) {
         return None;
     }
-    let kind = description.package.as_ref().map(PackageEntry::image_kind);
+    let kind = description.offload_binary.as_ref().map(OffloadBinaryEntry::image_kind);
     agreement(&description.target, format, head)
         .err()
         .or_else(|| kind.and_then(|kind| kind_agreement(kind, format).err()))
 }
 
-fn is_device_code(format: ImageFormat) -> bool {
+fn is_device_code(format: FileFormat) -> bool {
     matches!(
         format,
-        ImageFormat::Elf { .. } | ImageFormat::Cubin | ImageFormat::SpirV | ImageFormat::Ptx
+        FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::SpirV | FileFormat::Ptx
     )
 }
 
 /// Compares the kind of image that an offload binary records with the bytes. Objects may be of any format: compilers
 /// call bitcode so that is linked later.
-fn kind_agreement(recorded: ImageKind, found: ImageFormat) -> Result<(), Disagreement> {
-    let is_elf = matches!(found, ImageFormat::Elf { .. } | ImageFormat::Cubin);
+fn kind_agreement(recorded: ImageKind, found: FileFormat) -> Result<(), Disagreement> {
+    let is_elf = matches!(found, FileFormat::Elf { .. } | FileFormat::Cubin);
     let agrees = match recorded {
         ImageKind::BITCODE | ImageKind::FATBINARY => false,
         ImageKind::CUBIN => is_elf,
-        ImageKind::PTX => found == ImageFormat::Ptx,
-        ImageKind::SPIRV => found == ImageFormat::SpirV || is_elf,
+        ImageKind::PTX => found == FileFormat::Ptx,
+        ImageKind::SPIRV => found == FileFormat::SpirV || is_elf,
         _ => true,
     };
     match agrees {
@@ -147,22 +147,22 @@ fn names_a_device(triple: &Triple, target: &Target) -> bool {
 }
 
 /// The formats that devices of an architecture load, in words, and whether `found` is one of them.
-fn expectation(triple: &Triple, id: &str, found: ImageFormat) -> Option<(&'static str, bool)> {
+fn expectation(triple: &Triple, id: &str, found: FileFormat) -> Option<(&'static str, bool)> {
     if triple.is_spirv() || triple.is_spir() || id == "amdgcnspirv" {
         // LLVM's linker wrapper wraps SPIR-V for OpenMP on GPUs of Intel in an ELF file, Intel's compresses that of SYCL.
         let is_wrapped =
-            matches!(found, ImageFormat::Elf { machine: EM_INTELGT } | ImageFormat::Zstd)
+            matches!(found, FileFormat::Elf { machine: EM_INTELGT } | FileFormat::Zstd)
                 && triple.vendor() != "amd"
                 && id != "amdgcnspirv";
-        return Some(("SPIR-V or LLVM bitcode", found == ImageFormat::SpirV || is_wrapped));
+        return Some(("SPIR-V or LLVM bitcode", found == FileFormat::SpirV || is_wrapped));
     }
     if triple.is_amdgpu() {
-        let is_code_object = found == ImageFormat::Elf { machine: EM_AMDGPU };
+        let is_code_object = found == FileFormat::Elf { machine: EM_AMDGPU };
         return Some(("an AMD GPU code object or LLVM bitcode", is_code_object));
     }
     if triple.is_nvptx() {
         let is_for_cuda =
-            matches!(found, ImageFormat::Cubin | ImageFormat::Ptx | ImageFormat::Fatbinary);
+            matches!(found, FileFormat::Cubin | FileFormat::Ptx | FileFormat::Fatbinary);
         return Some(("a cubin, PTX, a fatbinary or LLVM bitcode", is_for_cuda));
     }
     None
@@ -170,9 +170,8 @@ fn expectation(triple: &Triple, id: &str, found: ImageFormat) -> Option<(&'stati
 
 /// The target ID that an image itself states, as devices go by it ([`loaded_as`]); `None` where it states none that this
 /// crate knows.
-fn own_target_id(format: ImageFormat, head: &[u8]) -> Option<String> {
-    let is_stated =
-        matches!(format, ImageFormat::Elf { .. } | ImageFormat::Cubin | ImageFormat::Ptx);
+fn own_target_id(format: FileFormat, head: &[u8]) -> Option<String> {
+    let is_stated = matches!(format, FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::Ptx);
     let target = image_target::of_bytes(head, format).filter(|_| is_stated)?;
     let family = target.target_id().ok().and_then(|id| id.processor_info().map(Processor::family));
     // Flags of old code objects look like the numbers of processors before GCN.

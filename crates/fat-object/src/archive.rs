@@ -13,7 +13,7 @@ use object::read::archive::{ArchiveFile, ArchiveMember};
 use crate::containers::lossy;
 use crate::error::Error;
 use crate::host::with_object_reader;
-use crate::model::{ContainerKind, Segment};
+use crate::model::{ContainerKind, PathStep};
 use crate::source::{Origin, Source};
 use crate::walker::Walker;
 
@@ -61,7 +61,7 @@ impl Walker<'_> {
                 return self.finding(source, window.start, error);
             }
             let inner = window.start + start..window.start + end;
-            let segment = Segment::from_bytes(ContainerKind::Member, &member.name);
+            let segment = PathStep::from_bytes(ContainerKind::Member, &member.name);
             self.within(source, segment, &inner, None, |walker, source| {
                 walker.contents(source, &inner).map(drop)
             })?;
@@ -99,7 +99,7 @@ impl Walker<'_> {
         }
         self.add_file(&inner);
         let all = 0..inner.len();
-        let segment = Segment::from_bytes(ContainerKind::Member, &member.name);
+        let segment = PathStep::from_bytes(ContainerKind::Member, &member.name);
         self.in_thin_member = true;
         self.within(&mut inner, segment, &all, None, |walker, inner| {
             walker.contents(inner, &all).map(drop)

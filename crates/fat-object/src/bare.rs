@@ -7,8 +7,8 @@ use target_id::{Target, Triple};
 
 use crate::elf::{FileHeader, Header64, LE, Segment64, first, header64};
 use crate::error::Error;
+use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat};
 use crate::image::Description;
-use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat};
 use crate::image_target;
 use crate::model::ContainerKind;
 use crate::source::Source;
@@ -16,14 +16,14 @@ use crate::spirv;
 use crate::walker::Walker;
 
 /// Returns whether such a file can be a device image by itself. Of LLVM bitcode the triple decides.
-pub(crate) fn may_be(format: ImageFormat) -> bool {
+pub(crate) fn may_be(format: FileFormat) -> bool {
     is_device_elf(format)
-        || matches!(format, ImageFormat::Ptx | ImageFormat::SpirV | ImageFormat::Bitcode)
+        || matches!(format, FileFormat::Ptx | FileFormat::SpirV | FileFormat::Bitcode)
 }
 
 /// Returns whether it is an ELF file for a GPU.
-pub(crate) fn is_device_elf(format: ImageFormat) -> bool {
-    matches!(format, ImageFormat::Cubin | ImageFormat::Elf { machine: EM_AMDGPU | EM_INTELGT })
+pub(crate) fn is_device_elf(format: FileFormat) -> bool {
+    matches!(format, FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT })
 }
 
 impl Walker<'_> {
@@ -38,20 +38,20 @@ impl Walker<'_> {
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
-        format: ImageFormat,
+        format: FileFormat,
     ) -> io::Result<()> {
         let target = image_target::of_window(source, window, format)?;
         let fault = match format {
-            ImageFormat::Bitcode => {
+            FileFormat::Bitcode => {
                 if !target.as_ref().and_then(Target::triple).is_some_and(is_device) {
                     return Ok(());
                 }
                 None
             }
-            ImageFormat::Ptx if target.is_none() => {
+            FileFormat::Ptx if target.is_none() => {
                 Some(Error::PtxTarget { looked_at: image_target::HEAD.min(len(window)) })
             }
-            ImageFormat::SpirV => spirv::check(source, window)?,
+            FileFormat::SpirV => spirv::check(source, window)?,
             _ if is_device_elf(format) => segments(source, window)?,
             _ => None,
         };
@@ -60,7 +60,7 @@ impl Walker<'_> {
             target: target.unwrap_or_else(|| Target::new(None, None, "")).into(),
             id: None,
             offset_in_container: 0,
-            package: None,
+            offload_binary: None,
             format: Some(format),
             compression: None,
             form: None,

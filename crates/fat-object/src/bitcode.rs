@@ -15,8 +15,8 @@ use target_id::{Target, Triple};
 
 use crate::bare;
 use crate::containers::{Start, starts_with};
-use crate::image_format::ImageFormat;
-use crate::model::{ContainerKind, Segment};
+use crate::file_format::FileFormat;
+use crate::model::{ContainerKind, PathStep};
 use crate::source::{Origin, Source};
 use crate::walker::Walker;
 
@@ -99,7 +99,7 @@ impl Walker<'_> {
                 return Ok(());
             }
         }
-        let segment = Segment::new(ContainerKind::Section, name);
+        let segment = PathStep::new(ContainerKind::Section, name);
         self.hold(held);
         self.decompressed.spend(held);
         self.within(source, segment, &stored, None, |walker, _| {
@@ -115,9 +115,9 @@ impl Walker<'_> {
 
 /// Returns the section that clang gives a global with such a container.
 fn section_of(data: &[u8]) -> &'static str {
-    match ImageFormat::sniff(data.get(..32).unwrap_or(data)) {
-        ImageFormat::Fatbinary => ".nv_fatbin",
-        ImageFormat::OffloadBinary => SECTION,
+    match FileFormat::sniff(data.get(..32).unwrap_or(data)) {
+        FileFormat::Fatbinary => ".nv_fatbin",
+        FileFormat::OffloadBinary => SECTION,
         _ => ".hip_fatbin",
     }
 }

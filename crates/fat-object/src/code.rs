@@ -7,7 +7,7 @@ use byte_parts::Budget;
 use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
 
 use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
-use crate::image_format::{EM_AMDGPU, ImageFormat, SNIFF_LEN};
+use crate::file_format::{EM_AMDGPU, FileFormat, SNIFF_LEN};
 use crate::model::Compression;
 use crate::source::{Origin, Source};
 
@@ -18,8 +18,8 @@ pub(crate) const MOST_DECOMPRESSED: u64 = 64 << 10;
 const LAST_SECTIONS: u64 = 256;
 
 /// Returns whether the sections of such an image tell.
-pub(crate) fn is_told(format: ImageFormat) -> bool {
-    matches!(format, ImageFormat::Cubin | ImageFormat::Elf { machine: EM_AMDGPU })
+pub(crate) fn is_told(format: FileFormat) -> bool {
+    matches!(format, FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU })
 }
 
 /// Returns whether the ELF file in `window` has code in an executable section; `None` if its last section headers do not
@@ -28,7 +28,7 @@ pub(crate) fn in_elf(source: &mut Source<'_>, window: &Range<u64>) -> io::Result
     let head = source.peek(window, size_of::<Header64>())?;
     let Some(header) = header64(&head) else { return Ok(None) };
     // Each kernel of a cubin has a section; linkers of code for AMD GPUs leave an empty one where there is no kernel.
-    let is_cubin = ImageFormat::sniff(&head) == ImageFormat::Cubin;
+    let is_cubin = FileFormat::sniff(&head) == FileFormat::Cubin;
     let (count, entry) = (u64::from(header.e_shnum(LE)), size_of::<Section64>() as u64);
     let start = window.start.saturating_add(header.e_shoff(LE));
     let end = start.saturating_add(count * entry);

@@ -1,4 +1,4 @@
-//! Bundles, compressed bundles, packages and fatbinaries: from their entries to images.
+//! Bundles, compressed bundles, offload binaries and fatbinaries: from their entries to images.
 
 use std::io::{self, Cursor};
 use std::ops::Range;
@@ -10,12 +10,12 @@ use byte_parts::Budget;
 use offload_binary::{CompressedBinary, OffloadBinary};
 use target_id::{OffloadKind, Target, Triple};
 
+use crate::compressed_binary;
 use crate::error::Error;
-use crate::image::{BundleForm, Description, PackageEntry};
-use crate::image_format::ImageFormat;
-use crate::model::{Compression, ContainerKind, Segment};
+use crate::file_format::FileFormat;
+use crate::image::{BundleForm, Description, OffloadBinaryEntry};
+use crate::model::{Compression, ContainerKind, PathStep};
 use crate::nv_fatbin::{self, EntryKind};
-use crate::package;
 use crate::source::{Origin, Source};
 use crate::walker::Walker;
 
@@ -53,7 +53,7 @@ impl Walker<'_> {
         object: Option<&Range<u64>>,
     ) -> io::Result<()> {
         let container = self.bundle_container();
-        let segment = Segment::new(ContainerKind::Bundle, ordinal.to_string());
+        let segment = PathStep::new(ContainerKind::Bundle, ordinal.to_string());
         let window = start..start + bundle.end();
         self.within(source, segment, &window, None, |walker, source| {
             let ids: Vec<_> = bundle.entries().map(|entry| lossy(entry.id())).collect();
@@ -64,8 +64,8 @@ impl Walker<'_> {
                 let mut description = walker.described_by_id(container, form, id, entry.offset());
                 if source.is_start() {
                     description.format = Some(match entry.size() {
-                        0 => ImageFormat::Empty,
-                        _ => ImageFormat::NotRead,
+                        0 => FileFormat::Empty,
+                        _ => FileFormat::NotRead,
                     });
                 }
                 let window = offset..offset + entry.size();
@@ -123,7 +123,7 @@ impl Walker<'_> {
         entries: impl Iterator<Item = Entry<'e>> + Clone,
     ) -> io::Result<()> {
         let container = self.bundle_container();
-        let segment = Segment::new(ContainerKind::Bundle, "0");
+        let segment = PathStep::new(ContainerKind::Bundle, "0");
         self.within(source, segment, window, None, |walker, source| {
             let ids: Vec<_> = entries.clone().map(|entry| lossy(entry.id())).collect();
             for finding in bundle_format::composition(ids.iter().map(String::as_str)) {
@@ -184,7 +184,7 @@ impl Walker<'_> {
             target: self.target_of(&id),
             id: Some(id),
             offset_in_container,
-            package: None,
+            offload_binary: None,
             format: None,
             compression: None,
             form: Some(form),
@@ -224,7 +224,7 @@ impl Walker<'_> {
         // Version 1 records no size: its end is known only when its stream was decoded.
         let recorded_end = header.total_size().map(|size| start + size);
         let uncompressed_size = header.uncompressed_size();
-        let segment = Segment::new(ContainerKind::Ccob, ordinal.to_string());
+        let segment = PathStep::new(ContainerKind::Ccob, ordinal.to_string());
         let compression = |stored_size| Compression {
             method: header.method().name().unwrap_or("unknown"),
             stored_size,
@@ -321,7 +321,7 @@ impl Walker<'_> {
     fn opened(
         &mut self,
         source: &mut Source<'_>,
-        segment: Segment,
+        segment: PathStep,
         window: &Range<u64>,
         compression: Compression,
         data: &[u8],
@@ -364,14 +364,14 @@ impl Walker<'_> {
             }
         };
         let end = start + binary.size();
-        let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
+        let segment = PathStep::new(ContainerKind::OffloadBinary, ordinal.to_string());
         self.within(source, segment, &(start..end), None, |walker, source| {
             walker.package_entries(source, start, &binary)
         })?;
         Ok(Some(end))
     }
 
-    /// Walks the compressed package at the start of the window. Its entries lie in the plain package.
+    /// Walks the compressed offload binary at the start of the window. Its entries lie in the plain offload binary.
     fn compressed_package(
         &mut self,
         source: &mut Source<'_>,
@@ -381,7 +381,7 @@ impl Walker<'_> {
     ) -> io::Result<()> {
         let start = window.start;
         let stored = start..start.saturating_add(header.size());
-        let segment = Segment::new(ContainerKind::OffloadBinary, ordinal.to_string());
+        let segment = PathStep::new(ContainerKind::OffloadBinary, ordinal.to_string());
         let uncompressed_size = header.inflated_size();
         let compression = |method: ccob::Method| Compression {
             method: method.name().unwrap_or("unknown"),
@@ -390,7 +390,8 @@ impl Walker<'_> {
         };
         if !self.options.decompress {
             if self.options.tell_unopened {
-                let compression = compression(package::peek_method(source, window, header)?);
+                let compression =
+                    compression(compressed_binary::peek_method(source, window, header)?);
                 let nothing = |_: &mut Self, _: &mut Source<'_>| Ok(());
                 self.within(source, segment, &stored, Some(compression), nothing)?;
             }
@@ -402,7 +403,7 @@ impl Walker<'_> {
             let error = Error::DecompressedInAll { uncompressed_size, limit };
             return self.finding(source, start, error);
         }
-        let (method, plain) = match package::read_plain(source, window, header, room)? {
+        let (method, plain) = match compressed_binary::read_plain(source, window, header, room)? {
             Ok(plain) => plain,
             Err(error) => {
                 if let Error::PackageStream(error) = &error {
@@ -424,7 +425,7 @@ impl Walker<'_> {
         })
     }
 
-    /// Walks the entries of a package that starts here.
+    /// Walks the entries of an offload binary that starts here.
     fn package_entries(
         &mut self,
         source: &mut Source<'_>,
@@ -444,7 +445,7 @@ impl Walker<'_> {
                 target: entry.target().into(),
                 id: None,
                 offset_in_container: entry.image_offset(),
-                package: Some(PackageEntry {
+                offload_binary: Some(OffloadBinaryEntry {
                     image_kind: entry.image_kind(),
                     offload_kind: entry.offload_kind(),
                     flags: entry.flags(),
@@ -475,7 +476,7 @@ impl Walker<'_> {
             Err(error) => return self.finding(source, start, error.into()).map(|()| None),
         };
         let end = start + len;
-        let segment = Segment::new(ContainerKind::NvFatbin, ordinal.to_string());
+        let segment = PathStep::new(ContainerKind::NvFatbin, ordinal.to_string());
         self.within(source, segment, &(start..end), None, |walker, source| {
             let mut offset = nv_fatbin::HEADER_LEN;
             let mut index = 0;
@@ -486,9 +487,9 @@ impl Walker<'_> {
                     Err(error) => return walker.finding(source, start, error.into()),
                 };
                 let format = match entry.kind {
-                    EntryKind::Ptx => Some(ImageFormat::Ptx),
-                    EntryKind::Elf => Some(ImageFormat::Cubin),
-                    EntryKind::LinkTimeIr | EntryKind::Other => Some(ImageFormat::Unknown),
+                    EntryKind::Ptx => Some(FileFormat::Ptx),
+                    EntryKind::Elf => Some(FileFormat::Cubin),
+                    EntryKind::LinkTimeIr | EntryKind::Other => Some(FileFormat::Unknown),
                 };
                 let description = Description {
                     container: ContainerKind::NvFatbin,
@@ -500,7 +501,7 @@ impl Walker<'_> {
                     .into(),
                     id: None,
                     offset_in_container: entry.offset,
-                    package: None,
+                    offload_binary: None,
                     // The first bytes of compressed code say nothing.
                     format: format.filter(|_| entry.compression.is_some()),
                     compression: entry.compression.map(|(method, uncompressed_size)| Compression {
@@ -604,20 +605,20 @@ pub(crate) fn starts_with(
 ) -> io::Result<Start> {
     let head = source.peek(window, 32)?;
     let available = window.end - window.start;
-    let sound = match ImageFormat::sniff(&head) {
-        ImageFormat::CompressedBundle => ccob::Header::parse(&head, available).is_ok(),
-        ImageFormat::Fatbinary => nv_fatbin::parse_header(&head, available).is_ok(),
-        ImageFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => false,
-        ImageFormat::Bundle | ImageFormat::OffloadBinary if headers.left() == 0 => {
+    let sound = match FileFormat::sniff(&head) {
+        FileFormat::CompressedBundle => ccob::Header::parse(&head, available).is_ok(),
+        FileFormat::Fatbinary => nv_fatbin::parse_header(&head, available).is_ok(),
+        FileFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => false,
+        FileFormat::Bundle | FileFormat::OffloadBinary if headers.left() == 0 => {
             return Ok(Start::Unknown);
         }
-        ImageFormat::Bundle => {
+        FileFormat::Bundle => {
             let prefix = bundle_prefix(source, window)?;
             headers.spend(prefix.len() as u64);
             // Programs that read bundles have the magic among their constants, with zeros behind it.
             Bundle::parse_prefix(&prefix, available).is_ok_and(|bundle| !bundle.is_empty())
         }
-        ImageFormat::OffloadBinary => {
+        FileFormat::OffloadBinary => {
             let prefix = package_prefix(source, window)?;
             headers.spend(prefix.len() as u64);
             let parsed = OffloadBinary::parse_prefix(&prefix, available);

@@ -20,11 +20,11 @@ pub enum Error {
     /// A compressed bundle is malformed, or its contents fail the hash.
     #[error(transparent)]
     Ccob(#[from] ccob::Error),
-    /// A packager binary is malformed.
+    /// An offload binary is malformed.
     #[error(transparent)]
     OffloadBinary(#[from] offload_binary::Error),
-    /// The stream of a compressed package is malformed, does not fit its header, or is too large. Sizes are those of what
-    /// follows the header of the plain package, but for the limit.
+    /// The stream of a compressed offload binary is malformed, does not fit its header, or is too large. Sizes are those of what
+    /// follows the header of the plain offload binary, but for the limit.
     #[error("{}", .0.to_string().replace("compressed bundle", "compressed package"))]
     PackageStream(ccob::Error),
     /// An NVIDIA fatbinary is malformed.
@@ -118,7 +118,7 @@ pub enum Error {
         /// The limit in bytes.
         limit: u64,
     },
-    /// A compressed bundle or package is not decompressed: with those before it would be more than
+    /// A compressed bundle or offload binary is not decompressed: with those before it would be more than
     /// [`Options::max_expansion`](crate::Options::max_expansion) allows.
     #[error(
         "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"
@@ -129,7 +129,7 @@ pub enum Error {
         /// The limit for the whole walk in bytes.
         limit: u64,
     },
-    /// Names of sections and members, strings of packages, and the names in the paths of images come to more than
+    /// Names of sections and members, strings of offload binaries, and the names in the paths of images come to more than
     /// 64 MiB and four times the bytes that were walked, as only those can that share bytes, or paths with long
     /// names. Those after are not looked at.
     #[error("names and strings come to more than {limit} bytes in all")]

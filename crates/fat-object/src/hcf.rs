@@ -12,10 +12,10 @@ use target_id::{OffloadKind, Target};
 
 use crate::containers::lossy;
 use crate::error::Error as WalkError;
+use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::image::Description;
-use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::image_target;
-use crate::model::{ContainerKind, Segment, printable};
+use crate::model::{ContainerKind, PathStep, printable};
 use crate::source::Source;
 use crate::walker::Walker;
 
@@ -377,7 +377,7 @@ impl Walker<'_> {
             Err(error) => return self.finding(source, start, error.into()).map(|()| None),
         };
         let is_sound = faults.is_empty();
-        let segment = Segment::new(ContainerKind::Hcf, ordinal.to_string());
+        let segment = PathStep::new(ContainerKind::Hcf, ordinal.to_string());
         self.within(source, segment, &(start..start + end), None, |walker, source| {
             for fault in faults {
                 walker.finding(source, start, fault.into())?;
@@ -402,9 +402,9 @@ impl Walker<'_> {
         image: HcfImage,
     ) -> io::Result<()> {
         let window = start + range.start..start + range.end;
-        let own = match ImageFormat::sniff(&source.peek(&window, SNIFF_LEN)?) {
+        let own = match FileFormat::sniff(&source.peek(&window, SNIFF_LEN)?) {
             // Its triple is that of the host: code for all GPUs is made of it.
-            ImageFormat::Bitcode => None,
+            FileFormat::Bitcode => None,
             format => image_target::of_window(source, &window, format)?,
         };
         let triple = own.as_ref().and_then(Target::triple).cloned();
@@ -414,7 +414,7 @@ impl Walker<'_> {
             target: Target::new(Some(OffloadKind::Sycl), triple, id).into(),
             id: None,
             offset_in_container: range.start,
-            package: None,
+            offload_binary: None,
             format: None,
             compression: None,
             form: None,

@@ -12,9 +12,9 @@ use object::{Endianness, Object, ObjectSection, elf, macho};
 
 use crate::containers::{Start, lossy, starts_with};
 use crate::error::Error;
+use crate::file_format::FileFormat;
 use crate::image::{BundleForm, Description};
-use crate::image_format::ImageFormat;
-use crate::model::{ContainerKind, Segment};
+use crate::model::{ContainerKind, PathStep};
 use crate::source::{HeaderReader, Headers, Source};
 use crate::walker::Walker;
 use crate::{bare, sycl};
@@ -23,7 +23,7 @@ use crate::{bare, sycl};
 const MACH_O_SEGMENT: &[u8] = b"__LLVM";
 const MACH_O_BUNDLE_SECTION: &[u8] = b"__offload_bundle";
 
-/// Section type of packages that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
+/// Section type of offload binaries that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
 /// Sections of these names hold device code and nothing else. `.hip_fat`, `.nv_fatb` and `__nv_rel` are what is left of
@@ -105,7 +105,7 @@ impl Walker<'_> {
             Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
             Ok(Parts::Nothing) => {
                 // Code for a GPU is loaded by its segments.
-                match bare::is_device_elf(ImageFormat::sniff(&source.peek(window, 20)?)) {
+                match bare::is_device_elf(FileFormat::sniff(&source.peek(window, 20)?)) {
                     true => Ok(()),
                     false => {
                         let sycl = self.sycl_tables(source, window, &[])?;
@@ -177,7 +177,7 @@ impl Walker<'_> {
                 self.finding(source, window.start, error)?;
                 continue;
             }
-            let segment = Segment::new(ContainerKind::Section, &*section.name);
+            let segment = PathStep::new(ContainerKind::Section, &*section.name);
             let object = section.holds_bundle.then_some(window);
             // Other data may follow where only the first bytes speak of a container.
             let mixed = !known && scans && !self.options.tell_trailing;
@@ -241,7 +241,7 @@ impl Walker<'_> {
                 let id = description.id.clone().unwrap_or_default();
                 return self.finding(source, window.start, Error::SecondHost { id });
             }
-            description.format = Some(ImageFormat::HostPlaceholder);
+            description.format = Some(FileFormat::HostPlaceholder);
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Walker<'_> {
                 continue;
             }
             let inner = window.start + start..window.start + end;
-            let segment = Segment::new(ContainerKind::Slice, slice.name);
+            let segment = PathStep::new(ContainerKind::Slice, slice.name);
             self.within(source, segment, &inner, None, |walker, source| {
                 walker.contents(source, &inner).map(drop)
             })?;
@@ -272,7 +272,7 @@ impl Walker<'_> {
 
 /// Returns whether the file is a device image, which holds no others.
 fn is_image(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
-    Ok(bare::is_device_elf(ImageFormat::sniff(&source.peek(window, 64)?)))
+    Ok(bare::is_device_elf(FileFormat::sniff(&source.peek(window, 64)?)))
 }
 
 /// Ranges that do not overlap.

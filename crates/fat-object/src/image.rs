@@ -10,23 +10,23 @@ use byte_parts::Budget;
 use target_id::{NvidiaArch, Target};
 
 use crate::agreement::Disagreement;
+use crate::file_format::FileFormat;
 use crate::hcf::HcfImage;
-use crate::image_format::ImageFormat;
-use crate::model::{Compression, ContainerKind, Location, Segment};
+use crate::model::{Compression, ContainerKind, Location, PathStep};
 use crate::source::{Source, SourceReader};
 use crate::sycl::SyclImage;
 use crate::{code, image_target};
 
-/// What a packager binary records about an image, beyond its [`Target`].
+/// What an offload binary records about an image, beyond its [`Target`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PackageEntry {
+pub struct OffloadBinaryEntry {
     pub(crate) image_kind: offload_binary::ImageKind,
     pub(crate) offload_kind: offload_binary::OffloadKind,
     pub(crate) flags: offload_binary::Flags,
     pub(crate) strings: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl PackageEntry {
+impl OffloadBinaryEntry {
     /// The recorded kind of image; [`Image::format`] tells what the bytes are.
     #[must_use]
     pub fn image_kind(&self) -> offload_binary::ImageKind {
@@ -63,9 +63,9 @@ pub(crate) struct Description {
     pub(crate) target: Arc<Target>,
     pub(crate) id: Option<String>,
     pub(crate) offset_in_container: u64,
-    pub(crate) package: Option<PackageEntry>,
+    pub(crate) offload_binary: Option<OffloadBinaryEntry>,
     /// Set where the container knows better than the first bytes: compressed entries, host placeholders.
-    pub(crate) format: Option<ImageFormat>,
+    pub(crate) format: Option<FileFormat>,
     /// Set where the image itself is compressed.
     pub(crate) compression: Option<Compression>,
     /// Set where the image is an entry of a bundle.
@@ -91,9 +91,9 @@ impl Description {
 }
 
 /// The target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
-pub(crate) fn loaded_as(target: &Target, format: ImageFormat) -> Cow<'_, Target> {
+pub(crate) fn loaded_as(target: &Target, format: FileFormat) -> Cow<'_, Target> {
     match NvidiaArch::parse(target.id()) {
-        Ok(arch) if format == ImageFormat::Ptx => {
+        Ok(arch) if format == FileFormat::Ptx => {
             let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
             Cow::Owned(Target::new(kind, triple, &arch.as_ptx().to_string()))
         }
@@ -123,9 +123,9 @@ pub enum BundleForm {
 /// It reads from the walked file, and is not [`Send`], whatever the file is.
 pub struct Image<'e, 's> {
     pub(crate) index: usize,
-    pub(crate) path: &'e [Segment],
+    pub(crate) path: &'e [PathStep],
     pub(crate) description: &'e Description,
-    pub(crate) format: ImageFormat,
+    pub(crate) format: FileFormat,
     pub(crate) disagreement: Option<&'e Disagreement>,
     pub(crate) around: Option<Compression>,
     pub(crate) window: Range<u64>,
@@ -145,7 +145,7 @@ impl<'e, 's> Image<'e, 's> {
 
     /// The containers around it, from outside in.
     #[must_use]
-    pub fn path(&self) -> &'e [Segment] {
+    pub fn path(&self) -> &'e [PathStep] {
         self.path
     }
 
@@ -182,7 +182,7 @@ impl<'e, 's> Image<'e, 's> {
 
     /// Reads the object file whose section the image is (in), for [`BundleForm::Section`]; `None` for others.
     /// Without its sections of device code it is the host object, for which a
-    /// [placeholder](ImageFormat::HostPlaceholder) stands. Errors are those of [`reader`](Image::reader).
+    /// [placeholder](FileFormat::HostPlaceholder) stands. Errors are those of [`reader`](Image::reader).
     pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {
         let window = self.description.object.clone()?;
         Some(SourceReader::new(self.source, window))
@@ -197,10 +197,10 @@ impl<'e, 's> Image<'e, 's> {
         Some((self.source, window))
     }
 
-    /// What the packager binary that holds it records; `None` outside packager binaries.
+    /// What the offload binary that holds it records; `None` outside offload binaries.
     #[must_use]
-    pub fn package_entry(&self) -> Option<&PackageEntry> {
-        self.description.package.as_ref()
+    pub fn offload_binary_entry(&self) -> Option<&OffloadBinaryEntry> {
+        self.description.offload_binary.as_ref()
     }
 
     /// The record in a table of Intel's SYCL toolchain; `None` for images that no such table describes.
@@ -221,7 +221,7 @@ impl<'e, 's> Image<'e, 's> {
         Location::new(self.source.origin(), self.window.start)
     }
 
-    /// Where its first byte lies, from the start of the bundle, package, fatbinary or section that holds it.
+    /// Where its first byte lies, from the start of the bundle, offload binary, fatbinary or section that holds it.
     #[must_use]
     pub fn offset_in_container(&self) -> u64 {
         self.description.offset_in_container
@@ -243,22 +243,22 @@ impl<'e, 's> Image<'e, 's> {
         self.description.compression
     }
 
-    /// The compression of the innermost compressed bundle or package around it.
+    /// The compression of the innermost compressed bundle or offload binary around it.
     #[must_use]
-    pub fn compressed_bundle(&self) -> Option<Compression> {
+    pub fn compression_around(&self) -> Option<Compression> {
         self.around
     }
 
     /// What it is, by its first bytes.
     #[must_use]
-    pub fn format(&self) -> ImageFormat {
+    pub fn format(&self) -> FileFormat {
         self.format
     }
 
     /// The contradiction between the image and its [target](Self::target), if there is one: an image for other devices than
     /// the container says. No device loads it, because runtimes choose by what the container says.
     ///
-    /// `None` where nothing is known, as of images that were [not read](ImageFormat::NotRead), and of those that are
+    /// `None` where nothing is known, as of images that were [not read](FileFormat::NotRead), and of those that are
     /// [compressed](Self::compression) by themselves unless
     /// [`Options::check_compressed`](crate::Options::check_compressed) is set. Each one is a
     /// [finding](crate::Error::Disagreement), too.
@@ -276,7 +276,7 @@ impl<'e, 's> Image<'e, 's> {
     /// table: the kernels of a cubin have executable sections, those of code for AMD GPUs bytes in one. Images [compressed](Image::compression) by themselves are decompressed
     /// for that, if they are no larger than 64 KiB and within [`Options::max_decompressed`](crate::Options::max_decompressed).
     /// It is not known of other formats, of larger compressed images, of malformed ones, and of those that are
-    /// [not read](ImageFormat::NotRead).
+    /// [not read](FileFormat::NotRead).
     ///
     /// # Errors
     ///
@@ -299,7 +299,7 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// The first kilobytes are read; of LLVM bitcode the triple and the attributes of functions. Images [compressed](Image::compression) by
     /// themselves are decompressed for that as for [`holds_code`](Image::holds_code); of larger ones, and of those that
-    /// are [not read](ImageFormat::NotRead), it is `None`.
+    /// are [not read](FileFormat::NotRead), it is `None`.
     ///
     /// # Errors
     ///
@@ -366,7 +366,7 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// Those of [`decompress`](Self::decompress).
     pub fn archived_gpus(&mut self) -> io::Result<Option<Vec<String>>> {
-        if self.format != ImageFormat::Archive {
+        if self.format != FileFormat::Archive {
             return Ok(None);
         }
         let image = match self.decompress()? {

@@ -7,7 +7,7 @@ use target_id::{Family, IntelGpu, Processor, Target, TargetId, Triple};
 
 use crate::bitcode;
 use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
-use crate::image_format::{EM_AMDGPU, EM_INTELGT, ImageFormat, SNIFF_LEN};
+use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat, SNIFF_LEN};
 use crate::notes;
 use crate::source::{Origin, Source};
 use crate::spirv;
@@ -48,12 +48,12 @@ const COMPAT: u64 = 4096;
 /// ```
 #[must_use]
 pub fn image_target(image: &[u8]) -> Option<Target> {
-    let format = ImageFormat::sniff(image.get(..SNIFF_LEN).unwrap_or(image));
+    let format = FileFormat::sniff(image.get(..SNIFF_LEN).unwrap_or(image));
     of_bytes(image, format)
 }
 
 /// As [`image_target`], of an image of this format.
-pub(crate) fn of_bytes(image: &[u8], format: ImageFormat) -> Option<Target> {
+pub(crate) fn of_bytes(image: &[u8], format: FileFormat) -> Option<Target> {
     let mut reader = Cursor::new(image);
     let mut source = Source::of_bytes(&mut reader, image, Origin::File);
     of_window(&mut source, &(0..image.len() as u64), format).ok().flatten()
@@ -63,20 +63,20 @@ pub(crate) fn of_bytes(image: &[u8], format: ImageFormat) -> Option<Target> {
 pub(crate) fn of_window(
     source: &mut Source<'_>,
     window: &Range<u64>,
-    format: ImageFormat,
+    format: FileFormat,
 ) -> io::Result<Option<Target>> {
     Ok(match format {
-        ImageFormat::Elf { machine: EM_AMDGPU } => {
+        FileFormat::Elf { machine: EM_AMDGPU } => {
             match header64(&source.peek(window, size_of::<Header64>())?) {
                 Some(header) => Some(of_amdgpu(source, window, header)?),
                 None => None,
             }
         }
-        ImageFormat::Elf { machine: EM_INTELGT } => of_intel(source, window)?,
-        ImageFormat::Cubin => of_cubin(source, window)?,
-        ImageFormat::Ptx => of_ptx(&source.peek(window, HEAD)?),
-        ImageFormat::SpirV => spirv::target(&source.peek(window, HEAD)?),
-        ImageFormat::Bitcode => bitcode::target(source, window)?,
+        FileFormat::Elf { machine: EM_INTELGT } => of_intel(source, window)?,
+        FileFormat::Cubin => of_cubin(source, window)?,
+        FileFormat::Ptx => of_ptx(&source.peek(window, HEAD)?),
+        FileFormat::SpirV => spirv::target(&source.peek(window, HEAD)?),
+        FileFormat::Bitcode => bitcode::target(source, window)?,
         _ => None,
     })
 }

@@ -1,7 +1,7 @@
 //! Find the device code in any file.
 //!
 //! Offloading compilers hide device images in host files: in sections of ELF, COFF, PE, Mach-O and WebAssembly files, in
-//! globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, packages and fatbinaries, and in
+//! globals of LLVM bitcode, in archives of such files, in bundles, compressed bundles, offload binaries and fatbinaries, and in
 //! all of these nested in each other. [`list`] goes through all of them, at any depth, and says what is there:
 //!
 //! ```no_run
@@ -30,7 +30,7 @@
 //!       └─ ccob:1 ...
 //! ```
 //!
-//! The words in front of the colons are [`ContainerKind`]s; a line is a [`Segment`] of the [path](ListedImage::path) of
+//! The words in front of the colons are [`ContainerKind`]s; a line is a [`PathStep`] of the [path](ListedImage::path) of
 //! what lies below.
 //!
 //! | where | what |
@@ -41,7 +41,7 @@
 //! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
 //! | text whose last line is the marker of a text bundle | the form of the first proposal of bundles; text bundles with other text in front |
 //! | files and members of archives that are device images themselves | code objects, cubins, PTX, SPIR-V, LLVM bitcode for a device: an image in [no container](ContainerKind::File) |
-//! | files and sections of containers | bundles (binary, text), compressed bundles, packages, NVIDIA fatbinaries: concatenated, zero-padded |
+//! | files and sections of containers | bundles (binary, text), compressed bundles, offload binaries, NVIDIA fatbinaries: concatenated, zero-padded |
 //!
 //! The formats of the containers are those of the crates [`bundle_format`], [`ccob`] and [`offload_binary`], which tell
 //! where each is specified. `SHT_LLVM_OFFLOADING` (`0x6fff4c0b`) and `llvm.embedded.objects` are of the documentation of
@@ -65,9 +65,9 @@
 //! | list or walk what is in memory, without copying images | [`list_slice`], [`walk_slice`], [`Image::bytes_in`] |
 //! | get the bytes of one image | [`copy_image`] |
 //! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
-//! | tell what bytes are | [`ImageFormat::sniff`] |
+//! | tell what bytes are | [`FileFormat::sniff`] |
 //! | tell for which target an image says it is | [`image_target`], [`Image::own_target`] |
-//! | compress a package, or decompress one | [`compress_package`], [`decompress_package`] |
+//! | compress an offload binary, or decompress one | [`compress_offload_binary`], [`decompress_offload_binary`] |
 //! | change what a finished file holds | the crate `fat-edit`, which builds on this one |
 //! | know whether an image is for a target | [`check_agreement`] |
 //!
@@ -151,7 +151,7 @@
 //!
 //! # Other crates in this API
 //!
-//! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], packages of
+//! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], offload binaries of
 //! [`offload_binary`], bitcode of [`llvm_bitcode`]. They are re-exported, so that nobody has to find out which versions go together. No type of another
 //! crate is in the API, unless the feature `serde` is on.
 //!
@@ -186,20 +186,20 @@ mod archive;
 mod bare;
 mod bitcode;
 mod code;
+mod compressed_binary;
 mod containers;
 mod copy;
 mod elf;
 mod error;
+mod file_format;
 mod hcf;
 mod host;
 mod image;
-mod image_format;
 mod image_target;
 mod listing;
 mod model;
 mod notes;
 mod nv_fatbin;
-mod package;
 mod question;
 mod scan;
 #[cfg(feature = "serde")]
@@ -215,20 +215,20 @@ pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
 pub use bundle_format;
 pub use ccob;
+pub use compressed_binary::{compress_offload_binary, decompress_offload_binary};
 pub use copy::copy_image;
 pub use error::Error;
+pub use file_format::FileFormat;
 pub use hcf::{Error as HcfError, HcfImage};
-pub use image::{BundleForm, Image, PackageEntry};
-pub use image_format::ImageFormat;
+pub use image::{BundleForm, Image, OffloadBinaryEntry};
 pub use image_target::image_target;
 pub use listing::{ListedFinding, ListedImage, Listing, list, list_slice, list_with_thin_members};
 pub use llvm_bitcode;
 pub use model::{
-    Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
+    Compression, Container, ContainerKind, Finding, Location, PathStep, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use offload_binary;
-pub use package::{compress_package, decompress_package};
 pub use question::has_device_code;
 pub use source::ReadSeek;
 pub use sycl::{Error as SyclError, SyclImage, SyclProperty, SyclValue, aspect_name};

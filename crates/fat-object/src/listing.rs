@@ -12,18 +12,18 @@ use target_id::Target;
 
 use crate::agreement::Disagreement;
 use crate::error::Error;
+use crate::file_format::FileFormat;
 use crate::hcf::HcfImage;
-use crate::image::{BundleForm, Image, PackageEntry, loaded_as};
-use crate::image_format::ImageFormat;
+use crate::image::{BundleForm, Image, OffloadBinaryEntry, loaded_as};
 use crate::model::{
-    Compression, Container, ContainerKind, Finding, Location, Segment, Severity, Visitor,
+    Compression, Container, ContainerKind, Finding, Location, PathStep, Severity, Visitor,
     printable, write_finding, write_path,
 };
 use crate::source::ReadSeek;
 use crate::sycl::SyclImage;
 use crate::walker::{Options, Summary, walk, walk_slice};
 
-/// Lists every image in a file: those of sections, archives, bundles, packages and fatbinaries, at any depth, in file
+/// Lists every image in a file: those of sections, archives, bundles, offload binaries and fatbinaries, at any depth, in file
 /// order, and what is wrong with the file.
 ///
 /// It is one [`walk`]; what that finds is kept. Use `walk` itself to read images, or to see the
@@ -48,7 +48,7 @@ use crate::walker::{Options, Summary, walk, walk_slice};
 ///
 /// # Memory
 ///
-/// Beside [what a walk takes](crate#bounds): some hundred bytes for each image, with its ID and, out of packages, its
+/// Beside [what a walk takes](crate#bounds): some hundred bytes for each image, with its ID and, out of offload binaries, its
 /// strings; for each finding, with two names of at most 1024 bytes, or one of any length; and for each container that
 /// images or findings lie in directly, with 40 bytes for each level around it. Containers and images have headers of
 /// two dozen bytes at least, and names together are bounded, so all this grows no faster than the file and what of it
@@ -98,7 +98,7 @@ pub fn list_slice(data: &[u8], options: &Options) -> io::Result<Listing> {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Listing {
-    format: ImageFormat,
+    format: FileFormat,
     size: u64,
     images: Vec<ListedImage>,
     findings: Vec<ListedFinding>,
@@ -118,16 +118,16 @@ impl Listing {
     }
 
     /// Returns whether nothing in the file is malformed, so that no image is missing for that reason. This says nothing of
-    /// formats that are not [read](ImageFormat::is_read).
+    /// formats that are not [read](FileFormat::is_read).
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity() < Severity::Error)
     }
 
-    /// Format of the file itself. With no image found, [`ImageFormat::is_read`] tells a file without device code (a plain
+    /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a plain
     /// object) from one that a walk does not read (a wheel, junk).
     #[must_use]
-    pub fn format(&self) -> ImageFormat {
+    pub fn format(&self) -> FileFormat {
         self.format
     }
 
@@ -170,18 +170,18 @@ impl IntoIterator for Listing {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListedImage {
     pub(crate) index: usize,
-    pub(crate) path: Arc<[Segment]>,
+    pub(crate) path: Arc<[PathStep]>,
     pub(crate) container: ContainerKind,
     pub(crate) target: Arc<Target>,
     pub(crate) id: Option<String>,
     pub(crate) bundle_form: Option<BundleForm>,
-    pub(crate) package_entry: Option<PackageEntry>,
+    pub(crate) offload_binary_entry: Option<OffloadBinaryEntry>,
     pub(crate) location: Location,
     pub(crate) offset_in_container: u64,
     pub(crate) size: u64,
     pub(crate) compression: Option<Compression>,
     pub(crate) compressed_bundle: Option<Compression>,
-    pub(crate) format: ImageFormat,
+    pub(crate) format: FileFormat,
     pub(crate) sycl: Option<Arc<SyclImage>>,
     pub(crate) hcf: Option<Arc<HcfImage>>,
     pub(crate) disagreement: Option<Box<Disagreement>>,
@@ -206,7 +206,7 @@ impl ListedImage {
 
     /// The containers around it, from outside in.
     #[must_use]
-    pub fn path(&self) -> &[Segment] {
+    pub fn path(&self) -> &[PathStep] {
         &self.path
     }
 
@@ -244,10 +244,10 @@ impl ListedImage {
         self.bundle_form
     }
 
-    /// What the packager binary that holds it records; `None` outside packager binaries.
+    /// What the offload binary that holds it records; `None` outside offload binaries.
     #[must_use]
-    pub fn package_entry(&self) -> Option<&PackageEntry> {
-        self.package_entry.as_ref()
+    pub fn offload_binary_entry(&self) -> Option<&OffloadBinaryEntry> {
+        self.offload_binary_entry.as_ref()
     }
 
     /// The record in a table of Intel's SYCL toolchain; `None` for images that no such table describes.
@@ -268,7 +268,7 @@ impl ListedImage {
         self.location
     }
 
-    /// Where its first byte lies, from the start of the (decompressed) bundle, package, fatbinary or section that holds
+    /// Where its first byte lies, from the start of the (decompressed) bundle, offload binary, fatbinary or section that holds
     /// it.
     #[must_use]
     pub fn offset_in_container(&self) -> u64 {
@@ -314,15 +314,15 @@ impl ListedImage {
         self.compression
     }
 
-    /// The compression of the innermost compressed bundle or package around it.
+    /// The compression of the innermost compressed bundle or offload binary around it.
     #[must_use]
-    pub fn compressed_bundle(&self) -> Option<Compression> {
+    pub fn compression_around(&self) -> Option<Compression> {
         self.compressed_bundle
     }
 
     /// What it is, by its first bytes.
     #[must_use]
-    pub fn format(&self) -> ImageFormat {
+    pub fn format(&self) -> FileFormat {
         self.format
     }
 
@@ -354,7 +354,7 @@ impl fmt::Display for ListedImage {
             name => write!(f, "{}", printable(name))?,
         }
         match self.format {
-            ImageFormat::NotRead => write!(f, " ({} bytes) in ", self.size)?,
+            FileFormat::NotRead => write!(f, " ({} bytes) in ", self.size)?,
             format => write!(f, " ({format}, {} bytes) in ", self.size)?,
         }
         write_path(f, &self.path)
@@ -366,7 +366,7 @@ impl fmt::Display for ListedImage {
 /// Its [`Display`](fmt::Display) form is that of [`Finding`]: one line that names the place and what is wrong.
 #[derive(Clone, Debug)]
 pub struct ListedFinding {
-    path: Arc<[Segment]>,
+    path: Arc<[PathStep]>,
     location: Location,
     error: Error,
 }
@@ -374,7 +374,7 @@ pub struct ListedFinding {
 impl ListedFinding {
     /// The containers around it, from outside in.
     #[must_use]
-    pub fn path(&self) -> &[Segment] {
+    pub fn path(&self) -> &[PathStep] {
         &self.path
     }
 
@@ -414,7 +414,7 @@ impl Image<'_, '_> {
         self.listed(self.path().into())
     }
 
-    pub(crate) fn listed(&self, path: Arc<[Segment]>) -> ListedImage {
+    pub(crate) fn listed(&self, path: Arc<[PathStep]>) -> ListedImage {
         ListedImage {
             index: self.index(),
             path,
@@ -422,12 +422,12 @@ impl Image<'_, '_> {
             target: Arc::clone(&self.description.target),
             id: self.id().map(str::to_owned),
             bundle_form: self.bundle_form(),
-            package_entry: self.package_entry().cloned(),
+            offload_binary_entry: self.offload_binary_entry().cloned(),
             location: self.location(),
             offset_in_container: self.offset_in_container(),
             size: self.size(),
             compression: self.compression(),
-            compressed_bundle: self.compressed_bundle(),
+            compressed_bundle: self.compression_around(),
             format: self.format(),
             sycl: self.description.sycl.clone(),
             hcf: self.description.hcf.clone(),
@@ -443,7 +443,7 @@ impl Finding<'_> {
         self.listed(self.path().into())
     }
 
-    fn listed(&self, path: Arc<[Segment]>) -> ListedFinding {
+    fn listed(&self, path: Arc<[PathStep]>) -> ListedFinding {
         ListedFinding { path, location: self.location, error: self.error.clone() }
     }
 }
@@ -453,7 +453,7 @@ struct Lister<F> {
     images: Vec<ListedImage>,
     findings: Vec<ListedFinding>,
     /// That of the container entered last, once something lies in it: neighbours share it.
-    path: Option<Arc<[Segment]>>,
+    path: Option<Arc<[PathStep]>>,
     open: F,
 }
 
@@ -467,7 +467,7 @@ impl<F: FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>> Lister<F> {
         Listing { format: summary.format, size: summary.size, images, findings }
     }
 
-    fn path(&mut self, path: &[Segment]) -> Arc<[Segment]> {
+    fn path(&mut self, path: &[PathStep]) -> Arc<[PathStep]> {
         Arc::clone(self.path.get_or_insert_with(|| path.into()))
     }
 }

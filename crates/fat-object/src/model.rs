@@ -19,7 +19,7 @@ pub enum ContainerKind {
     Slice,
     /// A section of an object file, executable or library; of LLVM bitcode, a global that becomes one.
     Section,
-    /// An LLVM packager binary (`10 FF 10 AD`).
+    /// An offload binary of LLVM (`10 FF 10 AD`).
     OffloadBinary,
     /// A bundle (`__CLANG_OFFLOAD_BUNDLE__`), binary or text.
     Bundle,
@@ -29,7 +29,7 @@ pub enum ContainerKind {
     NvFatbin,
     /// An HCF container of AdaptiveCpp.
     Hcf,
-    /// No container: the file, or the member of an archive, is the image. No [`Segment`] is of this kind.
+    /// No container: the file, or the member of an archive, is the image. No [`PathStep`] is of this kind.
     File,
     /// An image that is a container itself, or a host object that carries device code.
     Image,
@@ -69,7 +69,7 @@ impl fmt::Display for ContainerKind {
 /// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`: for people, with
 /// control characters of the name escaped, and the name cut after 1024 characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Segment {
+pub struct PathStep {
     kind: ContainerKind,
     /// One name can be in the paths of many containers.
     name: Arc<str>,
@@ -79,16 +79,16 @@ pub struct Segment {
     scanned: bool,
 }
 
-impl Segment {
+impl PathStep {
     pub(crate) fn new(kind: ContainerKind, name: impl Into<Arc<str>>) -> Self {
-        Segment { kind, name: name.into(), name_bytes: None, scanned: false }
+        PathStep { kind, name: name.into(), name_bytes: None, scanned: false }
     }
 
     /// A segment whose name may be no UTF-8.
     pub(crate) fn from_bytes(kind: ContainerKind, bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
-            Ok(name) => Segment::new(kind, name),
-            Err(_) => Segment {
+            Ok(name) => PathStep::new(kind, name),
+            Err(_) => PathStep {
                 kind,
                 name: lossy(bytes).into(),
                 name_bytes: Some(bytes.into()),
@@ -99,7 +99,7 @@ impl Segment {
 
     /// The same for a place that the scan found.
     pub(crate) fn found_by_scan(self) -> Self {
-        Segment { scanned: true, ..self }
+        PathStep { scanned: true, ..self }
     }
 
     /// Returns whether the [scan](crate::Options::scan) found what lies here: a section for other data, or
@@ -133,7 +133,7 @@ impl Segment {
     }
 }
 
-impl fmt::Display for Segment {
+impl fmt::Display for PathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind, printable(&self.name))
     }
@@ -172,7 +172,7 @@ pub enum Location {
     /// At this byte offset of the walked file.
     File(u64),
     /// At this byte offset of the decompressed contents of the innermost compressed bundle, or of the plain form of the
-    /// innermost compressed package.
+    /// innermost compressed offload binary.
     Decompressed(u64),
     /// At this byte offset of the file that a thin archive names.
     ThinMember(u64),
@@ -260,7 +260,7 @@ impl Compression {
 /// A container that the walk enters.
 #[derive(Clone, Copy, Debug)]
 pub struct Container<'e> {
-    pub(crate) path: &'e [Segment],
+    pub(crate) path: &'e [PathStep],
     pub(crate) kind: ContainerKind,
     pub(crate) location: Location,
     pub(crate) size: u64,
@@ -270,7 +270,7 @@ pub struct Container<'e> {
 impl Container<'_> {
     /// The containers around it from outside in, itself the last.
     #[must_use]
-    pub fn path(&self) -> &[Segment] {
+    pub fn path(&self) -> &[PathStep] {
         self.path
     }
 
@@ -328,7 +328,7 @@ impl fmt::Display for Severity {
 /// Something wrong in the walked file. The walk goes on wherever the damage leaves a way.
 #[derive(Debug)]
 pub struct Finding<'e> {
-    pub(crate) path: &'e [Segment],
+    pub(crate) path: &'e [PathStep],
     pub(crate) location: Location,
     pub(crate) error: Error,
 }
@@ -336,7 +336,7 @@ pub struct Finding<'e> {
 impl Finding<'_> {
     /// The containers around it, from outside in.
     #[must_use]
-    pub fn path(&self) -> &[Segment] {
+    pub fn path(&self) -> &[PathStep] {
         self.path
     }
 
@@ -368,7 +368,7 @@ impl fmt::Display for Finding<'_> {
 
 pub(crate) fn write_finding(
     f: &mut fmt::Formatter<'_>,
-    path: &[Segment],
+    path: &[PathStep],
     location: Location,
     error: &Error,
 ) -> fmt::Result {
@@ -378,7 +378,7 @@ pub(crate) fn write_finding(
 }
 
 /// `section:.hip_fatbin/ccob:1`
-pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[Segment]) -> fmt::Result {
+pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
     for (i, segment) in path.iter().enumerate() {
         let separator = if i == 0 { "" } else { "/" };
         write!(f, "{separator}{segment}")?;
@@ -397,7 +397,7 @@ pub trait Visitor {
     }
 
     /// Whether what the container entered last holds is of interest. If not, it is not read, and nothing in it is
-    /// visited or found wrong. A compressed bundle or package is decompressed before, as far as the walk reads it. Default: yes.
+    /// visited or found wrong. A compressed bundle or offload binary is decompressed before, as far as the walk reads it. Default: yes.
     #[allow(unused_variables, reason = "the names document the parameters")]
     fn looks_into(&mut self, container: &Container<'_>) -> bool {
         true

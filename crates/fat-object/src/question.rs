@@ -7,9 +7,9 @@ use byte_parts::Budget;
 
 use crate::containers::{Start, lossy, starts_with};
 use crate::error::Error;
+use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::host::{NamedSection, Parts, is_gcc_section, parts};
 use crate::image::Image;
-use crate::image_format::{ImageFormat, SNIFF_LEN};
 use crate::model::{Container, ContainerKind, Finding, Visitor};
 use crate::source::{Origin, Source};
 use crate::walker::{Options, names_of, walk_slice};
@@ -43,15 +43,15 @@ use crate::walker::{Options, names_of, walk_slice};
 /// [`InvalidData`](io::ErrorKind::InvalidData) with what is wrong, an [`Error`] or, in an archive, a
 /// [`ListedFinding`](crate::ListedFinding): [`Error::NoSectionHeaders`] for ELF programs and libraries without,
 /// [`Error::GccIntermediateCode`] for objects of GCC's, and [`Error::ThinMember`] for thin archives, whose members lie in other files, are among these.
-/// [`Unsupported`](io::ErrorKind::Unsupported) for formats that are not [read](ImageFormat::is_read): packages, compressed
+/// [`Unsupported`](io::ErrorKind::Unsupported) for formats that are not [read](FileFormat::is_read): packages, compressed
 /// data, junk.
 pub fn has_device_code(data: &[u8]) -> io::Result<bool> {
-    let answer = match ImageFormat::sniff(data.get(..SNIFF_LEN).unwrap_or(data)) {
-        ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO => of_sections(data)?,
-        ImageFormat::Bundle
-        | ImageFormat::CompressedBundle
-        | ImageFormat::OffloadBinary
-        | ImageFormat::Fatbinary => {
+    let answer = match FileFormat::sniff(data.get(..SNIFF_LEN).unwrap_or(data)) {
+        FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO => of_sections(data)?,
+        FileFormat::Bundle
+        | FileFormat::CompressedBundle
+        | FileFormat::OffloadBinary
+        | FileFormat::Fatbinary => {
             let all = 0..data.len() as u64;
             let start = start_of(data, &all, &mut Budget::new(all.end))?;
             (start == Start::Container).then_some(true)

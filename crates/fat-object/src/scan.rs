@@ -19,10 +19,10 @@ use target_id::Target;
 use crate::bare::is_device_elf;
 use crate::containers::{bundle_prefix, lossy, package_prefix, read_and};
 use crate::error::Error;
+use crate::file_format::FileFormat;
 use crate::host::{Ranges, Section};
 use crate::image::Description;
-use crate::image_format::ImageFormat;
-use crate::model::{ContainerKind, Segment};
+use crate::model::{ContainerKind, PathStep};
 use crate::source::Source;
 use crate::walker::Walker;
 use crate::{hcf, image_target, nv_fatbin};
@@ -105,29 +105,29 @@ impl Walker<'_> {
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
-        format: ImageFormat,
+        format: FileFormat,
         section: Option<&Section>,
     ) -> io::Result<u64> {
         let segment = match section {
             Some(section) => {
                 let name = format!("{} at {:#x}", section.name, window.start);
-                Segment::new(ContainerKind::Section, name)
+                PathStep::new(ContainerKind::Section, name)
             }
-            None => Segment::new(ContainerKind::OutsideSections, format!("{:#x}", window.start)),
+            None => PathStep::new(ContainerKind::OutsideSections, format!("{:#x}", window.start)),
         };
         let kind = segment.kind();
         let mut end = window.end;
         let entered = match format {
-            ImageFormat::CompressedBundle => window.start..self.stored_end(source, window)?,
+            FileFormat::CompressedBundle => window.start..self.stored_end(source, window)?,
             _ => window.clone(),
         };
         self.within(source, segment.found_by_scan(), &entered, None, |walker, source| {
             let walked = match format {
-                ImageFormat::Bundle => walker.bundle(source, window, 0, None)?,
-                ImageFormat::CompressedBundle => walker.compressed_bundle(source, window, 0)?,
-                ImageFormat::OffloadBinary => walker.offload_binary(source, window, 0)?,
-                ImageFormat::Fatbinary => walker.nv_fatbin(source, window, 0)?,
-                ImageFormat::Hcf => walker.hcf(source, window, 0)?,
+                FileFormat::Bundle => walker.bundle(source, window, 0, None)?,
+                FileFormat::CompressedBundle => walker.compressed_bundle(source, window, 0)?,
+                FileFormat::OffloadBinary => walker.offload_binary(source, window, 0)?,
+                FileFormat::Fatbinary => walker.nv_fatbin(source, window, 0)?,
+                FileFormat::Hcf => walker.hcf(source, window, 0)?,
                 format => {
                     let target = image_target::of_window(source, window, format)?;
                     let description = Description::of_loose(kind, target);
@@ -171,7 +171,7 @@ impl Description {
             target: target.unwrap_or_else(|| Target::new(None, None, "")).into(),
             id: None,
             offset_in_container: 0,
-            package: None,
+            offload_binary: None,
             format: None,
             compression: None,
             form: None,
@@ -200,7 +200,7 @@ struct Candidate {
 /// A candidate, after a look at its headers.
 enum Verdict {
     /// Its kind, and its place.
-    Sound(ImageFormat, Range<u64>),
+    Sound(FileFormat, Range<u64>),
     Rejected,
     /// Too many were rejected before.
     Unknown,
@@ -221,26 +221,26 @@ fn sound(
     let mut read = head.len() as u64;
     if head.starts_with(ptx::VERSION) {
         let text = ptx::range(source, window, &head, candidate.before, &mut read)?;
-        return Ok(verdict(text.map(|range| (ImageFormat::Ptx, range)), rejected, read));
+        return Ok(verdict(text.map(|range| (FileFormat::Ptx, range)), rejected, read));
     }
-    let format = ImageFormat::sniff(&head);
+    let format = FileFormat::sniff(&head);
     let size = match format {
-        ImageFormat::CompressedBundle => compressed_bundle(&head, available),
-        ImageFormat::Fatbinary => fatbinary(&head, available),
-        ImageFormat::Hcf => hcf::size(source, window, &mut read)?,
-        ImageFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => None,
+        FileFormat::CompressedBundle => compressed_bundle(&head, available),
+        FileFormat::Fatbinary => fatbinary(&head, available),
+        FileFormat::Hcf => hcf::size(source, window, &mut read)?,
+        FileFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => None,
         // Most are refused by the first bytes.
-        ImageFormat::Bundle
+        FileFormat::Bundle
             if Bundle::parse_prefix(&head, available).is_err_and(|e| e.needed().is_none()) =>
         {
             None
         }
-        ImageFormat::Bundle => {
+        FileFormat::Bundle => {
             let prefix = bundle_prefix(source, window)?;
             read += prefix.len() as u64;
             bundle(&prefix, available)
         }
-        ImageFormat::OffloadBinary => match OffloadBinary::parse_prefix(&head, available) {
+        FileFormat::OffloadBinary => match OffloadBinary::parse_prefix(&head, available) {
             Err(error) if error.needed().is_none() => {
                 error.compressed().and_then(|binary| compressed_package(&head, binary))
             }
@@ -252,7 +252,7 @@ fn sound(
                 binary.map(|binary| binary.size())
             }
         },
-        ImageFormat::SpirV => spirv::size(source, window, &head, &mut read)?,
+        FileFormat::SpirV => spirv::size(source, window, &head, &mut read)?,
         format if is_device_elf(format) => device_elf::size(source, window, &head, &mut read)?,
         _ => None,
     };
@@ -260,7 +260,7 @@ fn sound(
     Ok(verdict(size.map(|size| (format, place(size))), rejected, read))
 }
 
-fn verdict(found: Option<(ImageFormat, Range<u64>)>, rejected: &mut Budget, read: u64) -> Verdict {
+fn verdict(found: Option<(FileFormat, Range<u64>)>, rejected: &mut Budget, read: u64) -> Verdict {
     let Some((format, range)) = found else {
         rejected.spend(read);
         return Verdict::Rejected;
@@ -285,7 +285,7 @@ fn compressed_bundle(head: &[u8], available: u64) -> Option<u64> {
     is_sound.then(|| header.total_size().unwrap_or(available))
 }
 
-/// The size of a compressed package of at least one entry, after whose header a stream starts.
+/// The size of a compressed offload binary of at least one entry, after whose header a stream starts.
 fn compressed_package(head: &[u8], header: &CompressedBinary) -> Option<u64> {
     let stream = head.get(usize::try_from(header.stream().start).ok()?..)?;
     let is_sound = header.entry_count() > 0

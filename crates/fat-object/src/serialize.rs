@@ -3,10 +3,10 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use target_id::{OffloadKind, Target};
 
+use crate::file_format::FileFormat;
 use crate::hcf::HcfImage;
-use crate::image_format::ImageFormat;
 use crate::listing::{ListedFinding, ListedImage, Listing};
-use crate::model::{Compression, ContainerKind, Location, Segment, Severity};
+use crate::model::{Compression, ContainerKind, Location, PathStep, Severity};
 use crate::sycl::{SyclImage, SyclProperty, SyclValue, aspect_name};
 
 /// The name used in machine-readable output.
@@ -17,10 +17,10 @@ impl Serialize for ContainerKind {
 }
 
 /// The name used in machine-readable output; nothing for what was not read.
-impl Serialize for ImageFormat {
+impl Serialize for FileFormat {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            ImageFormat::NotRead => serializer.serialize_none(),
+            FileFormat::NotRead => serializer.serialize_none(),
             format => serializer.serialize_str(format.as_str()),
         }
     }
@@ -34,7 +34,7 @@ impl Serialize for Severity {
 }
 
 /// `kind:name`, not as displayed: the name is exact here.
-impl Serialize for Segment {
+impl Serialize for PathStep {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{}:{}", self.kind(), self.name()))
     }
@@ -63,7 +63,7 @@ impl Serialize for ListedImage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let target = self.target();
         let id = Some(target.id()).filter(|id| !id.is_empty());
-        let compression = self.compressed_bundle().or(self.compression());
+        let compression = self.compression_around().or(self.compression());
         let more = if self.disagreement().is_some() { 2 } else { 0 };
         let mut fields = serializer.serialize_struct("ListedImage", 16 + more)?;
         fields.serialize_field("index", &self.index())?;
@@ -91,7 +91,7 @@ impl Serialize for ListedImage {
             fields.serialize_field("holds", &disagreement.found())?;
             fields.serialize_field("disagreement", &disagreement.to_string())?;
         }
-        match self.path().iter().any(Segment::is_found_by_scan) {
+        match self.path().iter().any(PathStep::is_found_by_scan) {
             true => fields.serialize_field("found_by", "scan")?,
             false => fields.skip_field("found_by")?,
         }

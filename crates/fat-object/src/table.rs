@@ -7,8 +7,8 @@ use bundle_format::EntryId;
 use bundle_format::binary::{Bundle, Entry};
 use target_id::Target;
 
-use crate::image_format::{ImageFormat, SNIFF_LEN};
-use crate::model::{Compression, Segment};
+use crate::file_format::{FileFormat, SNIFF_LEN};
+use crate::model::{Compression, PathStep};
 use crate::source::{Origin, Source, SourceReader};
 use crate::walker::Walker;
 
@@ -24,7 +24,7 @@ impl Walker<'_> {
     pub(crate) fn by_table(
         &mut self,
         source: &mut Source<'_>,
-        segment: Segment,
+        segment: PathStep,
         window: &Range<u64>,
         compression: Compression,
     ) -> io::Result<bool> {
@@ -127,7 +127,7 @@ fn holds_images(bundle: &Bundle<'_>, start: &[u8]) -> bool {
     };
     let is_container = |entry: &Entry<'_>| {
         let at = usize::try_from(entry.offset()).unwrap_or(usize::MAX);
-        start.get(at..).is_some_and(|bytes| ImageFormat::sniff(bytes).may_hold_images())
+        start.get(at..).is_some_and(|bytes| FileFormat::sniff(bytes).may_hold_images())
     };
     let mut images = bundle.entries().filter(|entry| entry.size() > 0);
     images.any(|entry| !is_device_code(&entry) || is_container(&entry))

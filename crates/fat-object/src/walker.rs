@@ -12,9 +12,9 @@ use crate::agreement::contradiction;
 use crate::ahead::Outcome;
 use crate::containers::is_text_ending_in_marker;
 use crate::error::Error;
+use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::image::{Description, Image};
-use crate::image_format::{ImageFormat, SNIFF_LEN};
-use crate::model::{Compression, Container, ContainerKind, Finding, Location, Segment, Visitor};
+use crate::model::{Compression, Container, ContainerKind, Finding, Location, PathStep, Visitor};
 use crate::source::{Origin, Source};
 use crate::{bare, code};
 
@@ -39,7 +39,7 @@ pub struct Options {
     pub max_thin_bytes: u64,
     /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
     pub max_depth: usize,
-    /// `true` if compressed bundles and packages are opened. Otherwise they are passed over, as is what follows one of version 1,
+    /// `true` if compressed bundles and offload binaries are opened. Otherwise they are passed over, as is what follows one of version 1,
     /// whose end only decompression shows. Default: `true`.
     pub decompress: bool,
     /// Whether what compressed bundles hold is compared with their hash. It takes as long as decompressing: a second
@@ -54,10 +54,10 @@ pub struct Options {
     /// `true` if compressed bundles are read only up to the end of their tables of entries, which have the IDs, offsets
     /// and sizes of images: their first kilobytes instead of hundreds of megabytes. Default: `false`.
     ///
-    /// Images in them then have the format [`NotRead`](ImageFormat::NotRead) and no bytes to [read](crate::Image::reader),
+    /// Images in them then have the format [`NotRead`](FileFormat::NotRead) and no bytes to [read](crate::Image::reader),
     /// hashes are not compared, and damage after the table is not found. A bundle is read to its end nevertheless where
     /// its table does not tell everything: if something is wrong with it, if it is a text bundle, of version 1, or followed
-    /// by something; compressed packages are always; and, to [look into images](Self::enter_images), if it holds more than code for AMD GPUs. An entry for
+    /// by something; compressed offload binaries are always; and, to [look into images](Self::enter_images), if it holds more than code for AMD GPUs. An entry for
     /// an AMD GPU that is a container all the same is not looked into, unless it is the first.
     pub tables_only: bool,
     /// `true` if images that are compressed by themselves, in NVIDIA's fatbinaries, are decompressed to be compared with what
@@ -69,7 +69,7 @@ pub struct Options {
     /// less than reading those bytes. Default: `true`.
     ///
     /// A container is found by its magic and taken for one if all of its headers are in order. Such containers come
-    /// after those of the host file's own sections; [`Segment::is_found_by_scan`] tells them apart.
+    /// after those of the host file's own sections; [`PathStep::is_found_by_scan`] tells them apart.
     pub scan: bool,
     /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
     /// these are decompressed nevertheless.
@@ -205,9 +205,9 @@ pub(crate) fn names_of(len: u64) -> Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Format of the file itself. With no image found, [`ImageFormat::is_read`] tells a file without device code (a
+    /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a
     /// plain object) from one that a walk does not read (a wheel, junk).
-    pub format: ImageFormat,
+    pub format: FileFormat,
     /// Length of the file in bytes.
     pub size: u64,
     /// Images visited.
@@ -277,13 +277,13 @@ pub(crate) struct Walker<'v> {
     pub(crate) visitor: &'v mut dyn Visitor,
     /// Gives what the compressed bundle at an offset of the file came to, if somebody else decompresses it.
     pub(crate) ahead: Option<&'v mut dyn FnMut(u64) -> Option<Outcome>>,
-    path: Vec<Segment>,
+    path: Vec<PathStep>,
     compressions: Vec<Compression>,
     /// Bytes that are held beside the walked file.
     held: u64,
     /// Bytes decompressed, or copied out of bitcode, in all.
     pub(crate) decompressed: Budget,
-    /// Bytes of names and of strings of packages.
+    /// Bytes of names and of strings of offload binaries.
     pub(crate) names: Budget,
     /// Bytes of the files that thin archives name.
     pub(crate) thin_members: Budget,
@@ -340,37 +340,34 @@ impl Walker<'_> {
         &mut self,
         source: &mut Source<'_>,
         window: &Range<u64>,
-    ) -> io::Result<ImageFormat> {
+    ) -> io::Result<FileFormat> {
         let head = source.peek(window, SNIFF_LEN)?;
-        let format = ImageFormat::sniff(&head);
+        let format = FileFormat::sniff(&head);
         let before = self.entered;
         match format {
-            ImageFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
+            FileFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
                 self.text_bundle(source, window)?;
             }
-            ImageFormat::Bundle
-            | ImageFormat::CompressedBundle
-            | ImageFormat::OffloadBinary
-            | ImageFormat::Hcf
-            | ImageFormat::Fatbinary => self.sequence(source, window, None, false).map(drop)?,
-            ImageFormat::Archive | ImageFormat::Deb => self.archive(source, window)?,
-            ImageFormat::Wasm => self.wasm(source, window)?,
-            ImageFormat::Bitcode => self.bitcode(source, window)?,
+            FileFormat::Bundle
+            | FileFormat::CompressedBundle
+            | FileFormat::OffloadBinary
+            | FileFormat::Hcf
+            | FileFormat::Fatbinary => self.sequence(source, window, None, false).map(drop)?,
+            FileFormat::Archive | FileFormat::Deb => self.archive(source, window)?,
+            FileFormat::Wasm => self.wasm(source, window)?,
+            FileFormat::Bitcode => self.bitcode(source, window)?,
             // The file itself may be a code object that was made the host of a bundle.
-            ImageFormat::Elf { .. }
-            | ImageFormat::Cubin
-            | ImageFormat::Coff
-            | ImageFormat::MachO
+            FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::Coff | FileFormat::MachO
                 if format.may_hold_images() || self.is_outside() =>
             {
                 self.host_file(source, window)?;
             }
             // Last, because it costs another reading. Code for a GPU may stand first in such a text.
-            ImageFormat::Unknown | ImageFormat::Ptx | ImageFormat::LinkerScript
+            FileFormat::Unknown | FileFormat::Ptx | FileFormat::LinkerScript
                 if is_text_ending_in_marker(source, window, &head)? =>
             {
                 self.text_ending_in_marker(source, window)?;
-                return Ok(ImageFormat::Bundle);
+                return Ok(FileFormat::Bundle);
             }
             _ => {}
         }
@@ -403,14 +400,14 @@ impl Walker<'_> {
             if ordinal > 0 && self.directly_in(ContainerKind::Member) && is_member_padding(&head) {
                 return Ok(window.end);
             }
-            let end = match ImageFormat::sniff(&head) {
-                ImageFormat::Bundle if !bundle_format::text::is_text_bundle(&head) => {
+            let end = match FileFormat::sniff(&head) {
+                FileFormat::Bundle if !bundle_format::text::is_text_bundle(&head) => {
                     self.bundle(source, &rest, ordinal, object)?
                 }
-                ImageFormat::CompressedBundle => self.compressed_bundle(source, &rest, ordinal)?,
-                ImageFormat::OffloadBinary => self.offload_binary(source, &rest, ordinal)?,
-                ImageFormat::Fatbinary => self.nv_fatbin(source, &rest, ordinal)?,
-                ImageFormat::Hcf => self.hcf(source, &rest, ordinal)?,
+                FileFormat::CompressedBundle => self.compressed_bundle(source, &rest, ordinal)?,
+                FileFormat::OffloadBinary => self.offload_binary(source, &rest, ordinal)?,
+                FileFormat::Fatbinary => self.nv_fatbin(source, &rest, ordinal)?,
+                FileFormat::Hcf => self.hcf(source, &rest, ordinal)?,
                 _ if mixed && ordinal > 0 => return Ok(before),
                 _ => {
                     let first = head.into_iter().take(8).collect();
@@ -436,7 +433,7 @@ impl Walker<'_> {
     pub(crate) fn within<'s>(
         &mut self,
         source: &mut Source<'s>,
-        segment: Segment,
+        segment: PathStep,
         window: &Range<u64>,
         compression: Option<Compression>,
         inside: impl FnOnce(&mut Self, &mut Source<'s>) -> io::Result<()>,
@@ -504,10 +501,10 @@ impl Walker<'_> {
         };
         let format = match (description.format, &head) {
             (Some(format), _) => format,
-            (None, head) => ImageFormat::sniff(head.as_deref().unwrap_or_default()),
+            (None, head) => FileFormat::sniff(head.as_deref().unwrap_or_default()),
         };
         let disagreement = head.and_then(|head| {
-            let own = description.format.map_or(format, |_| ImageFormat::sniff(&head));
+            let own = description.format.map_or(format, |_| FileFormat::sniff(&head));
             contradiction(description, own, &head)
         });
         let index = self.images;
@@ -531,14 +528,14 @@ impl Walker<'_> {
         }
         // Bitcode for a device embeds nothing, and there can be much of it.
         let is_host = description.target.is_host();
-        let may_hold = format.may_hold_images() || (format == ImageFormat::Bitcode && is_host);
+        let may_hold = format.may_hold_images() || (format == FileFormat::Bitcode && is_host);
         // Archives of code for several GPUs of Intel are images as a whole.
         let is_whole = description.compression.is_some() || description.sycl.is_some();
         if !may_hold || is_whole || !self.options.enter_images {
             return Ok(());
         }
         let name = description.id.clone().unwrap_or_else(|| index.to_string());
-        let segment = Segment::new(ContainerKind::Image, name);
+        let segment = PathStep::new(ContainerKind::Image, name);
         self.within(source, segment, window, None, |walker, source| {
             walker.contents(source, window).map(drop)
         })
@@ -557,7 +554,7 @@ impl Walker<'_> {
     }
 
     /// The containers around.
-    pub(crate) fn path(&self) -> &[Segment] {
+    pub(crate) fn path(&self) -> &[PathStep] {
         &self.path
     }
 

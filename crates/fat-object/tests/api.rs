@@ -9,9 +9,9 @@ use std::hash::Hash;
 use std::io::{self, Cursor, Read, Seek};
 
 use fat_object::{
-    BundleForm, Compression, Container, ContainerKind, Disagreement, Error, Finding, ImageFormat,
-    ListedFinding, ListedImage, Listing, Location, NvFatbinError, Options, PackageEntry, ReadSeek,
-    Segment, Severity, Summary, Visitor, list, walk,
+    BundleForm, Compression, Container, ContainerKind, Disagreement, Error, FileFormat, Finding,
+    ListedFinding, ListedImage, Listing, Location, NvFatbinError, OffloadBinaryEntry, Options,
+    PathStep, ReadSeek, Severity, Summary, Visitor, list, walk,
 };
 
 /// Sent to and shared by threads, printed for debugging.
@@ -30,12 +30,12 @@ fn public_types_keep_their_promises() {
     value::<BundleForm>();
     value::<Compression>();
     value::<ContainerKind>();
-    value::<ImageFormat>();
+    value::<FileFormat>();
     value::<ListedImage>();
     value::<Location>();
     value::<Options>();
-    value::<PackageEntry>();
-    value::<Segment>();
+    value::<OffloadBinaryEntry>();
+    value::<PathStep>();
     value::<Severity>();
     value::<Summary>();
 
@@ -49,14 +49,14 @@ fn public_types_keep_their_promises() {
     shared::<Container<'_>>();
     shared::<Finding<'_>>();
 
-    copied::<(BundleForm, Compression, ContainerKind, ImageFormat, Location, Severity, Summary)>();
+    copied::<(BundleForm, Compression, ContainerKind, FileFormat, Location, Severity, Summary)>();
     displayed::<ContainerKind>();
     displayed::<Finding<'_>>();
-    displayed::<ImageFormat>();
+    displayed::<FileFormat>();
     displayed::<ListedFinding>();
     displayed::<ListedImage>();
     displayed::<Location>();
-    displayed::<Segment>();
+    displayed::<PathStep>();
     displayed::<Severity>();
     default::<Options>();
     error::<llvm_bitcode::Error>();
@@ -114,12 +114,12 @@ fn what_is_listed_can_be_serialized() {
     fn serialized<T: serde::Serialize>() {}
     serialized::<Compression>();
     serialized::<ContainerKind>();
-    serialized::<ImageFormat>();
+    serialized::<FileFormat>();
     serialized::<ListedFinding>();
     serialized::<ListedImage>();
     serialized::<Listing>();
     serialized::<Location>();
-    serialized::<Segment>();
+    serialized::<PathStep>();
     serialized::<Severity>();
 
     let bundle = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();

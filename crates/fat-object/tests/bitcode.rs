@@ -15,7 +15,7 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use fat_object::{
-    Container, ContainerKind, Error, Finding, Image, ImageFormat, Location, Options, Visitor, walk,
+    Container, ContainerKind, Error, FileFormat, Finding, Image, Location, Options, Visitor, walk,
 };
 
 use llvm_bitcode::ErrorKind;
@@ -136,7 +136,7 @@ fn what_clang_writes() {
     assert_eq!(path, "section:.llvm.offloading/offload-binary:0");
     assert_eq!(*location, Location::Bitcode(144));
     assert_eq!(location.file_offset(), None);
-    assert_eq!((image.len(), ImageFormat::sniff(image)), (4412, ImageFormat::Bitcode));
+    assert_eq!((image.len(), FileFormat::sniff(image)), (4412, FileFormat::Bitcode));
     // The package lies in the file shifted by some bits: read it there once more.
     let [(Location::File(start), 4560)] = seen.sections[..] else { panic!("{:?}", seen.sections) };
     let start = usize::try_from(start).unwrap();

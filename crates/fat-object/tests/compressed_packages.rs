@@ -6,8 +6,8 @@ use std::io::Cursor;
 
 use fat_object::offload_binary::{self, CompressedBinary, FormatVersion, ImageEntry, Layout};
 use fat_object::{
-    Error, Listing, Location, Options, ccob, compress_package, decompress_package, has_device_code,
-    list,
+    Error, Listing, Location, Options, ccob, compress_offload_binary, decompress_offload_binary,
+    has_device_code, list,
 };
 
 use ccob::{Method, WriteOptions};
@@ -31,7 +31,7 @@ fn plain(image: &[u8]) -> Vec<u8> {
 }
 
 fn compressed_with(plain: &[u8], method: Method) -> Vec<u8> {
-    compress_package(plain, &WriteOptions::default().with_method(method)).unwrap()
+    compress_offload_binary(plain, &WriteOptions::default().with_method(method)).unwrap()
 }
 
 fn compressed(image: &[u8]) -> Vec<u8> {
@@ -58,16 +58,16 @@ fn packages_are_compressed_and_decompressed() {
     for method in [Method::ZSTD, Method::ZLIB] {
         let mut file = compressed_with(&plain, method);
         assert!(file.len() < plain.len() / 5 && file.len().is_multiple_of(8));
-        assert_eq!(decompress_package(&file, plain.len() as u64).unwrap(), plain);
+        assert_eq!(decompress_offload_binary(&file, plain.len() as u64).unwrap(), plain);
         // The bytes after it are not looked at, and at the end of a file no padding is missed.
         let header = CompressedBinary::parse_prefix(&file, file.len() as u64).unwrap().unwrap();
         assert_eq!(header.padded_size(), file.len() as u64);
         file.truncate(usize::try_from(header.size()).unwrap());
-        assert_eq!(decompress_package(&file, u64::MAX).unwrap(), plain);
+        assert_eq!(decompress_offload_binary(&file, u64::MAX).unwrap(), plain);
         file.extend(b"more");
-        assert_eq!(decompress_package(&file, u64::MAX).unwrap(), plain);
+        assert_eq!(decompress_offload_binary(&file, u64::MAX).unwrap(), plain);
 
-        let error = decompress_package(&file, plain.len() as u64 - 1).unwrap_err();
+        let error = decompress_offload_binary(&file, plain.len() as u64 - 1).unwrap_err();
         let size = plain.len();
         assert_eq!(
             error.to_string(),
@@ -77,12 +77,13 @@ fn packages_are_compressed_and_decompressed() {
             )
         );
     }
-    assert_eq!(decompress_package(&plain, 0).unwrap(), plain);
+    assert_eq!(decompress_offload_binary(&plain, 0).unwrap(), plain);
 }
 
 #[test]
 fn only_plain_packages_of_version_3_are_compressed() {
-    let compress = |data: &[u8]| compress_package(data, &WriteOptions::default()).unwrap_err();
+    let compress =
+        |data: &[u8]| compress_offload_binary(data, &WriteOptions::default()).unwrap_err();
     for version in [FormatVersion::V1, FormatVersion::V2] {
         let error = compress(&package(version, &[b"code"]));
         let Error::OffloadBinary(error) = error else { panic!("{error}") };
@@ -109,7 +110,7 @@ fn each_image_of_a_concatenation_is_found() {
     let sizes: Vec<_> = listing.iter().map(|image| image.size()).collect();
     assert_eq!(sizes, [3, 3, 5, 4, 4, 3]);
     let methods: Vec<_> =
-        listing.iter().map(|image| image.compressed_bundle().map(|c| c.method())).collect();
+        listing.iter().map(|image| image.compression_around().map(|c| c.method())).collect();
     assert_eq!(methods, [Some("zstd"), None, Some("zlib"), None, None, Some("zstd")]);
     let image = &listing.images()[2];
     assert_eq!(
@@ -252,7 +253,7 @@ fn skippable_frames_are_zstandard() {
     let stream = [&b"\x50\x2a\x4d\x18\x03\0\0\0abc"[..], &frame].concat();
     let header = CompressedBinary::new(body.len() as u64, 1, stream.len() as u64).unwrap();
     let file = [&header.header()[..], &stream].concat();
-    match decompress_package(&file, 1 << 20) {
+    match decompress_offload_binary(&file, 1 << 20) {
         Ok(found) => assert_eq!(found, body),
         Err(error) => assert!(error.to_string().contains("zstd"), "{error}"),
     }

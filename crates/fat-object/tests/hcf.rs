@@ -13,7 +13,7 @@ mod hcf_sample;
 use std::io::Cursor;
 
 use elf_objects::{elf, progbits};
-use fat_object::{ContainerKind, ImageFormat, Listing, Options, list, list_slice};
+use fat_object::{ContainerKind, FileFormat, Listing, Options, list, list_slice};
 use hcf_sample::{MARKER, Sample, hcf, text};
 
 fn listing(file: &[u8]) -> Listing {
@@ -42,7 +42,7 @@ fn a_file_has_an_image_for_each_node() {
     let images = [Sample::bitcode(&["one", "two"]), ptx(), Sample::new("none", b"", &[])];
     let file = hcf(&images);
     let found = listing(&file);
-    assert_eq!(found.format(), ImageFormat::Hcf);
+    assert_eq!(found.format(), FileFormat::Hcf);
     assert_eq!(findings(&found), [""; 0]);
     assert_eq!(found.images().len(), 3);
     for (image, expected) in found.iter().zip(&images) {

@@ -7,7 +7,7 @@ mod bits;
 use std::io;
 
 use bits::{module, wide};
-use fat_object::{Image, ImageFormat, Options, Visitor, image_target, walk_slice};
+use fat_object::{FileFormat, Image, Options, Visitor, image_target, walk_slice};
 
 const TRIPLE: u64 = 2;
 const GLOBALVAR: u64 = 7;
@@ -172,7 +172,7 @@ fn compressed_ptx_states_its_own() {
     fatbin.extend(stored);
     let mut both = Both::default();
     let summary = walk_slice(&fatbin, &Options::default(), &mut both).unwrap();
-    assert_eq!((summary.format, summary.findings), (ImageFormat::Fatbinary, 0));
+    assert_eq!((summary.format, summary.findings), (FileFormat::Fatbinary, 0));
     assert_eq!(both.0, [("sm_50".to_owned(), Some("sm_52".to_owned()))]);
 }
 

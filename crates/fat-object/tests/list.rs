@@ -7,7 +7,7 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    ContainerKind, Error, Image, ImageFormat, ListedFinding, Listing, Location, Options, Severity,
+    ContainerKind, Error, FileFormat, Image, ListedFinding, Listing, Location, Options, Severity,
     Visitor, copy_image, list, list_with_thin_members, walk,
 };
 
@@ -23,7 +23,7 @@ fn listed(name: &str) -> Listing {
 fn an_object_with_a_bundle() {
     let listing = listed("hip.o");
     assert_eq!(listing.size(), std::fs::metadata(data("hip.o")).unwrap().len());
-    assert_eq!(listing.format(), ImageFormat::Elf { machine: 62 });
+    assert_eq!(listing.format(), FileFormat::Elf { machine: 62 });
     assert!(listing.findings().is_empty() && listing.is_complete());
     let lines: Vec<_> = listing.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -60,14 +60,14 @@ fn in_compressed_bundles_nothing_has_an_offset() {
     let image = &listing.images()[1];
     assert_eq!(image.container(), ContainerKind::Ccob);
     assert_eq!((image.stored_size(), image.compression()), (None, None));
-    assert_eq!(image.compressed_bundle().unwrap().method(), "zstd");
+    assert_eq!(image.compression_around().unwrap().method(), "zstd");
     assert!(matches!(image.location(), Location::Decompressed(at) if at > 0));
 }
 
 #[test]
 fn packages_keep_their_strings() {
     let listing = listed("packages.offload");
-    let entry = listing.images()[0].package_entry().unwrap();
+    let entry = listing.images()[0].offload_binary_entry().unwrap();
     assert_eq!(entry.get("triple"), Some(&b"amdgcn-amd-amdhsa"[..]));
     assert!(entry.strings().len() >= 2);
 }
@@ -142,7 +142,7 @@ fn images_are_copied_by_their_index() {
     for image in &listing {
         let (len, bytes) = copied(image.index()).unwrap();
         assert_eq!((len, bytes.len() as u64), (image.size(), image.size()));
-        assert_eq!(ImageFormat::sniff(&bytes), image.format());
+        assert_eq!(FileFormat::sniff(&bytes), image.format());
     }
     let error = copied(listing.images().len()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);

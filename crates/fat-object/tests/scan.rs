@@ -15,7 +15,7 @@ use std::path::Path;
 use ccob::Method;
 use elf_objects::{elf, progbits};
 use fat_object::{
-    Container, Error, Finding, Image, ListedImage, Listing, Options, Segment, Visitor, list,
+    Container, Error, Finding, Image, ListedImage, Listing, Options, PathStep, Visitor, list,
     list_slice, walk_slice,
 };
 use offload_binary::{CompressedBinary, FormatVersion};
@@ -53,7 +53,7 @@ fn package_of_version_3(method: Option<Method>) -> Vec<u8> {
     let plain = offload_binary::convert(&package(), FormatVersion::V3).unwrap();
     let Some(method) = method else { return plain };
     let options = ccob::WriteOptions::default().with_method(method);
-    let mut file = fat_object::compress_package(&plain, &options).unwrap();
+    let mut file = fat_object::compress_offload_binary(&plain, &options).unwrap();
     let header = CompressedBinary::parse_prefix(&file, file.len() as u64).unwrap().unwrap();
     file.truncate(usize::try_from(header.size()).unwrap());
     file
@@ -178,7 +178,7 @@ fn containers_in_sections_for_other_data_are_found_once() {
                 };
                 assert!(path(image).starts_with(&expected), "{}", path(image));
                 assert!(image.path()[0].is_found_by_scan());
-                assert!(!image.path()[1..].iter().any(Segment::is_found_by_scan));
+                assert!(!image.path()[1..].iter().any(PathStep::is_found_by_scan));
             }
             assert_eq!(without_scan(&file).images(), []);
         }

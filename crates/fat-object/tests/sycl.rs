@@ -8,7 +8,7 @@ mod sycl_sample;
 use std::io;
 
 use fat_object::{
-    ContainerKind, Error, Finding, Image, ImageFormat, ListedFinding, ListedImage, Options,
+    ContainerKind, Error, FileFormat, Finding, Image, ListedFinding, ListedImage, Options,
     SyclError, SyclValue, Visitor, list_slice, walk_slice,
 };
 use target_id::OffloadKind;
@@ -70,8 +70,8 @@ fn tables_of_all_versions_describe_each_image() {
                 assert_eq!(found.target().kind(), Some(&OffloadKind::Sycl));
                 assert_eq!(found.target().triple().unwrap().as_str(), expected.target);
                 let format = match n {
-                    2 => ImageFormat::Unknown,
-                    _ => ImageFormat::SpirV,
+                    2 => FileFormat::Unknown,
+                    _ => FileFormat::SpirV,
                 };
                 assert_eq!(found.format(), format, "{n}");
                 let sycl = found.sycl().unwrap();

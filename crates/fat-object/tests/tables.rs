@@ -14,7 +14,7 @@ use bundle_format::Layout;
 use bundle_format::text::{self, Leader};
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
-    Error, Finding, Image, ImageFormat, ListedImage, Listing, Options, Visitor, copy_image, list,
+    Error, FileFormat, Finding, Image, ListedImage, Listing, Options, Visitor, copy_image, list,
     walk, walk_with_threads,
 };
 
@@ -77,7 +77,7 @@ fn told(image: &ListedImage) -> String {
         image.size(),
         image.stored_size(),
         image.compression(),
-        image.compressed_bundle(),
+        image.compression_around(),
     )
 }
 
@@ -92,14 +92,14 @@ fn assert_same(file: &[u8]) -> usize {
     assert!(by_table.iter().map(told).eq(whole.iter().map(told)), "{by_table:?}");
     assert_eq!(findings(&by_table), findings(&whole));
     for (read, image) in whole.iter().zip(&by_table) {
-        let expected = match image.compressed_bundle() {
-            Some(_) if image.format() == ImageFormat::NotRead => ImageFormat::NotRead,
+        let expected = match image.compression_around() {
+            Some(_) if image.format() == FileFormat::NotRead => FileFormat::NotRead,
             _ => read.format(),
         };
         assert_eq!(image.format(), expected);
-        assert_eq!(image.format() == ImageFormat::Empty, image.size() == 0);
+        assert_eq!(image.format() == FileFormat::Empty, image.size() == 0);
     }
-    by_table.iter().filter(|image| image.format() == ImageFormat::NotRead).count()
+    by_table.iter().filter(|image| image.format() == FileFormat::NotRead).count()
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn bundles_are_read_where_the_table_is_not_enough() {
     let options = Options::default().with_enter_images(false).with_tables_only(true);
     let listing = list(Cursor::new(&file), &options).unwrap();
     let formats: Vec<_> = listing.iter().map(ListedImage::format).collect();
-    assert_eq!(formats, [ImageFormat::NotRead; 2]);
+    assert_eq!(formats, [FileFormat::NotRead; 2]);
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn large_tables_are_read_with_the_bundle() {
     let file = compressed(&layout.to_vec(&vec![&b"x"[..]; ids.len()]).unwrap());
     let listing = by_table(&file);
     assert_eq!(listing.images().len(), ids.len());
-    assert!(listing.iter().all(|image| image.format() == ImageFormat::Unknown));
+    assert!(listing.iter().all(|image| image.format() == FileFormat::Unknown));
 }
 
 #[cfg(feature = "serde")]

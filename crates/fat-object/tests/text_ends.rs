@@ -10,9 +10,7 @@
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use bundle_format::text::Leader;
-use fat_object::{
-    BundleForm, Error, Finding, Image, ImageFormat, Options, Severity, Visitor, walk,
-};
+use fat_object::{BundleForm, Error, FileFormat, Finding, Image, Options, Severity, Visitor, walk};
 
 const OLD: &str = "\
 nop
@@ -48,7 +46,7 @@ impl Visitor for Seen {
     }
 }
 
-fn seen(bytes: &[u8]) -> (Seen, ImageFormat) {
+fn seen(bytes: &[u8]) -> (Seen, FileFormat) {
     let mut seen = Seen::default();
     let summary = walk(&mut Cursor::new(bytes), &Options::default(), &mut seen).unwrap();
     assert_eq!(summary.images, seen.images.len());
@@ -58,7 +56,7 @@ fn seen(bytes: &[u8]) -> (Seen, ImageFormat) {
 /// Nothing is found, and nothing found wrong.
 fn is_text(text: &str) -> bool {
     let (seen, format) = seen(text.as_bytes());
-    seen.images.is_empty() && seen.findings.is_empty() && format == ImageFormat::Unknown
+    seen.images.is_empty() && seen.findings.is_empty() && format == FileFormat::Unknown
 }
 
 fn old_images() -> Vec<(Option<BundleForm>, String, String)> {
@@ -73,10 +71,10 @@ fn old_images() -> Vec<(Option<BundleForm>, String, String)> {
 fn the_form_of_the_first_proposal() {
     let (found, format) = seen(OLD.as_bytes());
     assert_eq!((found.images, found.findings), (old_images(), Vec::new()));
-    assert_eq!(format, ImageFormat::Bundle);
+    assert_eq!(format, FileFormat::Bundle);
     // The first content may look like code for a GPU.
     let ptx_first = &OLD[OLD.find(".version").unwrap()..];
-    assert_eq!(ImageFormat::sniff(ptx_first.as_bytes()), ImageFormat::Ptx);
+    assert_eq!(FileFormat::sniff(ptx_first.as_bytes()), FileFormat::Ptx);
     assert_eq!(seen(ptx_first.as_bytes()).0.images[..], old_images()[1..]);
 }
 
@@ -100,7 +98,7 @@ fn a_start_marker_anywhere_makes_it_a_text_bundle() {
     let id = "host-x86_64-unknown-linux-gnu-".to_owned();
     assert_eq!(found.images, [(form, id, "nop".to_owned())]);
     assert!(found.findings.is_empty());
-    assert_eq!(format, ImageFormat::Bundle);
+    assert_eq!(format, FileFormat::Bundle);
 
     // Damaged, and not mixed up with the older form.
     let (found, format) = seen(format!("{OLD}{NEW}").as_bytes());
@@ -108,7 +106,7 @@ fn a_start_marker_anywhere_makes_it_a_text_bundle() {
     assert_eq!(found.findings.len(), 1);
     assert_eq!(found.findings[0].0, Severity::Error);
     assert!(found.findings[0].1.contains("without a start marker"), "{:?}", found.findings);
-    assert_eq!(format, ImageFormat::Bundle);
+    assert_eq!(format, FileFormat::Bundle);
 }
 
 #[test]

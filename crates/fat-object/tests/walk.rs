@@ -11,7 +11,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Error, Finding, Image, ImageFormat, Location, Options, ReadSeek,
+    Container, ContainerKind, Error, FileFormat, Finding, Image, Location, Options, ReadSeek,
     Severity, Summary, Visitor, walk,
 };
 
@@ -27,7 +27,7 @@ struct Seen {
     container: ContainerKind,
     location: Location,
     size: u64,
-    format: ImageFormat,
+    format: FileFormat,
     bytes: Vec<u8>,
 }
 
@@ -131,7 +131,7 @@ fn compressed_bundles_are_read_one_after_the_other() {
     assert_eq!(paths, [first, first, first, second, second, second]);
     assert!(seen.images.iter().all(|image| image.container == ContainerKind::Ccob));
     assert_eq!(seen.images[1].location, Location::Decompressed(4096));
-    assert_eq!(seen.images[1].format, ImageFormat::Elf { machine: 224 });
+    assert_eq!(seen.images[1].format, FileFormat::Elf { machine: 224 });
 }
 
 #[test]
@@ -550,9 +550,9 @@ fn fatbinary_entries_and_their_faults() {
     let facts: Vec<_> =
         seen.images.iter().map(|i| (i.id.as_str(), i.size, i.bytes.len(), i.format)).collect();
     assert_eq!((facts[0].1, facts[0].2), (16, 16));
-    assert_eq!((facts[1].1, facts[1].2, facts[1].3), (900, 5, ImageFormat::Cubin));
-    assert_eq!((facts[2].1, facts[2].2, facts[2].3), (901, 8, ImageFormat::Cubin));
-    assert_eq!(facts[0].3, ImageFormat::Ptx);
+    assert_eq!((facts[1].1, facts[1].2, facts[1].3), (900, 5, FileFormat::Cubin));
+    assert_eq!((facts[2].1, facts[2].2, facts[2].3), (901, 8, FileFormat::Cubin));
+    assert_eq!(facts[0].3, FileFormat::Ptx);
 
     let damaged = |at: usize, with: &[u8], words: &str| {
         let mut bytes = good.clone();
@@ -611,7 +611,7 @@ fn host_placeholders_are_told_by_kind() {
         .collect();
     assert_eq!(facts[0].0, "hip-amdgcn-amd-amdhsa--gfx906:xnack-");
     assert_eq!(facts[1].0, "host-x86_64-pc-linux-gnu-");
-    assert_eq!((facts[1].1, facts[1].2), (ContainerKind::Section, ImageFormat::HostPlaceholder));
+    assert_eq!((facts[1].1, facts[1].2), (ContainerKind::Section, FileFormat::HostPlaceholder));
 }
 
 #[test]
@@ -619,7 +619,7 @@ fn package_entries_keep_what_they_record() {
     struct Records(Vec<(u16, u16, Option<Vec<u8>>)>);
     impl Visitor for Records {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-            let entry = image.package_entry().unwrap();
+            let entry = image.offload_binary_entry().unwrap();
             assert_eq!(entry.get("arch").unwrap(), image.target().id().as_bytes());
             assert!(entry.strings().len() >= 2 && entry.flags().is_empty());
             let feature = entry.get("feature").map(<[u8]>::to_vec);

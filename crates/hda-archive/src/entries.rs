@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::num::NonZeroUsize;
 
 use fat_object::{
-    BundleForm, Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Segment,
+    BundleForm, Container, ContainerKind, FileFormat, Finding, Image, Options, PathStep, ReadSeek,
     Severity, Summary, Visitor, walk, walk_with_threads,
 };
 
@@ -32,7 +32,7 @@ pub fn no_thin_members(_name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
 /// An entry of a bundle in a member of an archive.
 pub struct Entry<'a, 'e, 's> {
     /// `None` where no archive is walked.
-    member: Option<&'a Segment>,
+    member: Option<&'a PathStep>,
     bundle: usize,
     image: &'a mut Image<'e, 's>,
 }
@@ -41,13 +41,13 @@ impl Entry<'_, '_, '_> {
     /// The member's name; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn member(&self) -> &str {
-        self.member.map_or("", Segment::name)
+        self.member.map_or("", PathStep::name)
     }
 
     /// The member's name as the archive stores it.
     #[must_use]
     pub fn member_bytes(&self) -> &[u8] {
-        self.member.map_or(b"", Segment::name_bytes)
+        self.member.map_or(b"", PathStep::name_bytes)
     }
 
     /// Which bundle it belongs to, from 0, counted through the archive: a member can hold several.
@@ -64,13 +64,13 @@ impl Entry<'_, '_, '_> {
 
     /// What it is, by its first bytes.
     #[must_use]
-    pub fn format(&self) -> ImageFormat {
+    pub fn format(&self) -> FileFormat {
         self.image.format()
     }
 
     /// Whether it is the host's, for which the enclosing object stands.
     fn is_placeholder(&self) -> bool {
-        self.format() == ImageFormat::HostPlaceholder
+        self.format() == FileFormat::HostPlaceholder
     }
 
     /// The bytes, handed out in pieces. Only host objects that have to be restored are held in memory.
@@ -206,8 +206,8 @@ fn check_archive(input: &mut dyn ReadSeek) -> Result<(), Error> {
     let mut head = Vec::new();
     input.rewind()?;
     Read::take(&mut *input, 8).read_to_end(&mut head)?;
-    match ImageFormat::sniff(&head) {
-        ImageFormat::Archive | ImageFormat::Deb => Ok(()),
+    match FileFormat::sniff(&head) {
+        FileFormat::Archive | FileFormat::Deb => Ok(()),
         _ => Err(Problem::NotAnArchive { first: head }.into()),
     }
 }
@@ -269,7 +269,7 @@ impl TopLevel<'_> {
     }
 
     /// The steps inside the member; `None` outside of one, or in an archive where none is walked.
-    fn inside<'p>(&self, path: &'p [Segment]) -> Option<&'p [Segment]> {
+    fn inside<'p>(&self, path: &'p [PathStep]) -> Option<&'p [PathStep]> {
         path.get(self.member_depth..)
     }
 }
@@ -349,8 +349,8 @@ impl Visitor for TopLevel<'_> {
 }
 
 /// Whether the steps lead from a member to a bundle, compressed or not.
-fn is_bundle(inside: &[Segment]) -> bool {
-    let mut kinds = inside.iter().map(Segment::kind);
+fn is_bundle(inside: &[PathStep]) -> bool {
+    let mut kinds = inside.iter().map(PathStep::kind);
     let first = kinds.next();
     let last = match first {
         Some(ContainerKind::Ccob) => kinds.next(),
@@ -360,7 +360,7 @@ fn is_bundle(inside: &[Segment]) -> bool {
 }
 
 /// Whether the step is a bundle, or a section that is an entry of one.
-fn is_bundle_step(step: &Segment) -> bool {
+fn is_bundle_step(step: &PathStep) -> bool {
     match step.kind() {
         ContainerKind::Bundle => true,
         ContainerKind::Section => step.name().starts_with(bundle_format::MAGIC_TEXT),

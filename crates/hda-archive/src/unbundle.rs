@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bundle_format::{EntryId, Request};
 use byte_parts::Part;
-use fat_object::{ImageFormat, Options, ReadSeek};
+use fat_object::{FileFormat, Options, ReadSeek};
 
 use crate::copy::ArchiveCopy;
 use crate::entries::{Each, Entry, Hashes, entries_of, entries_with_threads};
@@ -423,15 +423,15 @@ impl Plan {
 }
 
 /// Formats that bring symbols into an index.
-fn may_have_symbols(format: ImageFormat) -> bool {
+fn may_have_symbols(format: FileFormat) -> bool {
     matches!(
         format,
-        ImageFormat::Elf { .. }
-            | ImageFormat::Cubin
-            | ImageFormat::Coff
-            | ImageFormat::MachO
-            | ImageFormat::Bitcode
-            | ImageFormat::HostPlaceholder
+        FileFormat::Elf { .. }
+            | FileFormat::Cubin
+            | FileFormat::Coff
+            | FileFormat::MachO
+            | FileFormat::Bitcode
+            | FileFormat::HostPlaceholder
     )
 }
 

@@ -145,7 +145,7 @@
 //! registered are the images in it, after everything the package says is checked. Of a package
 //! with one CUDA or HIP image that image is put in. SYCL packages are checked only. Images of
 //! another kind are refused, and so are compressed packages: this crate has no codec, and no runtime has one for
-//! them. `fat_object::decompress_package` makes plain ones of them.
+//! them. `fat_object::decompress_offload_binary` makes plain ones of them.
 //!
 //! # Bounds
 //!

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use bundle_format::EntryId;
-use fat_object::{ImageFormat, check_agreement};
+use fat_object::{FileFormat, check_agreement};
 use object_edit::Embedding;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, OffloadKind};
 use offload_examples::{Error, about, exit, read, run, write};
@@ -93,7 +93,7 @@ fn pack(images: &[Image]) -> Result<Vec<u8>, offload_binary::Error> {
 /// The host's part: as it is, or compiled.
 fn host_object(host: &Path) -> Result<Vec<u8>, Error> {
     let bytes = read(host)?;
-    if matches!(ImageFormat::sniff(&bytes), ImageFormat::Elf { .. } | ImageFormat::Coff) {
+    if matches!(FileFormat::sniff(&bytes), FileFormat::Elf { .. } | FileFormat::Coff) {
         return Ok(bytes);
     }
     let object = tempfile::NamedTempFile::new()?;

@@ -96,7 +96,7 @@ impl Visitor for Collector<'_> {
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let Some(entry) = image.package_entry() else { return Ok(()) };
+        let Some(entry) = image.offload_binary_entry() else { return Ok(()) };
         let kind = entry.offload_kind().current();
         let is_member = image.path().iter().any(|step| step.kind() == ContainerKind::Member);
         let file = self.directory.join(format!(

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use device_select::{Candidate, Device, Unit, select, units};
-use fat_object::{ImageFormat, Options, Severity, list};
+use fat_object::{FileFormat, Options, Severity, list};
 use offload_examples::{Error, about, exit};
 use tempfile::SpooledTempFile;
 use zip::ZipArchive;
@@ -116,8 +116,8 @@ impl Wheel {
     ) -> Result<(), Error> {
         let mut head = Vec::new();
         member.by_ref().take(2048).read_to_end(&mut head)?;
-        let format = ImageFormat::sniff(&head);
-        if format == ImageFormat::Empty || !format.is_read() {
+        let format = FileFormat::sniff(&head);
+        if format == FileFormat::Empty || !format.is_read() {
             return Ok(());
         }
         // Sizes in a zip file are claims; what comes out of it is counted.
@@ -159,7 +159,7 @@ impl Wheel {
     }
 
     fn add(&mut self, image: &Candidate, why: String) {
-        if image.target().is_host() || image.format() == ImageFormat::Empty {
+        if image.target().is_host() || image.format() == FileFormat::Empty {
             return;
         }
         let name = image.label().escape_debug().to_string();

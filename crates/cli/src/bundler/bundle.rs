@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bundle_format::text::Leader;
 use bundle_format::{EntryId, ErrorKind, Layout, TextBundle, byte_parts, text};
-use fat_object::ImageFormat;
+use fat_object::FileFormat;
 use object_edit::{EmbedError, HOST_PLACEHOLDER, ObjectBundle};
 
 use super::commands;
@@ -25,7 +25,7 @@ struct Entry<'j> {
     id: &'j str,
     payload: Payload,
     /// By its first bytes.
-    format: ImageFormat,
+    format: FileFormat,
 }
 
 /// Makes a bundle. Every input is opened, and looked at, before the output is.
@@ -55,7 +55,7 @@ fn open(job: &BundleJob) -> Result<Vec<Entry<'_>>, Failure> {
             return Err("standard input can be one input only".to_owned().into());
         }
         let (payload, head) = Payload::open(path, job.max_input, HEAD)?;
-        entries.push(Entry { id, payload, format: ImageFormat::sniff(&head) });
+        entries.push(Entry { id, payload, format: FileFormat::sniff(&head) });
     }
     Ok(entries)
 }
@@ -67,7 +67,7 @@ fn host_object(entries: &[Entry<'_>]) -> Option<usize> {
         let is_host = EntryId::parse(entry.id).is_ok_and(|id| id.is_host());
         let is_object = matches!(
             entry.format,
-            ImageFormat::Elf { .. } | ImageFormat::Coff | ImageFormat::MachO | ImageFormat::Wasm
+            FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO | FileFormat::Wasm
         );
         is_host && is_object
     })

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bundle_format::TextBundle;
 use bundle_format::text::Leader;
 use fat_object::{
-    BundleForm, Compression, Container, ContainerKind, Error, Finding, Image, ImageFormat,
-    Location, ReadSeek, Segment, Severity, Visitor,
+    BundleForm, Compression, Container, ContainerKind, Error, FileFormat, Finding, Image, Location,
+    PathStep, ReadSeek, Severity, Visitor,
 };
 use object_edit::MACH_O_BUNDLE_SECTION;
 
@@ -66,11 +66,11 @@ pub(super) fn for_each(
     let mut head = Vec::new();
     file.rewind()?;
     Read::take(&mut *file, HEAD).read_to_end(&mut head)?;
-    let format = ImageFormat::sniff(&head);
+    let format = FileFormat::sniff(&head);
     let mut limits = limits.clone();
     limits.enter_images = false;
     // What is compressed in the sections of an object is for the loader.
-    let bundles = matches!(format, ImageFormat::Bundle | ImageFormat::CompressedBundle);
+    let bundles = matches!(format, FileFormat::Bundle | FileFormat::CompressedBundle);
     limits.decompress = bundles || file_type == FileType::Archive;
     let mut finder = Finder {
         input: path,
@@ -90,7 +90,7 @@ pub(super) fn for_each(
     };
     let Finder { mut summary, misfit, warnings, mut errors, bad_compression, compressed, .. } =
         finder;
-    summary.is_archive = matches!(format, ImageFormat::Archive | ImageFormat::Deb);
+    summary.is_archive = matches!(format, FileFormat::Archive | FileFormat::Deb);
     notes.warnings.extend(warnings.iter().map(|warning| named(warning)));
     for (at, compression, time) in compressed {
         tell_compression(file, at, compression, time, notes)?;
@@ -129,18 +129,18 @@ fn walk(
 
 /// Whether a file of this format can be a bundle, or an object with the sections of one. LLVM bitcode and the like
 /// would only take time to walk through.
-fn may_be_bundle(format: ImageFormat) -> bool {
+fn may_be_bundle(format: FileFormat) -> bool {
     matches!(
         format,
-        ImageFormat::Bundle
-            | ImageFormat::CompressedBundle
-            | ImageFormat::Elf { .. }
-            | ImageFormat::Coff
-            | ImageFormat::MachO
-            | ImageFormat::Wasm
-            | ImageFormat::Ptx
-            | ImageFormat::LinkerScript
-            | ImageFormat::Unknown
+        FileFormat::Bundle
+            | FileFormat::CompressedBundle
+            | FileFormat::Elf { .. }
+            | FileFormat::Coff
+            | FileFormat::MachO
+            | FileFormat::Wasm
+            | FileFormat::Ptx
+            | FileFormat::LinkerScript
+            | FileFormat::Unknown
     )
 }
 
@@ -204,7 +204,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// The way to something from what counts as the file: the file, or the member of an archive. `None` for what is
     /// in neither.
-    fn way<'p>(&self, path: &'p [Segment]) -> Option<(Option<&'p str>, &'p [Segment])> {
+    fn way<'p>(&self, path: &'p [PathStep]) -> Option<(Option<&'p str>, &'p [PathStep])> {
         match (self.file_type, path) {
             (FileType::Archive, [member, way @ ..]) if member.kind() == ContainerKind::Member => {
                 Some((Some(member.name()), way))
@@ -216,17 +216,17 @@ impl Finder<'_> {
 }
 
 /// Whether bundles that are the file itself lie on this way.
-fn is_bundles(way: &[Segment]) -> bool {
+fn is_bundles(way: &[PathStep]) -> bool {
     way.iter().all(|step| matches!(step.kind(), ContainerKind::Bundle | ContainerKind::Ccob))
 }
 
 /// Whether a section that is an entry lies on this way, or the bundle of a Mach-O object.
-fn is_section(way: &[Segment]) -> bool {
+fn is_section(way: &[PathStep]) -> bool {
     matches!(way, [step] if step.kind() == ContainerKind::Section) || is_bundle_section(way)
 }
 
 /// Whether this way leads into the section for the bundle of a Mach-O object.
-fn is_bundle_section(way: &[Segment]) -> bool {
+fn is_bundle_section(way: &[PathStep]) -> bool {
     matches!(way, [step, inside @ ..] if step.kind() == ContainerKind::Section
         && step.name() == MACH_O_BUNDLE_SECTION
         && is_bundles(inside))
@@ -280,7 +280,7 @@ impl Visitor for Finder<'_> {
         let member = member.map(str::to_owned);
         let size = image.size();
         let contents = match image.location() {
-            _ if image.format() == ImageFormat::HostPlaceholder => Contents::Host(image),
+            _ if image.format() == FileFormat::HostPlaceholder => Contents::Host(image),
             Location::File(offset) => Contents::File(offset, size),
             _ => Contents::Now(image),
         };

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use fat_object::{
-    Compression, Container, ContainerKind, Finding, Image, Location, Options, ReadSeek, Segment,
+    Compression, Container, ContainerKind, Finding, Image, Location, Options, PathStep, ReadSeek,
     Severity, Visitor, walk,
 };
 
@@ -50,7 +50,7 @@ struct Teller<'a> {
 impl Teller<'_> {
     fn compressed(
         &mut self,
-        member: &Segment,
+        member: &PathStep,
         location: Location,
         compression: Compression,
     ) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::io;
 
 use device_select::is_host;
 use fat_edit::EditableContainer;
-use fat_object::{ContainerKind, Finding, Image, ImageFormat, ListedImage, Visitor, walk};
+use fat_object::{ContainerKind, FileFormat, Finding, Image, ListedImage, Visitor, walk};
 
 use super::editor::Subject;
 use super::wishes::{path_text, place};
@@ -178,7 +178,7 @@ pub(crate) fn name(image: &ListedImage) -> String {
 /// The numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if nothing does.
 fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
     let may_hold = |image: &ListedImage| {
-        image.format().may_hold_images() || image.format() == ImageFormat::Bitcode
+        image.format().may_hold_images() || image.format() == FileFormat::Bitcode
     };
     if !subject.contents.images().iter().any(may_hold) {
         return Ok(Vec::new());

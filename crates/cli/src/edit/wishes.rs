@@ -6,7 +6,7 @@ use crate::naming::{group, marked};
 use crate::report;
 use device_select::is_host;
 use fat_edit::{Contents, Edit, EditOptions, EditableContainer};
-use fat_object::{ContainerKind, ListedImage, Segment};
+use fat_object::{ContainerKind, ListedImage, PathStep};
 
 /// An [`Edit`], and what the report says about it.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ pub(super) fn place(container: &EditableContainer) -> String {
 }
 
 /// `section:.hip_fatbin/bundle:1`
-pub(super) fn path_text(path: &[Segment]) -> String {
+pub(super) fn path_text(path: &[PathStep]) -> String {
     path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
 }
 

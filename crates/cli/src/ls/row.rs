@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::hash::Hasher;
 use std::io;
 
-use fat_object::{Image, ImageFormat, ListedImage};
+use fat_object::{FileFormat, Image, ListedImage};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
@@ -24,7 +24,7 @@ pub(super) struct Row<'a> {
 
 /// Bytes in the file that this image stands for: exact, or its part of the compressed bundle around it.
 pub(super) fn stored(image: &ListedImage) -> u64 {
-    match (image.stored_size(), image.compressed_bundle()) {
+    match (image.stored_size(), image.compression_around()) {
         (Some(stored), _) => stored,
         (None, Some(around)) if around.uncompressed_size() > 0 => {
             let part = u128::from(image.size()) * u128::from(around.stored_size())
@@ -37,7 +37,7 @@ pub(super) fn stored(image: &ListedImage) -> u64 {
 
 /// The text of the STORED column: empty when stored as it is.
 pub(super) fn stored_text(image: &ListedImage) -> String {
-    match (image.compressed_bundle().or(image.compression()), image.stored_size()) {
+    match (image.compression_around().or(image.compression()), image.stored_size()) {
         (None, _) => String::new(),
         _ if image.size() == 0 => String::new(),
         (Some(_), Some(stored)) => style::size(stored),
@@ -107,7 +107,7 @@ pub(super) struct Hashed {
 pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
     let mut hasher = XxHash3_64::new();
     if is_decompressed(image) {
-        if image.format() == ImageFormat::NotRead {
+        if image.format() == FileFormat::NotRead {
             return Ok(None);
         }
         hasher.write(&image.decompress()?.unwrap_or_default());

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use fat_object::{Container, ImageFormat, ListedImage, Summary};
+use fat_object::{Container, FileFormat, ListedImage, Summary};
 use target_id::{OffloadKind, Target};
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
@@ -125,7 +125,7 @@ pub(super) fn tree(out: &mut dyn Write, items: &[Item]) -> io::Result<()> {
                 let (index, size) = (image.index(), style::size(image.size()));
                 write!(out, "{COLUMN}#{index}{COLUMN:#} {what}{TARGET}{target}{TARGET:#}  ")?;
                 match image.format() {
-                    ImageFormat::NotRead => write!(out, "{size}")?,
+                    FileFormat::NotRead => write!(out, "{size}")?,
                     format => write!(out, "{format}, {size}")?,
                 }
                 match hash {
@@ -176,7 +176,7 @@ impl Totals {
         let format = image.format();
         let is_entered = image.compression().is_none() && image.sycl().is_none();
         let is_around = format.is_container() && is_entered;
-        if image.size() == 0 || format == ImageFormat::HostPlaceholder || is_around {
+        if image.size() == 0 || format == FileFormat::HostPlaceholder || is_around {
             return;
         }
         let name = group(image);

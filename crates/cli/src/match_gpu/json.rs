@@ -1,7 +1,7 @@
 //! What `match` prints for programs.
 
 use device_select::{Answer, Condition, Device, Given, Note, Unit};
-use fat_object::ImageFormat;
+use fat_object::FileFormat;
 use serde::Serialize;
 use target_id::OffloadKind;
 
@@ -48,8 +48,8 @@ impl<'a> Record<'a> {
                 target: Some(candidate.stored_id()).filter(|id| !id.is_empty()),
                 id: candidate.id(),
                 image_format: Some(candidate.format())
-                    .filter(|format| *format != ImageFormat::NotRead)
-                    .map(ImageFormat::as_str),
+                    .filter(|format| *format != FileFormat::NotRead)
+                    .map(FileFormat::as_str),
                 size: candidate.size(),
                 holds_code: candidate.holds_code(),
                 given: word(&judged.given),

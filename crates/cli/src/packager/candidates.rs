@@ -5,8 +5,8 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Error, Finding, Image, ImageFormat, Location, PackageEntry, ReadSeek,
-    Severity, Visitor,
+    Container, ContainerKind, Error, FileFormat, Finding, Image, Location, OffloadBinaryEntry,
+    ReadSeek, Severity, Visitor,
 };
 use offload_binary::{FormatVersion, LlvmRelease};
 
@@ -17,13 +17,13 @@ use crate::{input, opened};
 /// An image of a package.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    pub(super) entry: PackageEntry,
+    pub(super) entry: OffloadBinaryEntry,
     pub(super) size: u64,
     place: Place,
     /// The name of the archive member it came from, or else the input's; LLVM's "source name".
     pub(super) source: String,
     /// What the image is, by its first bytes.
-    pub(super) format: ImageFormat,
+    pub(super) format: FileFormat,
     /// The candidate that this one lies in.
     pub(super) parent: Option<usize>,
 }
@@ -206,7 +206,8 @@ impl Visitor for Collector<'_> {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         self.last = None;
-        let (Some(frame), Some(entry)) = (self.frames.last(), image.package_entry().cloned())
+        let (Some(frame), Some(entry)) =
+            (self.frames.last(), image.offload_binary_entry().cloned())
         else {
             return Ok(());
         };
@@ -228,7 +229,7 @@ impl Visitor for Collector<'_> {
             _ => return Ok(()),
         };
         let format = image.format();
-        let is_package = format == ImageFormat::OffloadBinary;
+        let is_package = format == FileFormat::OffloadBinary;
         self.last = Some(self.candidates.len()).filter(|_| is_package);
         self.candidates.push(Candidate {
             entry,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use fat_object::{ImageFormat, Severity};
+use fat_object::{FileFormat, Severity};
 use hda_archive::Member;
 use offload_binary::{LlvmRelease, OffloadKind};
 
@@ -215,8 +215,7 @@ impl Plan {
         let Some(candidate) = candidates.get(image) else {
             return Ok(());
         };
-        if candidate.format == ImageFormat::OffloadBinary && options.release != LlvmRelease::Llvm22
-        {
+        if candidate.format == FileFormat::OffloadBinary && options.release != LlvmRelease::Llvm22 {
             self.opened.insert(image);
             // What was there for an earlier filter is there for this one, too.
             let inside = self.inside.get(&image).cloned().unwrap_or_default();

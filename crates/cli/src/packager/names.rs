@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fat_object::PackageEntry;
+use fat_object::OffloadBinaryEntry;
 use offload_binary::{ImageKind, LlvmRelease};
 
 /// The name for an image, as the release of LLVM gives it: `STEM-TRIPLE-ARCH.INDEX.EXTENSION`.
@@ -12,7 +12,7 @@ use offload_binary::{ImageKind, LlvmRelease};
 pub(super) fn generated(
     release: LlvmRelease,
     input: &[u8],
-    entry: &PackageEntry,
+    entry: &OffloadBinaryEntry,
     index: usize,
 ) -> String {
     let stem = stem(input);

@@ -174,7 +174,7 @@ fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> i
     let (Some(input), Some(head)) = (inputs.get_mut(image), heads.get_mut(image)) else {
         return Ok(false);
     };
-    let plain = fat_object::decompress_package(&input.read()?, MAX_PLAIN)
+    let plain = fat_object::decompress_offload_binary(&input.read()?, MAX_PLAIN)
         .map_err(|error| payload::at(input.path(), &io::Error::other(error)))?;
     *input = input.with_contents(&plain)?;
     *head = plain;

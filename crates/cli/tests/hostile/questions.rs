@@ -224,7 +224,7 @@ impl Question {
                         (Truth::Holds(_), _) => {
                             // Images that hold others are thinned, too.
                             let whole = |image: &Held| {
-                                let format = fat_object::ImageFormat::sniff(&image.bytes);
+                                let format = fat_object::FileFormat::sniff(&image.bytes);
                                 !image.inner && !format.may_hold_images()
                             };
                             let images = images.into_iter().map(|image| image.held).filter(whole);

@@ -12,7 +12,7 @@
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-use fat_object::{BundleForm, Finding, Image, ImageFormat, Options, Visitor, walk};
+use fat_object::{BundleForm, FileFormat, Finding, Image, Options, Visitor, walk};
 use object_edit::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
 
 pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -76,7 +76,7 @@ pub fn there_and_back(object: &[u8]) {
 }
 
 #[derive(Default)]
-pub struct Images(pub Vec<(String, Option<ImageFormat>, Vec<u8>)>);
+pub struct Images(pub Vec<(String, Option<FileFormat>, Vec<u8>)>);
 
 impl Visitor for Images {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
@@ -92,8 +92,8 @@ impl Visitor for Images {
 }
 
 /// ID, format and contents of all entries; each must be of the object form and know its object.
-pub fn walked(object: &[u8]) -> Vec<(String, ImageFormat, Vec<u8>)> {
-    struct Entries(Vec<u8>, Vec<(String, ImageFormat, Vec<u8>)>);
+pub fn walked(object: &[u8]) -> Vec<(String, FileFormat, Vec<u8>)> {
+    struct Entries(Vec<u8>, Vec<(String, FileFormat, Vec<u8>)>);
     impl Visitor for Entries {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
             assert_eq!(image.bundle_form(), Some(BundleForm::Section));
@@ -120,12 +120,12 @@ pub fn found(object: &[u8]) {
     let found = walked(&add(object, &entries()));
     let ids = found.iter().map(|(id, format, bytes)| (&**id, *format, &**bytes));
     let mut expected = vec![
-        (HOST, ImageFormat::HostPlaceholder, HOST_PLACEHOLDER),
-        (GFX906, ImageFormat::Unknown, &b"first image"[..]),
+        (HOST, FileFormat::HostPlaceholder, HOST_PLACEHOLDER),
+        (GFX906, FileFormat::Unknown, &b"first image"[..]),
     ];
     let ids = ids.collect::<Vec<_>>();
     if ids.len() == 3 {
-        expected.push((GFX90A, ImageFormat::Empty, b""));
+        expected.push((GFX90A, FileFormat::Empty, b""));
     }
     assert_eq!(ids, expected);
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 
 use ccob::{Method, WriteOptions};
-use fat_object::{compress_package, decompress_package};
+use fat_object::{compress_offload_binary, decompress_offload_binary};
 use offload_binary::{CompressedBinary, FormatVersion, binaries};
 
 use crate::editing::{code, hip_binary};
@@ -41,7 +41,7 @@ impl Form {
             Form::Plain(version) => binary(version, &images),
             Form::Compressed(method) => {
                 let options = WriteOptions::default().with_method(method);
-                compress_package(&binary(FormatVersion::V3, &images), &options).unwrap()
+                compress_offload_binary(&binary(FormatVersion::V3, &images), &options).unwrap()
             }
         }
     }
@@ -78,7 +78,7 @@ pub fn noise(seed: u32, size: u32) -> Vec<u8> {
 /// Images that a runtime finds in the memory that a wrapper leads to.
 pub fn contents_of(memory: &[u8]) -> Unit {
     let plain = match CompressedBinary::parse_prefix(memory, memory.len() as u64).unwrap() {
-        Some(_) => decompress_package(memory, 1 << 20).unwrap(),
+        Some(_) => decompress_offload_binary(memory, 1 << 20).unwrap(),
         None => memory.to_vec(),
     };
     let mut found = Vec::new();

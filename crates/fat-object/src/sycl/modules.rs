@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use crate::image_format::SNIFF_LEN;
+use crate::file_format::SNIFF_LEN;
 use crate::source::Source;
 
 const SPIRV_MAGIC: u32 = 0x0723_0203;

@@ -12,10 +12,10 @@ use super::memory::{Memory, number};
 use super::modules::{self, module};
 use super::table::{Described, Reader, Tables};
 use super::{Error, SyclImage};
+use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::host::{Ranges, Section};
 use crate::image::Description;
-use crate::image_format::{ImageFormat, SNIFF_LEN};
-use crate::model::{Compression, ContainerKind, Segment};
+use crate::model::{Compression, ContainerKind, PathStep};
 use crate::source::Source;
 use crate::walker::Walker;
 
@@ -197,7 +197,8 @@ impl Walker<'_> {
             let inside = images.inside(&gap);
             let (Some(first), Some(last)) = (inside.first(), inside.last()) else { continue };
             let all = first.range.start..last.range.end.min(gap.end);
-            let segment = Segment::new(ContainerKind::OutsideSections, format!("{:#x}", all.start));
+            let segment =
+                PathStep::new(ContainerKind::OutsideSections, format!("{:#x}", all.start));
             self.within(source, segment, &all, None, |walker, source| {
                 covered.extend(walker.sycl_section(source, &all, "", images)?);
                 Ok(())
@@ -278,11 +279,11 @@ impl Walker<'_> {
             self.check_spirv(source, range.start, &head, stored_size)?;
         }
         let description = Description {
-            container: self.path().last().map_or(ContainerKind::Section, Segment::kind),
+            container: self.path().last().map_or(ContainerKind::Section, PathStep::kind),
             target,
             id: None,
             offset_in_container: range.start - section.start,
-            package: None,
+            offload_binary: None,
             format,
             compression,
             form: None,
@@ -299,7 +300,7 @@ impl Walker<'_> {
         source: &mut Source<'_>,
         range: &Range<u64>,
         size: u64,
-    ) -> io::Result<ImageFormat> {
+    ) -> io::Result<FileFormat> {
         let only_head = self.options.tables_only || !self.options.decompress;
         let (limit, cost) = match only_head {
             true => (self.decompressed.left(), size.min(modules::MAX_BLOCK as u64)),
@@ -307,7 +308,7 @@ impl Walker<'_> {
         };
         if cost > limit {
             let error = Error::Limit { size, limit };
-            return self.finding(source, range.start, error.into()).map(|()| ImageFormat::NotRead);
+            return self.finding(source, range.start, error.into()).map(|()| FileFormat::NotRead);
         }
         self.decompressed.spend(cost);
         let inflated = match only_head {
@@ -321,11 +322,11 @@ impl Walker<'_> {
             Ok(bytes) => {
                 let head = bytes.get(..SNIFF_LEN.min(bytes.len())).unwrap_or_default();
                 self.check_spirv(source, range.start, head, size)?;
-                Ok(ImageFormat::sniff(head))
+                Ok(FileFormat::sniff(head))
             }
             Err(error) => {
                 let error = Error::Stream(error);
-                self.finding(source, range.start, error.into()).map(|()| ImageFormat::NotRead)
+                self.finding(source, range.start, error.into()).map(|()| FileFormat::NotRead)
             }
         }
     }
@@ -337,7 +338,7 @@ impl Walker<'_> {
         head: &[u8],
         size: u64,
     ) -> io::Result<()> {
-        let is_spirv = ImageFormat::sniff(head) == ImageFormat::SpirV;
+        let is_spirv = FileFormat::sniff(head) == FileFormat::SpirV;
         if !is_spirv || modules::is_spirv_header(head, size) {
             return Ok(());
         }

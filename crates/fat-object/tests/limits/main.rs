@@ -15,7 +15,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use fat_object::{
-    Container, ContainerKind, Finding, Image, ImageFormat, Options, ReadSeek, Severity, Visitor,
+    Container, ContainerKind, FileFormat, Finding, Image, Options, ReadSeek, Severity, Visitor,
     walk,
 };
 
@@ -71,7 +71,7 @@ impl Visitor for Cost {
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         self.images += 1;
-        if let Some(entry) = image.package_entry() {
+        if let Some(entry) = image.offload_binary_entry() {
             self.strings += entry.strings().map(|(k, v)| (k.len() + v.len()) as u64).sum::<u64>();
         }
         Ok(())
@@ -386,7 +386,7 @@ fn an_object_stands_for_itself_once() {
     struct Hosts(usize, Vec<String>);
     impl Visitor for Hosts {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-            self.0 += usize::from(image.format() == ImageFormat::HostPlaceholder);
+            self.0 += usize::from(image.format() == FileFormat::HostPlaceholder);
             Ok(())
         }
         fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! From linked images to an object that registers them: each runtime wants its images in a container of its own.
 
 use bundle_format::{EntryId, HIP_ALIGN, composition};
-use fat_object::ImageFormat;
+use fat_object::FileFormat;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use offload_examples::Error;
 use target_id::Target;
@@ -71,8 +71,8 @@ fn bundle(images: &[&Linked<'_>], host: &str) -> Result<Vec<u8>, Error> {
 }
 
 fn fatbinary(image: &Linked<'_>) -> Result<Vec<u8>, Error> {
-    match ImageFormat::sniff(&image.bytes) {
-        ImageFormat::Fatbinary => Ok(image.bytes.clone()),
+    match FileFormat::sniff(&image.bytes) {
+        FileFormat::Fatbinary => Ok(image.bytes.clone()),
         found => Err(format!("{found} for {}: CUDA registers fatbinaries", image.target).into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Compressed packages: offload binaries of version 3 whose body is one stream.
+//! Compressed offload binaries: offload binaries of version 3 whose body is one stream.
 
 use std::io;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use offload_binary::{CompressedBinary, FormatVersion, OffloadBinary};
 use crate::error::Error;
 use crate::source::Source;
 
-/// The level at which LLVM compresses packages with Zstandard if none is asked for.
+/// The level at which LLVM compresses offload binaries with Zstandard if none is asked for.
 const DEFAULT_ZSTD_LEVEL: i32 = 5;
 
 /// Returns the method of a stream: Zstandard if it starts with a frame, skippable ones included, and else zlib.
@@ -22,29 +22,29 @@ fn method_of(stream: &[u8]) -> Method {
     }
 }
 
-/// Decompresses a package of version 3, which `data` starts with, to a plain one; a package that is not compressed is
-/// copied. What follows the package is not looked at.
+/// Decompresses an offload binary of version 3, which `data` starts with, to a plain one; an offload binary that is not compressed is
+/// copied. What follows the offload binary is not looked at.
 ///
 /// The sizes come from the file: one that exceeds `max`, in bytes, is refused before memory is reserved, and so is one
-/// that the stream cannot hold. The result is checked as every package is.
+/// that the stream cannot hold. The result is checked as every offload binary is.
 ///
 /// ```
 /// use fat_object::offload_binary::{FormatVersion, ImageEntry, Layout};
-/// use fat_object::{ccob, compress_package, decompress_package};
+/// use fat_object::{ccob, compress_offload_binary, decompress_offload_binary};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let entry = ImageEntry::new(4).string("arch", "gfx90a");
 /// let plain = Layout::new(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
-/// let compressed = compress_package(&plain, &ccob::WriteOptions::default())?;
-/// assert_eq!(decompress_package(&compressed, 1 << 20)?, plain);
+/// let compressed = compress_offload_binary(&plain, &ccob::WriteOptions::default())?;
+/// assert_eq!(decompress_offload_binary(&compressed, 1 << 20)?, plain);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`Error::OffloadBinary`] for a malformed package, also one that comes out of the stream, and [`Error::PackageStream`]
+/// [`Error::OffloadBinary`] for a malformed offload binary, also one that comes out of the stream, and [`Error::PackageStream`]
 /// for a malformed stream, for one that exceeds `max`, and without a codec.
-pub fn decompress_package(data: &[u8], max: u64) -> Result<Vec<u8>, Error> {
+pub fn decompress_offload_binary(data: &[u8], max: u64) -> Result<Vec<u8>, Error> {
     let available = data.len() as u64;
     let Some(header) = CompressedBinary::parse_prefix(data, available)? else {
         let size = OffloadBinary::parse(data)?.size();
@@ -61,19 +61,19 @@ pub fn decompress_package(data: &[u8], max: u64) -> Result<Vec<u8>, Error> {
     Ok(plain)
 }
 
-/// Compresses a plain package of version 3, which `plain` starts with. The result is padded to a multiple of 8 bytes, so
-/// that another package can follow it. It decompresses to the same bytes, unless entries do not follow the header
-/// directly: such a package, which no tool writes, is laid out again.
+/// Compresses a plain offload binary of version 3, which `plain` starts with. The result is padded to a multiple of 8 bytes, so
+/// that another offload binary can follow it. It decompresses to the same bytes, unless entries do not follow the header
+/// directly: such an offload binary, which no tool writes, is laid out again.
 ///
 /// Without a level, Zstandard has 5, as in LLVM, and zlib 6. [`WriteOptions::version`] is of no consequence.
 ///
 /// # Errors
 ///
-/// [`Error::OffloadBinary`] if `plain` is not such a package:
+/// [`Error::OffloadBinary`] if `plain` is not such an offload binary:
 /// [`Version`](offload_binary::ErrorKind::Version) of another version,
 /// [`Compressed`](offload_binary::ErrorKind::Compressed) of a compressed one. [`Error::PackageStream`] if the codec fails, or
 /// is not compiled in.
-pub fn compress_package(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
+pub fn compress_offload_binary(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let package = OffloadBinary::parse(plain)?;
     let version = package.version();
     if version != FormatVersion::V3 {
@@ -84,9 +84,9 @@ pub fn compress_package(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>,
     let entries_at =
         plain.get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     if entries_at != Some(version.header_len()) {
-        // The header of a compressed package cannot say that entries start elsewhere.
+        // The header of a compressed offload binary cannot say that entries start elsewhere.
         let plain = offload_binary::convert(plain.get(..end).unwrap_or_default(), version)?;
-        return compress_package(&plain, options);
+        return compress_offload_binary(&plain, options);
     }
     let body = plain.get(start..end).unwrap_or_default();
     let mut options = options.clone();
@@ -102,7 +102,7 @@ pub fn compress_package(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>,
     Ok(out)
 }
 
-/// Decompresses the package at the start of the window, whose header is known. Returns its method with it.
+/// Decompresses the offload binary at the start of the window, whose header is known. Returns its method with it.
 pub(crate) fn read_plain(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -117,7 +117,7 @@ pub(crate) fn read_plain(
     Ok(inflate(header, &stream, max))
 }
 
-/// Returns the method of the package at the start of the window, by the first bytes of its stream.
+/// Returns the method of the offload binary at the start of the window, by the first bytes of its stream.
 pub(crate) fn peek_method(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -147,7 +147,7 @@ fn too_large(header: &CompressedBinary, max: u64) -> Error {
     Error::PackageStream(ccob::Error::TooLarge { uncompressed_size: header.inflated_size(), max })
 }
 
-/// The error about a stream, with offsets from the start of the package.
+/// The error about a stream, with offsets from the start of the offload binary.
 fn of_stream(mut error: ccob::Error) -> Error {
     let header_len = FormatVersion::V3.header_len();
     match &mut error {

@@ -1,0 +1,485 @@
+//! What an image is, told by its own first bytes.
+
+use std::fmt;
+
+use crate::hcf;
+
+/// How many first bytes [`FileFormat::sniff`] looks at. PTX starts with a comment of free length.
+pub(crate) const SNIFF_LEN: usize = 2048;
+
+const EM_CUDA: u16 = 190;
+pub(crate) const EM_AMDGPU: u16 = 224;
+/// Intel's GPUs.
+pub(crate) const EM_INTELGT: u16 = 205;
+
+/// The format of an image, by its own magic, whatever the container says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileFormat {
+    /// No bytes at all: the placeholder entries of HIP fat binaries.
+    Empty,
+    /// An ELF file; `machine` is its `e_machine`.
+    Elf {
+        /// `e_machine` of the ELF header (224 is AMDGPU, 62 x86-64, ...).
+        machine: u16,
+    },
+    /// An ELF file for an NVIDIA GPU (`e_machine` 190).
+    Cubin,
+    /// LLVM bitcode, raw or in its wrapper.
+    Bitcode,
+    /// A SPIR-V module of either byte order.
+    SpirV,
+    /// NVIDIA PTX assembly text.
+    Ptx,
+    /// An NVIDIA fatbinary.
+    Fatbinary,
+    /// A bundle (`__CLANG_OFFLOAD_BUNDLE__`), binary or text.
+    Bundle,
+    /// A compressed bundle (`CCOB`).
+    CompressedBundle,
+    /// An offload binary of LLVM (`10 FF 10 AD`).
+    OffloadBinary,
+    /// An HCF container of AdaptiveCpp.
+    Hcf,
+    /// An `ar` archive, thin or not.
+    Archive,
+    /// A COFF object or PE image.
+    Coff,
+    /// A Mach-O file, thin or universal.
+    MachO,
+    /// A WebAssembly module or component.
+    Wasm,
+    /// A zstd frame without a container: Intel's SYCL compiler embeds images so.
+    Zstd,
+    /// A zip archive: a Python wheel, a conda package, a Java archive.
+    Zip,
+    /// A tar archive, not compressed.
+    Tar,
+    /// A Debian package. It is an `ar` archive, too, and walked as one; what it installs is compressed in its members.
+    Deb,
+    /// An RPM package.
+    Rpm,
+    /// Data compressed by gzip.
+    Gzip,
+    /// Data compressed by bzip2.
+    Bzip2,
+    /// Data compressed by xz.
+    Xz,
+    /// A library of Apple's Metal, which this crate does not read.
+    MetalLibrary,
+    /// A container of DirectX shaders (DXBC, DXIL), which this crate does not read.
+    DirectX,
+    /// NVIDIA's LTO-IR: code for the link step of a device, in no documented format.
+    LtoIr,
+    /// MLIR bytecode, which this crate does not read.
+    Mlir,
+    /// A linker script, which stands for libraries that it names.
+    LinkerScript,
+    /// The one-byte section that stands for the host object itself in an object made by the bundler.
+    HostPlaceholder,
+    /// Nobody looked: the image of a compressed bundle in a walk of
+    /// [tables only](crate::Options::tables_only).
+    NotRead,
+    /// Anything else.
+    Unknown,
+}
+
+impl FileFormat {
+    /// Tells the format from the first bytes of an image (2048 are always enough).
+    #[must_use]
+    pub fn sniff(bytes: &[u8]) -> Self {
+        if bytes.is_empty() {
+            return FileFormat::Empty;
+        }
+        if bytes.starts_with(b"\x7fELF") {
+            return sniff_elf(bytes);
+        }
+        if bytes.starts_with(DEB) {
+            return FileFormat::Deb;
+        }
+        for (magic, format) in MAGICS {
+            if bytes.starts_with(magic) {
+                return *format;
+            }
+        }
+        if bundle_format::text::is_text_bundle(bytes) {
+            FileFormat::Bundle
+        } else if hcf::is_start(bytes) {
+            FileFormat::Hcf
+        } else if is_universal(bytes) {
+            FileFormat::MachO
+        } else if is_coff(bytes) {
+            FileFormat::Coff
+        } else if is_ptx(bytes) {
+            FileFormat::Ptx
+        } else if is_linker_script(bytes) {
+            FileFormat::LinkerScript
+        } else if is_bzip2(bytes) {
+            FileFormat::Bzip2
+        } else if is_tar(bytes) {
+            FileFormat::Tar
+        } else {
+            FileFormat::Unknown
+        }
+    }
+
+    /// The name used in machine-readable output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FileFormat::Empty => "empty",
+            FileFormat::Elf { .. } => "elf",
+            FileFormat::Cubin => "cubin",
+            FileFormat::Bitcode => "bitcode",
+            FileFormat::SpirV => "spirv",
+            FileFormat::Ptx => "ptx",
+            FileFormat::Fatbinary => "fatbinary",
+            FileFormat::Bundle => "bundle",
+            FileFormat::CompressedBundle => "ccob",
+            FileFormat::OffloadBinary => "offload-binary",
+            FileFormat::Hcf => "hcf",
+            FileFormat::Archive => "archive",
+            FileFormat::Coff => "coff",
+            FileFormat::MachO => "macho",
+            FileFormat::Wasm => "wasm",
+            FileFormat::Zstd => "zstd",
+            FileFormat::Zip => "zip",
+            FileFormat::Tar => "tar",
+            FileFormat::Deb => "deb",
+            FileFormat::Rpm => "rpm",
+            FileFormat::Gzip => "gzip",
+            FileFormat::Bzip2 => "bzip2",
+            FileFormat::Xz => "xz",
+            FileFormat::MetalLibrary => "metallib",
+            FileFormat::DirectX => "dxbc",
+            FileFormat::LtoIr => "lto-ir",
+            FileFormat::Mlir => "mlir",
+            FileFormat::LinkerScript => "linker-script",
+            FileFormat::HostPlaceholder => "host-placeholder",
+            FileFormat::NotRead => "not-read",
+            FileFormat::Unknown => "unknown",
+        }
+    }
+
+    /// The usual file name extension, without a dot.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            FileFormat::Elf { machine: EM_AMDGPU } => "hsaco",
+            FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO => "o",
+            FileFormat::Wasm => "wasm",
+            FileFormat::Cubin => "cubin",
+            FileFormat::Bitcode => "bc",
+            FileFormat::SpirV => "spv",
+            FileFormat::Ptx => "ptx",
+            FileFormat::Fatbinary => "fatbin",
+            FileFormat::Bundle | FileFormat::CompressedBundle => "hipfb",
+            FileFormat::Archive => "a",
+            FileFormat::OffloadBinary => "offload",
+            FileFormat::Hcf => "hcf",
+            FileFormat::Zstd => "zst",
+            FileFormat::Zip => "zip",
+            FileFormat::Tar => "tar",
+            FileFormat::Deb => "deb",
+            FileFormat::Rpm => "rpm",
+            FileFormat::Gzip => "gz",
+            FileFormat::Bzip2 => "bz2",
+            FileFormat::Xz => "xz",
+            FileFormat::MetalLibrary => "metallib",
+            FileFormat::DirectX => "dxbc",
+            FileFormat::LtoIr => "ltoir",
+            FileFormat::Mlir => "mlirbc",
+            FileFormat::LinkerScript => "ld",
+            FileFormat::Empty
+            | FileFormat::HostPlaceholder
+            | FileFormat::NotRead
+            | FileFormat::Unknown => "bin",
+        }
+    }
+
+    /// Whether images of this format can hold further device images: containers, archives and host object
+    /// files. Code objects for a GPU hold none; LLVM bitcode does only where it is code for the host, which
+    /// its first bytes do not tell.
+    #[must_use]
+    pub fn may_hold_images(self) -> bool {
+        match self {
+            FileFormat::Elf { machine } => ![EM_AMDGPU, EM_INTELGT].contains(&machine),
+            FileFormat::Coff | FileFormat::MachO | FileFormat::Wasm => true,
+            _ => self.is_container(),
+        }
+    }
+
+    /// Returns whether a walk reads files of this format, so that finding no image in one means that there is none.
+    /// `false` for packages (zip, tar, deb, RPM), compressed data, device code of formats that are known by name only (Metal,
+    /// DirectX, LTO-IR, MLIR) and bytes of no known format.
+    #[must_use]
+    pub fn is_read(self) -> bool {
+        !matches!(
+            self,
+            FileFormat::Zstd
+                | FileFormat::Zip
+                | FileFormat::Tar
+                | FileFormat::Deb
+                | FileFormat::Rpm
+                | FileFormat::Gzip
+                | FileFormat::Bzip2
+                | FileFormat::Xz
+                | FileFormat::MetalLibrary
+                | FileFormat::DirectX
+                | FileFormat::LtoIr
+                | FileFormat::Mlir
+                | FileFormat::Unknown
+        )
+    }
+
+    /// Whether an image of this format is nothing but a container of other images.
+    #[must_use]
+    pub fn is_container(self) -> bool {
+        matches!(
+            self,
+            FileFormat::Fatbinary
+                | FileFormat::Bundle
+                | FileFormat::CompressedBundle
+                | FileFormat::OffloadBinary
+                | FileFormat::Hcf
+                | FileFormat::Archive
+        )
+    }
+}
+
+/// The name used for people.
+impl fmt::Display for FileFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FileFormat::Empty => "empty",
+            FileFormat::Elf { .. } => "ELF",
+            FileFormat::Cubin => "cubin",
+            FileFormat::Bitcode => "LLVM bitcode",
+            FileFormat::SpirV => "SPIR-V",
+            FileFormat::Ptx => "PTX",
+            FileFormat::Fatbinary => "fatbinary",
+            FileFormat::Bundle => "bundle",
+            FileFormat::CompressedBundle => "compressed bundle",
+            FileFormat::OffloadBinary => "package",
+            FileFormat::Hcf => "HCF",
+            FileFormat::Archive => "archive",
+            FileFormat::Coff => "COFF",
+            FileFormat::MachO => "Mach-O",
+            FileFormat::Wasm => "WebAssembly",
+            FileFormat::Zstd => "zstd data",
+            FileFormat::Zip => "zip archive",
+            FileFormat::Tar => "tar archive",
+            FileFormat::Deb => "Debian package",
+            FileFormat::Rpm => "RPM package",
+            FileFormat::Gzip => "gzip data",
+            FileFormat::Bzip2 => "bzip2 data",
+            FileFormat::Xz => "xz data",
+            FileFormat::MetalLibrary => "Metal library",
+            FileFormat::DirectX => "DirectX shader",
+            FileFormat::LtoIr => "LTO-IR",
+            FileFormat::Mlir => "MLIR bytecode",
+            FileFormat::LinkerScript => "linker script",
+            FileFormat::HostPlaceholder => "host object",
+            FileFormat::NotRead => "not read",
+            FileFormat::Unknown => "unknown",
+        })
+    }
+}
+
+const MAGICS: &[(&[u8], FileFormat)] = &[
+    (&llvm_bitcode::MAGIC, FileFormat::Bitcode),
+    (&llvm_bitcode::WRAPPER_MAGIC, FileFormat::Bitcode),
+    (b"\x03\x02\x23\x07", FileFormat::SpirV),
+    (b"\x07\x23\x02\x03", FileFormat::SpirV),
+    (&crate::nv_fatbin::MAGIC, FileFormat::Fatbinary),
+    (&bundle_format::binary::MAGIC, FileFormat::Bundle),
+    (&ccob::MAGIC, FileFormat::CompressedBundle),
+    (&offload_binary::MAGIC, FileFormat::OffloadBinary),
+    (b"!<arch>\n", FileFormat::Archive),
+    (b"!<thin>\n", FileFormat::Archive),
+    (b"\x28\xb5\x2f\xfd", FileFormat::Zstd),
+    (b"MTLB", FileFormat::MetalLibrary),
+    (b"DXBC", FileFormat::DirectX),
+    (b"\xed\x43\x4e\x7f", FileFormat::LtoIr),
+    (b"ML\xefR", FileFormat::Mlir),
+    (b"PK\x03\x04", FileFormat::Zip),
+    // An empty one.
+    (b"PK\x05\x06", FileFormat::Zip),
+    (b"\xed\xab\xee\xdb", FileFormat::Rpm),
+    (b"\x1f\x8b\x08", FileFormat::Gzip),
+    (b"\xfd7zXZ\0", FileFormat::Xz),
+    (&crate::wasm::MAGIC, FileFormat::Wasm),
+    (b"MZ", FileFormat::Coff),
+    (b"\xfe\xed\xfa\xce", FileFormat::MachO),
+    (b"\xce\xfa\xed\xfe", FileFormat::MachO),
+    (b"\xfe\xed\xfa\xcf", FileFormat::MachO),
+    (b"\xcf\xfa\xed\xfe", FileFormat::MachO),
+];
+
+/// Debian packages are `ar` archives whose first member is their version ("deb(5)").
+const DEB: &[u8] = b"!<arch>\ndebian-binary";
+
+/// `e_machine` is a 16-bit number at byte 18, in the byte order that byte 5 names.
+fn sniff_elf(bytes: &[u8]) -> FileFormat {
+    let machine = match (bytes.get(5), bytes.get(18..20)) {
+        (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
+        (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
+        _ => 0,
+    };
+    match machine {
+        EM_CUDA => FileFormat::Cubin,
+        machine => FileFormat::Elf { machine },
+    }
+}
+
+/// COFF has no magic, only a machine number; a plausible section count and the absence of an optional
+/// header keep text and noise out.
+fn is_coff(bytes: &[u8]) -> bool {
+    const MACHINES: [[u8; 2]; 4] = [[0x64, 0x86], [0x4c, 0x01], [0x64, 0xaa], [0xc4, 0x01]];
+    const BIG: [u8; 6] = [0, 0, 0xff, 0xff, 2, 0];
+    let Some(header) = bytes.get(..20) else {
+        return false;
+    };
+    if header.starts_with(&BIG) {
+        return true;
+    }
+    MACHINES.iter().any(|m| header.starts_with(m)) && header.get(16..18) == Some(&[0, 0])
+}
+
+/// A universal Mach-O shares its magic with Java class files, whose next word is a version of 45 or more
+/// instead of a small number of slices.
+fn is_universal(bytes: &[u8]) -> bool {
+    let count = match bytes.get(..8) {
+        Some(&[0xca, 0xfe, 0xba, 0xbe | 0xbf, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
+        _ => 0,
+    };
+    (1..45).contains(&count)
+}
+
+/// PTX is text: comments and white space, then the `.version` directive.
+fn is_ptx(mut bytes: &[u8]) -> bool {
+    loop {
+        bytes = bytes.trim_ascii_start();
+        if let Some(rest) = bytes.strip_prefix(b"//") {
+            let Some(newline) = rest.iter().position(|&b| b == b'\n') else {
+                return false;
+            };
+            bytes = rest.get(newline..).unwrap_or_default();
+        } else {
+            return bytes.starts_with(b".version ") || bytes.starts_with(b".version\t");
+        }
+    }
+}
+
+/// A linker script is text; those that are installed in place of a library consist of these commands ("ld", "Linker
+/// Scripts").
+fn is_linker_script(mut bytes: &[u8]) -> bool {
+    const COMMANDS: [&[u8]; 6] =
+        [b"OUTPUT_FORMAT", b"OUTPUT_ARCH", b"SEARCH_DIR", b"AS_NEEDED", b"GROUP", b"INPUT"];
+    loop {
+        bytes = bytes.trim_ascii_start();
+        let Some(comment) = bytes.strip_prefix(b"/*") else { break };
+        let Some(end) = comment.windows(2).position(|two| two == b"*/") else { return false };
+        bytes = comment.get(end + 2..).unwrap_or_default();
+    }
+    COMMANDS.iter().any(|command| {
+        let rest = bytes.strip_prefix(*command);
+        rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(b"("))
+    })
+}
+
+/// The number of 100 kB steps in a block, then the first block or the end.
+fn is_bzip2(bytes: &[u8]) -> bool {
+    match bytes.strip_prefix(b"BZh") {
+        Some([b'1'..=b'9', block @ ..]) => {
+            block.starts_with(b"\x31\x41\x59\x26\x53\x59")
+                || block.starts_with(b"\x17\x72\x45\x38\x50\x90")
+        }
+        _ => false,
+    }
+}
+
+/// A header of POSIX's or GNU's `tar`.
+fn is_tar(bytes: &[u8]) -> bool {
+    const MAGIC_AT: usize = 257;
+    bytes.get(MAGIC_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elf_machines() {
+        let mut elf = *b"\x7fELF\x02\x01\x01\x40\x03\0\0\0\0\0\0\0\x03\0\xe0\0";
+        assert_eq!(FileFormat::sniff(&elf), FileFormat::Elf { machine: EM_AMDGPU });
+        assert!(!FileFormat::sniff(&elf).may_hold_images());
+        elf[18] = 190;
+        assert_eq!(FileFormat::sniff(&elf), FileFormat::Cubin);
+        elf[18] = 62;
+        assert!(FileFormat::sniff(&elf).may_hold_images());
+        elf[5] = 2;
+        elf[18..].copy_from_slice(&[0, 21]);
+        assert_eq!(FileFormat::sniff(&elf), FileFormat::Elf { machine: 21 });
+        assert_eq!(FileFormat::sniff(b"\x7fELF"), FileFormat::Elf { machine: 0 });
+    }
+
+    #[test]
+    fn ptx_after_comments() {
+        let text = b"//\n// Generated by LLVM NVPTX Back-End\n//\n\n.version 6.0\n.target sm_70\n";
+        assert_eq!(FileFormat::sniff(text), FileFormat::Ptx);
+        assert_eq!(FileFormat::sniff(b"// only a comment"), FileFormat::Unknown);
+        assert_eq!(FileFormat::sniff(b".versions"), FileFormat::Unknown);
+    }
+
+    #[test]
+    fn containers_and_others() {
+        assert_eq!(FileFormat::sniff(b""), FileFormat::Empty);
+        assert_eq!(FileFormat::sniff(b"CCOB"), FileFormat::CompressedBundle);
+        assert_eq!(FileFormat::sniff(b"__CLANG_OFFLOAD_BUNDLE__"), FileFormat::Bundle);
+        assert_eq!(
+            FileFormat::sniff(b"\n# __CLANG_OFFLOAD_BUNDLE____START__ host-"),
+            FileFormat::Bundle
+        );
+        assert_eq!(FileFormat::sniff(b"BC\xc0\xde\x35"), FileFormat::Bitcode);
+        assert_eq!(FileFormat::sniff(b"\x03\x02\x23\x07\0\x03\x01\0"), FileFormat::SpirV);
+        assert_eq!(FileFormat::sniff(b"\x50\xed\x55\xba\x01\0"), FileFormat::Fatbinary);
+        assert_eq!(FileFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x02"), FileFormat::MachO);
+        // a Java class file
+        assert_eq!(FileFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x34"), FileFormat::Unknown);
+        assert_eq!(FileFormat::sniff(b"dx"), FileFormat::Unknown);
+        assert_eq!(FileFormat::sniff(b"hello"), FileFormat::Unknown);
+    }
+    #[test]
+    fn packages_and_linker_scripts() {
+        let mut tar = [0; 512];
+        tar[..5].copy_from_slice(b"a.txt");
+        tar[257..262].copy_from_slice(b"ustar");
+        for (bytes, format) in [
+            (&b"PK\x03\x04\x14\0"[..], FileFormat::Zip),
+            (b"PK\x05\x06\0\0", FileFormat::Zip),
+            (b"!<arch>\ndebian-binary   1700000000  0", FileFormat::Deb),
+            (b"!<arch>\ndebian.o/       ", FileFormat::Archive),
+            (b"\xed\xab\xee\xdb\x03\0", FileFormat::Rpm),
+            (b"\x1f\x8b\x08\0", FileFormat::Gzip),
+            (b"BZh91AY&SY", FileFormat::Bzip2),
+            (b"\xfd7zXZ\0\0\x04", FileFormat::Xz),
+            (&tar, FileFormat::Tar),
+        ] {
+            assert_eq!(FileFormat::sniff(bytes), format);
+            let is_walked = format == FileFormat::Archive;
+            assert_eq!((format.is_read(), format.may_hold_images()), (is_walked, is_walked));
+        }
+        for script in [
+            "/* GNU ld script\n   */\nOUTPUT_FORMAT(elf64-x86-64)\nGROUP ( /lib/libc.so.6 )",
+            "INPUT(-lfoo)",
+            "/**//* two */ GROUP\n( libgcc_s.so.1 -lgcc )",
+        ] {
+            assert_eq!(FileFormat::sniff(script.as_bytes()), FileFormat::LinkerScript);
+        }
+        assert!(FileFormat::LinkerScript.is_read() && FileFormat::Bitcode.is_read());
+        for text in ["/* INPUT(a)", "INPUTS (a)", "GROUP", "# INPUT(a)", "BZhello"] {
+            assert_eq!(FileFormat::sniff(text.as_bytes()), FileFormat::Unknown);
+        }
+    }
+}
