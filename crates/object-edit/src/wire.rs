@@ -21,7 +21,6 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Copy> Wire
 /// The fields of an ELF header that matter here.
 pub(crate) struct ElfFields {
     pub(crate) e_type: u16,
-    pub(crate) machine: u16,
     pub(crate) phoff: u64,
     pub(crate) shoff: u64,
     pub(crate) phentsize: u16,
@@ -49,16 +48,11 @@ pub(crate) struct ElfSection {
 /// An ELF header of one class.
 pub(crate) trait ElfHeader: Wire {
     type Section: ElfSectionHeader;
-    type Segment: ElfSegment;
-    type Symbol: ElfSymbol;
-    type Order: ByteOrder;
     /// The largest offset or size in a file of this class.
     const LIMIT: u64;
     fn fields(&self) -> ElfFields;
     /// Sets `e_shoff` and `e_shnum`; `None` when the offset does not fit.
     fn set_table(&mut self, shoff: u64, shnum: u16) -> Option<()>;
-    /// Sets `e_shstrndx`.
-    fn set_names(&mut self, shstrndx: u16);
 }
 
 /// An ELF section header of one class.
@@ -140,26 +134,6 @@ pub(crate) struct ElfSection64<O: ByteOrder> {
     pub(crate) entsize: U64<O>,
 }
 
-/// An ELF program header of one class.
-pub(crate) trait ElfSegment: Wire {
-    /// `p_offset` and `p_filesz`.
-    fn file_range(&self) -> (u64, u64);
-}
-
-/// `Elf32_Phdr`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct ElfSegment32<O: ByteOrder> {
-    kind: U32<O>,
-    offset: U32<O>,
-    vaddr: U32<O>,
-    paddr: U32<O>,
-    filesz: U32<O>,
-    memsz: U32<O>,
-    flags: U32<O>,
-    align: U32<O>,
-}
-
 /// `Elf64_Phdr`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -172,44 +146,6 @@ pub(crate) struct ElfSegment64<O: ByteOrder> {
     pub(crate) filesz: U64<O>,
     pub(crate) memsz: U64<O>,
     pub(crate) align: U64<O>,
-}
-
-impl<O: ByteOrder> ElfSegment for ElfSegment32<O> {
-    fn file_range(&self) -> (u64, u64) {
-        (self.offset.get().into(), self.filesz.get().into())
-    }
-}
-
-impl<O: ByteOrder> ElfSegment for ElfSegment64<O> {
-    fn file_range(&self) -> (u64, u64) {
-        (self.offset.get(), self.filesz.get())
-    }
-}
-
-/// An ELF symbol of one class.
-pub(crate) trait ElfSymbol: Wire {
-    fn name(&self) -> u32;
-    fn set_name(&mut self, name: u32);
-    /// Binding in the upper half, type in the lower.
-    fn info(&self) -> u8;
-    fn section(&self) -> u16;
-    fn set_section(&mut self, section: u16);
-    fn value(&self) -> u64;
-    fn size(&self) -> u64;
-    /// `None` when one of them does not fit.
-    fn set_place(&mut self, value: u64, size: u64) -> Option<()>;
-}
-
-/// `Elf32_Sym`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct ElfSymbol32<O: ByteOrder> {
-    name: U32<O>,
-    value: U32<O>,
-    size: U32<O>,
-    info: u8,
-    other: u8,
-    section: U16<O>,
 }
 
 /// `Elf64_Sym`
@@ -370,9 +306,7 @@ const _: () = assert!(size_of::<ElfHeader32<LittleEndian>>() == 52);
 const _: () = assert!(size_of::<ElfHeader64<BigEndian>>() == 64);
 const _: () = assert!(size_of::<ElfSection32<BigEndian>>() == 40);
 const _: () = assert!(size_of::<ElfSection64<LittleEndian>>() == 64);
-const _: () = assert!(size_of::<ElfSegment32<BigEndian>>() == 32);
 const _: () = assert!(size_of::<ElfSegment64<LittleEndian>>() == 56);
-const _: () = assert!(size_of::<ElfSymbol32<LittleEndian>>() == 16);
 const _: () = assert!(size_of::<ElfSymbol64<BigEndian>>() == 24);
 const _: () = assert!(size_of::<ElfDynamic64<LittleEndian>>() == 16);
 const _: () = assert!(size_of::<ElfRela64<LittleEndian>>() == 24);
@@ -388,15 +322,11 @@ const _: () = assert!(size_of::<PeDebugEntry>() == 28);
 
 impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
     type Section = ElfSection32<O>;
-    type Segment = ElfSegment32<O>;
-    type Symbol = ElfSymbol32<O>;
-    type Order = O;
     const LIMIT: u64 = u32::MAX as u64;
 
     fn fields(&self) -> ElfFields {
         ElfFields {
             e_type: self.e_type.get(),
-            machine: self.machine.get(),
             phoff: self.phoff.get().into(),
             shoff: self.shoff.get().into(),
             phentsize: self.phentsize.get(),
@@ -412,23 +342,15 @@ impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
         self.shnum.set(shnum);
         Some(())
     }
-
-    fn set_names(&mut self, shstrndx: u16) {
-        self.shstrndx.set(shstrndx);
-    }
 }
 
 impl<O: ByteOrder> ElfHeader for ElfHeader64<O> {
     type Section = ElfSection64<O>;
-    type Segment = ElfSegment64<O>;
-    type Symbol = ElfSymbol64<O>;
-    type Order = O;
     const LIMIT: u64 = u64::MAX;
 
     fn fields(&self) -> ElfFields {
         ElfFields {
             e_type: self.e_type.get(),
-            machine: self.machine.get(),
             phoff: self.phoff.get(),
             shoff: self.shoff.get(),
             phentsize: self.phentsize.get(),
@@ -443,10 +365,6 @@ impl<O: ByteOrder> ElfHeader for ElfHeader64<O> {
         self.shoff.set(shoff);
         self.shnum.set(shnum);
         Some(())
-    }
-
-    fn set_names(&mut self, shstrndx: u16) {
-        self.shstrndx.set(shstrndx);
     }
 }
 
@@ -512,77 +430,5 @@ impl<O: ByteOrder> ElfSectionHeader for ElfSection64<O> {
             align: U64::new(fields.align),
             entsize: U64::new(fields.entsize),
         })
-    }
-}
-
-impl<O: ByteOrder> ElfSymbol for ElfSymbol32<O> {
-    fn name(&self) -> u32 {
-        self.name.get()
-    }
-
-    fn set_name(&mut self, name: u32) {
-        self.name.set(name);
-    }
-
-    fn info(&self) -> u8 {
-        self.info
-    }
-
-    fn section(&self) -> u16 {
-        self.section.get()
-    }
-
-    fn set_section(&mut self, section: u16) {
-        self.section.set(section);
-    }
-
-    fn value(&self) -> u64 {
-        self.value.get().into()
-    }
-
-    fn size(&self) -> u64 {
-        self.size.get().into()
-    }
-
-    fn set_place(&mut self, value: u64, size: u64) -> Option<()> {
-        self.value.set(u32::try_from(value).ok()?);
-        self.size.set(u32::try_from(size).ok()?);
-        Some(())
-    }
-}
-
-impl<O: ByteOrder> ElfSymbol for ElfSymbol64<O> {
-    fn name(&self) -> u32 {
-        self.name.get()
-    }
-
-    fn set_name(&mut self, name: u32) {
-        self.name.set(name);
-    }
-
-    fn info(&self) -> u8 {
-        self.info
-    }
-
-    fn section(&self) -> u16 {
-        self.section.get()
-    }
-
-    fn set_section(&mut self, section: u16) {
-        self.section.set(section);
-    }
-
-    fn value(&self) -> u64 {
-        self.value.get()
-    }
-
-    fn size(&self) -> u64 {
-        self.size.get()
-    }
-
-    fn set_place(&mut self, value: u64, size: u64) -> Option<()> {
-        self.value.set(value);
-        self.size.set(size);
-        Some(())
     }
 }

@@ -3,27 +3,19 @@
 use std::ops::Range;
 
 use byte_parts::Source;
+use object::Pod;
+use object::elf::{
+    ET_DYN, ET_EXEC, ET_REL, SHN_XINDEX, SHT_NOBITS, SHT_NULL, SHT_STRTAB, SymbolSection,
+};
 
 use crate::changes::Place;
+use crate::elf_class::{ElfHeader, ElfSection};
 use crate::embed::{EmbedError, ObjectPart};
 use crate::error::Error;
+use crate::pod;
 use crate::tables::absolute;
-use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader, Wire};
 
 pub(super) const FORMAT: &str = "ELF";
-const ET_REL: u16 = 1;
-const ET_EXEC: u16 = 2;
-const ET_DYN: u16 = 3;
-pub(super) const SHN_XINDEX: u16 = 0xffff;
-const SHT_NULL: u32 = 0;
-pub(super) const SHT_SYMTAB: u32 = 2;
-pub(super) const SHT_STRTAB: u32 = 3;
-pub(super) const SHT_RELA: u32 = 4;
-pub(super) const SHT_NOBITS: u32 = 8;
-pub(super) const SHT_REL: u32 = 9;
-pub(super) const SHT_SYMTAB_SHNDX: u32 = 18;
-/// LLVM's compact relocations.
-pub(super) const SHT_CREL: u32 = 0x4000_0014;
 
 /// A file with section headers. Offsets in it count from the start of the window.
 pub(super) struct Object<H: ElfHeader> {
@@ -44,14 +36,15 @@ impl<H: ElfHeader> Object<H> {
         let header_len = size_of::<H>() as u64;
         let header = read_table::<H>(source, window, ObjectPart::FileHeader, &(0..header_len))?;
         let header = *header.first().ok_or(EmbedError::NoSectionHeaders)?;
-        let fields = header.fields();
-        if ![ET_REL, ET_EXEC, ET_DYN].contains(&fields.e_type) {
-            return Err(EmbedError::ElfType { found: fields.e_type }.into());
+        let e = H::order();
+        let e_type = header.e_type(e);
+        if ![ET_REL, ET_EXEC, ET_DYN].contains(&e_type) {
+            return Err(EmbedError::ElfType { found: e_type.0 }.into());
         }
-        let (table, sections) = Self::headers(source, window, &fields)?;
-        let names_index = match fields.shstrndx {
+        let (table, sections) = Self::headers(source, window, &header)?;
+        let names_index = match header.e_shstrndx(e) {
             SHN_XINDEX => sections.first().map_or(0, |null| null.link),
-            index => index.into(),
+            SymbolSection(index) => index.into(),
         };
         if names_index == 0 {
             return Err(EmbedError::NoSectionNames.into());
@@ -67,8 +60,10 @@ impl<H: ElfHeader> Object<H> {
         if names.last().is_some_and(|&last| last != 0) {
             return Err(EmbedError::Unterminated { format: FORMAT, part, end: range.end }.into());
         }
-        let program_headers = u64::from(fields.phnum).saturating_mul(fields.phentsize.into());
-        let range = fields.phoff..fields.phoff.saturating_add(program_headers);
+        let program_headers =
+            u64::from(header.e_phnum(e)).saturating_mul(header.e_phentsize(e).into());
+        let phoff = header.e_phoff(e).into();
+        let range = phoff..phoff.saturating_add(program_headers);
         inside(window, ObjectPart::ProgramHeaders, &range)?;
         let mut total = 0_u64;
         for (index, section) in sections.iter().enumerate() {
@@ -87,31 +82,32 @@ impl<H: ElfHeader> Object<H> {
     fn headers(
         source: &mut Source<'_>,
         window: &Range<u64>,
-        fields: &ElfFields,
+        header: &H,
     ) -> Result<(Range<u64>, Vec<ElfSection>), Error> {
-        let entry_len = size_of::<H::Section>() as u64;
-        if fields.shoff == 0 {
+        let e = H::order();
+        let entry_len = size_of::<H::SectionHeader>() as u64;
+        let shoff: u64 = header.e_shoff(e).into();
+        if shoff == 0 {
             return Err(EmbedError::NoSectionHeaders.into());
         }
-        if u64::from(fields.shentsize) != entry_len {
+        if u64::from(header.e_shentsize(e)) != entry_len {
             let expected =
                 if entry_len == 40 { "40 in a 32-bit file" } else { "64 in a 64-bit file" };
-            return Err(field("e_shentsize", fields.shentsize.into(), expected).into());
+            return Err(field("e_shentsize", header.e_shentsize(e).into(), expected).into());
         }
         let part = ObjectPart::SectionHeaders;
-        let range =
-            |count: u64| fields.shoff..fields.shoff.saturating_add(count.saturating_mul(entry_len));
+        let range = |count: u64| shoff..shoff.saturating_add(count.saturating_mul(entry_len));
         // A number that does not fit the ELF header stands in the null section's.
-        let null = read_table::<H::Section>(source, window, part, &range(1))?;
-        let count = match fields.shnum {
-            0 => null.first().map_or(0, |null| null.fields().size),
+        let null = read_table::<H::SectionHeader>(source, window, part, &range(1))?;
+        let count = match header.e_shnum(e) {
+            0 => null.first().map_or(0, |null| H::section(null).size),
             count => count.into(),
         };
         if count == 0 {
             return Err(EmbedError::NoSectionHeaders.into());
         }
-        let table = read_table::<H::Section>(source, window, part, &range(count))?;
-        Ok((range(count), table.iter().map(ElfSectionHeader::fields).collect()))
+        let table = read_table::<H::SectionHeader>(source, window, part, &range(count))?;
+        Ok((range(count), table.iter().map(H::section).collect()))
     }
 
     /// The sections that are somewhere in the file.
@@ -155,26 +151,28 @@ pub(super) fn inside(
     range: &Range<u64>,
 ) -> Result<(), EmbedError> {
     let available = window.end.saturating_sub(window.start);
-    if range.is_empty() || range.end <= available {
-        return Ok(());
+    match range.is_empty() || range.end <= available {
+        true => Ok(()),
+        false => Err(beyond_end(part, range, available)),
     }
-    let Range { start, end } = *range;
-    Err(EmbedError::BeyondEnd { format: FORMAT, part, start, end, available })
 }
 
-pub(super) fn read_table<T: Wire>(
+fn beyond_end(part: ObjectPart, range: &Range<u64>, available: u64) -> EmbedError {
+    let Range { start, end } = *range;
+    EmbedError::BeyondEnd { format: FORMAT, part, start, end, available }
+}
+
+pub(super) fn read_table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     part: ObjectPart,
     range: &Range<u64>,
 ) -> Result<Vec<T>, Error> {
-    inside(window, part, range)?;
+    // An empty one may lie anywhere.
     if range.is_empty() {
         return Ok(Vec::new());
     }
-    let bytes = source.read_range(&absolute(window.start, range))?;
-    let entries = bytes.chunks_exact(size_of::<T>());
-    Ok(entries.filter_map(|entry| T::read_from_bytes(entry).ok()).collect())
+    pod::table(source, window, range, |available| beyond_end(part, range, available).into())
 }
 
 /// A field of a header that has another value than it can have.

@@ -14,20 +14,23 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::Source;
-use file::{Object, SHT_NOBITS, place};
+use file::{Object, place};
+use object::elf::{
+    DataEncoding, ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, FileClass, FileHeader32,
+    FileHeader64, SHT_NOBITS,
+};
+use object::pod::bytes_of;
+use object::{BigEndian, LittleEndian};
 use remove::Loaded;
-use zerocopy::{BigEndian, IntoBytes, LittleEndian};
 
 use super::changes::{Changes, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::output::{self, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
+use crate::elf_class::{ElfHeader, ElfSection};
 use crate::embed::EmbedError;
 use crate::error::Error;
-use crate::wire::{
-    ELFDATA2LSB, ELFDATA2MSB, ElfHeader, ElfHeader32, ElfHeader64, ElfSection, ElfSectionHeader,
-};
 
 /// Whether no section of this name is loaded with a linked file, so that [`edit`] can change it there, too.
 pub(crate) fn is_never_loaded(name: &str) -> bool {
@@ -43,10 +46,10 @@ pub(crate) fn edit(
 ) -> Result<Edited, Error> {
     let window = context.window;
     let splices = match Class::of(source, window)? {
-        Class::Little32 => edit_as::<ElfHeader32<LittleEndian>>(source, window, sections),
-        Class::Big32 => edit_as::<ElfHeader32<BigEndian>>(source, window, sections),
-        Class::Little64 => edit_as::<ElfHeader64<LittleEndian>>(source, window, sections),
-        Class::Big64 => edit_as::<ElfHeader64<BigEndian>>(source, window, sections),
+        Class::Little32 => edit_as::<FileHeader32<LittleEndian>>(source, window, sections),
+        Class::Big32 => edit_as::<FileHeader32<BigEndian>>(source, window, sections),
+        Class::Little64 => edit_as::<FileHeader64<LittleEndian>>(source, window, sections),
+        Class::Big64 => edit_as::<FileHeader64<BigEndian>>(source, window, sections),
     }?;
     Ok(Edited { parts: splices, notes: Vec::new() })
 }
@@ -59,10 +62,10 @@ pub(super) fn without(
     goes: &dyn Fn(usize, &[u8]) -> bool,
 ) -> Result<Option<Output>, Error> {
     match Class::of(source, window)? {
-        Class::Little32 => remove::remove::<ElfHeader32<LittleEndian>>(source, window, goes),
-        Class::Big32 => remove::remove::<ElfHeader32<BigEndian>>(source, window, goes),
-        Class::Little64 => remove::remove::<ElfHeader64<LittleEndian>>(source, window, goes),
-        Class::Big64 => remove::remove::<ElfHeader64<BigEndian>>(source, window, goes),
+        Class::Little32 => remove::remove::<FileHeader32<LittleEndian>>(source, window, goes),
+        Class::Big32 => remove::remove::<FileHeader32<BigEndian>>(source, window, goes),
+        Class::Little64 => remove::remove::<FileHeader64<LittleEndian>>(source, window, goes),
+        Class::Big64 => remove::remove::<FileHeader64<BigEndian>>(source, window, goes),
     }
 }
 
@@ -76,12 +79,14 @@ enum Class {
 
 impl Class {
     fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        match source.peek(window, 6)?.get(4..) {
-            Some(&[1, ELFDATA2LSB]) => Ok(Class::Little32),
-            Some(&[1, ELFDATA2MSB]) => Ok(Class::Big32),
-            Some(&[2, ELFDATA2LSB]) => Ok(Class::Little64),
-            Some(&[2, ELFDATA2MSB]) => Ok(Class::Big64),
-            _ => Err(Error::UnsupportedElf { what: "unknown class or byte order" }),
+        let unknown = Error::UnsupportedElf { what: "unknown class or byte order" };
+        let Some(&[class, data]) = source.peek(window, 6)?.get(4..) else { return Err(unknown) };
+        match (FileClass(class), DataEncoding(data)) {
+            (ELFCLASS32, ELFDATA2LSB) => Ok(Class::Little32),
+            (ELFCLASS32, ELFDATA2MSB) => Ok(Class::Big32),
+            (ELFCLASS64, ELFDATA2LSB) => Ok(Class::Little64),
+            (ELFCLASS64, ELFDATA2MSB) => Ok(Class::Big64),
+            _ => Err(unknown),
         }
     }
 }
@@ -92,7 +97,7 @@ fn edit_as<H: ElfHeader>(
     edits: Vec<SectionEdit>,
 ) -> Result<Output, Error> {
     let object = Object::<H>::read(source, window)?;
-    let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
+    let loaded = Loaded::read::<H>(source, window, &object.header)?;
     let edits = numbered(window, edits, object.places())?;
     for (index, edit) in &edits {
         let section = object.sections.get(*index);
@@ -137,7 +142,7 @@ fn rewrite<H: ElfHeader>(
         };
         pieces.push(Piece { new, ..Piece::kept(old, power_of_two(section.align)) });
     }
-    let word = if size_of::<H::Section>() == 40 { 4 } else { 8 };
+    let word = if size_of::<H::SectionHeader>() == 40 { 4 } else { 8 };
     pieces.push(Piece::kept(object.table.clone(), word));
     let layout = lay_out(&object.window, &pieces).map_err(shared)?;
 
@@ -150,20 +155,20 @@ fn rewrite<H: ElfHeader>(
             new.size = place.end - place.start;
         }
         if new.offset != section.offset || new.size != section.size {
-            let header = H::Section::new(&new).ok_or_else(|| too_large(place.end))?;
-            let entry = size_of::<H::Section>() as u64;
+            let header = H::section_header(&new).ok_or_else(|| too_large(place.end))?;
+            let entry = size_of::<H::SectionHeader>() as u64;
             let at = object.table.start.saturating_add(entry.saturating_mul(index as u64));
-            patches.put(base.saturating_add(at), header.as_bytes());
+            patches.put(base.saturating_add(at), bytes_of(&header));
         }
     }
     if let Some(place) = layout.places.last()
         && *place != object.table
     {
-        let mut header = object.header;
+        let (mut header, e) = (object.header, H::order());
         header
-            .set_table(place.start, object.header.fields().shnum)
+            .set_table(place.start, header.e_shnum(e), header.e_shstrndx(e))
             .ok_or_else(|| too_large(place.end))?;
-        patches.put(base, header.as_bytes());
+        patches.put(base, bytes_of(&header));
     }
     if layout.splices.size() > H::LIMIT {
         return Err(too_large(layout.splices.size()).into());

@@ -4,28 +4,25 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::byteorder::{U32, U64};
-use zerocopy::{FromBytes, IntoBytes};
+use object::elf::{
+    EM_386, EM_AARCH64, EM_ARM, EM_LOONGARCH, EM_MIPS, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64,
+    Machine, R_386_32, R_390_32, R_390_64, R_AARCH64_ABS32, R_AARCH64_ABS64, R_ARM_ABS32,
+    R_LARCH_32, R_LARCH_64, R_PPC64_ADDR32, R_PPC64_ADDR64, R_RISCV_32, R_RISCV_64, R_X86_64_32,
+    R_X86_64_32S, R_X86_64_64, RelocationType, SHN_XINDEX, SHT_CREL, SHT_REL, SHT_RELA, SHT_SYMTAB,
+    SHT_SYMTAB_SHNDX, STT_SECTION,
+};
+use object::pod::bytes_of;
+use object::read::elf::{Rela, Sym};
+use object::{Endian, U32};
 
-use super::file::{Object, SHN_XINDEX, SHT_CREL, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
+use super::file::Object;
+use crate::elf_class::{ElfHeader, ElfSection};
 use crate::embed::EmbedError;
 use crate::error::Error;
 use crate::moves::{Addend, Changed, Reference};
+use crate::pod::first;
 use crate::relayout::Patches;
 use crate::tables::for_each;
-use crate::wire::{ElfHeader, ElfSection, ElfSymbol};
-
-const EM_386: u16 = 3;
-const EM_MIPS: u16 = 8;
-const EM_PPC64: u16 = 21;
-const EM_S390: u16 = 22;
-const EM_ARM: u16 = 40;
-const EM_X86_64: u16 = 62;
-const EM_AARCH64: u16 = 183;
-const EM_RISCV: u16 = 243;
-const EM_LOONGARCH: u16 = 258;
-
-const STT_SECTION: u8 = 3;
 
 /// A symbol in a section whose contents change.
 struct Target<'c> {
@@ -93,35 +90,35 @@ fn symbols<'c, H: ElfHeader>(
     patches: &mut Patches,
 ) -> Result<Targets<'c>, Error> {
     let mut targets = Targets::new();
-    let entry_len = size_of::<H::Symbol>() as u64;
+    let (e, entry_len) = (H::order(), size_of::<H::Sym>() as u64);
     for_each(source, &object.place(section), entry_len, |source, number, at, entry| {
-        let Ok(mut symbol) = H::Symbol::read_from_bytes(entry) else { return Ok(()) };
-        let mut index = u32::from(symbol.section());
-        if symbol.section() == SHN_XINDEX
+        let Some(mut symbol) = first::<H::Sym>(entry) else { return Ok(()) };
+        let shndx = symbol.st_shndx(e);
+        let mut index = u32::from(shndx.0);
+        if shndx == SHN_XINDEX
             && let Some(extension) = extension
         {
             let word = extension.start.saturating_add(number.saturating_mul(4));
             if word.saturating_add(4) <= extension.end {
-                let word = word..word + 4;
-                index = U32::<H::Order>::read_from_bytes(&source.read_range(&word)?)
-                    .map_or(index, U32::get);
+                let word = source.read_range(&(word..word + 4))?;
+                index = first::<U32<H::Endian>>(&word).map_or(index, |word| word.get(e));
             }
         }
         let index = usize::try_from(index).ok();
         let Some(changed) = index.and_then(|index| changed.get(&index)) else { return Ok(()) };
-        let of_section = symbol.info() & 0xf == STT_SECTION;
-        let (value, size) = (symbol.value(), symbol.size());
+        let of_section = symbol.st_type() == STT_SECTION;
+        let (value, size) = (symbol.st_value(e).into(), symbol.st_size(e).into());
         targets.insert(number, Target { changed, value, of_section });
         let moves = &changed.moves;
         let new =
             if of_section { (value, size) } else { (moves.value(value), moves.size(value, size)) };
         if new != (value, size) {
-            symbol.set_place(new.0, new.1).ok_or(EmbedError::TooLarge {
+            H::set_place(&mut symbol, new.0, new.1).ok_or(EmbedError::TooLarge {
                 format: "ELF",
                 value: new.0.max(new.1),
                 limit: H::LIMIT,
             })?;
-            patches.put(at, symbol.as_bytes());
+            patches.put(at, bytes_of(&symbol));
         }
         Ok(())
     })?;
@@ -136,9 +133,8 @@ fn relocations<H: ElfHeader>(
     targets: &Targets<'_>,
     patches: &mut Patches,
 ) -> Result<(), Error> {
-    let machine = object.header.fields().machine;
-    let wide = is_wide::<H>();
-    let word = if wide { 8 } else { 4 };
+    let machine = object.header.e_machine(H::order());
+    let word = if H::is_type_64_sized() { 8 } else { 4 };
     let (entry_len, explicit) = match section.kind {
         SHT_RELA => (word * 3, true),
         SHT_REL => (word * 2, false),
@@ -150,7 +146,7 @@ fn relocations<H: ElfHeader>(
         limit: H::LIMIT,
     };
     for_each(source, &object.place(section), entry_len, |source, index, at, entry| {
-        let (place, symbol, kind) = decode::<H>(entry, machine);
+        let Some((place, symbol, kind)) = decode::<H>(entry, machine) else { return Ok(()) };
         let Some(target) = targets.get(&symbol) else { return Ok(()) };
         let width = absolute_width(machine, kind);
         // Where the addend stands, and how long it is.
@@ -176,48 +172,38 @@ fn relocations<H: ElfHeader>(
             (None, _) => Addend::Unknown,
         };
         let reference = Reference { symbol: target.value, of_section: target.of_section, addend };
-        let new = target.changed.moves.addend(reference).map_err(|lost| lost.at(at, kind))?;
+        let new = target.changed.moves.addend(reference).map_err(|lost| lost.at(at, kind.0))?;
         if let (Some(new), Some((start, len))) = (new, stored) {
-            let narrow = U32::<H::Order>::new(i32::try_from(new).unwrap_or(0).cast_unsigned());
-            let full = U64::<H::Order>::new(new.cast_unsigned());
-            match len {
-                8 => patches.put(start, full.as_bytes()),
+            match (len, i32::try_from(new)) {
+                (8, _) => patches.put(start, &H::order().write_i64(new)),
                 // What an address of 32 bits can be is up to the linker.
-                _ if i32::try_from(new).is_ok() => patches.put(start, narrow.as_bytes()),
-                _ => return Err(too_large(new).into()),
+                (_, Ok(new)) => patches.put(start, &H::order().write_i32(new)),
+                (_, Err(_)) => return Err(too_large(new).into()),
             }
         }
         Ok(())
     })
 }
 
-fn is_wide<H: ElfHeader>() -> bool {
-    size_of::<H::Section>() == 64
-}
-
-/// `r_offset`, and symbol and type in `r_info`.
-pub(super) fn decode<H: ElfHeader>(entry: &[u8], machine: u16) -> (u64, u64, u32) {
-    let word = |at: usize| {
-        let bytes = entry.get(at..at.saturating_add(4)).unwrap_or_default();
-        U32::<H::Order>::read_from_bytes(bytes).map_or(0, U32::get)
-    };
-    if !is_wide::<H>() {
-        return (word(0).into(), (word(4) >> 8).into(), word(4) & 0xff);
-    }
-    let place =
-        entry.first_chunk::<8>().map_or(0, |bytes| U64::<H::Order>::from_bytes(*bytes).get());
-    let little = U32::<H::Order>::new(1).as_bytes() == [1, 0, 0, 0];
-    // The upper half is the symbol. Little-endian 64-bit MIPS has it first.
-    let (symbol, kind) = if little && machine != EM_MIPS { (12, 8) } else { (8, 12) };
-    (place, word(symbol).into(), word(kind))
+/// Returns `r_offset`, and symbol and type in `r_info`, of an entry with or without an addend.
+pub(super) fn decode<H: ElfHeader>(
+    entry: &[u8],
+    machine: Machine,
+) -> Option<(u64, u64, RelocationType)> {
+    let e = H::order();
+    let entry: H::Rela = first::<H::Rel>(entry)?.into();
+    // Little-endian 64-bit MIPS has the symbol first.
+    let is_mips64el = machine == EM_MIPS && e.is_little_endian();
+    let symbol = entry.r_sym(e, is_mips64el).into();
+    Some((entry.r_offset(e).into(), symbol, entry.r_type(e, is_mips64el)))
 }
 
 /// An addend of 4 or 8 bytes.
 fn signed<H: ElfHeader>(bytes: &[u8]) -> i64 {
-    match bytes.len() {
-        8 => U64::<H::Order>::read_from_bytes(bytes).map_or(0, |word| word.get().cast_signed()),
-        _ => U32::<H::Order>::read_from_bytes(bytes)
-            .map_or(0, |word| word.get().cast_signed().into()),
+    match (bytes.first_chunk(), bytes.first_chunk()) {
+        (Some(bytes), _) => H::order().read_i64(*bytes),
+        (None, Some(bytes)) => H::order().read_i32(*bytes).into(),
+        (None, None) => 0,
     }
 }
 
@@ -236,21 +222,22 @@ fn applied_to<H: ElfHeader>(
 
 /// How many bytes of a relocated place a relocation of this type writes, if it writes symbol plus addend. From the
 /// supplements of the System V ABI for the processors.
-fn absolute_width(machine: u16, kind: u32) -> Option<u64> {
+fn absolute_width(machine: Machine, kind: RelocationType) -> Option<u64> {
     match (machine, kind) {
-        // R_X86_64_64, R_AARCH64_ABS64, R_PPC64_ADDR64, R_390_64, R_RISCV_64, R_LARCH_64
-        (EM_X86_64, 1)
-        | (EM_AARCH64, 257)
-        | (EM_PPC64, 38)
-        | (EM_S390, 22)
-        | (EM_RISCV | EM_LOONGARCH, 2) => Some(8),
-        // R_X86_64_32, R_X86_64_32S, R_AARCH64_ABS32, R_PPC64_ADDR32, R_390_32, R_RISCV_32, R_LARCH_32, R_386_32,
-        // R_ARM_ABS32
-        (EM_X86_64, 10 | 11)
-        | (EM_AARCH64, 258)
-        | (EM_PPC64 | EM_RISCV | EM_LOONGARCH | EM_386, 1)
-        | (EM_S390, 4)
-        | (EM_ARM, 2) => Some(4),
+        (EM_X86_64, R_X86_64_64)
+        | (EM_AARCH64, R_AARCH64_ABS64)
+        | (EM_PPC64, R_PPC64_ADDR64)
+        | (EM_S390, R_390_64)
+        | (EM_RISCV, R_RISCV_64)
+        | (EM_LOONGARCH, R_LARCH_64) => Some(8),
+        (EM_X86_64, R_X86_64_32 | R_X86_64_32S)
+        | (EM_AARCH64, R_AARCH64_ABS32)
+        | (EM_PPC64, R_PPC64_ADDR32)
+        | (EM_S390, R_390_32)
+        | (EM_RISCV, R_RISCV_32)
+        | (EM_LOONGARCH, R_LARCH_32)
+        | (EM_386, R_386_32)
+        | (EM_ARM, R_ARM_ABS32) => Some(4),
         _ => None,
     }
 }

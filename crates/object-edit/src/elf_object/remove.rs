@@ -7,28 +7,26 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::byteorder::U32;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
-
-use super::file::{
-    FORMAT, Object, SHN_XINDEX, SHT_CREL, SHT_NOBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB,
-    SHT_SYMTAB_SHNDX, field, inside, largest, place, read_table,
+use object::elf::{
+    Machine, SHF_ALLOC, SHF_INFO_LINK, SHN_LORESERVE, SHN_XINDEX, SHT_CREL, SHT_GROUP, SHT_NOBITS,
+    SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_LOCAL, STT_SECTION,
+    SymbolSection,
 };
+use object::pod::{
+    bytes_of, bytes_of_mut, bytes_of_slice, slice_from_all_bytes, slice_from_all_bytes_mut,
+};
+use object::read::elf::{ProgramHeader, Sym};
+use object::{Pod, U32};
+
+use super::file::{FORMAT, Object, field, inside, largest, place, read_table};
 use super::references::decode;
+use crate::elf_class::{ElfHeader, ElfSection};
 use crate::embed::{EmbedError, ObjectPart};
 use crate::error::Error;
 use crate::output::{self, Input, Output};
 use crate::relayout::Patches;
 use crate::strings::{Limit, Strings, Table, string_at};
 use crate::tables::{absolute, for_each};
-use crate::wire::{ElfFields, ElfHeader, ElfSection, ElfSectionHeader, ElfSegment, ElfSymbol};
-
-const SHN_LORESERVE: u64 = 0xff00;
-const SHT_GROUP: u32 = 17;
-const SHF_ALLOC: u64 = 0x2;
-const SHF_INFO_LINK: u64 = 0x40;
-/// `STB_LOCAL` and `STT_SECTION`.
-const LOCAL_SECTION_SYMBOL: u8 = 3;
 
 /// A section with what it will hold.
 struct Part {
@@ -62,7 +60,7 @@ impl Part {
     }
 
     /// Calls `change` with the contents as a table of `T`.
-    fn change<T: crate::wire::Wire>(
+    fn change<T: Pod>(
         &mut self,
         source: &mut Source<'_>,
         expected: &'static str,
@@ -71,7 +69,7 @@ impl Part {
         let old = self.read(source)?;
         let mut new = old.clone();
         let (offset, found) = (self.fields.offset, self.fields.size);
-        let table = <[T]>::mut_from_bytes(&mut new).map_err(|_| EmbedError::Field {
+        let table = slice_from_all_bytes_mut(&mut new).map_err(|()| EmbedError::Field {
             format: FORMAT,
             field: "sh_size",
             offset,
@@ -142,22 +140,26 @@ impl Loaded {
     pub(super) fn read<H: ElfHeader>(
         source: &mut Source<'_>,
         window: &Range<u64>,
-        fields: &ElfFields,
+        header: &H,
     ) -> Result<Self, Error> {
-        if fields.phnum == 0 {
+        let e = H::order();
+        if header.e_phnum(e) == 0 {
             return Ok(Loaded { ranges: Vec::new(), end: 0 });
         }
-        let len = size_of::<H::Segment>() as u64;
-        if u64::from(fields.phentsize) != len {
+        let len = size_of::<H::ProgramHeader>() as u64;
+        if u64::from(header.e_phentsize(e)) != len {
             let expected = if len == 32 { "32 in a 32-bit file" } else { "56 in a 64-bit file" };
-            return Err(field("e_phentsize", fields.phentsize.into(), expected).into());
+            return Err(field("e_phentsize", header.e_phentsize(e).into(), expected).into());
         }
-        let table_end = fields.phoff.saturating_add(len.saturating_mul(fields.phnum.into()));
-        let table = fields.phoff..table_end;
-        let table = read_table::<H::Segment>(source, window, ObjectPart::ProgramHeaders, &table)?;
+        let phoff = header.e_phoff(e).into();
+        let table_end = phoff.saturating_add(len.saturating_mul(header.e_phnum(e).into()));
+        let table = phoff..table_end;
+        let part = ObjectPart::ProgramHeaders;
+        let table = read_table::<H::ProgramHeader>(source, window, part, &table)?;
         let mut ranges = Vec::with_capacity(table.len());
         let mut end = table_end;
-        for (start, len) in table.iter().map(ElfSegment::file_range).filter(|&(_, len)| len > 0) {
+        let file_ranges = table.iter().map(|segment| segment.file_range(e));
+        for (start, len) in file_ranges.filter(|&(_, len)| len > 0) {
             let segment = start..start.saturating_add(len);
             inside(window, ObjectPart::Segment, &segment)?;
             end = end.max(segment.end);
@@ -174,12 +176,12 @@ impl Loaded {
 
     /// Whether a program may need what is in this section, or something behind it, where it is.
     pub(super) fn may_need(&self, section: &ElfSection) -> bool {
-        self.end > 0 && (section.flags & SHF_ALLOC != 0 || section.offset < self.end)
+        self.end > 0 && (section.flags.contains(SHF_ALLOC) || section.offset < self.end)
     }
 
     /// Whether a section is in one of them. An empty one is where its byte would be.
     fn contains(&self, section: &ElfSection) -> bool {
-        if section.kind == SHT_NOBITS && section.flags & SHF_ALLOC != 0 {
+        if section.kind == SHT_NOBITS && section.flags.contains(SHF_ALLOC) {
             return self.end != 0;
         }
         let size = if section.kind == SHT_NOBITS { 1 } else { section.size.max(1) };
@@ -200,7 +202,7 @@ pub(super) fn remove<H: ElfHeader>(
 ) -> Result<Option<Output>, Error> {
     let object = Object::<H>::read(source, window)?;
     let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
-    let loaded = Loaded::read::<H>(source, window, &object.header.fields())?;
+    let loaded = Loaded::read::<H>(source, window, &object.header)?;
 
     let limit = largest(window);
     let too_large = |value| EmbedError::TooLarge { format: FORMAT, value, limit };
@@ -234,14 +236,14 @@ pub(super) fn remove<H: ElfHeader>(
             return Err(too_large(end).into());
         }
     }
-    let word = if size_of::<H::Section>() == 40 { 4 } else { 8 };
+    let word = if H::is_type_64_sized() { 8 } else { 4 };
     let table_at = end.next_multiple_of(word);
     let order = order.into_iter().map(|part| part.index).collect::<Vec<_>>();
 
     let header = new_header(&object, &mut parts, &numbers, table_at)?;
     let mut table = Vec::with_capacity(parts.len());
     for part in &parts {
-        table.push(H::Section::new(&part.fields).ok_or_else(|| too_large(part.fields.offset))?);
+        table.push(H::section_header(&part.fields).ok_or_else(|| too_large(part.fields.offset))?);
     }
     let mut splices = Output::new();
     if loaded.end > header_len {
@@ -256,7 +258,7 @@ pub(super) fn remove<H: ElfHeader>(
     }
     let (start, end) = (header_len, loaded.end);
     let loaded = patches.apply(splices).ok_or(Error::SharedBytes { start, end })?;
-    let mut splices = output::of_bytes(header.as_bytes());
+    let mut splices = output::of_bytes(bytes_of(&header));
     splices.append(&loaded);
     for index in order {
         // Sorted by index, as the table was.
@@ -269,7 +271,7 @@ pub(super) fn remove<H: ElfHeader>(
         }
     }
     splices.pad_to(table_at);
-    splices.push_bytes(table.as_bytes());
+    splices.push_bytes(bytes_of_slice(&table));
     Ok(Some(splices))
 }
 
@@ -284,15 +286,13 @@ fn new_header<H: ElfHeader>(
     let names_index = u32::try_from(object.names_index).unwrap_or(u32::MAX);
     let names_index = numbers.renumber(names_index, 0)?;
     let mut header = object.header;
-    let shnum = u16::try_from(count).ok().filter(|_| count < SHN_LORESERVE);
+    let shnum = u16::try_from(count).ok().filter(|&count| count < SHN_LORESERVE);
     let too_large = EmbedError::TooLarge { format: FORMAT, value: table_at, limit: H::LIMIT };
-    header.set_table(table_at, shnum.unwrap_or(0)).ok_or(too_large)?;
-    let shstrndx = u16::try_from(names_index).ok();
-    let shstrndx = shstrndx.filter(|_| u64::from(names_index) < SHN_LORESERVE);
-    header.set_names(shstrndx.unwrap_or(SHN_XINDEX));
+    let shstrndx = SymbolSection::new(names_index);
+    header.set_table(table_at, shnum.unwrap_or(0), shstrndx).ok_or(too_large)?;
     if let Some(null) = parts.first_mut().map(|part| &mut part.fields) {
         null.size = if shnum.is_some() { 0 } else { count };
-        null.link = if shstrndx.is_some() { 0 } else { names_index };
+        null.link = if shstrndx == SHN_XINDEX { names_index } else { 0 };
     }
     Ok(header)
 }
@@ -319,7 +319,7 @@ fn renumber<H: ElfHeader>(
             SHT_REL | SHT_RELA | SHT_CREL => {
                 part.fields.info = numbers.renumber(part.fields.info, index)?;
             }
-            _ if part.fields.flags & SHF_INFO_LINK != 0 => {
+            _ if part.fields.flags.contains(SHF_INFO_LINK) => {
                 part.fields.info = numbers.renumber(part.fields.info, index)?;
             }
             _ => {}
@@ -328,7 +328,7 @@ fn renumber<H: ElfHeader>(
     if gone.is_empty() {
         return Ok(());
     }
-    let machine = object.header.fields().machine;
+    let machine = object.header.e_machine(H::order());
     for part in &*parts {
         // Fits: the link is the index of a part.
         let table = usize::try_from(part.fields.link).ok().and_then(|link| parts.get(link));
@@ -347,9 +347,10 @@ fn words<H: ElfHeader>(
     numbers: &Numbers,
 ) -> Result<(), Error> {
     let index = part.index;
-    part.change(source, "a multiple of 4", |words: &mut [U32<H::Order>]| {
+    part.change(source, "a multiple of 4", |words: &mut [U32<H::Endian>]| {
+        let e = H::order();
         for word in words.iter_mut().skip(skip) {
-            word.set(numbers.renumber(word.get(), index)?);
+            word.set(e, numbers.renumber(word.get(e), index)?);
         }
         Ok(())
     })
@@ -365,22 +366,25 @@ fn symbols<H: ElfHeader>(
     gone: &mut Gone,
 ) -> Result<(), Error> {
     let index = part.index;
-    part.change(source, "a multiple of the symbol size", |symbols: &mut [H::Symbol]| {
+    part.change(source, "a multiple of the symbol size", |symbols: &mut [H::Sym]| {
+        let e = H::order();
         for (number, symbol) in symbols.iter_mut().enumerate() {
-            let section = symbol.section();
-            if u64::from(section) >= SHN_LORESERVE {
+            let shndx = symbol.st_shndx(e);
+            if shndx.is_reserved() {
                 continue;
             }
-            if numbers.is_removed(section.into()) && symbol.info() == LOCAL_SECTION_SYMBOL {
+            let section = u32::from(shndx.0);
+            let of_section = symbol.st_bind() == STB_LOCAL && symbol.st_type() == STT_SECTION;
+            if numbers.is_removed(section) && of_section {
                 // Relocatable links make one for every section. It stays, of no section, so that the numbers of
                 // the others do.
-                *symbol = H::Symbol::new_zeroed();
-                gone.insert((index, number as u64), section.into());
+                bytes_of_mut(symbol).fill(0);
+                gone.insert((index, number as u64), section);
                 continue;
             }
             // Fits: numbers only get smaller.
-            let new = numbers.renumber(section.into(), index)?;
-            symbol.set_section(u16::try_from(new).unwrap_or(section));
+            let new = SymbolSection::new(numbers.renumber(section, index)?);
+            H::set_symbol(symbol, symbol.st_name(e), new);
         }
         Ok(())
     })
@@ -392,9 +396,9 @@ fn relocations<H: ElfHeader>(
     part: &Part,
     table: usize,
     gone: &Gone,
-    machine: u16,
+    machine: Machine,
 ) -> Result<(), Error> {
-    let word = if size_of::<H::Section>() == 64 { 8 } else { 4 };
+    let word = if H::is_type_64_sized() { 8 } else { 4 };
     let len = match part.fields.kind {
         SHT_RELA => word * 3,
         SHT_REL => word * 2,
@@ -408,7 +412,7 @@ fn relocations<H: ElfHeader>(
     };
     let Contents::Kept(range) = &part.contents else { return Ok(()) };
     for_each(source, range, len, |_, _, _, relocation| {
-        let (_, symbol, _) = decode::<H>(relocation, machine);
+        let Some((_, symbol, _)) = decode::<H>(relocation, machine) else { return Ok(()) };
         match gone.get(&(table, symbol)) {
             Some(&section) => Err(referenced(section, part.index).into()),
             None => Ok(()),
@@ -433,7 +437,7 @@ fn rebuild_tables<H: ElfHeader>(
         let is_table = |part: &&Part| part.fields.kind == SHT_STRTAB;
         let Some(table) = parts.get(new_index).filter(is_table) else { continue };
         let names = table.index == object.names_index;
-        let fixed = table.fixed || table.fields.flags & SHF_ALLOC != 0;
+        let fixed = table.fixed || table.fields.flags.contains(SHF_ALLOC);
         let users = users.get(&new_index).map_or(&[][..], Vec::as_slice);
         let mut kinds = users.iter().filter_map(|&at| parts.get(at)).map(|part| part.fields.kind);
         if fixed || kinds.any(|kind| kind != SHT_SYMTAB) || !names && users.is_empty() {
@@ -460,6 +464,7 @@ fn rebuild_strings<H: ElfHeader>(
     new_index: usize,
     names: bool,
 ) -> Option<()> {
+    let e = H::order();
     let mut strings = Strings::default();
     let mut limit = Limit::of(old);
     let mut add = |offset: u32| {
@@ -470,8 +475,8 @@ fn rebuild_strings<H: ElfHeader>(
         parts.iter().try_for_each(|part| add(part.fields.name))?;
     }
     for symbols in symbols.values() {
-        let symbols = <[H::Symbol]>::ref_from_bytes(symbols).ok()?;
-        symbols.iter().try_for_each(|symbol| add(symbol.name()))?;
+        let symbols = slice_from_all_bytes::<H::Sym>(symbols).ok()?;
+        symbols.iter().try_for_each(|symbol| add(symbol.st_name(e)))?;
     }
     let built = strings.build(b"\0")?;
     let lookup = |built: &Table<'_>, name: u32| built.offset(string_at(old, name.into())?);
@@ -483,8 +488,8 @@ fn rebuild_strings<H: ElfHeader>(
     }
     for (at, bytes) in std::mem::take(symbols) {
         let (mut new, part) = (bytes.clone(), parts.get_mut(at)?);
-        for symbol in <[H::Symbol]>::mut_from_bytes(&mut new).ok()? {
-            symbol.set_name(lookup(&built, symbol.name())?);
+        for symbol in slice_from_all_bytes_mut::<H::Sym>(&mut new).ok()? {
+            H::set_symbol(symbol, lookup(&built, symbol.st_name(e))?, symbol.st_shndx(e));
         }
         if new != bytes {
             part.contents = Contents::New(new);
