@@ -62,6 +62,7 @@ mod elf_class;
 mod elf_object;
 mod embed;
 mod error;
+mod hip_wrapper;
 mod host;
 mod moves;
 mod output;

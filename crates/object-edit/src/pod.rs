@@ -4,9 +4,12 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
-use object::{Pod, pod};
+use object::{LittleEndian, Pod, pod};
 
 use crate::tables::absolute;
+
+/// The byte order of COFF and PE files, and of linked ELF files that can be edited.
+pub(crate) const LE: LittleEndian = LittleEndian;
 
 /// Returns the struct at the start of the bytes; `None` if there are too few.
 pub(crate) fn first<T: Pod>(bytes: &[u8]) -> Option<T> {
@@ -40,15 +43,15 @@ pub(crate) fn table<T: Pod, E: From<io::Error>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::{LittleEndian as LE, U32};
+    use object::U32;
 
     #[test]
     fn any_place_and_any_rest() {
         let bytes = [9, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0];
-        let words: &[U32<LE>] = entries(&bytes[1..]);
+        let words: &[U32<LittleEndian>] = entries(&bytes[1..]);
         assert_eq!(words.iter().map(|word| word.get(LE)).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(first::<U32<LE>>(&bytes[5..]).map(|word| word.get(LE)), Some(2));
-        assert!(first::<U32<LE>>(&bytes[8..]).is_none());
-        assert!(entries::<U32<LE>>(&bytes[8..]).is_empty());
+        assert_eq!(first::<U32<LittleEndian>>(&bytes[5..]).map(|word| word.get(LE)), Some(2));
+        assert!(first::<U32<LittleEndian>>(&bytes[8..]).is_none());
+        assert!(entries::<U32<LittleEndian>>(&bytes[8..]).is_empty());
     }
 }

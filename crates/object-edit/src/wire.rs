@@ -134,70 +134,6 @@ pub(crate) struct ElfSection64<O: ByteOrder> {
     pub(crate) entsize: U64<O>,
 }
 
-/// `Elf64_Phdr`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct ElfSegment64<O: ByteOrder> {
-    pub(crate) kind: U32<O>,
-    pub(crate) flags: U32<O>,
-    pub(crate) offset: U64<O>,
-    pub(crate) vaddr: U64<O>,
-    pub(crate) paddr: U64<O>,
-    pub(crate) filesz: U64<O>,
-    pub(crate) memsz: U64<O>,
-    pub(crate) align: U64<O>,
-}
-
-/// `Elf64_Sym`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct ElfSymbol64<O: ByteOrder> {
-    pub(crate) name: U32<O>,
-    pub(crate) info: u8,
-    pub(crate) other: u8,
-    pub(crate) section: U16<O>,
-    pub(crate) value: U64<O>,
-    pub(crate) size: U64<O>,
-}
-
-/// `Elf64_Dyn`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct ElfDynamic64<O: ByteOrder> {
-    pub(crate) tag: U64<O>,
-    pub(crate) value: U64<O>,
-}
-
-/// `Elf64_Rela`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct ElfRela64<O: ByteOrder> {
-    pub(crate) offset: U64<O>,
-    /// Symbol index in the upper half, type in the lower.
-    pub(crate) info: U64<O>,
-    pub(crate) addend: U64<O>,
-}
-
-/// `Elf64_Rel`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct ElfRel64<O: ByteOrder> {
-    pub(crate) offset: U64<O>,
-    /// Symbol index in the upper half, type in the lower.
-    pub(crate) info: U64<O>,
-}
-
-/// What clang registers with the HIP runtime, one per bundle or, of `-fgpu-rdc`, per translation unit.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct HipWrapper64<O: ByteOrder> {
-    pub(crate) magic: U32<O>,
-    pub(crate) version: U32<O>,
-    /// Address of the bundle.
-    pub(crate) bundle: U64<O>,
-    pub(crate) reserved: U64<O>,
-}
-
 /// `IMAGE_FILE_HEADER`
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -306,12 +242,6 @@ const _: () = assert!(size_of::<ElfHeader32<LittleEndian>>() == 52);
 const _: () = assert!(size_of::<ElfHeader64<BigEndian>>() == 64);
 const _: () = assert!(size_of::<ElfSection32<BigEndian>>() == 40);
 const _: () = assert!(size_of::<ElfSection64<LittleEndian>>() == 64);
-const _: () = assert!(size_of::<ElfSegment64<LittleEndian>>() == 56);
-const _: () = assert!(size_of::<ElfSymbol64<BigEndian>>() == 24);
-const _: () = assert!(size_of::<ElfDynamic64<LittleEndian>>() == 16);
-const _: () = assert!(size_of::<ElfRela64<LittleEndian>>() == 24);
-const _: () = assert!(size_of::<ElfRel64<LittleEndian>>() == 16);
-const _: () = assert!(size_of::<HipWrapper64<LittleEndian>>() == 24);
 const _: () = assert!(size_of::<CoffHeader>() == 20);
 const _: () = assert!(size_of::<BigCoffHeader>() == 56);
 const _: () = assert!(size_of::<CoffSection>() == 40);

@@ -18,6 +18,7 @@ use super::file::{File, ProgramHeader, addresses};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::error::Error;
 use crate::output::{self, Output, Unread};
+use crate::pod::LE;
 
 /// Sections of device code have this name, or one that starts with it.
 const DEVICE_SECTION: &[u8] = b".hip_fatbin";
@@ -110,7 +111,7 @@ pub(super) fn check(
     let tables = old.sections.iter().filter(|section| sections::is_table(section));
     compared.extend(tables.map(addresses));
     let headers = old.segments.len().max(new.segments.len()) as u64;
-    for (offset, size) in [(0, 64), (old.header.phoff.get(), headers * 56)] {
+    for (offset, size) in [(0, 64), (old.header.e_phoff.get(LE), headers * 56)] {
         compared.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
     }
     let compared = Addresses::new(compared);
@@ -217,13 +218,13 @@ fn registrations(
 /// the runtime reads.
 fn readable(file: &File, address: u64) -> u64 {
     let Some(load) = file.load_at(address) else { return 0 };
-    let end = |load: &ProgramHeader| load.vaddr.get().saturating_add(load.filesz.get());
+    let end = |load: &ProgramHeader| load.p_vaddr.get(LE).saturating_add(load.p_filesz.get(LE));
     let mut until = end(load).checked_next_multiple_of(READABLE).unwrap_or(u64::MAX);
-    for next in file.loads_from(address).filter(|next| next.vaddr.get() > address) {
-        if next.vaddr.get() & !(READABLE - 1) > until || until - address >= READABLE {
+    for next in file.loads_from(address).filter(|next| next.p_vaddr.get(LE) > address) {
+        if next.p_vaddr.get(LE) & !(READABLE - 1) > until || until - address >= READABLE {
             break;
         }
-        if next.flags == load.flags {
+        if next.p_flags == load.p_flags {
             until = until.max(end(next));
         }
     }
@@ -308,7 +309,7 @@ mod tests {
     fn changed_bytes() {
         let (old, new) = (sample().build(), packed());
         let at = |address: u64| index(if address < 0x3000 { address } else { address - 0x1000 });
-        let headers = index(with(&new, |_, file| file.header.shoff.get()).unwrap());
+        let headers = index(with(&new, |_, file| file.header.e_shoff.get(LE)).unwrap());
         let expect = |offset: usize, value: u8, address: u64, what: &str| {
             let mut bytes = new.clone();
             assert_ne!(std::mem::replace(&mut bytes[offset], value), value);

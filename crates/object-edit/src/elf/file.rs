@@ -4,22 +4,20 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::{FromBytes, LittleEndian};
+use object::elf::{
+    FileHeader64, PN_XNUM, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHF_TLS, SHN_XINDEX, SHT_NOBITS,
+    SHT_NULL, SectionHeader64, Sym64,
+};
+use object::pod::bytes_of;
+use object::{LittleEndian, Pod};
 
-use crate::wire::{ElfHeader64, ElfSection64, ElfSegment64, ElfSymbol64};
+use crate::pod::{self, LE};
 
-pub(super) type Header = ElfHeader64<LittleEndian>;
-pub(super) type ProgramHeader = ElfSegment64<LittleEndian>;
-pub(super) type SectionHeader = ElfSection64<LittleEndian>;
-pub(super) type Symbol = ElfSymbol64<LittleEndian>;
+pub(super) type Header = FileHeader64<LittleEndian>;
+pub(super) type ProgramHeader = ProgramHeader64<LittleEndian>;
+pub(super) type SectionHeader = SectionHeader64<LittleEndian>;
+pub(super) type Symbol = Sym64<LittleEndian>;
 
-pub(super) const PT_LOAD: u32 = 1;
-pub(super) const PF_W: u32 = 2;
-pub(super) const SHT_NULL: u32 = 0;
-pub(super) const SHT_NOBITS: u32 = 8;
-pub(super) const SHF_WRITE: u64 = 1;
-pub(super) const SHF_ALLOC: u64 = 2;
-pub(super) const SHF_TLS: u64 = 0x400;
 /// Many sections may have one and the same long name: looking for its end must not take long.
 const LONGEST_NAME: usize = 256;
 
@@ -35,40 +33,40 @@ pub(super) fn down(place: u64, align: u64) -> u64 {
 
 /// The offsets of a section in the ELF file.
 pub(super) fn file_range(section: &SectionHeader) -> Range<u64> {
-    let start = section.offset.get();
-    start..start.saturating_add(section.size.get())
+    let start = section.sh_offset.get(LE);
+    start..start.saturating_add(section.sh_size.get(LE))
 }
 
 /// The addresses of a section.
 pub(super) fn addresses(section: &SectionHeader) -> Range<u64> {
-    let start = section.addr.get();
-    start..start.saturating_add(section.size.get())
+    let start = section.sh_addr.get(LE);
+    start..start.saturating_add(section.sh_size.get(LE))
 }
 
 /// The offsets of the file's part of a segment.
 pub(super) fn segment_file_range(segment: &ProgramHeader) -> Range<u64> {
-    let start = segment.offset.get();
-    start..start.saturating_add(segment.filesz.get())
+    let start = segment.p_offset.get(LE);
+    start..start.saturating_add(segment.p_filesz.get(LE))
 }
 
 /// The addresses of a segment.
 pub(super) fn segment_addresses(segment: &ProgramHeader) -> Range<u64> {
-    let start = segment.vaddr.get();
-    start..start.saturating_add(segment.memsz.get())
+    let start = segment.p_vaddr.get(LE);
+    start..start.saturating_add(segment.p_memsz.get(LE))
 }
 
 pub(super) fn is_allocated(section: &SectionHeader) -> bool {
-    section.flags.get() & SHF_ALLOC != 0
+    section.sh_flags.get(LE).contains(SHF_ALLOC)
 }
 
 /// Whether bytes of the file are its contents.
 pub(super) fn has_bytes(section: &SectionHeader) -> bool {
-    !matches!(section.kind.get(), SHT_NULL | SHT_NOBITS)
+    !matches!(section.sh_type.get(LE), SHT_NULL | SHT_NOBITS)
 }
 
 /// Whether it only describes what each thread gets: it takes up no addresses.
 pub(super) fn is_thread_nobits(section: &SectionHeader) -> bool {
-    section.kind.get() == SHT_NOBITS && section.flags.get() & SHF_TLS != 0
+    section.sh_type.get(LE) == SHT_NOBITS && section.sh_flags.get(LE).contains(SHF_TLS)
 }
 
 /// The headers of the file. Offsets in them count from the start of the window.
@@ -90,53 +88,45 @@ pub(super) struct File {
 impl File {
     /// Reads the headers.
     pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, ReadError> {
-        let len = window.end - window.start;
         let header = table::<Header>(source, window, 0, 1)?.pop().ok_or(ReadError::Header)?;
-        if header.ident.get(..7) != Some(b"\x7fELF\x02\x01\x01") {
+        if !bytes_of(&header).starts_with(b"\x7fELF\x02\x01\x01") {
             return Err(ReadError::Unsupported("not 64-bit little-endian"));
         }
-        if header.phnum.get() == u16::MAX
-            || (header.shoff.get() != 0 && header.shnum.get() == 0)
-            || header.shstrndx.get() == u16::MAX
+        if header.e_phnum.get(LE) == PN_XNUM
+            || (header.e_shoff.get(LE) != 0 && header.e_shnum.get(LE) == 0)
+            || header.e_shstrndx.get(LE) == SHN_XINDEX
         {
             return Err(ReadError::Unsupported("more headers than 65,279"));
         }
-        if header.phnum.get() > 0
-            && usize::from(header.phentsize.get()) != size_of::<ProgramHeader>()
-            || header.shnum.get() > 0
-                && usize::from(header.shentsize.get()) != size_of::<SectionHeader>()
+        if header.e_phnum.get(LE) > 0
+            && usize::from(header.e_phentsize.get(LE)) != size_of::<ProgramHeader>()
+            || header.e_shnum.get(LE) > 0
+                && usize::from(header.e_shentsize.get(LE)) != size_of::<SectionHeader>()
         {
             return Err(ReadError::Unsupported("headers of another size"));
         }
-        let segments = table(source, window, header.phoff.get(), header.phnum.get().into())?;
+        let segments =
+            table(source, window, header.e_phoff.get(LE), header.e_phnum.get(LE).into())?;
         let sections: Vec<SectionHeader> =
-            table(source, window, header.shoff.get(), header.shnum.get().into())?;
-        let names = match sections.get(usize::from(header.shstrndx.get())) {
-            Some(names) if names.kind.get() != SHT_NOBITS => {
-                let end = names.offset.get().saturating_add(names.size.get());
-                if end > len {
-                    return Err(ReadError::Table {
-                        start: names.offset.get(),
-                        end,
-                        available: len,
-                    });
-                }
-                let start = window.start + names.offset.get();
-                source.read_range(&(start..start + names.size.get())).map_err(ReadError::Read)?
+            table(source, window, header.e_shoff.get(LE), header.e_shnum.get(LE).into())?;
+        let names = match sections.get(usize::from(header.e_shstrndx.get(LE).0)) {
+            Some(names) if names.sh_type.get(LE) != SHT_NOBITS => {
+                table(source, window, names.sh_offset.get(LE), names.sh_size.get(LE))?
             }
             _ => Vec::new(),
         };
-        let is_load = |segment: &&ProgramHeader| segment.kind.get() == PT_LOAD;
+        let is_load = |segment: &&ProgramHeader| segment.p_type.get(LE) == PT_LOAD;
         let loads: Vec<ProgramHeader> = segments.iter().filter(is_load).copied().collect();
         let pairs = loads.iter().zip(loads.iter().skip(1));
-        let in_order = pairs.into_iter().all(|(a, b)| segment_addresses(a).end <= b.vaddr.get());
+        let in_order =
+            pairs.into_iter().all(|(a, b)| segment_addresses(a).end <= b.p_vaddr.get(LE));
         let window = window.clone();
         Ok(File { window, header, segments, sections, names, loads, in_order })
     }
 
     /// The name of a section, or the start of a longer one than matters; empty where it has none.
     pub(super) fn name(&self, section: &SectionHeader) -> &[u8] {
-        let start = usize::try_from(section.name.get()).unwrap_or(usize::MAX);
+        let start = usize::try_from(section.sh_name.get(LE)).unwrap_or(usize::MAX);
         let name = self.names.get(start..).unwrap_or_default();
         let name = name.get(..LONGEST_NAME).unwrap_or(name);
         name.split(|&byte| byte == 0).next().unwrap_or_default()
@@ -165,7 +155,7 @@ impl File {
     /// The indices of the loadable segments among all.
     pub(super) fn load_indices(&self) -> impl Iterator<Item = usize> {
         let loads = self.segments.iter().enumerate();
-        loads.filter(|(_, segment)| segment.kind.get() == PT_LOAD).map(|(index, _)| index)
+        loads.filter(|(_, segment)| segment.p_type.get(LE) == PT_LOAD).map(|(index, _)| index)
     }
 
     /// The loadable segments.
@@ -176,17 +166,17 @@ impl File {
     /// The offset in the ELF file of what is loaded to this address; none where no byte of the file is.
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         let load = self.load_at(address)?;
-        let into = address - load.vaddr.get();
-        (into < load.filesz.get()).then(|| load.offset.get().saturating_add(into))
+        let into = address - load.p_vaddr.get(LE);
+        (into < load.p_filesz.get(LE)).then(|| load.p_offset.get(LE).saturating_add(into))
     }
 
     /// The address to which this offset of the ELF file is loaded.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
         let load = self.loads().find(|load| {
-            let start = load.offset.get();
-            (start..start.saturating_add(load.filesz.get())).contains(&offset)
+            let start = load.p_offset.get(LE);
+            (start..start.saturating_add(load.p_filesz.get(LE))).contains(&offset)
         })?;
-        Some(load.vaddr.get().saturating_add(offset - load.offset.get()))
+        Some(load.p_vaddr.get(LE).saturating_add(offset - load.p_offset.get(LE)))
     }
 }
 
@@ -203,20 +193,23 @@ pub(super) enum ReadError {
     },
 }
 
-/// A table of wire structs at an offset of the window.
-fn table<T: FromBytes + Copy>(
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        ReadError::Read(error)
+    }
+}
+
+/// A table of structs at an offset of the window.
+fn table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     offset: u64,
     count: u64,
 ) -> Result<Vec<T>, ReadError> {
-    let available = window.end - window.start;
     let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
-    if end > available {
-        return Err(ReadError::Table { start: offset, end, available });
-    }
-    let start = window.start + offset;
-    let bytes = source.read_range(&(start..window.start + end)).map_err(ReadError::Read)?;
-    let entries = bytes.chunks_exact(size_of::<T>());
-    Ok(entries.filter_map(|entry| T::read_from_bytes(entry).ok()).collect())
+    pod::table(source, window, &(offset..end), |available| ReadError::Table {
+        start: offset,
+        end,
+        available,
+    })
 }

@@ -8,6 +8,7 @@ use super::room::{Room, Zone};
 use super::slot::Slot;
 use super::validate::MOST_SEGMENTS;
 use crate::error::Error;
+use crate::pod::LE;
 
 /// Bundles start at multiples of this: the HIP runtime maps them by the page.
 pub(super) const PAGE: u64 = 4096;
@@ -129,7 +130,7 @@ impl Task<'_> {
     }
 
     fn section_size(&self, index: usize) -> u64 {
-        self.file.sections.get(index).map_or(0, |section| section.size.get())
+        self.file.sections.get(index).map_or(0, |section| section.sh_size.get(LE))
     }
 
     /// Whole pages between and behind parts of the slot.
@@ -175,7 +176,7 @@ impl Task<'_> {
         let mut moved = BTreeMap::new();
         let near = zone.near.iter().map(|&(index, at)| (index, self.room.base.saturating_add(at)));
         for (index, address) in near.chain(far.iter().copied()) {
-            if self.file.sections.get(index).is_some_and(|old| old.addr.get() != address) {
+            if self.file.sections.get(index).is_some_and(|old| old.sh_addr.get(LE) != address) {
                 moved.insert(index, address);
             }
         }
@@ -212,8 +213,8 @@ impl Task<'_> {
         let mut places = Vec::new();
         for &index in sections {
             let section = self.file.sections.get(index)?;
-            let place = up(*at, section.align.get().max(8));
-            *at = place.checked_add(section.size.get()).filter(|&end| end <= limit)?;
+            let place = up(*at, section.sh_addralign.get(LE).max(8));
+            *at = place.checked_add(section.sh_size.get(LE)).filter(|&end| end <= limit)?;
             places.push((index, place));
         }
         Some(places)

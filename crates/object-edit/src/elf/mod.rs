@@ -32,18 +32,20 @@ use std::ops::Range;
 use byte_parts::{ReadSeek, Source};
 use check::Addresses;
 use dynamic::Dynamic;
-use file::{File, ReadError, SHT_NOBITS, SectionHeader, file_range, is_allocated};
+use file::{File, ReadError, SectionHeader, file_range, is_allocated};
 use layout::{Bundle, Layout, PAGE};
+use object::elf::{ET_DYN, ET_EXEC, SHT_NOBITS};
 use sections::Sections;
 use segments::{Loads, Map};
 use slot::Slot;
-use validate::{ET_DYN, ET_EXEC, inconsistent};
+use validate::inconsistent;
 use wrappers::{PointerForm, Wrapper};
 use write::{Parts, overwrite};
 
 use crate::error::Error;
 use crate::host::{Edited, HostContext, Item, Note, SectionChange, SectionEdit};
 use crate::output::{self, Input, Output};
+use crate::pod::LE;
 
 const SECTION: &str = ".hip_fatbin";
 
@@ -103,14 +105,14 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
         Err(ReadError::Read(error)) => return Err(error.into()),
         Err(_) => return Ok(()),
     };
-    if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get()) {
+    if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get(LE)) {
         return Ok(());
     }
     if file.sections.is_empty() {
         return Err(Error::NoSectionHeaders);
     }
     let mut device_code = file.sections.iter().filter(|s| file.name(s) == SECTION.as_bytes());
-    if device_code.any(|section| section.kind.get() == SHT_NOBITS) {
+    if device_code.any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
         return Err(Error::MovedOut { how: "section is NOBITS" });
     }
     match wrappers::wrappers(&mut source, &file) {
@@ -136,10 +138,10 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Er
         }
     }
     for (index, section) in file.sections.iter().enumerate() {
-        if file.name(section) != SECTION.as_bytes() || section.size.get() == 0 {
+        if file.name(section) != SECTION.as_bytes() || section.sh_size.get(LE) == 0 {
             continue;
         }
-        if section.kind.get() == SHT_NOBITS {
+        if section.sh_type.get(LE) == SHT_NOBITS {
             return Err(Error::MovedOut { how: "section is NOBITS" });
         }
         if !is_allocated(section) {
@@ -200,7 +202,7 @@ fn keep_tail(bundles: &mut [Item], end: u64) {
 fn address(section: &SectionHeader, range: &Range<u64>, item: &Item) -> Result<Range<u64>, Error> {
     let address = |at: u64| {
         let into = at.checked_sub(range.start).filter(|_| at <= range.end)?;
-        section.addr.get().checked_add(into)
+        section.sh_addr.get(LE).checked_add(into)
     };
     match (address(item.old.start), address(item.old.end)) {
         (Some(start), Some(end)) if start <= end => Ok(start..end),
@@ -237,7 +239,7 @@ struct Editor<'a> {
 impl Editor<'_> {
     /// The addresses of so many program headers.
     fn room_for(&self, headers: usize) -> Option<Range<u64>> {
-        let start = self.file.address_of(self.file.header.phoff.get())?;
+        let start = self.file.address_of(self.file.header.e_phoff.get(LE))?;
         Some(start..start.saturating_add(room::HEADER.saturating_mul(headers as u64)))
     }
 
@@ -303,7 +305,7 @@ fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>
     for (index, &address) in &layout.moved {
         let Some(section) = section(index) else { continue };
         addresses.push(file::addresses(section));
-        addresses.push(address..address.saturating_add(section.size.get()));
+        addresses.push(address..address.saturating_add(section.sh_size.get(LE)));
     }
     Addresses::new(addresses)
 }
@@ -347,7 +349,7 @@ fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<
         group.end = group.end.max(file::addresses(last).end);
     }
     if let (None, Some(main), Some(first)) = (layout.grown, main, groups.first_mut()) {
-        first.start = first.start.min(main.addr.get());
+        first.start = first.start.min(main.sh_addr.get(LE));
     }
     groups
 }

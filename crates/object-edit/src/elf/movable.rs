@@ -1,26 +1,15 @@
 //! Which sections may move, and what names their addresses.
 
-use super::dynamic::{
+use object::elf::{
     DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ,
-    DT_STRTAB, DT_SYMTAB, DT_VERDEF, DT_VERNEED, DT_VERSYM, Dynamic,
+    DT_STRTAB, DT_SYMTAB, DT_VERDEF, DT_VERNEED, DT_VERSYM, DynamicTag, PT_INTERP, SHF_WRITE,
+    SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERDEF, SHT_GNU_VERNEED, SHT_GNU_VERSYM, SHT_HASH, SHT_NOTE,
+    SHT_PROGBITS, SHT_RELA, SHT_RELR, SHT_STRTAB,
 };
+
+use super::dynamic::Dynamic;
 use super::file::{File, SectionHeader, is_allocated, segment_file_range};
-
-pub(super) const PT_INTERP: u32 = 3;
-pub(super) const PT_NOTE: u32 = 4;
-pub(super) const PT_GNU_PROPERTY: u32 = 0x6474_e553;
-
-const SHT_PROGBITS: u32 = 1;
-const SHT_STRTAB: u32 = 3;
-const SHT_RELA: u32 = 4;
-const SHT_HASH: u32 = 5;
-pub(super) const SHT_NOTE: u32 = 7;
-const SHT_DYNSYM: u32 = 11;
-const SHT_RELR: u32 = 19;
-const SHT_GNU_HASH: u32 = 0x6fff_fff6;
-const SHT_GNU_VERDEF: u32 = 0x6fff_fffd;
-const SHT_GNU_VERNEED: u32 = 0x6fff_fffe;
-const SHT_GNU_VERSYM: u32 = 0x6fff_ffff;
+use crate::pod::LE;
 
 /// How a section may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,24 +18,25 @@ pub(super) enum Movable {
     /// notes without mapping the file expect them on its first page.
     Near,
     /// Anywhere: only this tag of the dynamic section names it.
-    Far(u64),
+    Far(DynamicTag),
 }
 
 /// How a section may move; `None`: not at all, since code may hold its address.
 pub(super) fn movable(file: &File, dynamic: &Dynamic, section: &SectionHeader) -> Option<Movable> {
-    if !is_allocated(section) || section.flags.get() & super::file::SHF_WRITE != 0 {
+    if !is_allocated(section) || section.sh_flags.get(LE).contains(SHF_WRITE) {
         return None;
     }
-    let (address, size) = (section.addr.get(), section.size.get());
-    let named = |tag: u64| (dynamic.get(tag) == Some(address)).then_some(Movable::Far(tag));
-    let sized =
-        |tag: u64, size_tag: u64| named(tag).filter(|_| dynamic.get(size_tag) == Some(size));
-    match section.kind.get() {
+    let (address, size) = (section.sh_addr.get(LE), section.sh_size.get(LE));
+    let named = |tag: DynamicTag| (dynamic.get(tag) == Some(address)).then_some(Movable::Far(tag));
+    let sized = |tag: DynamicTag, size_tag: DynamicTag| {
+        named(tag).filter(|_| dynamic.get(size_tag) == Some(size))
+    };
+    match section.sh_type.get(LE) {
         SHT_PROGBITS => {
             let interpreter = file.segments.iter().any(|segment| {
-                segment.kind.get() == PT_INTERP
+                segment.p_type.get(LE) == PT_INTERP
                     && segment_file_range(segment) == super::file::file_range(section)
-                    && segment.vaddr.get() == address
+                    && segment.p_vaddr.get(LE) == address
             });
             interpreter.then_some(Movable::Near)
         }

@@ -13,6 +13,7 @@ use super::validate::is_x86_64;
 use super::wrappers::PointerForm;
 use crate::error::Error;
 use crate::host::HostContext;
+use crate::pod::LE;
 
 impl Editor<'_> {
     /// Where everything goes.
@@ -88,7 +89,7 @@ impl Editor<'_> {
             return Err(why);
         }
         let memory =
-            self.file.loads().map(|load| load.vaddr.get().saturating_add(load.memsz.get()));
+            self.file.loads().map(|load| load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE)));
         let start = up(memory.max().unwrap_or(0), align);
         let starts = pack(bundles, start, u64::MAX >> 1).ok_or(no_room)?;
         task(starts, true)
@@ -128,16 +129,16 @@ impl Editor<'_> {
 /// Returns the alignment of a file's segments before an edit lowered it: the segment with the headers still has it.
 fn lowered_from(file: &File) -> Option<u64> {
     let (align, was_lowered) = alignment(file);
-    let mut heads = file.loads().filter(|load| load.align.get() > PAGE);
-    let is_kept = heads.all(|load| load.offset.get() == 0 && load.align.get() == align);
-    let others = file.loads().any(|load| load.offset.get() > 0);
+    let mut heads = file.loads().filter(|load| load.p_align.get(LE) > PAGE);
+    let is_kept = heads.all(|load| load.p_offset.get(LE) == 0 && load.p_align.get(LE) == align);
+    let others = file.loads().any(|load| load.p_offset.get(LE) > 0);
     (was_lowered && is_kept && others).then_some(align)
 }
 
 /// What segments are aligned to, and whether that may be lowered to a page.
 fn alignment(file: &File) -> (u64, bool) {
-    let align = file.loads().map(|load| load.align.get()).fold(PAGE, u64::max);
+    let align = file.loads().map(|load| load.p_align.get(LE)).fold(PAGE, u64::max);
     let mut sections = file.sections.iter().filter(|section| is_allocated(section));
-    let plain = sections.all(|section| section.align.get() <= PAGE);
+    let plain = sections.all(|section| section.sh_addralign.get(LE) <= PAGE);
     (align, align > PAGE && plain && is_x86_64(file))
 }

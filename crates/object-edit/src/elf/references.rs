@@ -7,21 +7,25 @@
 use std::ops::Range;
 
 use byte_parts::Source;
+use object::elf::{
+    ET_EXEC, RelocationType, SHF_ALLOC, SHF_EXECINSTR, SHT_FINI_ARRAY, SHT_INIT_ARRAY, SHT_NOBITS,
+    SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_X86_64_UNWIND, SectionType,
+};
 
-use super::file::{File, SHF_ALLOC, SHT_NOBITS, SectionHeader, Symbol};
-use super::relocations::{Relocations, entries, kind};
+use super::file::{File, SectionHeader, Symbol};
+use super::relocations::{Relocations, entries};
 use super::symbols;
 use super::unwind::Unwind;
-use super::validate::ET_EXEC;
 use super::wrappers::Wrapper;
 use crate::error::Error;
+use crate::pod::LE;
 use crate::scan::{Machine, Scanner, Targets, absolute, blocks, settle};
 
-const SHF_EXECINSTR: u64 = 4;
 /// Linkers make one or two.
 const MOST_GOTS: usize = 8;
-/// Types of sections that hold data of the program: PROGBITS, the three arrays of functions, and x86-64's unwind tables.
-const DATA: [u32; 5] = [1, 14, 15, 16, 0x7000_0001];
+/// Types of sections that hold data of the program.
+const DATA: [SectionType; 5] =
+    [SHT_PROGBITS, SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY, SHT_X86_64_UNWIND];
 
 /// The bundles that something else than a wrapper may refer to, as indices into `starts`, each with the address of a
 /// reference. `starts` are ascending and lie in `slot`. What names a symbol does not count: symbols move along.
@@ -33,7 +37,7 @@ pub(super) fn foreign_references(
     starts: &[u64],
 ) -> Result<Vec<(usize, u64)>, Error> {
     let machine = Machine::of(file)?;
-    let relocated = file.header.e_type.get() != ET_EXEC;
+    let relocated = file.header.e_type.get(LE) != ET_EXEC;
     let mut targets = Targets::new(starts, slot, relocated);
     for wrapper in wrappers.iter().filter(|wrapper| wrapper.is_known()) {
         targets.wrapped(wrapper.bundle);
@@ -45,17 +49,17 @@ pub(super) fn foreign_references(
     in_relocations(source, file, machine, wrappers, &relocations, &mut targets)?;
     let mut scanner = Scanner::new(machine, relocated, got(file));
     for section in &file.sections {
-        let is_code = section.flags.get() & SHF_EXECINSTR != 0;
-        let is_data = !relocated && DATA.contains(&section.kind.get());
-        if section.flags.get() & SHF_ALLOC == 0
-            || section.kind.get() == SHT_NOBITS
+        let is_code = section.sh_flags.get(LE).contains(SHF_EXECINSTR);
+        let is_data = !relocated && DATA.contains(&section.sh_type.get(LE));
+        if !section.sh_flags.get(LE).contains(SHF_ALLOC)
+            || section.sh_type.get(LE) == SHT_NOBITS
             || !(is_code || is_data)
-            || slot.contains(&section.addr.get())
+            || slot.contains(&section.sh_addr.get(LE))
         {
             continue;
         }
         let contents = contents(file, section)?;
-        blocks(source, &contents, section.addr.get(), &mut |address, bytes| {
+        blocks(source, &contents, section.sh_addr.get(LE), &mut |address, bytes| {
             if is_code {
                 scanner.code(address, bytes, &mut targets);
             }
@@ -79,12 +83,17 @@ fn is_pointer(wrappers: &[Wrapper], address: u64) -> bool {
 /// What offsets of the large code model may count from: the linker's `_GLOBAL_OFFSET_TABLE_`.
 fn got(file: &File) -> Vec<u64> {
     let is_got = |section: &&SectionHeader| matches!(file.name(section), b".got" | b".got.plt");
-    file.sections.iter().filter(is_got).take(MOST_GOTS).map(|section| section.addr.get()).collect()
+    file.sections
+        .iter()
+        .filter(is_got)
+        .take(MOST_GOTS)
+        .map(|section| section.sh_addr.get(LE))
+        .collect()
 }
 
 /// Where the bytes of a section lie in the walked file.
 fn contents(file: &File, section: &SectionHeader) -> Result<Range<u64>, Error> {
-    let (start, size) = (section.offset.get(), section.size.get());
+    let (start, size) = (section.sh_offset.get(LE), section.sh_size.get(LE));
     let end = start.saturating_add(size);
     let available = file.window.end - file.window.start;
     if end > available {
@@ -102,10 +111,11 @@ fn in_relocations(
     targets: &mut Targets<'_>,
 ) -> Result<(), Error> {
     let symbols = symbol_values(source, file, relocations)?;
-    let note = |at: u64, info: u64, addend: u64, targets: &mut Targets<'_>| {
-        let index = usize::try_from(info >> 32).unwrap_or(usize::MAX);
+    type Info = (u32, RelocationType);
+    let note = |at: u64, (symbol, kind): Info, addend: u64, targets: &mut Targets<'_>| {
+        let index = usize::try_from(symbol).unwrap_or(usize::MAX);
         match symbols.get(index) {
-            _ if index == 0 || kind(info) == machine.relative() => targets.within(addend, at),
+            _ if index == 0 || kind == machine.relative() => targets.within(addend, at),
             Some(&Some((value, moves))) => {
                 let target = value.wrapping_add(addend);
                 let along = moves && targets.bundle(value) == targets.bundle(target);
@@ -117,17 +127,18 @@ fn in_relocations(
         }
     };
     relocations.rela(source, file, &mut |_, _, rela| {
-        let at = rela.offset.get();
+        let at = rela.r_offset.get(LE);
         if !is_pointer(wrappers, at) {
-            note(at, rela.info.get(), rela.addend.get(), targets);
+            let info = (rela.r_sym(LE, false), rela.r_type(LE, false));
+            note(at, info, rela.r_addend.get(LE).cast_unsigned(), targets);
         }
         Ok(())
     })?;
     let mut memory = Memory::default();
     relocations.rel(source, file, &mut |source, _, rel| {
-        let at = rel.offset.get();
+        let at = rel.r_offset.get(LE);
         if !is_pointer(wrappers, at) {
-            note(at, rel.info.get(), memory.word(source, file, at)?, targets);
+            note(at, (rel.r_sym(LE), rel.r_type(LE)), memory.word(source, file, at)?, targets);
         }
         Ok(())
     })?;
@@ -148,8 +159,8 @@ fn symbol_values(
     let mut values = Vec::new();
     if let Some(table) = &relocations.symbols {
         entries(source, file, table, &mut |_, _, symbol: &Symbol| {
-            let moves = symbols::after(file, symbol, &|value| !value) != symbol.value.get();
-            let value = symbols::is_address(symbol).then(|| (symbol.value.get(), moves));
+            let moves = symbols::after(file, symbol, &|value| !value) != symbol.st_value.get(LE);
+            let value = symbols::is_address(symbol).then(|| (symbol.st_value.get(LE), moves));
             values.push(value);
             Ok(())
         })?;
@@ -170,9 +181,9 @@ impl Memory {
     fn word(&mut self, source: &mut Source<'_>, file: &File, address: u64) -> Result<u64, Error> {
         if !self.segment.contains(&address) {
             let Some(load) = file.load_at(address) else { return Ok(0) };
-            let start = load.vaddr.get();
-            self.segment = start..start.saturating_add(load.filesz.get());
-            self.offset = load.offset.get().wrapping_sub(start);
+            let start = load.p_vaddr.get(LE);
+            self.segment = start..start.saturating_add(load.p_filesz.get(LE));
+            self.offset = load.p_offset.get(LE).wrapping_sub(start);
         }
         let offset = address.wrapping_add(self.offset);
         let end = offset.saturating_add(8);

@@ -4,79 +4,51 @@
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::{FromBytes, Immutable, KnownLayout, LittleEndian, Unaligned};
+use object::elf::{
+    DT_ANDROID_REL, DT_ANDROID_RELA, DT_ANDROID_RELR, DT_ANDROID_RELRSZ, DT_JMPREL, DT_NULL,
+    DT_PLTREL, DT_PLTRELSZ, DT_REL, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, DT_RELSZ, DT_SYMTAB,
+    Dyn64, DynamicTag, EM_AARCH64, EM_X86_64, PT_DYNAMIC, R_AARCH64_ABS64, R_AARCH64_RELATIVE,
+    R_X86_64_64, R_X86_64_RELATIVE, Rel64, Rela64, RelocationType, Relr64, SHF_ALLOC,
+    SHT_ANDROID_REL, SHT_ANDROID_RELA, SHT_ANDROID_RELR, SHT_CREL, SHT_DYNSYM, SHT_REL, SHT_RELA,
+    SHT_RELR, SectionType,
+};
+use object::{LittleEndian, Pod};
 
-use super::file::{File, SHF_ALLOC};
+use super::file::{File, file_range, segment_file_range};
 use crate::error::Error;
+use crate::pod::{LE, first};
 pub(super) use crate::scan::Machine;
-use crate::wire::{ElfDynamic64, ElfRel64, ElfRela64};
+use crate::tables::{absolute, for_each};
 
-pub(super) type Rela = ElfRela64<LittleEndian>;
-pub(super) type Rel = ElfRel64<LittleEndian>;
-type Dynamic = ElfDynamic64<LittleEndian>;
-type Word = zerocopy::little_endian::U64;
-
-const PT_DYNAMIC: u32 = 2;
-
-const SHT_RELA: u32 = 4;
-const SHT_REL: u32 = 9;
-pub(super) const SHT_DYNSYM: u32 = 11;
-const SHT_RELR: u32 = 19;
-/// LLVM's `ELF.h`: tables that are not decoded here.
-const SHT_CREL: u32 = 0x4000_0014;
-const SHT_ANDROID_REL: u32 = 0x6000_0001;
-const SHT_ANDROID_RELA: u32 = 0x6000_0002;
-/// The same form as RELR, from before it was standard.
-const SHT_ANDROID_RELR: u32 = 0x6fff_ff00;
-
-const DT_NULL: u64 = 0;
-const DT_PLTRELSZ: u64 = 2;
-const DT_SYMTAB: u64 = 6;
-const DT_RELA: u64 = 7;
-const DT_RELASZ: u64 = 8;
-const DT_REL: u64 = 17;
-const DT_RELSZ: u64 = 18;
-const DT_PLTREL: u64 = 20;
-const DT_JMPREL: u64 = 23;
-const DT_RELRSZ: u64 = 35;
-const DT_RELR: u64 = 36;
-const DT_ANDROID_REL: u64 = 0x6000_000f;
-const DT_ANDROID_RELA: u64 = 0x6000_0011;
-const DT_ANDROID_RELR: u64 = 0x6fff_e000;
-const DT_ANDROID_RELRSZ: u64 = 0x6fff_e001;
-
-/// Bytes read at once, in round numbers of all entries.
-const BLOCK: u64 = 24 * 2048;
+pub(super) type Rela = Rela64<LittleEndian>;
+pub(super) type Rel = Rel64<LittleEndian>;
+type Dynamic = Dyn64<LittleEndian>;
+type Relr = Relr64<LittleEndian>;
 
 impl Machine {
     pub(super) fn of(file: &File) -> Result<Self, Error> {
-        match file.header.machine.get() {
-            62 => Ok(Machine::X86_64),
-            183 => Ok(Machine::Aarch64),
+        match file.header.e_machine.get(LE) {
+            EM_X86_64 => Ok(Machine::X86_64),
+            EM_AARCH64 => Ok(Machine::Aarch64),
             _ => Err(Error::UnsupportedElf { what: "machine" }),
         }
     }
 
     /// The relocation that adds the load address.
-    pub(super) fn relative(self) -> u32 {
+    pub(super) fn relative(self) -> RelocationType {
         match self {
-            Machine::X86_64 => 8,
-            Machine::Aarch64 => 1027,
+            Machine::X86_64 => R_X86_64_RELATIVE,
+            Machine::Aarch64 => R_AARCH64_RELATIVE,
         }
     }
 
     /// The one that stores the address of a symbol.
-    pub(super) fn absolute(self) -> u32 {
+    pub(super) fn absolute(self) -> RelocationType {
         match self {
-            Machine::X86_64 => 1,
-            Machine::Aarch64 => 257,
+            Machine::X86_64 => R_X86_64_64,
+            Machine::Aarch64 => R_AARCH64_ABS64,
         }
     }
-}
-
-/// Lower half of `r_info`.
-pub(super) fn kind(info: u64) -> u32 {
-    u32::try_from(info & 0xffff_ffff).unwrap_or_default()
 }
 
 /// Where the tables lie in the ELF file: those that the dynamic section names and those in allocated sections, as a
@@ -96,24 +68,22 @@ impl Relocations {
     pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Self, Error> {
         let mut all = Relocations::default();
         all.by_tags(source, file)?;
-        let allocated = |kinds: &'static [u32]| {
+        let allocated = |kinds: &'static [SectionType]| {
             let sections = file.sections.iter();
             sections.filter(move |section| {
-                section.flags.get() & SHF_ALLOC != 0 && kinds.contains(&section.kind.get())
+                section.sh_flags.get(LE).contains(SHF_ALLOC)
+                    && kinds.contains(&section.sh_type.get(LE))
             })
         };
-        let range = |section: &super::file::SectionHeader| {
-            let start = section.offset.get();
-            start..start.saturating_add(section.size.get())
-        };
-        all.rela.extend(allocated(&[SHT_RELA]).map(range));
-        all.rel.extend(allocated(&[SHT_REL]).map(range));
-        all.relr.extend(allocated(&[SHT_RELR, SHT_ANDROID_RELR]).map(range));
+        all.rela.extend(allocated(&[SHT_RELA]).map(file_range));
+        all.rel.extend(allocated(&[SHT_REL]).map(file_range));
+        all.relr.extend(allocated(&[SHT_RELR, SHT_ANDROID_RELR]).map(file_range));
         let other = allocated(&[SHT_CREL, SHT_ANDROID_REL, SHT_ANDROID_RELA]).next();
-        all.other = all.other.or(other.map(|section| section.addr.get()));
+        all.other = all.other.or(other.map(|section| section.sh_addr.get(LE)));
         let at = all.symbols.take().map(|symbols| symbols.start);
-        all.symbols =
-            allocated(&[SHT_DYNSYM]).map(range).find(|table| at.is_none_or(|at| at == table.start));
+        all.symbols = allocated(&[SHT_DYNSYM])
+            .map(file_range)
+            .find(|table| at.is_none_or(|at| at == table.start));
         for (tables, entry) in [
             (&mut all.rela, size_of::<Rela>()),
             (&mut all.rel, size_of::<Rel>()),
@@ -132,11 +102,12 @@ impl Relocations {
 
     /// Takes in what the dynamic section names. Of the symbols only the start is known.
     fn by_tags(&mut self, source: &mut Source<'_>, file: &File) -> Result<(), Error> {
-        let Some(dynamic) = file.segments.iter().find(|segment| segment.kind.get() == PT_DYNAMIC)
+        let Some(dynamic) =
+            file.segments.iter().find(|segment| segment.p_type.get(LE) == PT_DYNAMIC)
         else {
             return Ok(());
         };
-        let range = dynamic.offset.get()..dynamic.offset.get().saturating_add(dynamic.filesz.get());
+        let range = segment_file_range(dynamic);
         let available = file.window.end - file.window.start;
         if range.end > available {
             return Err(Error::BeyondEnd {
@@ -149,13 +120,13 @@ impl Relocations {
         let mut tags = std::collections::BTreeMap::new();
         let mut ended = false;
         entries(source, file, &range, &mut |_, _, entry: &Dynamic| {
-            ended |= entry.tag.get() == DT_NULL;
+            ended |= entry.d_tag.get(LE) == DT_NULL;
             if !ended {
-                tags.insert(entry.tag.get(), entry.value.get());
+                tags.insert(entry.d_tag.get(LE), entry.d_val.get(LE));
             }
             Ok(())
         })?;
-        let table = |at: u64, size: u64| {
+        let table = |at: DynamicTag, size: DynamicTag| {
             let (Some(&at), Some(&size)) = (tags.get(&at), tags.get(&size)) else {
                 return Ok(None);
             };
@@ -177,7 +148,7 @@ impl Relocations {
         self.relr.extend(table(DT_RELR, DT_RELRSZ)?);
         self.relr.extend(table(DT_ANDROID_RELR, DT_ANDROID_RELRSZ)?);
         let plt = match tags.get(&DT_PLTREL) {
-            Some(&DT_REL) => &mut self.rel,
+            Some(&form) if form == DT_REL.0.cast_unsigned() => &mut self.rel,
             _ => &mut self.rela,
         };
         plt.extend(table(DT_JMPREL, DT_PLTRELSZ)?);
@@ -218,8 +189,8 @@ impl Relocations {
         for table in &self.relr {
             // The word that the first bit of a bitmap stands for.
             let mut next = 0_u64;
-            entries(source, file, table, &mut |source, _, entry: &Word| {
-                let entry = entry.get();
+            entries(source, file, table, &mut |source, _, entry: &Relr| {
+                let entry = entry.0.get(LE);
                 if entry & 1 == 0 {
                     next = entry.wrapping_add(8);
                     return visit(source, entry);
@@ -258,24 +229,14 @@ fn join(tables: &mut Vec<Range<u64>>, entry: u64) -> Result<(), Error> {
 }
 
 /// Every whole entry of a table in `range` of the ELF file, with its offset there. The table is read in blocks.
-pub(super) fn entries<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+pub(super) fn entries<T: Pod>(
     source: &mut Source<'_>,
     file: &File,
     range: &Range<u64>,
     visit: &mut dyn FnMut(&mut Source<'_>, u64, &T) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let size = size_of::<T>() as u64;
-    let mut at = range.start;
-    while at < range.end {
-        let end = range.end.min(at.saturating_add(BLOCK));
-        let start = file.window.start.saturating_add(at);
-        let block = source.read_range(&(start..start.saturating_add(end - at)))?;
-        for (entry, n) in block.chunks_exact(size_of::<T>()).zip(0_u64..) {
-            if let Ok(entry) = T::ref_from_bytes(entry) {
-                visit(source, at.saturating_add(n.saturating_mul(size)), entry)?;
-            }
-        }
-        at = end;
-    }
-    Ok(())
+    let base = file.window.start;
+    for_each(source, &absolute(base, range), size_of::<T>() as u64, |source, _, at, entry| {
+        first(entry).map_or(Ok(()), |entry| visit(source, at - base, &entry))
+    })
 }

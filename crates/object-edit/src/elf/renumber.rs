@@ -3,17 +3,18 @@
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::IntoBytes;
+use object::elf::{SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB};
+use object::pod::bytes_of;
 
 use super::file::{File, Symbol, addresses, file_range};
 use super::layout::Layout;
-use super::relocations::{SHT_DYNSYM, entries};
+use super::relocations::entries;
 use super::sections::Sections;
 use super::symbols::is_address;
 use super::wrappers::Patch;
 use crate::error::Error;
+use crate::pod::LE;
 
-const SHT_SYMTAB: u32 = 2;
 /// Changed symbols with fewer bytes between them become one patch.
 const NEAR: u64 = 512;
 
@@ -30,7 +31,7 @@ pub(super) fn renumber(
         return Ok(patches);
     }
     for table in &file.sections {
-        if !matches!(table.kind.get(), SHT_SYMTAB | SHT_DYNSYM) {
+        if !matches!(table.sh_type.get(LE), SHT_SYMTAB | SHT_DYNSYM) {
             continue;
         }
         // Unchanged symbols behind the last patch.
@@ -38,24 +39,24 @@ pub(super) fn renumber(
         let mut open = false;
         entries(source, file, &file_range(table), &mut |_, at, old: &Symbol| {
             let mut new = *old;
-            let index = old.section.get();
+            let index = old.st_shndx.get(LE);
             // Others are reserved numbers.
-            let section = file.sections.get(usize::from(index)).filter(|_| index > 0);
+            let section = file.sections.get(usize::from(index.0)).filter(|_| index != SHN_UNDEF);
             if let Some(section) = section {
-                let value = old.value.get();
+                let value = old.st_value.get(LE);
                 let Range { start, end } = addresses(section);
                 // Symbols of the file as a whole are given the number of any section.
                 if is_address(old)
                     && (start..=end).contains(&value)
-                    && let Some(address) = layout.moved.get(&usize::from(index))
+                    && let Some(address) = layout.moved.get(&usize::from(index.0))
                 {
                     let by = address.wrapping_sub(start);
-                    new.value.set(value.wrapping_add(by));
+                    new.st_value.set(LE, value.wrapping_add(by));
                 }
-                new.section.set(sections.index(index, moved(value)));
+                new.st_shndx.set(LE, sections.index(index, moved(value)));
             }
-            if new.as_bytes() == old.as_bytes() {
-                between.extend_from_slice(old.as_bytes());
+            if bytes_of(&new) == bytes_of(old) {
+                between.extend_from_slice(bytes_of(old));
                 if between.len() as u64 > NEAR {
                     open = false;
                     between.clear();
@@ -65,9 +66,9 @@ pub(super) fn renumber(
             match patches.last_mut() {
                 Some(last) if open => {
                     last.bytes.append(&mut between);
-                    last.bytes.extend_from_slice(new.as_bytes());
+                    last.bytes.extend_from_slice(bytes_of(&new));
                 }
-                _ => patches.push(Patch { offset: at, bytes: new.as_bytes().to_vec() }),
+                _ => patches.push(Patch { offset: at, bytes: bytes_of(&new).to_vec() }),
             }
             between.clear();
             open = true;

@@ -2,13 +2,16 @@
 
 use std::ops::Range;
 
+use object::elf::{PT_GNU_PROPERTY, PT_NOTE, SHT_NOTE};
+
 use super::dynamic::Dynamic;
 use super::file::{
     File, file_range, has_bytes, is_allocated, segment_addresses, segment_file_range, up,
 };
-use super::movable::{Movable, PT_GNU_PROPERTY, PT_NOTE, SHT_NOTE, movable};
+use super::movable::{Movable, movable};
 use super::slot::Slot;
 use super::validate::MOST_SEGMENTS;
+use crate::pod::LE;
 
 /// Where the table of the program headers starts: right behind the ELF header. Others look for it nowhere else.
 pub(super) const TABLE: u64 = 64;
@@ -67,11 +70,12 @@ pub(super) struct Zone {
 
 impl Room {
     pub(super) fn find(file: &File, dynamic: &Dynamic, slot: &Slot) -> Self {
-        let count = u64::from(file.header.phnum.get());
+        let count = u64::from(file.header.e_phnum.get(LE));
         let headers = count.saturating_sub(slot.pieces.len().saturating_sub(1) as u64);
-        let first = file.loads().find(|load| load.offset.get() == 0 && load.filesz.get() > TABLE);
-        let usable = file.header.phoff.get() == TABLE && first.is_some();
-        let base = first.map_or(0, |load| load.vaddr.get());
+        let first =
+            file.loads().find(|load| load.p_offset.get(LE) == 0 && load.p_filesz.get(LE) > TABLE);
+        let usable = file.header.e_phoff.get(LE) == TABLE && first.is_some();
+        let base = first.map_or(0, |load| load.p_vaddr.get(LE));
         let mut room =
             Room { headers, units: Vec::new(), homeless: Vec::new(), barrier: 0, usable, base };
         let Some(first) = first.filter(|_| usable) else {
@@ -80,9 +84,9 @@ impl Room {
         };
         let in_place = |index: usize| {
             let section = file.sections.get(index)?;
-            let address = section.addr.get();
+            let address = section.sh_addr.get(LE);
             let near = segment_addresses(first).contains(&address)
-                && address - base == section.offset.get();
+                && address - base == section.sh_offset.get(LE);
             near.then(|| movable(file, dynamic, section)).flatten()
         };
         let zone = |index: &usize| in_place(*index).is_some() && !slot.evicted.contains(index);
@@ -145,7 +149,7 @@ impl Room {
     pub(super) fn plan(&self, file: &File, count: u64) -> Option<Zone> {
         let table_end = Room::table_end(count);
         if !self.usable {
-            let fits = count <= u64::from(file.header.phnum.get());
+            let fits = count <= u64::from(file.header.e_phnum.get(LE));
             return fits.then(|| Zone { near: Vec::new(), far: self.homeless.clone() });
         }
         if count > MOST_SEGMENTS as u64 {
@@ -190,18 +194,18 @@ impl Unit {
 }
 
 fn offset(file: &File, index: usize) -> u64 {
-    file.sections.get(index).map_or(0, |section| section.offset.get())
+    file.sections.get(index).map_or(0, |section| section.sh_offset.get(LE))
 }
 
 /// The sections as one unit, where they lie.
 fn unit(file: &File, sections: Vec<usize>, near: bool) -> Option<Unit> {
     let members = || sections.iter().filter_map(|&index| file.sections.get(index));
-    let start = members().map(|section| section.offset.get()).min()?;
+    let start = members().map(|section| section.sh_offset.get(LE)).min()?;
     let end = members().map(|section| file_range(section).end).max()?;
-    let align = members().map(|section| section.align.get()).max()?.max(1);
+    let align = members().map(|section| section.sh_addralign.get(LE)).max()?.max(1);
     let align = members()
         .flat_map(|section| note_segments(file, &file_range(section)))
-        .map(|index| file.segments.get(index).map_or(1, |segment| segment.align.get()))
+        .map(|index| file.segments.get(index).map_or(1, |segment| segment.p_align.get(LE)))
         .filter(|align| align.is_power_of_two() && *align <= FIRST_PAGE)
         .fold(align, u64::max);
     Some(Unit { sections, place: start, size: end - start, align, near })
@@ -212,7 +216,7 @@ fn note_segments<'f>(file: &'f File, range: &Range<u64>) -> impl Iterator<Item =
     let range = range.clone();
     file.segments.iter().enumerate().filter_map(move |(index, segment)| {
         let covered = segment_file_range(segment);
-        let is_note = matches!(segment.kind.get(), PT_NOTE | PT_GNU_PROPERTY);
+        let is_note = matches!(segment.p_type.get(LE), PT_NOTE | PT_GNU_PROPERTY);
         (is_note && covered.start <= range.start && range.end <= covered.end).then_some(index)
     })
 }
@@ -223,7 +227,7 @@ fn units(file: &File, sections: &[usize], is_near: &dyn Fn(usize) -> bool) -> Ve
     for &index in sections {
         let Some(section) = file.sections.get(index) else { continue };
         // How far the segments of notes that start no later reach.
-        let reach = match section.kind.get() {
+        let reach = match section.sh_type.get(LE) {
             SHT_NOTE => note_segments(file, &file_range(section))
                 .filter_map(|n| file.segments.get(n))
                 .map(|segment| segment_file_range(segment).end)
@@ -249,28 +253,28 @@ fn units(file: &File, sections: &[usize], is_near: &dyn Fn(usize) -> bool) -> Ve
 /// The offset of the first content of the file behind its header that is not in the zone.
 fn barrier(file: &File, slot: &Slot, in_zone: &dyn Fn(&usize) -> bool) -> u64 {
     let sections = file.sections.iter().enumerate().filter(|(index, section)| {
-        let counts = is_allocated(section) || section.size.get() > 0;
+        let counts = is_allocated(section) || section.sh_size.get(LE) > 0;
         has_bytes(section) && counts && !in_zone(index) && !slot.evicted.contains(index)
     });
-    let sections = sections.map(|(_, section)| section.offset.get());
-    let loads = file.loads().filter(|load| load.filesz.get() > 0 && load.offset.get() > 0);
-    let tables = [file.header.shoff.get(), file.len()];
-    let head = file.loads().find(|load| load.offset.get() == 0);
+    let sections = sections.map(|(_, section)| section.sh_offset.get(LE));
+    let loads = file.loads().filter(|load| load.p_filesz.get(LE) > 0 && load.p_offset.get(LE) > 0);
+    let tables = [file.header.e_shoff.get(LE), file.len()];
+    let head = file.loads().find(|load| load.p_offset.get(LE) == 0);
     // Memory that the file has no bytes for is none to put anything into.
     let empty = file.sections.iter().filter(|section| {
-        let within = |load| segment_addresses(load).contains(&section.addr.get());
+        let within = |load| segment_addresses(load).contains(&section.sh_addr.get(LE));
         is_allocated(section) && !has_bytes(section) && head.is_some_and(within)
     });
-    let base = head.map_or(0, |load| load.vaddr.get());
+    let base = head.map_or(0, |load| load.p_vaddr.get(LE));
     let first = sections
-        .chain(loads.map(|load| load.offset.get()))
+        .chain(loads.map(|load| load.p_offset.get(LE)))
         .chain(tables.into_iter().filter(|&at| at > 0))
-        .chain(empty.map(|section| section.addr.get() - base))
+        .chain(empty.map(|section| section.sh_addr.get(LE) - base))
         .min();
     // The segment with the headers can only become longer as far as its last page goes.
-    let end = head.map_or(0, |load| match load.filesz == load.memsz {
-        true => up(load.filesz.get(), FIRST_PAGE),
-        false => load.filesz.get(),
+    let end = head.map_or(0, |load| match load.p_filesz == load.p_memsz {
+        true => up(load.p_filesz.get(LE), FIRST_PAGE),
+        false => load.p_filesz.get(LE),
     });
     first.unwrap_or(0).min(end)
 }

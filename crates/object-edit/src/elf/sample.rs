@@ -15,10 +15,16 @@ use std::io::Cursor;
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::{FromZeros, IntoBytes};
+use object::elf::{
+    ELFCLASS64, ELFDATA2LSB, ELFMAG, EV_CURRENT, FileFlags, FileType, Ident, Machine, OsAbi,
+    ProgramFlags, ProgramType, SectionFlags, SectionType, SymbolInfo, SymbolSection,
+};
+use object::pod::{bytes_of, bytes_of_slice};
+use object::{U16, U32, U64};
 
 use super::file::{File, Header, ProgramHeader, SectionHeader, Symbol};
 use crate::output::Output;
+use crate::pod::LE;
 
 pub(super) const STARTS: [u64; 3] = [0x1000, 0x2000, 0x3000];
 pub(super) const SLOT: Range<u64> = 0x1000..0x4000;
@@ -103,13 +109,15 @@ impl Sample {
         let put = |memory: &mut Vec<u8>, at: u64, bytes: &[u8]| {
             memory[index(at)..index(at) + bytes.len()].copy_from_slice(bytes);
         };
-        let mut symbols = Symbol::new_zeroed().as_bytes().to_vec();
+        let mut symbols = bytes_of(&Symbol::default()).to_vec();
         for &(section, value, size) in &self.symbols {
-            let mut symbol = Symbol::new_zeroed();
-            symbol.info = 0x11;
-            (symbol.section, symbol.value, symbol.size) =
-                (section.into(), value.into(), size.into());
-            symbols.extend(symbol.as_bytes());
+            symbols.extend(bytes_of(&Symbol {
+                st_info: SymbolInfo(0x11),
+                st_shndx: U16::new(LE, SymbolSection(section)),
+                st_value: U64::new(LE, value),
+                st_size: U64::new(LE, size),
+                ..Symbol::default()
+            }));
         }
         put(&mut memory, DYNSYM, &symbols);
         let words = |words: &[u64]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();
@@ -171,42 +179,66 @@ impl Sample {
         let mut names = Vec::new();
         let mut headers = Vec::new();
         for (name, kind, flags, address, size) in list {
-            let mut header = SectionHeader::new_zeroed();
-            header.name = u32::try_from(names.len()).unwrap().into();
+            let (link, entsize) = match name {
+                ".rela.dyn" => (1, 24),
+                ".symtab" | ".dynsym" => (13, 24),
+                _ => (0, 0),
+            };
+            let mut header = SectionHeader {
+                sh_name: U32::new(LE, u32::try_from(names.len()).unwrap()),
+                sh_type: U32::new(LE, SectionType(kind)),
+                sh_flags: U64::new(LE, SectionFlags(flags)),
+                sh_addr: U64::new(LE, address),
+                sh_offset: U64::new(LE, self.offset(address)),
+                sh_size: U64::new(LE, size),
+                sh_link: U32::new(LE, link),
+                sh_info: U32::new(LE, 0),
+                sh_addralign: U64::new(LE, 1),
+                sh_entsize: U64::new(LE, entsize),
+            };
             names.extend(name.bytes().chain([0]));
-            (header.kind, header.flags) = (kind.into(), u64::into(flags));
-            (header.addr, header.size, header.align) = (address.into(), size.into(), 1.into());
-            header.offset = self.offset(address).into();
-            if name == ".rela.dyn" || name == ".symtab" || name == ".dynsym" {
-                header.link = if name == ".rela.dyn" { 1 } else { 13 }.into();
-                header.entsize = 24.into();
-            }
             if kind != 0 && flags == 0 {
-                header.offset = (bytes.len() as u64).into();
+                header.sh_offset.set(LE, bytes.len() as u64);
                 match name {
                     ".symtab" => bytes.extend(&symbols),
                     ".strtab" => bytes.push(0),
                     _ => {
-                        header.size = (names.len() as u64).into();
+                        header.sh_size.set(LE, names.len() as u64);
                         bytes.extend(&names);
                     }
                 }
             }
             headers.push(header);
         }
-        let mut elf = Header::new_zeroed();
-        elf.ident[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-        (elf.e_type, elf.machine) = (self.e_type.into(), self.machine.into());
-        (elf.version, elf.ehsize) = (1.into(), 64.into());
-        (elf.phoff, elf.phentsize) = (64.into(), 56.into());
         let segments = self.segments();
-        let count = |n: usize| u16::try_from(n).unwrap();
-        (elf.phnum, elf.shentsize) = (count(segments.len()).into(), 64.into());
-        (elf.shoff, elf.shnum) = ((bytes.len() as u64).into(), count(headers.len()).into());
-        elf.shstrndx = (count(headers.len()) - 1).into();
-        bytes.extend(headers.as_bytes());
-        put(&mut bytes, 0, elf.as_bytes());
-        put(&mut bytes, 64, segments.as_bytes());
+        let half = |n: usize| U16::new(LE, u16::try_from(n).unwrap());
+        let elf = Header {
+            e_ident: Ident {
+                magic: ELFMAG,
+                class: ELFCLASS64,
+                data: ELFDATA2LSB,
+                version: EV_CURRENT,
+                os_abi: OsAbi(0),
+                abi_version: 0,
+                padding: [0; 7],
+            },
+            e_type: U16::new(LE, FileType(self.e_type)),
+            e_machine: U16::new(LE, Machine(self.machine)),
+            e_version: U32::new(LE, 1),
+            e_entry: U64::new(LE, 0),
+            e_phoff: U64::new(LE, 64),
+            e_shoff: U64::new(LE, bytes.len() as u64),
+            e_flags: U32::new(LE, FileFlags(0)),
+            e_ehsize: half(64),
+            e_phentsize: half(56),
+            e_phnum: half(segments.len()),
+            e_shentsize: half(64),
+            e_shnum: half(headers.len()),
+            e_shstrndx: U16::new(LE, SymbolSection(u16::try_from(headers.len() - 1).unwrap())),
+        };
+        bytes.extend(bytes_of_slice(&headers));
+        put(&mut bytes, 0, bytes_of(&elf));
+        put(&mut bytes, 64, bytes_of_slice(&segments));
         bytes
     }
 
@@ -218,13 +250,16 @@ impl Sample {
     fn segments(&self) -> Vec<ProgramHeader> {
         let mut segments = Vec::new();
         let mut add = |kind: u32, flags: u32, start: u64, end: u64, memory_end: u64| {
-            let mut segment = ProgramHeader::new_zeroed();
-            (segment.kind, segment.flags) = (kind.into(), flags.into());
-            (segment.vaddr, segment.paddr) = (start.into(), start.into());
-            segment.offset = self.offset(start).into();
-            (segment.filesz, segment.memsz) = ((end - start).into(), (memory_end - start).into());
-            segment.align = 4096.into();
-            segments.push(segment);
+            segments.push(ProgramHeader {
+                p_type: U32::new(LE, ProgramType(kind)),
+                p_flags: U32::new(LE, ProgramFlags(flags)),
+                p_offset: U64::new(LE, self.offset(start)),
+                p_vaddr: U64::new(LE, start),
+                p_paddr: U64::new(LE, start),
+                p_filesz: U64::new(LE, end - start),
+                p_memsz: U64::new(LE, memory_end - start),
+                p_align: U64::new(LE, 4096),
+            });
         };
         let rodata = RODATA + self.rodata.len() as u64;
         if self.cut.is_empty() {

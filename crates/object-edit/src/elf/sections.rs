@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use super::file::{File, SHF_WRITE, SHT_NOBITS, SHT_NULL, SectionHeader, is_allocated};
+use object::elf::{
+    SHF_INFO_LINK, SHF_WRITE, SHN_LORESERVE, SHT_NOBITS, SHT_NULL, SHT_REL, SHT_RELA, SymbolSection,
+};
+
+use super::file::{File, SectionHeader, is_allocated};
 use super::layout::Layout;
 use super::segments::{Loads, Map};
 use super::slot::Slot;
 use super::validate::inconsistent;
 use crate::error::Error;
-
-const SHT_RELA: u32 = 4;
-const SHT_REL: u32 = 9;
-const SHF_INFO_LINK: u64 = 0x40;
-const SHN_LORESERVE: u32 = 0xff00;
+use crate::pod::LE;
 
 /// The new headers.
 pub(super) struct Sections {
@@ -45,9 +45,9 @@ impl Sections {
                 new.first = next;
                 for group in &new.groups {
                     let mut header = *old;
-                    header.addr.set(group.start);
-                    header.size.set(group.end - group.start);
-                    header.offset.set(loads.new_offset(group.start).unwrap_or(0));
+                    header.sh_addr.set(LE, group.start);
+                    header.sh_size.set(LE, group.end - group.start);
+                    header.sh_offset.set(LE, loads.new_offset(group.start).unwrap_or(0));
                     new.headers.push(header);
                 }
             } else if further.binary_search(&index).is_err() {
@@ -59,7 +59,7 @@ impl Sections {
                 *place = new.first;
             }
         }
-        if new.headers.len() >= SHN_LORESERVE as usize {
+        if new.headers.len() >= usize::from(SHN_LORESERVE) {
             return Err(inconsistent("too many section headers"));
         }
         new.relink();
@@ -74,11 +74,11 @@ impl Sections {
             index.copied().unwrap_or(old)
         };
         for header in &mut self.headers {
-            header.link.set(new(header.link.get()));
-            let names_section = matches!(header.kind.get(), SHT_RELA | SHT_REL)
-                || header.flags.get() & SHF_INFO_LINK != 0;
+            header.sh_link.set(LE, new(header.sh_link.get(LE)));
+            let names_section = matches!(header.sh_type.get(LE), SHT_RELA | SHT_REL)
+                || header.sh_flags.get(LE).contains(SHF_INFO_LINK);
             if names_section {
-                header.info.set(new(header.info.get()));
+                header.sh_info.set(LE, new(header.sh_info.get(LE)));
             }
         }
     }
@@ -89,14 +89,14 @@ impl Sections {
     }
 
     /// The new index of a section, for what lies at this new address in it.
-    pub(super) fn index(&self, old: u16, address: u64) -> u16 {
-        let Some(&new) = self.indices.get(usize::from(old)) else { return old };
+    pub(super) fn index(&self, old: SymbolSection, address: u64) -> SymbolSection {
+        let Some(&new) = self.indices.get(usize::from(old.0)) else { return old };
         let mut new = u64::from(new);
         if new == u64::from(self.first) {
             let group = self.groups.partition_point(|group| group.start <= address);
             new = new.saturating_add(group.saturating_sub(1) as u64);
         }
-        u16::try_from(new).unwrap_or(old)
+        u16::try_from(new).map_or(old, SymbolSection)
     }
 }
 
@@ -109,24 +109,27 @@ fn header(
     loads: &Loads<'_>,
 ) -> SectionHeader {
     let mut header = *old;
-    let (address, offset) = (old.addr.get(), old.offset.get());
+    let (address, offset) = (old.sh_addr.get(LE), old.sh_offset.get(LE));
     if let Some(&moved) = layout.moved.get(&index) {
-        header.addr.set(moved);
-        header.offset.set(loads.new_offset(moved).unwrap_or(offset));
+        header.sh_addr.set(LE, moved);
+        header.sh_offset.set(LE, loads.new_offset(moved).unwrap_or(offset));
         return header;
     }
-    let kind = old.kind.get();
+    let kind = old.sh_type.get(LE);
     // mold gives sections without contents no place in the file.
     if kind == SHT_NULL || (kind == SHT_NOBITS && offset == 0) {
         return header;
     }
     let shift = match is_allocated(old) {
-        true => loads.shift(address, old.flags.get() & SHF_WRITE != 0),
+        true => loads.shift(address, old.sh_flags.get(LE).contains(SHF_WRITE)),
         false => None,
     };
-    header.offset.set(match shift {
-        Some(shift) => offset.wrapping_add(shift),
-        None => map.offset(offset),
-    });
+    header.sh_offset.set(
+        LE,
+        match shift {
+            Some(shift) => offset.wrapping_add(shift),
+            None => map.offset(offset),
+        },
+    );
     header
 }

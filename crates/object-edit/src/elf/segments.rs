@@ -2,19 +2,17 @@
 
 use std::ops::Range;
 
+use object::elf::{PF_R, PF_W, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
+
 use super::file::{
-    File, PT_LOAD, ProgramHeader, down, file_range, has_bytes, segment_addresses,
-    segment_file_range, up,
+    File, ProgramHeader, down, file_range, has_bytes, segment_addresses, segment_file_range, up,
 };
 use super::layout::Layout;
-use super::movable::{PT_GNU_PROPERTY, PT_INTERP, PT_NOTE};
 use super::room::{HEADER, TABLE};
 use super::slot::Slot;
 use super::validate::inconsistent;
 use crate::error::Error;
-
-const PT_PHDR: u32 = 6;
-const PF_R: u32 = 4;
+use crate::pod::LE;
 
 /// Where parts of the old file lie in the new one. Offsets in the ELF file.
 #[derive(Debug)]
@@ -84,8 +82,8 @@ impl Map {
         let behind = file
             .sections
             .iter()
-            .filter(|section| has_bytes(section) && section.offset.get() >= before);
-        let align = behind.map(|section| section.align.get()).fold(16, u64::max);
+            .filter(|section| has_bytes(section) && section.sh_offset.get(LE) >= before);
+        let align = behind.map(|section| section.sh_addralign.get(LE)).fold(16, u64::max);
         let old = offset.saturating_add(end - start).saturating_sub(before);
         let rest = before.saturating_add(up(old, align));
         self.grown = Some(Grown { before, addresses: start..end, offset, rest });
@@ -108,14 +106,15 @@ impl Map {
 /// Where what lies behind the segment starts: at `offset` or as little behind it as the alignment of other segments
 /// lets it. `old`: where it started.
 fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
-    let mut behind = file.loads().filter(|load| load.filesz.get() > 0 && load.offset.get() >= old);
+    let mut behind =
+        file.loads().filter(|load| load.p_filesz.get(LE) > 0 && load.p_offset.get(LE) >= old);
     if let Some(align) = layout.raised
         && let Some(next) = behind.next()
     {
-        let place = next.vaddr.get().wrapping_sub(next.offset.get() - old);
+        let place = next.p_vaddr.get(LE).wrapping_sub(next.p_offset.get(LE) - old);
         return offset.saturating_add(place.wrapping_sub(offset) % align);
     }
-    let align = behind.map(|load| load.align.get()).fold(layout.align, u64::max);
+    let align = behind.map(|load| load.p_align.get(LE)).fold(layout.align, u64::max);
     let align = if layout.lowered { layout.align } else { align };
     match offset.checked_sub(old) {
         Some(by) => old.saturating_add(up(by, align)),
@@ -126,12 +125,12 @@ fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
 /// The offset of the first thing in the file at or behind this one.
 pub(super) fn next_content(file: &File, from: u64) -> u64 {
     let sections =
-        file.sections.iter().filter(|section| has_bytes(section) && section.size.get() > 0);
-    let segments = file.segments.iter().filter(|segment| segment.filesz.get() > 0);
+        file.sections.iter().filter(|section| has_bytes(section) && section.sh_size.get(LE) > 0);
+    let segments = file.segments.iter().filter(|segment| segment.p_filesz.get(LE) > 0);
     let starts = sections
         .map(|section| file_range(section).start)
-        .chain(segments.map(|segment| segment.offset.get()))
-        .chain([file.header.shoff.get()]);
+        .chain(segments.map(|segment| segment.p_offset.get(LE)))
+        .chain([file.header.e_shoff.get(LE)]);
     starts.filter(|&start| start >= from).min().unwrap_or(file.len()).min(file.len())
 }
 
@@ -151,47 +150,47 @@ pub(super) fn segments(
             continue;
         } else {
             let mut header = *old;
-            if old.kind.get() == PT_LOAD {
-                header.offset.set(load_offset(old, map));
+            if old.p_type.get(LE) == PT_LOAD {
+                header.p_offset.set(LE, load_offset(old, map));
             }
             headers.push(header);
         }
-        if old.kind.get() == PT_LOAD {
+        if old.p_type.get(LE) == PT_LOAD {
             last_load = headers.len();
         }
     }
     if let Some(grown) = &map.grown {
         let mut header = *file.loads().next().ok_or(inconsistent("no loadable segment"))?;
-        header.flags.set(PF_R);
+        header.p_flags.set(LE, PF_R);
         place(&mut header, &grown.addresses, grown.offset);
-        header.align.set(layout.align);
+        header.p_align.set(LE, layout.align);
         headers.insert(last_load, header);
     }
     let end = |count: usize| TABLE.saturating_add(HEADER.saturating_mul(count as u64));
     let (old_end, table_end) = (end(file.segments.len()), end(headers.len()));
     let near = layout.zone.near.iter().filter_map(|&(index, at)| {
         let section = file.sections.get(index)?;
-        Some(at.saturating_add(section.size.get()))
+        Some(at.saturating_add(section.sh_size.get(LE)))
     });
     let front = near.fold(table_end, u64::max);
-    for header in headers.iter_mut().filter(|header| header.kind.get() == PT_LOAD) {
+    for header in headers.iter_mut().filter(|header| header.p_type.get(LE) == PT_LOAD) {
         // The one with the headers tells what it was.
-        let tells = header.offset.get() == 0;
-        if layout.lowered && header.align.get() > layout.align && !tells {
-            header.align.set(layout.align);
+        let tells = header.p_offset.get(LE) == 0;
+        if layout.lowered && header.p_align.get(LE) > layout.align && !tells {
+            header.p_align.set(LE, layout.align);
         }
         // The segment with the headers reaches at least as far as they do; one that holds nothing else, just as far.
-        let in_first = header.offset.get() == 0 && header.filesz == header.memsz;
-        let size = header.filesz.get();
+        let in_first = header.p_offset.get(LE) == 0 && header.p_filesz == header.p_memsz;
+        let size = header.p_filesz.get(LE);
         if in_first && size > 0 && (size < front || size == old_end) {
-            header.filesz.set(front);
-            header.memsz.set(front);
+            header.p_filesz.set(LE, front);
+            header.p_memsz.set(LE, front);
         }
     }
     raise(&mut headers, layout);
     let loads = Loads::new(file, &headers);
     let count = headers.len() as u64;
-    for header in headers.iter_mut().filter(|header| header.kind.get() != PT_LOAD) {
+    for header in headers.iter_mut().filter(|header| header.p_type.get(LE) != PT_LOAD) {
         others(file, layout, map, &loads, header, count);
     }
     Ok(headers)
@@ -200,49 +199,49 @@ pub(super) fn segments(
 /// Aligns segments to what they were aligned to, if all of them are.
 fn raise(headers: &mut [ProgramHeader], layout: &Layout) {
     let Some(align) = layout.raised else { return };
-    let mut loads = headers.iter_mut().filter(|header| header.kind.get() == PT_LOAD);
+    let mut loads = headers.iter_mut().filter(|header| header.p_type.get(LE) == PT_LOAD);
     let fits = |load: &ProgramHeader| {
-        load.vaddr.get().wrapping_sub(load.offset.get()).is_multiple_of(align)
+        load.p_vaddr.get(LE).wrapping_sub(load.p_offset.get(LE)).is_multiple_of(align)
     };
     if !loads.all(|load| fits(load)) {
         return;
     }
-    for load in headers.iter_mut().filter(|header| header.kind.get() == PT_LOAD) {
-        load.align.set(align);
+    for load in headers.iter_mut().filter(|header| header.p_type.get(LE) == PT_LOAD) {
+        load.p_align.set(LE, align);
     }
 }
 
 fn place(header: &mut ProgramHeader, addresses: &Range<u64>, offset: u64) {
     let size = addresses.end - addresses.start;
-    header.offset.set(offset);
-    header.vaddr.set(addresses.start);
-    header.paddr.set(addresses.start);
-    header.filesz.set(size);
-    header.memsz.set(size);
+    header.p_offset.set(LE, offset);
+    header.p_vaddr.set(LE, addresses.start);
+    header.p_paddr.set(LE, addresses.start);
+    header.p_filesz.set(LE, size);
+    header.p_memsz.set(LE, size);
 }
 
 /// The parts of the segment of the device code.
 fn pieces(file: &File, slot: &Slot, old: &ProgramHeader, map: &Map) -> Vec<ProgramHeader> {
     // The difference of the two kinds of addresses stays.
-    let physical = old.paddr.get().wrapping_sub(old.vaddr.get());
+    let physical = old.p_paddr.get(LE).wrapping_sub(old.p_vaddr.get(LE));
     let mut headers: Vec<_> = (map.pieces.iter())
         .map(|piece| {
             let mut header = *old;
             place(&mut header, &piece.addresses, piece.offset);
-            header.paddr.set(piece.addresses.start.wrapping_add(physical));
+            header.p_paddr.set(LE, piece.addresses.start.wrapping_add(physical));
             header
         })
         .collect();
     if let Some(last) = headers.last_mut() {
-        last.memsz.set(last.filesz.get().saturating_add(slot.bss(file)));
+        last.p_memsz.set(LE, last.p_filesz.get(LE).saturating_add(slot.bss(file)));
     }
     headers
 }
 
 fn load_offset(load: &ProgramHeader, map: &Map) -> u64 {
-    let offset = load.offset.get();
+    let offset = load.p_offset.get(LE);
     // An empty one is behind what it follows.
-    match load.filesz.get() == 0 && map.segment.contains(&offset) {
+    match load.p_filesz.get(LE) == 0 && map.segment.contains(&offset) {
         true => map.segment.start,
         false => map.offset(offset),
     }
@@ -258,10 +257,10 @@ fn others(
     count: u64,
 ) {
     let covered = segment_file_range(header);
-    match header.kind.get() {
+    match header.p_type.get(LE) {
         PT_PHDR => {
-            header.filesz.set(HEADER.saturating_mul(count));
-            header.memsz.set(HEADER.saturating_mul(count));
+            header.p_filesz.set(LE, HEADER.saturating_mul(count));
+            header.p_memsz.set(LE, HEADER.saturating_mul(count));
             return;
         }
         PT_INTERP | PT_NOTE | PT_GNU_PROPERTY => {
@@ -269,27 +268,27 @@ fn others(
                 let old = file.sections.get(index)?;
                 let range = file_range(old);
                 let inside = covered.start <= range.start && range.end <= covered.end;
-                inside.then(|| address.wrapping_sub(old.addr.get()))
+                inside.then(|| address.wrapping_sub(old.sh_addr.get(LE)))
             });
             if let Some(by) = moved {
-                let address = header.vaddr.get().wrapping_add(by);
-                header.paddr.set(header.paddr.get().wrapping_add(by));
-                header.vaddr.set(address);
-                header.offset.set(loads.new_offset(address).unwrap_or(covered.start));
+                let address = header.p_vaddr.get(LE).wrapping_add(by);
+                header.p_paddr.set(LE, header.p_paddr.get(LE).wrapping_add(by));
+                header.p_vaddr.set(LE, address);
+                header.p_offset.set(LE, loads.new_offset(address).unwrap_or(covered.start));
                 return;
             }
         }
         _ => {}
     }
-    if covered.is_empty() && header.memsz.get() == 0 {
+    if covered.is_empty() && header.p_memsz.get(LE) == 0 {
         return;
     }
-    let address = header.vaddr.get();
+    let address = header.p_vaddr.get(LE);
     let offset = match loads.shift(address, false) {
         Some(shift) => covered.start.wrapping_add(shift),
         None => map.offset(covered.start),
     };
-    header.offset.set(offset);
+    header.p_offset.set(LE, offset);
 }
 
 /// The loadable segments, old and new.
@@ -300,14 +299,14 @@ pub(super) struct Loads<'f> {
 
 impl<'f> Loads<'f> {
     pub(super) fn new(file: &'f File, headers: &[ProgramHeader]) -> Self {
-        let loads = headers.iter().filter(|header| header.kind.get() == PT_LOAD);
+        let loads = headers.iter().filter(|header| header.p_type.get(LE) == PT_LOAD);
         Loads { old: file.loads().collect(), new: loads.copied().collect() }
     }
 
     /// The new offset of an address.
     pub(super) fn new_offset(&self, address: u64) -> Option<u64> {
         let load = self.new.iter().find(|load| segment_addresses(load).contains(&address))?;
-        Some(load.offset.get().wrapping_add(address - load.vaddr.get()))
+        Some(load.p_offset.get(LE).wrapping_add(address - load.p_vaddr.get(LE)))
     }
 
     /// By how much the offset of what lies at an address grows, modulo 2^64. Something empty may also lie at the end
@@ -315,7 +314,7 @@ impl<'f> Loads<'f> {
     pub(super) fn shift(&self, address: u64, writable: bool) -> Option<u64> {
         let old = find(self.old.iter().copied(), address, writable)?;
         let new = find(self.new.iter(), address, writable)?;
-        let bias = |load: &ProgramHeader| load.offset.get().wrapping_sub(load.vaddr.get());
+        let bias = |load: &ProgramHeader| load.p_offset.get(LE).wrapping_sub(load.p_vaddr.get(LE));
         Some(bias(new).wrapping_sub(bias(old)))
     }
 }
@@ -328,7 +327,7 @@ fn find<'l>(
     let mut best = None;
     for load in loads {
         let range = segment_addresses(load);
-        let alike = (load.flags.get() & super::file::PF_W != 0) == writable;
+        let alike = load.p_flags.get(LE).contains(PF_W) == writable;
         if range.contains(&address) {
             return Some(load);
         }

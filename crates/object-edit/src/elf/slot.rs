@@ -3,15 +3,18 @@
 
 use std::ops::Range;
 
+use object::elf::{PF_W, SHF_WRITE};
+
 use super::dynamic::Dynamic;
 use super::file::{
-    File, PF_W, SHF_WRITE, SectionHeader, addresses, down, file_range, has_bytes, is_allocated,
-    is_thread_nobits, segment_addresses, segment_file_range,
+    File, SectionHeader, addresses, down, file_range, has_bytes, is_allocated, is_thread_nobits,
+    segment_addresses, segment_file_range,
 };
 use super::movable::{Movable, movable};
 use super::validate::inconsistent;
 use crate::error::Error;
 use crate::output::Output;
+use crate::pod::LE;
 
 pub(super) struct Slot {
     /// The indices of the program headers of its segment: one, or those of the pieces of an earlier edit.
@@ -50,7 +53,7 @@ impl Slot {
         sections.sort_unstable();
         let holds_bundles =
             (0..file.sections.len()).map(|index| sections.binary_search(&index).is_ok()).collect();
-        let by_address = |&index: &usize| file.sections.get(index).map(|s| s.addr.get());
+        let by_address = |&index: &usize| file.sections.get(index).map(|s| s.sh_addr.get(LE));
         sections.sort_by_key(by_address);
         let mut slot = Slot {
             holds_bundles,
@@ -83,11 +86,11 @@ impl Slot {
         let mut last = first;
         self.pieces.push(index);
         for (index, load) in loads {
-            let whole = last.memsz == last.filesz && load.filesz.get() > 0;
-            let gap = segment_file_range(last).end..load.offset.get();
+            let whole = last.p_memsz == last.p_filesz && load.p_filesz.get(LE) > 0;
+            let gap = segment_file_range(last).end..load.p_offset.get(LE);
             // An edit that lowers the alignment of all others leaves that of the first one.
-            let first = last.offset.get() == 0 && last.align.get() > load.align.get();
-            let alike = load.flags == last.flags && (load.align == last.align || first);
+            let first = last.p_offset.get(LE) == 0 && last.p_align.get(LE) > load.p_align.get(LE);
+            let alike = load.p_flags == last.p_flags && (load.p_align == last.p_align || first);
             let apart = self.fixed(file, dynamic, last).next().is_some();
             if !whole || !alike || apart || gap.start > gap.end || !is_unused(file, &gap) {
                 break;
@@ -97,9 +100,9 @@ impl Slot {
         }
         let pieces = self.pieces.iter().filter_map(|&index| file.segments.get(index));
         let run = |load: &super::file::ProgramHeader| {
-            let start = load.vaddr.get();
-            let addresses = start..start.saturating_add(load.filesz.get());
-            Run { addresses, offset: load.offset.get() }
+            let start = load.p_vaddr.get(LE);
+            let addresses = start..start.saturating_add(load.p_filesz.get(LE));
+            Run { addresses, offset: load.p_offset.get(LE) }
         };
         self.runs = pieces.map(run).collect();
         Ok(())
@@ -116,7 +119,8 @@ impl Slot {
         let sections = file.sections.iter().enumerate();
         let fixed = sections.filter(move |&(index, section)| {
             let range = addresses(section);
-            let alike = (section.flags.get() & SHF_WRITE != 0) == (load.flags.get() & PF_W != 0);
+            let alike =
+                section.sh_flags.get(LE).contains(SHF_WRITE) == load.p_flags.get(LE).contains(PF_W);
             let inside = memory.contains(&range.start)
                 || (range.start == memory.end && range.is_empty() && alike);
             is_allocated(section)
@@ -146,13 +150,13 @@ impl Slot {
                 .find(|run| run.addresses.start <= range.start && range.end <= run.addresses.end);
             let run = run.ok_or(inconsistent("the device code lies in several segments"))?;
             if run.offset.checked_add(range.start - run.addresses.start)
-                != Some(section.offset.get())
+                != Some(section.sh_offset.get(LE))
             {
                 return Err(inconsistent("the device code lies elsewhere in its segment"));
             }
         }
-        let first = headers().next().map(|first| (first.kind, first.flags, first.name));
-        if headers().any(|other| Some((other.kind, other.flags, other.name)) != first) {
+        let first = headers().next().map(|first| (first.sh_type, first.sh_flags, first.sh_name));
+        if headers().any(|other| Some((other.sh_type, other.sh_flags, other.sh_name)) != first) {
             return Err(Error::UnsupportedElf { what: "device code in different sections" });
         }
         Ok(())
@@ -161,13 +165,13 @@ impl Slot {
     fn find_end(&mut self, file: &File, dynamic: &Dynamic) {
         let last = self.pieces.last().and_then(|&index| file.segments.get(index));
         let Some(last) = last else { return };
-        let fixed = self.fixed(file, dynamic, last).map(|section| section.addr.get()).min();
+        let fixed = self.fixed(file, dynamic, last).map(|section| section.sh_addr.get(LE)).min();
         let end = self.segment().end;
-        self.content_after = fixed.is_some() || last.memsz != last.filesz;
+        self.content_after = fixed.is_some() || last.p_memsz != last.p_filesz;
         self.next = match self.content_after {
             // Memory that is not in the file stays behind what is.
             true => Some(fixed.unwrap_or(end).min(end)),
-            false => file.loads().map(|load| load.vaddr.get()).filter(|&at| at >= end).min(),
+            false => file.loads().map(|load| load.p_vaddr.get(LE)).filter(|&at| at >= end).min(),
         };
         let limit = if self.content_after { self.next.unwrap_or(end) } else { end };
         let evicted = file.sections.iter().enumerate().filter(|(_, section)| {
@@ -177,7 +181,7 @@ impl Slot {
                 && range.start >= self.start
                 && range.end <= limit
                 && !range.is_empty()
-                && self.offset_of(range.start) == Some(section.offset.get())
+                && self.offset_of(range.start) == Some(section.sh_offset.get(LE))
         });
         self.evicted = evicted.map(|(index, _)| index).collect();
     }
@@ -215,8 +219,8 @@ impl Slot {
                 return Err(inconsistent("a section lies in a segment but is not loaded"));
             }
         }
-        let table = u64::from(file.header.shnum.get()).saturating_mul(64);
-        let table = file.header.shoff.get()..file.header.shoff.get().saturating_add(table);
+        let table = u64::from(file.header.e_shnum.get(LE)).saturating_mul(64);
+        let table = file.header.e_shoff.get(LE)..file.header.e_shoff.get(LE).saturating_add(table);
         if table.start < part.end && part.start < table.end {
             return Err(inconsistent("the section headers lie in the segment of the device code"));
         }
@@ -241,7 +245,7 @@ impl Slot {
     /// Bytes of memory behind what the file has bytes for.
     pub(super) fn bss(&self, file: &File) -> u64 {
         let last = self.pieces.last().and_then(|&index| file.segments.get(index));
-        last.map_or(0, |last| last.memsz.get().saturating_sub(last.filesz.get()))
+        last.map_or(0, |last| last.p_memsz.get(LE).saturating_sub(last.p_filesz.get(LE)))
     }
 
     /// Where bundles must end, when segments are cut at multiples of `align`.
@@ -288,8 +292,8 @@ fn is_unused(file: &File, range: &Range<u64>) -> bool {
     let apart = |other: &Range<u64>| {
         other.is_empty() || other.end <= range.start || other.start >= range.end
     };
-    let table = u64::from(file.header.shnum.get()).saturating_mul(64);
-    let table = file.header.shoff.get()..file.header.shoff.get().saturating_add(table);
+    let table = u64::from(file.header.e_shnum.get(LE)).saturating_mul(64);
+    let table = file.header.e_shoff.get(LE)..file.header.e_shoff.get(LE).saturating_add(table);
     range.is_empty()
         || file.sections.iter().filter(|s| has_bytes(s)).all(|s| apart(&file_range(s)))
             && file.segments.iter().all(|s| apart(&segment_file_range(s)))

@@ -1,46 +1,43 @@
 //! Symbols of bundles, in both symbol tables.
 
+use std::mem::offset_of;
 use std::ops::Range;
 
 use byte_parts::Source;
+use object::elf::{SHN_XINDEX, SHT_DYNSYM, SHT_SYMTAB, STT_FILE, STT_TLS};
 
-use super::file::{File, SectionHeader, Symbol};
-use super::relocations::{SHT_DYNSYM, entries};
+use super::file::{File, SectionHeader, Symbol, file_range};
+use super::relocations::entries;
 use super::wrappers::Patch;
 use crate::error::Error;
+use crate::pod::LE;
 
-const SHT_SYMTAB: u32 = 2;
-const SHN_UNDEF: u16 = 0;
-const SHN_LORESERVE: u16 = 0xff00;
-const SHN_XINDEX: u16 = 0xffff;
-const STT_FILE: u8 = 4;
-const STT_TLS: u8 = 6;
 /// Offsets in a symbol.
-const VALUE: u64 = 8;
-const SIZE: u64 = 16;
+const VALUE: u64 = offset_of!(Symbol, st_value) as u64;
+const SIZE: u64 = offset_of!(Symbol, st_size) as u64;
 
 /// Whether the value of a symbol is an address in this file.
 pub(super) fn is_address(symbol: &Symbol) -> bool {
-    let section = symbol.section.get();
-    let somewhere = section != SHN_UNDEF && (section < SHN_LORESERVE || section == SHN_XINDEX);
-    somewhere && !matches!(symbol.info & 15, STT_FILE | STT_TLS)
+    let section = symbol.st_shndx.get(LE);
+    let somewhere = section == SHN_XINDEX || !section.is_special();
+    somewhere && !matches!(symbol.st_type(), STT_FILE | STT_TLS)
 }
 
 /// The value that a symbol gets. One at the end of another section, where the first bundle starts, stays.
 pub(super) fn after(file: &File, symbol: &Symbol, moved: &dyn Fn(u64) -> u64) -> u64 {
-    let value = symbol.value.get();
+    let value = symbol.st_value.get(LE);
     if !is_address(symbol) {
         return value;
     }
-    match file.sections.get(usize::from(symbol.section.get())) {
+    match file.sections.get(usize::from(symbol.st_shndx.get(LE).0)) {
         Some(section) if !holds(section, value) => value,
         _ => moved(value),
     }
 }
 
 fn holds(section: &SectionHeader, address: u64) -> bool {
-    let start = section.addr.get();
-    (start..start.saturating_add(section.size.get())).contains(&address)
+    let start = section.sh_addr.get(LE);
+    (start..start.saturating_add(section.sh_size.get(LE))).contains(&address)
 }
 
 /// New values for the symbols that move.
@@ -52,7 +49,7 @@ pub(super) fn repoint(
     let mut patches = Vec::new();
     visit(source, file, &mut |at, symbol| {
         let value = after(file, symbol, moved);
-        if value != symbol.value.get() {
+        if value != symbol.st_value.get(LE) {
             patches.push(Patch::word(at.saturating_add(VALUE), value));
         }
     })?;
@@ -68,13 +65,13 @@ pub(super) fn resize(
 ) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
     visit(source, file, &mut |at, symbol| {
-        let value = symbol.value.get();
+        let value = symbol.st_value.get(LE);
         let n = left.partition_point(|(old, _)| old.end <= value);
         let Some((old, left)) = left.get(n).filter(|(old, _)| old.contains(&value)) else {
             return;
         };
         let room = old.start.saturating_add(*left).saturating_sub(value);
-        let size = symbol.size.get();
+        let size = symbol.st_size.get(LE);
         let is_whole = value == old.start && size == old.end - old.start;
         // A section symbol has no size.
         if is_address(symbol) && (size > room || is_whole && size < room) {
@@ -91,10 +88,10 @@ fn visit(
     visit: &mut dyn FnMut(u64, &Symbol),
 ) -> Result<(), Error> {
     for section in &file.sections {
-        if !matches!(section.kind.get(), SHT_SYMTAB | SHT_DYNSYM) {
+        if !matches!(section.sh_type.get(LE), SHT_SYMTAB | SHT_DYNSYM) {
             continue;
         }
-        let range = section.offset.get()..section.offset.get().saturating_add(section.size.get());
+        let range = file_range(section);
         let available = file.window.end - file.window.start;
         if range.end > available {
             let (what, start, end) = ("a symbol table", range.start, range.end);

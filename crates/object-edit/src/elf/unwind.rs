@@ -5,11 +5,12 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
+use object::elf::PT_GNU_EH_FRAME;
 
 use super::file::File;
+use crate::pod::LE;
 use crate::scan::Function;
 
-const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 /// Version 1; a pointer of 4 bytes from where it lies, a number of 4 bytes, a table of pointers of 4 bytes from the
 /// start. All linkers write just these.
 const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
@@ -31,10 +32,11 @@ impl Unwind {
     /// The table, empty where there is none of the usual form.
     pub(super) fn read(source: &mut Source<'_>, file: &File) -> io::Result<Self> {
         let mut segments = file.segments.iter();
-        let Some(segment) = segments.find(|segment| segment.kind.get() == PT_GNU_EH_FRAME) else {
+        let Some(segment) = segments.find(|segment| segment.p_type.get(LE) == PT_GNU_EH_FRAME)
+        else {
             return Ok(Unwind::default());
         };
-        let (address, size) = (segment.vaddr.get(), segment.filesz.get());
+        let (address, size) = (segment.p_vaddr.get(LE), segment.p_filesz.get(LE));
         let Some(offset) = file.offset_of(address).filter(|_| size >= HEADER_SIZE) else {
             return Ok(Unwind::default());
         };

@@ -1,15 +1,14 @@
 //! What a linked ELF file must be like to be edited.
 
+use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, SHT_NULL};
+
 use super::file::{
-    File, ProgramHeader, ReadError, SHT_NULL, SectionHeader, file_range, has_bytes, is_allocated,
+    File, ProgramHeader, ReadError, SectionHeader, file_range, has_bytes, is_allocated,
     segment_addresses, segment_file_range,
 };
 use crate::error::Error;
+use crate::pod::LE;
 
-pub(super) const ET_EXEC: u16 = 2;
-pub(super) const ET_DYN: u16 = 3;
-const EM_X86_64: u16 = 62;
-const EM_AARCH64: u16 = 183;
 /// The kernel loads no program with a larger table than 64 KiB.
 pub(super) const MOST_SEGMENTS: usize = 65_536 / 56;
 
@@ -27,15 +26,15 @@ impl From<ReadError> for Error {
 }
 
 pub(super) fn is_x86_64(file: &File) -> bool {
-    file.header.machine.get() == EM_X86_64
+    file.header.e_machine.get(LE) == EM_X86_64
 }
 
 /// Checks headers: that the file is of a supported kind and that what they say of it goes together.
 pub(super) fn validate(file: &File) -> Result<(), Error> {
-    if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get()) {
+    if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get(LE)) {
         return Err(Error::UnsupportedElf { what: "neither executable nor shared object" });
     }
-    if ![EM_X86_64, EM_AARCH64].contains(&file.header.machine.get()) {
+    if ![EM_X86_64, EM_AARCH64].contains(&file.header.e_machine.get(LE)) {
         return Err(Error::UnsupportedElf { what: "neither x86-64 nor AArch64" });
     }
     if file.segments.len() > MOST_SEGMENTS {
@@ -44,8 +43,9 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
     if file.sections.is_empty() {
         return Err(Error::NoSectionHeaders);
     }
-    let untyped =
-        |section: &SectionHeader| section.kind.get() == SHT_NULL && section.size.get() > 0;
+    let untyped = |section: &SectionHeader| {
+        section.sh_type.get(LE) == SHT_NULL && section.sh_size.get(LE) > 0
+    };
     if file.sections.iter().any(untyped) {
         return Err(Error::UnsupportedElf { what: "a section without a type" });
     }
@@ -56,36 +56,35 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
             let (start, end) = (range.start, range.end);
             return Err(Error::BeyondEnd { what: "a section", start, end, available });
         }
-        let align = section.align.get();
+        let align = section.sh_addralign.get(LE);
         if align > 1 && !align.is_power_of_two() {
             return Err(inconsistent("alignment of a section"));
         }
     }
     // What is done for each section is done for each byte of the file no more than twice.
     let sizes = file.sections.iter().filter(|section| has_bytes(section));
-    let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.size.get()));
+    let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.sh_size.get(LE)));
     if all > available.saturating_mul(2) {
         return Err(inconsistent("sections share bytes"));
     }
     for segment in &file.segments {
         let range = segment_file_range(segment);
-        if range.end > available && segment.filesz.get() > 0 {
+        if range.end > available && segment.p_filesz.get(LE) > 0 {
             let (start, end) = (range.start, range.end);
             return Err(Error::BeyondEnd { what: "a segment", start, end, available });
         }
     }
     loads(file)?;
     let loaded = |section: &SectionHeader| {
-        let address = section.addr.get();
-        let last = address.saturating_add(section.size.get() - 1);
-        let last_byte = section.offset.get().saturating_add(section.size.get() - 1);
-        file.offset_of(address) == Some(section.offset.get())
+        let address = section.sh_addr.get(LE);
+        let last = address.saturating_add(section.sh_size.get(LE) - 1);
+        let last_byte = section.sh_offset.get(LE).saturating_add(section.sh_size.get(LE) - 1);
+        file.offset_of(address) == Some(section.sh_offset.get(LE))
             && file.offset_of(last) == Some(last_byte)
     };
-    let mut sections = file
-        .sections
-        .iter()
-        .filter(|section| is_allocated(section) && has_bytes(section) && section.size.get() > 0);
+    let mut sections = file.sections.iter().filter(|section| {
+        is_allocated(section) && has_bytes(section) && section.sh_size.get(LE) > 0
+    });
     match sections.all(loaded) {
         true => Ok(()),
         false => Err(inconsistent("a section is not loaded from where it lies")),
@@ -95,32 +94,32 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
 fn loads(file: &File) -> Result<(), Error> {
     let mut last: Option<&ProgramHeader> = None;
     for load in file.loads() {
-        let (filesz, memsz) = (load.filesz.get(), load.memsz.get());
+        let (filesz, memsz) = (load.p_filesz.get(LE), load.p_memsz.get(LE));
         if filesz > memsz {
             return Err(inconsistent("more bytes in the file than in memory"));
         }
-        if load.vaddr.get().checked_add(memsz).is_none_or(|end| end > u64::MAX >> 1) {
+        if load.p_vaddr.get(LE).checked_add(memsz).is_none_or(|end| end > u64::MAX >> 1) {
             return Err(inconsistent("a segment lies beyond the address space"));
         }
-        let align = load.align.get();
+        let align = load.p_align.get(LE);
         if align > 1 {
             if !align.is_power_of_two() || align > 1 << 40 {
                 return Err(inconsistent("alignment of a segment"));
             }
-            if load.vaddr.get().wrapping_sub(load.offset.get()) % align != 0 {
+            if load.p_vaddr.get(LE).wrapping_sub(load.p_offset.get(LE)) % align != 0 {
                 return Err(inconsistent("offset and address differ by more than whole pages"));
             }
         }
-        if last.is_some_and(|last| segment_addresses(last).end > load.vaddr.get()) {
+        if last.is_some_and(|last| segment_addresses(last).end > load.p_vaddr.get(LE)) {
             return Err(inconsistent("loadable segments overlap or are not in order"));
         }
         last = Some(load);
     }
-    let mut parts: Vec<_> = file.loads().filter(|load| load.filesz.get() > 0).collect();
-    parts.sort_by_key(|load| load.offset.get());
+    let mut parts: Vec<_> = file.loads().filter(|load| load.p_filesz.get(LE) > 0).collect();
+    parts.sort_by_key(|load| load.p_offset.get(LE));
     let mut end = 0;
     for part in parts {
-        if part.offset.get() < end {
+        if part.p_offset.get(LE) < end {
             return Err(inconsistent("loadable segments overlap in the file"));
         }
         end = segment_file_range(part).end;

@@ -1,28 +1,18 @@
 //! The wrappers that register bundles with the HIP runtime, in the forms of their pointers, and how they get others.
 //!
-//! A wrapper is 24 bytes in the section `.hipFatBinSegment`: magic `HIPF`, version 1, the address of the bundle, a
-//! reserved word (LLVM's `OffloadWrapper.cpp`, clang's `CGCUDANV.cpp`). What the address is made of depends on the
-//! linker: a relocation with or without the value in place, or the value alone in a program that is never relocated.
+//! They are in the section `.hipFatBinSegment`. What the address of the bundle is made of depends on the linker: a relocation with or without the value in place, or the value alone in a program that is never relocated.
 
 use byte_parts::Source;
-use zerocopy::{FromBytes, LittleEndian};
+use object::elf::{ET_EXEC, SHF_ALLOC, SHT_NOBITS};
 
-use super::file::{File, SHF_ALLOC, SHT_NOBITS, Symbol};
-use super::relocations::{Machine, Relocations, entries, kind};
+use super::file::{File, Symbol, file_range};
+use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
-use super::validate::ET_EXEC;
 use crate::error::Error;
-use crate::wire::HipWrapper64;
-
-type WireWrapper = HipWrapper64<LittleEndian>;
+use crate::hip_wrapper::{self, POINTER, Record};
+use crate::pod::{LE, first};
 
 const SECTION: &[u8] = b".hipFatBinSegment";
-/// `HIPF`
-const MAGIC: u32 = 0x4849_5046;
-/// `HIPK`: the device code was moved to a file of its own.
-const MAGIC_MOVED: u32 = 0x4849_504b;
-/// Where the pointer lies in a wrapper.
-const POINTER: u64 = 8;
 
 /// A wrapper. Addresses are those of the file, before a loader adds its own.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,20 +85,20 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
     }
     let machine = Machine::of(file)?;
     let relocations = Relocations::read(source, file)?;
-    if file.header.e_type.get() == ET_EXEC && relocations.other.is_none() {
+    if file.header.e_type.get(LE) == ET_EXEC && relocations.other.is_none() {
         wrappers.iter_mut().for_each(|wrapper| wrapper.form = PointerForm::Plain);
     }
     let mut found = vec![false; wrappers.len()];
     relocations.rela(source, file, &mut |source, entry, rela| {
-        let kind = kind(rela.info.get());
-        let Some((n, exact)) = pointer_at(&wrappers, rela.offset.get()) else { return Ok(()) };
+        let kind = rela.r_type(LE, false);
+        let Some((n, exact)) = pointer_at(&wrappers, rela.r_offset.get(LE)) else { return Ok(()) };
         let (Some(wrapper), Some(found)) = (wrappers.get_mut(n), found.get_mut(n)) else {
             return Ok(());
         };
         let again = std::mem::replace(found, true);
-        let addend = rela.addend.get();
+        let addend = rela.r_addend.get(LE).cast_unsigned();
         let value = wrapper.bundle;
-        wrapper.form = PointerForm::Unknown { kind };
+        wrapper.form = PointerForm::Unknown { kind: kind.0 };
         if again || !exact {
             return Ok(());
         }
@@ -116,7 +106,7 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
             wrapper.bundle = addend;
             wrapper.form = PointerForm::Relative { entry, in_place: value == addend };
         } else if kind == machine.absolute() {
-            let index = rela.info.get() >> 32;
+            let index = rela.r_sym(LE, false).into();
             if let Some((symbol, address)) = defined(source, file, &relocations, index)? {
                 wrapper.bundle = address.wrapping_add(addend);
                 let in_place = value == wrapper.bundle;
@@ -134,9 +124,9 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
         Ok(())
     })?;
     relocations.rel(source, file, &mut |_, _, rel| {
-        let Some((n, _)) = pointer_at(&wrappers, rel.offset.get()) else { return Ok(()) };
+        let Some((n, _)) = pointer_at(&wrappers, rel.r_offset.get(LE)) else { return Ok(()) };
         if let Some(wrapper) = wrappers.get_mut(n) {
-            wrapper.form = PointerForm::Unknown { kind: kind(rel.info.get()) };
+            wrapper.form = PointerForm::Unknown { kind: rel.r_type(LE).0 };
         }
         Ok(())
     })?;
@@ -146,36 +136,28 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
 /// The wrappers with what lies in place.
 fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Error> {
     let mut sections: Vec<_> = (file.sections.iter())
-        .filter(|section| section.flags.get() & SHF_ALLOC != 0 && file.name(section) == SECTION)
+        .filter(|section| {
+            section.sh_flags.get(LE).contains(SHF_ALLOC) && file.name(section) == SECTION
+        })
         .collect();
-    sections.sort_by_key(|section| section.addr.get());
+    sections.sort_by_key(|section| section.sh_addr.get(LE));
     let mut wrappers = Vec::new();
     for section in sections {
-        let (address, size) = (section.addr.get(), section.size.get());
-        let range = section.offset.get()..section.offset.get().saturating_add(size);
+        let (address, size) = (section.sh_addr.get(LE), section.sh_size.get(LE));
+        let range = file_range(section);
         let available = file.window.end - file.window.start;
-        if section.kind.get() == SHT_NOBITS || !size.is_multiple_of(24) {
+        if section.sh_type.get(LE) == SHT_NOBITS || !size.is_multiple_of(24) {
             return Err(Error::WrapperSection { address, size });
         }
         if range.end > available {
             let (what, start, end) = ("the section of the wrappers", range.start, range.end);
             return Err(Error::BeyondEnd { what, start, end, available });
         }
-        entries(source, file, &range, &mut |_, offset, wrapper: &WireWrapper| {
+        entries(source, file, &range, &mut |_, offset, record: &Record| {
             let address = address.wrapping_add(offset - range.start);
-            match (wrapper.magic.get(), wrapper.version.get()) {
-                (MAGIC, 1) => {
-                    let bundle = wrapper.bundle.get();
-                    let form = PointerForm::Unknown { kind: 0 };
-                    wrappers.push(Wrapper { address, bundle, form });
-                    Ok(())
-                }
-                (MAGIC_MOVED, _) => Err(Error::MovedOut { how: "wrapper magic HIPK" }),
-                (magic, version) => {
-                    let wrapper = wrappers.len();
-                    Err(Error::WrapperForm { wrapper, address, magic, version })
-                }
-            }
+            let bundle = hip_wrapper::bundle(record, wrappers.len(), address)?;
+            wrappers.push(Wrapper { address, bundle, form: PointerForm::Unknown { kind: 0 } });
+            Ok(())
         })?;
     }
     wrappers.sort_by_key(|wrapper| wrapper.address);
@@ -205,8 +187,8 @@ fn defined(
     }
     let mut bytes = [0; size_of::<Symbol>()];
     source.read_exact_at(file.window.start.saturating_add(at), &mut bytes)?;
-    let symbol = Symbol::read_from_bytes(&bytes).ok().filter(symbols::is_address);
-    Ok(symbol.map(|symbol| (at, symbol.value.get())))
+    let symbol = first(&bytes).filter(symbols::is_address);
+    Ok(symbol.map(|symbol| (at, symbol.st_value.get(LE))))
 }
 
 /// What to overwrite so that the wrappers, and the symbols, point to where bundles move. `moved` answers the new
@@ -267,8 +249,8 @@ fn symbol_values(
 ) -> Result<(u64, u64), Error> {
     let mut bytes = [0; size_of::<Symbol>()];
     source.read_exact_at(file.window.start.saturating_add(offset), &mut bytes)?;
-    let symbol = Symbol::read_from_bytes(&bytes).ok();
-    let values = |symbol: Symbol| (symbol.value.get(), symbols::after(file, &symbol, moved));
+    let symbol = first(&bytes);
+    let values = |symbol: Symbol| (symbol.st_value.get(LE), symbols::after(file, &symbol, moved));
     Ok(symbol.map_or((0, 0), values))
 }
 
@@ -466,7 +448,7 @@ mod tests {
         let mut bytes = Sample::default().build();
         let at = with(&bytes, |_, file| {
             let index = file.sections.iter().position(|section| file.name(section) == SECTION);
-            file.header.shoff.get() + 64 * index.unwrap() as u64
+            file.header.e_shoff.get(LE) + 64 * index.unwrap() as u64
         });
         let at = index(at.unwrap());
         bytes[at + 32] = 71;

@@ -1,6 +1,6 @@
 //! The new file, put together.
 
-use zerocopy::IntoBytes;
+use object::pod::{bytes_of, bytes_of_slice};
 
 use super::file::{File, ProgramHeader, file_range, up};
 use super::layout::Layout;
@@ -10,6 +10,7 @@ use super::segments::{Map, next_content};
 use super::slot::Slot;
 use super::wrappers::Patch;
 use crate::output::{self, Output};
+use crate::pod::LE;
 
 /// What the new file is made of.
 pub(super) struct Parts<'a> {
@@ -107,8 +108,8 @@ impl Parts<'_> {
     fn finish(&self, mut out: Output, copied: u64) -> Option<Output> {
         let header = &self.file.header;
         let old_size = size_of_val(self.file.sections.as_slice());
-        let old = header.shoff.get()..header.shoff.get().saturating_add(old_size as u64);
-        let mut bytes = self.sections.headers.as_bytes().to_vec();
+        let old = header.e_shoff.get(LE)..header.e_shoff.get(LE).saturating_add(old_size as u64);
+        let mut bytes = bytes_of_slice(&self.sections.headers).to_vec();
         let place = self.map.offset(old.start);
         let mut patches = Vec::new();
         let table = if old.end == self.file.len() && old.start >= copied {
@@ -131,13 +132,13 @@ impl Parts<'_> {
         };
         let out = overwrite(&out, patches);
         let mut new = *header;
-        new.shoff.set(table);
-        new.shnum.set(u16::try_from(self.sections.headers.len()).ok()?);
-        new.phnum.set(u16::try_from(self.segments.len()).ok()?);
-        new.shstrndx.set(self.sections.index(header.shstrndx.get(), 0));
+        new.e_shoff.set(LE, table);
+        new.e_shnum.set(LE, u16::try_from(self.sections.headers.len()).ok()?);
+        new.e_phnum.set(LE, u16::try_from(self.segments.len()).ok()?);
+        new.e_shstrndx.set(LE, self.sections.index(header.e_shstrndx.get(LE), 0));
         let mut file = Output::new();
-        file.push_bytes(new.as_bytes());
-        let phoff = header.phoff.get();
+        file.push_bytes(bytes_of(&new));
+        let phoff = header.e_phoff.get(LE);
         file.append(&out.slice(file.size()..phoff));
         file.append(&self.front(phoff)?);
         file.append(&out.slice(file.size()..u64::MAX));
@@ -149,7 +150,7 @@ impl Parts<'_> {
         let table = |count: usize| phoff..phoff.saturating_add(HEADER.saturating_mul(count as u64));
         let old_table = table(self.file.segments.len());
         let mut gone = vec![old_table.clone()];
-        let mut contents = vec![(phoff, output::of_bytes(self.segments.as_bytes()))];
+        let mut contents = vec![(phoff, output::of_bytes(bytes_of_slice(self.segments)))];
         for &(index, at) in &self.layout.zone.near {
             if self.layout.moved.contains_key(&index) {
                 contents.push((at, self.contents(index)?));

@@ -1,27 +1,18 @@
-//! The wrappers that hand bundles to the runtime: records of two numbers and two pointers in sections `.hipFatBinSegment`.
+//! The wrappers that hand bundles to the runtime, in sections `.hipFatBinSegment`.
 
-use std::mem::offset_of;
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::{FromBytes, LittleEndian};
 
 use super::file::{File, file_range};
 use super::slot::Slot;
 use crate::error::Error;
-use crate::wire::HipWrapper64;
+use crate::hip_wrapper::{POINTER, Record, bundle};
+use crate::pod::first;
 
 /// Names of sections of wrappers start so; a PE file may have room for no more of them.
 const SECTION: &[u8] = b".hipFatB";
-/// "HIPF"
-const MAGIC: u32 = 0x4849_5046;
-/// "HIPK", of wrappers whose device code is elsewhere.
-const MAGIC_MOVED: u32 = 0x4849_504b;
-const VERSION: u32 = 1;
-/// Where in a wrapper the pointer to the bundle is.
-const POINTER_AT: u64 = offset_of!(Record, bundle) as u64;
 const SIZE: u64 = size_of::<Record>() as u64;
-type Record = HipWrapper64<LittleEndian>;
 /// Wrappers are aligned to so many bytes.
 const ALIGNMENT: usize = 8;
 
@@ -37,7 +28,7 @@ pub(super) struct Wrapper {
 impl Wrapper {
     /// Where its pointer lies in memory.
     pub(super) fn pointer(&self) -> u64 {
-        self.address + POINTER_AT
+        self.address + POINTER
     }
 }
 
@@ -61,22 +52,15 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
                 continue;
             }
             let address = u64::from(section.virtual_address.get()) + at;
-            let Ok(record) = Record::read_from_bytes(&record) else {
+            let Some(record) = first(&record) else {
                 let address = base.wrapping_add(section.virtual_address.get().into());
                 return Err(Error::WrapperSection { address, size });
             };
-            let (magic, version) = (record.magic.get(), record.version.get());
-            if magic == MAGIC_MOVED {
-                return Err(Error::MovedOut { how: "wrapper magic HIPK" });
-            }
-            if magic != MAGIC || version != VERSION {
-                let (wrapper, address) = (wrappers.len(), base.wrapping_add(address));
-                return Err(Error::WrapperForm { wrapper, address, magic, version });
-            }
+            let bundle = bundle(&record, wrappers.len(), base.wrapping_add(address))?;
             wrappers.push(Wrapper {
                 address,
-                target: record.bundle.get().wrapping_sub(base),
-                pointer_at: raw_at + at + POINTER_AT,
+                target: bundle.wrapping_sub(base),
+                pointer_at: raw_at + at + POINTER,
             });
             at += SIZE;
         }

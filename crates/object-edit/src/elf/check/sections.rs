@@ -1,26 +1,24 @@
 //! Section headers, and the sections that the memory does not show.
 
 use byte_parts::Source;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use object::elf::{
+    DT_FINI, DT_FINI_ARRAY, DT_GNU_HASH, DT_HASH, DT_INIT, DT_INIT_ARRAY, DT_JMPREL, DT_PLTGOT,
+    DT_PREINIT_ARRAY, DT_REL, DT_RELA, DT_RELR, DT_STRTAB, DT_SYMTAB, DT_VERDEF, DT_VERNEED,
+    DT_VERSYM, Dyn64, DynamicTag, SHF_ALLOC, SHF_INFO_LINK, SHF_TLS, SHT_DYNAMIC, SHT_DYNSYM,
+    SHT_NOBITS, SHT_NULL, SHT_REL, SHT_RELA, SHT_SYMTAB, SymbolSection,
+};
+use object::{LittleEndian, Pod};
 
 use super::{Check, DEVICE_SECTION, fault};
-use crate::elf::file::{File, SHF_ALLOC, SHT_NOBITS, SectionHeader, Symbol, addresses};
-use crate::elf::relocations::{Rela, SHT_DYNSYM, entries};
+use crate::elf::file::{File, SectionHeader, Symbol, addresses, file_range};
+use crate::elf::relocations::{Rela, entries};
 use crate::error::Error;
-
-const SHT_NULL: u32 = 0;
-const SHT_SYMTAB: u32 = 2;
-const SHT_RELA: u32 = 4;
-const SHT_DYNAMIC: u32 = 6;
-const SHT_REL: u32 = 9;
-const SHF_TLS: u64 = 0x400;
-const SHF_INFO_LINK: u64 = 0x40;
-const SHN_LORESERVE: u16 = 0xff00;
+use crate::pod::{LE, first};
 
 /// Whether a section is compared entry by entry.
 pub(super) fn is_table(section: &SectionHeader) -> bool {
-    matches!(section.kind.get(), SHT_SYMTAB | SHT_DYNSYM | SHT_RELA | SHT_DYNAMIC)
-        && section.flags.get() & SHF_ALLOC != 0
+    matches!(section.sh_type.get(LE), SHT_SYMTAB | SHT_DYNSYM | SHT_RELA | SHT_DYNAMIC)
+        && section.sh_flags.get(LE).contains(SHF_ALLOC)
 }
 
 /// A section in both files.
@@ -35,8 +33,8 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Er
     device(check)?;
     let pairs = pairs(check)?;
     let mut loaded = pairs.clone();
-    loaded.retain(|(old, _)| old.flags.get() & SHF_ALLOC != 0 && old.size.get() > 0);
-    loaded.sort_by_key(|(old, _)| old.addr.get());
+    loaded.retain(|(old, _)| old.sh_flags.get(LE).contains(SHF_ALLOC) && old.sh_size.get(LE) > 0);
+    loaded.sort_by_key(|(old, _)| old.sh_addr.get(LE));
     for &(old, new) in &pairs {
         attributes(check, old, new)?;
         contents(check, source, &loaded, old, new)?;
@@ -49,29 +47,30 @@ fn places(file: &File) -> Result<(), Error> {
     let len = file.window.end - file.window.start;
     let table = |start: u64, size: u64| start..start.saturating_add(size);
     let mut in_file = vec![
-        table(file.header.phoff.get(), u64::from(file.header.phnum.get()) * 56),
-        table(file.header.shoff.get(), u64::from(file.header.shnum.get()) * 64),
+        table(file.header.e_phoff.get(LE), u64::from(file.header.e_phnum.get(LE)) * 56),
+        table(file.header.e_shoff.get(LE), u64::from(file.header.e_shnum.get(LE)) * 64),
     ];
     let mut in_memory = Vec::new();
     for section in &file.sections {
-        let (address, size) = (section.addr.get(), section.size.get());
-        let start = section.offset.get();
-        let has_bytes = !matches!(section.kind.get(), SHT_NULL | SHT_NOBITS);
-        if size == 0 || section.kind.get() == SHT_NULL {
+        let (address, size) = (section.sh_addr.get(LE), section.sh_size.get(LE));
+        let start = section.sh_offset.get(LE);
+        let has_bytes = !matches!(section.sh_type.get(LE), SHT_NULL | SHT_NOBITS);
+        if size == 0 || section.sh_type.get(LE) == SHT_NULL {
             continue;
         }
         if has_bytes {
             in_file.push(start..start.saturating_add(size));
         }
-        let per_thread = !has_bytes && section.flags.get() & SHF_TLS != 0;
-        if section.flags.get() & SHF_ALLOC == 0 || per_thread {
+        let per_thread = !has_bytes && section.sh_flags.get(LE).contains(SHF_TLS);
+        if !section.sh_flags.get(LE).contains(SHF_ALLOC) || per_thread {
             continue;
         }
         in_memory.push(address..address.saturating_add(size));
         let inside = file.load_at(address).is_some_and(|load| {
-            let end = load.vaddr.get().saturating_add(load.memsz.get());
-            let from_file = load.vaddr.get().saturating_add(load.filesz.get());
-            let matches = load.offset.get().wrapping_add(address - load.vaddr.get()) == start;
+            let end = load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE));
+            let from_file = load.p_vaddr.get(LE).saturating_add(load.p_filesz.get(LE));
+            let matches =
+                load.p_offset.get(LE).wrapping_add(address - load.p_vaddr.get(LE)) == start;
             let end = if has_bytes { from_file } else { end };
             address.saturating_add(size) <= end && (matches || !has_bytes)
         });
@@ -119,31 +118,37 @@ fn name(file: &File, index: u64) -> Option<&[u8]> {
 
 /// That a section header says the same but for its place, and an address only if it may move.
 fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Result<(), Error> {
-    let address = new.addr.get();
+    let address = new.sh_addr.get(LE);
     let same = |section: &SectionHeader| {
-        ((section.kind, section.flags, section.size), (section.align, section.entsize))
+        (
+            (section.sh_type, section.sh_flags, section.sh_size),
+            (section.sh_addralign, section.sh_entsize),
+        )
     };
     let fixed = check.old.name(old) == check.new.name(new) && same(old) == same(new);
     let link = |old: u32, new: u32| name(check.old, old.into()) == name(check.new, new.into());
     // Of a table of symbols it is a number of symbols.
-    let has_info_link =
-        old.flags.get() & SHF_INFO_LINK != 0 || matches!(old.kind.get(), SHT_RELA | SHT_REL);
-    let info =
-        if has_info_link { link(old.info.get(), new.info.get()) } else { old.info == new.info };
-    if !fixed || !link(old.link.get(), new.link.get()) || !info {
+    let has_info_link = old.sh_flags.get(LE).contains(SHF_INFO_LINK)
+        || matches!(old.sh_type.get(LE), SHT_RELA | SHT_REL);
+    let info = if has_info_link {
+        link(old.sh_info.get(LE), new.sh_info.get(LE))
+    } else {
+        old.sh_info == new.sh_info
+    };
+    if !fixed || !link(old.sh_link.get(LE), new.sh_link.get(LE)) || !info {
         return Err(fault(address, "a section has other attributes"));
     }
-    let moves = check.allowed.contains(old.addr.get()) && check.allowed.contains(address);
-    if old.addr != new.addr && !moves {
+    let moves = check.allowed.contains(old.sh_addr.get(LE)) && check.allowed.contains(address);
+    if old.sh_addr != new.sh_addr && !moves {
         return Err(fault(address, "a section moved"));
     }
     // A section without bytes in the file still has an offset, which goes with its segment.
     let from_segment = |file: &File, section: &SectionHeader| {
-        let load = file.load_at(section.addr.get())?;
-        let offset = section.offset.get().checked_sub(load.offset.get())?;
-        Some((load.vaddr.get(), offset))
+        let load = file.load_at(section.sh_addr.get(LE))?;
+        let offset = section.sh_offset.get(LE).checked_sub(load.p_offset.get(LE))?;
+        Some((load.p_vaddr.get(LE), offset))
     };
-    let is_nobits = old.kind.get() == SHT_NOBITS && old.size.get() > 0;
+    let is_nobits = old.sh_type.get(LE) == SHT_NOBITS && old.sh_size.get(LE) > 0;
     let (before, after) = (from_segment(check.old, old), from_segment(check.new, new));
     if is_nobits && before.is_some() && before.map(|b| b.0) == after.map(|a| a.0) && before != after
     {
@@ -160,17 +165,24 @@ fn device(check: &Check<'_>) -> Result<(), Error> {
     };
     let (old, new) = (device(check.old), device(check.new));
     let same = |section: &SectionHeader| {
-        (section.kind, section.flags, section.align, section.entsize, section.link, section.info)
+        (
+            section.sh_type,
+            section.sh_flags,
+            section.sh_addralign,
+            section.sh_entsize,
+            section.sh_link,
+            section.sh_info,
+        )
     };
     for section in &new {
-        let address = section.addr.get();
-        let allowed = check.allowed.contains(address) || section.size.get() == 0;
+        let address = section.sh_addr.get(LE);
+        let allowed = check.allowed.contains(address) || section.sh_size.get(LE) == 0;
         if !allowed || !old.iter().any(|old| same(old) == same(section)) {
             return Err(fault(address, "a section of device code has other attributes"));
         }
     }
     match old.first() {
-        Some(first) if new.is_empty() => Err(fault(first.addr.get(), "device code is gone")),
+        Some(first) if new.is_empty() => Err(fault(first.sh_addr.get(LE), "device code is gone")),
         _ => Ok(()),
     }
 }
@@ -183,56 +195,55 @@ fn contents(
     old: &SectionHeader,
     new: &SectionHeader,
 ) -> Result<(), Error> {
-    let (from, to, len) = (old.offset.get(), new.offset.get(), old.size.get());
-    let allocated = old.flags.get() & SHF_ALLOC != 0;
-    match old.kind.get() {
+    let (from, to, len) = (old.sh_offset.get(LE), new.sh_offset.get(LE), old.sh_size.get(LE));
+    let allocated = old.sh_flags.get(LE).contains(SHF_ALLOC);
+    match old.sh_type.get(LE) {
         SHT_NULL | SHT_NOBITS => Ok(()),
         SHT_SYMTAB | SHT_DYNSYM => {
             entry_pairs(check, source, old, new, &|old: &Symbol, new: &Symbol| match symbols(
                 check, old, new,
             ) {
                 true => Ok(()),
-                false => Err(fault(old.value.get(), "a symbol differs")),
+                false => Err(fault(old.st_value.get(LE), "a symbol differs")),
             })
         }
         SHT_RELA => entry_pairs(check, source, old, new, &|old: &Rela, new: &Rela| {
-            let same = (old.offset, old.info) == (new.offset, new.info);
-            let wrapper = check.pointers.binary_search(&old.offset.get()).is_ok();
-            match same && (old.addend == new.addend || wrapper) {
+            let same = (old.r_offset, old.r_info) == (new.r_offset, new.r_info);
+            let wrapper = check.pointers.binary_search(&old.r_offset.get(LE)).is_ok();
+            match same && (old.r_addend == new.r_addend || wrapper) {
                 true => Ok(()),
-                false => Err(fault(old.offset.get(), "a relocation differs")),
+                false => Err(fault(old.r_offset.get(LE), "a relocation differs")),
             }
         }),
         SHT_DYNAMIC => dynamic(check, source, loaded, old, new),
         // Memory has been compared.
-        _ if allocated && old.addr == new.addr => Ok(()),
+        _ if allocated && old.sh_addr == new.sh_addr => Ok(()),
         _ => match check.difference(source, from, to, len)? {
-            Some(_) => Err(fault(new.addr.get(), "the contents of a section differ")),
+            Some(_) => Err(fault(new.sh_addr.get(LE), "the contents of a section differ")),
             None => Ok(()),
         },
     }
 }
 
 /// Compares a table entry by entry. `compare` gets those that are not the same bytes.
-fn entry_pairs<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+fn entry_pairs<T: Pod>(
     check: &Check<'_>,
     source: &mut Source<'_>,
     old: &SectionHeader,
     new: &SectionHeader,
     compare: &dyn Fn(&T, &T) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (from, to, len) = (old.offset.get(), new.offset.get(), old.size.get());
+    let (from, to, len) = (old.sh_offset.get(LE), new.sh_offset.get(LE), old.sh_size.get(LE));
     check.chunks(source, from, to, len, &mut |_, before, after| {
         let size = size_of::<T>();
         if before.len() != after.len() || !before.len().is_multiple_of(size) {
-            return Err(fault(new.addr.get(), "a table ends within an entry"));
+            return Err(fault(new.sh_addr.get(LE), "a table ends within an entry"));
         }
         for (before, after) in before.chunks_exact(size).zip(after.chunks_exact(size)) {
             if before != after
-                && let (Ok(before), Ok(after)) =
-                    (T::ref_from_bytes(before), T::ref_from_bytes(after))
+                && let (Some(before), Some(after)) = (first(before), first(after))
             {
-                compare(before, after)?;
+                compare(&before, &after)?;
             }
         }
         Ok(())
@@ -241,45 +252,62 @@ fn entry_pairs<T: FromBytes + Immutable + KnownLayout + Unaligned>(
 
 /// Returns whether a symbol is the same: values and sizes may change where the memory may.
 fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
-    let section = |file: &'_ File, index: u16| match index {
-        SHN_LORESERVE.. => None,
-        _ => file.sections.get(usize::from(index)).map(|s| (file.name(s).to_vec(), s.kind)),
+    let section = |file: &'_ File, index: SymbolSection| match index.is_reserved() {
+        true => None,
+        false => {
+            file.sections.get(usize::from(index.0)).map(|s| (file.name(s).to_vec(), s.sh_type))
+        }
     };
-    let same_section = match section(check.old, old.section.get()) {
-        Some(before) => section(check.new, new.section.get()) == Some(before),
-        None => old.section == new.section,
+    let same_section = match section(check.old, old.st_shndx.get(LE)) {
+        Some(before) => section(check.new, new.st_shndx.get(LE)) == Some(before),
+        None => old.st_shndx == new.st_shndx,
     };
-    let may_move = old.value == new.value
-        || check.allowed.contains(old.value.get()) && check.allowed.contains(new.value.get());
-    let (start, size) = (new.value.get(), new.size.get());
-    let may_resize = check.allowed.contains(old.value.get())
+    let may_move = old.st_value == new.st_value
+        || check.allowed.contains(old.st_value.get(LE))
+            && check.allowed.contains(new.st_value.get(LE));
+    let (start, size) = (new.st_value.get(LE), new.st_size.get(LE));
+    let may_resize = check.allowed.contains(old.st_value.get(LE))
         && check.allowed.gaps(&(start..start.saturating_add(size))).is_empty();
-    (old.name, old.info, old.other) == (new.name, new.info, new.other)
+    (old.st_name, old.st_info, old.st_other) == (new.st_name, new.st_info, new.st_other)
         && same_section
         && may_move
-        && (old.size == new.size || may_resize)
+        && (old.st_size == new.st_size || may_resize)
 }
 
 /// Tags whose value is an address: those of the generic ABI from `DT_PLTGOT` to `DT_RELR`, and of GNU.
-const ADDRESSES: [u64; 17] = [
-    3,
-    4,
-    5,
-    6,
-    7,
-    12,
-    13,
-    17,
-    23,
-    25,
-    26,
-    32,
-    36,
-    0x6fff_fef5,
-    0x6fff_fff0,
-    0x6fff_fffc,
-    0x6fff_fffe,
+const ADDRESSES: [DynamicTag; 17] = [
+    DT_PLTGOT,
+    DT_HASH,
+    DT_STRTAB,
+    DT_SYMTAB,
+    DT_RELA,
+    DT_INIT,
+    DT_FINI,
+    DT_REL,
+    DT_JMPREL,
+    DT_INIT_ARRAY,
+    DT_FINI_ARRAY,
+    DT_PREINIT_ARRAY,
+    DT_RELR,
+    DT_GNU_HASH,
+    DT_VERSYM,
+    DT_VERDEF,
+    DT_VERNEED,
 ];
+
+/// The tags of a dynamic section and their values.
+fn tags(
+    source: &mut Source<'_>,
+    file: &File,
+    section: &SectionHeader,
+) -> Result<Vec<(DynamicTag, u64)>, Error> {
+    let mut tags = Vec::new();
+    entries(source, file, &file_range(section), &mut |_, _, entry: &Dyn64<LittleEndian>| {
+        tags.push((entry.d_tag.get(LE), entry.d_val.get(LE)));
+        Ok(())
+    })?;
+    Ok(tags)
+}
 
 /// That the dynamic section has the same tags, and that those of sections that moved say where to.
 fn dynamic(
@@ -289,33 +317,15 @@ fn dynamic(
     old: &SectionHeader,
     new: &SectionHeader,
 ) -> Result<(), Error> {
-    let range = old.offset.get()..old.offset.get().saturating_add(old.size.get());
-    let mut before = Vec::new();
-    entries(source, check.old, &range, &mut |_, _, entry: &[u8; 16]| {
-        before.push(*entry);
-        Ok(())
-    })?;
-    let range = new.offset.get()..new.offset.get().saturating_add(new.size.get());
-    let mut after = Vec::new();
-    super::with_new(source, check.splices, |source| {
-        entries(source, check.new, &range, &mut |_, _, entry: &[u8; 16]| {
-            after.push(*entry);
-            Ok(())
-        })
-    })?;
-    let words = |entry: [u8; 16]| {
-        let entry = u128::from_le_bytes(entry);
-        let low = |word: u128| u64::try_from(word & u128::from(u64::MAX)).unwrap_or_default();
-        (low(entry), low(entry >> 64))
-    };
-    for (before, after) in before.into_iter().zip(after) {
-        let ((old_tag, before), (tag, after)) = (words(before), words(after));
+    let before = tags(source, check.old, old)?;
+    let after = super::with_new(source, check.splices, |source| tags(source, check.new, new))?;
+    for ((old_tag, before), (tag, after)) in before.into_iter().zip(after) {
         let mut expected = before;
         if ADDRESSES.contains(&tag) {
-            let behind = loaded.partition_point(|(old, _)| old.addr.get() <= before);
+            let behind = loaded.partition_point(|(old, _)| old.sh_addr.get(LE) <= before);
             let around = behind.checked_sub(1).and_then(|last| loaded.get(last));
             if let Some((old, new)) = around.filter(|(old, _)| addresses(old).contains(&before)) {
-                expected = new.addr.get().saturating_add(before - old.addr.get());
+                expected = new.sh_addr.get(LE).saturating_add(before - old.sh_addr.get(LE));
             }
             if check.old.offset_of(before).is_some() && check.new.offset_of(after).is_none() {
                 return Err(fault(after, "an address of the dynamic section is not in the file"));

@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use byte_parts::Source;
+use object::elf::{PT_DYNAMIC, PT_LOAD, PT_NULL, PT_PHDR, ProgramFlags};
+use object::pod::bytes_of;
+use object::{U16, U64};
 
 use super::{Check, fault};
-use crate::elf::file::{File, PT_LOAD, ProgramHeader};
+use crate::elf::file::{File, Header, ProgramHeader};
 use crate::error::Error;
+use crate::pod::LE;
 
-const PT_NULL: u32 = 0;
-const PT_PHDR: u32 = 6;
-const PT_DYNAMIC: u32 = 2;
 const PAGE: u64 = 4096;
 
 pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
@@ -24,22 +25,29 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Er
 /// That the ELF header says the same but for counts and the place of the section headers.
 fn header(check: &Check<'_>) -> Result<(), Error> {
     let (old, new) = (&check.old.header, &check.new.header);
-    let what = |header: &super::super::file::Header| {
-        (
-            (header.ident, header.e_type.get(), header.machine.get(), header.version.get()),
-            (header.entry.get(), header.phoff.get(), header.flags.get(), header.ehsize.get()),
-        )
+    let what = |header: &Header| {
+        let zero = U16::default();
+        let same = Header {
+            e_shoff: U64::default(),
+            e_phentsize: zero,
+            e_phnum: zero,
+            e_shentsize: zero,
+            e_shnum: zero,
+            e_shstrndx: U16::default(),
+            ..*header
+        };
+        bytes_of(&same).to_vec()
     };
     if what(old) == what(new) { Ok(()) } else { Err(fault(0, "the ELF header changed")) }
 }
 
 fn end(load: &ProgramHeader) -> u64 {
-    load.vaddr.get().saturating_add(load.memsz.get())
+    load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE))
 }
 
 /// The size of the pages that the segments of a file keep apart.
 fn granule(file: &File) -> u64 {
-    let align = file.loads().map(|load| load.align.get()).max().unwrap_or(PAGE).max(PAGE);
+    let align = file.loads().map(|load| load.p_align.get(LE)).max().unwrap_or(PAGE).max(PAGE);
     if loads(file, align).is_ok() { align } else { PAGE }
 }
 
@@ -49,16 +57,16 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
     // The end of the last segment, and what that is aligned to.
     let (mut last_end, mut last_align) = (0_u64, PAGE);
     for load in file.loads() {
-        let start = load.vaddr.get();
-        let align = load.align.get().max(PAGE);
-        if !align.is_power_of_two() || start.wrapping_sub(load.offset.get()) % align != 0 {
+        let start = load.p_vaddr.get(LE);
+        let align = load.p_align.get(LE).max(PAGE);
+        if !align.is_power_of_two() || start.wrapping_sub(load.p_offset.get(LE)) % align != 0 {
             return Err(fault(
                 start,
                 "a segment cannot be mapped: offset and address differ by more than pages",
             ));
         }
-        if load.filesz.get() > load.memsz.get()
-            || load.offset.get().saturating_add(load.filesz.get()) > len
+        if load.p_filesz.get(LE) > load.p_memsz.get(LE)
+            || load.p_offset.get(LE).saturating_add(load.p_filesz.get(LE)) > len
         {
             return Err(fault(start, "a segment lies beyond the end of the file"));
         }
@@ -75,8 +83,8 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
 /// That the program headers are loaded where they were.
 fn table(check: &Check<'_>) -> Result<(), Error> {
     let header = &check.new.header;
-    let start = header.phoff.get();
-    let last = start.saturating_add(u64::from(header.phnum.get()) * 56).saturating_sub(1);
+    let start = header.e_phoff.get(LE);
+    let last = start.saturating_add(u64::from(header.e_phnum.get(LE)) * 56).saturating_sub(1);
     let (old, new) = (check.old.address_of(start), check.new.address_of(start));
     if old != new {
         return Err(fault(old.unwrap_or(0), "the program headers are loaded elsewhere"));
@@ -91,7 +99,7 @@ fn table(check: &Check<'_>) -> Result<(), Error> {
 /// That the other segments are what they were.
 fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
     let others = |file: &'_ File| -> Vec<ProgramHeader> {
-        let other = |segment: &&ProgramHeader| !matches!(segment.kind.get(), PT_NULL | PT_LOAD);
+        let other = |segment: &&ProgramHeader| !matches!(segment.p_type.get(LE), PT_NULL | PT_LOAD);
         file.segments.iter().filter(other).copied().collect()
     };
     let (old, new) = (others(check.old), others(check.new));
@@ -99,34 +107,34 @@ fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
         return Err(fault(0, "other segments than before"));
     }
     for (old, new) in old.iter().zip(&new) {
-        let address = new.vaddr.get();
-        if (old.kind, old.flags) != (new.kind, new.flags) {
+        let address = new.p_vaddr.get(LE);
+        if (old.p_type, old.p_flags) != (new.p_type, new.p_flags) {
             return Err(fault(address, "other segments than before"));
         }
         // What takes no bytes of the file may name any offset.
-        if new.filesz.get() > 0
-            && old.filesz.get() > 0
-            && check.old.offset_of(old.vaddr.get()) == Some(old.offset.get())
-            && check.new.offset_of(address) != Some(new.offset.get())
+        if new.p_filesz.get(LE) > 0
+            && old.p_filesz.get(LE) > 0
+            && check.old.offset_of(old.p_vaddr.get(LE)) == Some(old.p_offset.get(LE))
+            && check.new.offset_of(address) != Some(new.p_offset.get(LE))
         {
             return Err(fault(address, "a segment's offset is not that of its address"));
         }
-        if new.kind.get() == PT_PHDR {
-            let size = u64::from(check.new.header.phnum.get()) * 56;
-            if (new.offset, new.filesz.get()) != (check.new.header.phoff, size) {
+        if new.p_type.get(LE) == PT_PHDR {
+            let size = u64::from(check.new.header.e_phnum.get(LE)) * 56;
+            if (new.p_offset, new.p_filesz.get(LE)) != (check.new.header.e_phoff, size) {
                 return Err(fault(address, "PT_PHDR does not describe the program headers"));
             }
             continue;
         }
-        if (old.filesz, old.memsz) != (new.filesz, new.memsz) {
+        if (old.p_filesz, old.p_memsz) != (new.p_filesz, new.p_memsz) {
             return Err(fault(address, "a segment has another size"));
         }
         // Memory is compared by address.
-        if old.vaddr == new.vaddr || new.kind.get() == PT_DYNAMIC {
+        if old.p_vaddr == new.p_vaddr || new.p_type.get(LE) == PT_DYNAMIC {
             continue;
         }
-        let moved = check.allowed.contains(old.vaddr.get()) && check.allowed.contains(address);
-        let (from, to, len) = (old.offset.get(), new.offset.get(), new.filesz.get());
+        let moved = check.allowed.contains(old.p_vaddr.get(LE)) && check.allowed.contains(address);
+        let (from, to, len) = (old.p_offset.get(LE), new.p_offset.get(LE), new.p_filesz.get(LE));
         if !moved || check.difference(source, from, to, len)?.is_some() {
             return Err(fault(address, "a segment moved and has other contents"));
         }
@@ -143,21 +151,22 @@ enum Backing {
 }
 
 /// What is at `address`, up to where, and with which flags.
-fn backing(file: &File, address: u64) -> Option<(Backing, u64, u32)> {
+fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
     let load = file.load_at(address)?;
-    let start = load.vaddr.get();
-    let from_file = start.saturating_add(load.filesz.get());
+    let start = load.p_vaddr.get(LE);
+    let from_file = start.saturating_add(load.p_filesz.get(LE));
     let (backing, to) = match address < from_file {
-        true => (Backing::File(load.offset.get().saturating_add(address - start)), from_file),
+        true => (Backing::File(load.p_offset.get(LE).saturating_add(address - start)), from_file),
         false => (Backing::Zeros, end(load)),
     };
-    Some((backing, to, load.flags.get()))
+    Some((backing, to, load.p_flags.get(LE)))
 }
 
 /// That memory outside of what may change is the same, and that there is no more of it.
 fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
-    let ranges =
-        |file: &File| -> Vec<Range<u64>> { file.loads().map(|l| l.vaddr.get()..end(l)).collect() };
+    let ranges = |file: &File| -> Vec<Range<u64>> {
+        file.loads().map(|l| l.p_vaddr.get(LE)..end(l)).collect()
+    };
     for range in ranges(check.old).iter().flat_map(|range| check.compared.gaps(range)) {
         let mut at = range.start;
         while at < range.end {
