@@ -1,9 +1,6 @@
-//! Headers of ELF and COFF objects and of PE files as they lie in a file.
-//!
-//! ELF: System V ABI, "Object Files" (gABI), of both classes and byte orders. COFF: Microsoft's "PE Format".
+//! Headers of ELF files of both classes and byte orders: System V ABI, "Object Files" (gABI).
 
 use zerocopy::byteorder::{ByteOrder, U16, U32, U64};
-use zerocopy::little_endian::{U16 as Le16, U32 as Le32, U64 as Le64};
 use zerocopy::{BigEndian, FromBytes, Immutable, IntoBytes, KnownLayout, LittleEndian, Unaligned};
 
 /// `e_ident[EI_DATA]` of a big-endian file.
@@ -134,121 +131,10 @@ pub(crate) struct ElfSection64<O: ByteOrder> {
     pub(crate) entsize: U64<O>,
 }
 
-/// `IMAGE_FILE_HEADER`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct CoffHeader {
-    pub(crate) machine: Le16,
-    pub(crate) sections: Le16,
-    pub(crate) timestamp: Le32,
-    pub(crate) symbols_at: Le32,
-    pub(crate) symbols: Le32,
-    pub(crate) optional_header_size: Le16,
-    pub(crate) characteristics: Le16,
-}
-
-/// `ANON_OBJECT_HEADER_BIGOBJ`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct BigCoffHeader {
-    pub(crate) signature: [u8; 4],
-    pub(crate) version: Le16,
-    pub(crate) machine: Le16,
-    pub(crate) timestamp: Le32,
-    pub(crate) class_id: [u8; 16],
-    pub(crate) unused: [u8; 16],
-    pub(crate) sections: Le32,
-    pub(crate) symbols_at: Le32,
-    pub(crate) symbols: Le32,
-}
-
-/// `IMAGE_SECTION_HEADER`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct CoffSection {
-    pub(crate) name: [u8; 8],
-    pub(crate) virtual_size: Le32,
-    pub(crate) virtual_address: Le32,
-    pub(crate) raw_size: Le32,
-    pub(crate) raw_at: Le32,
-    pub(crate) relocations_at: Le32,
-    pub(crate) lines_at: Le32,
-    pub(crate) relocations: Le16,
-    pub(crate) lines: Le16,
-    pub(crate) characteristics: Le32,
-}
-
-/// `IMAGE_SYMBOL`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct CoffSymbol {
-    pub(crate) name: [u8; 8],
-    pub(crate) value: Le32,
-    /// From 1; 0 and what is negative as a signed number stand for no section.
-    pub(crate) section: Le16,
-    pub(crate) kind: Le16,
-    pub(crate) class: u8,
-    /// So many records of the same size follow, which are no symbols.
-    pub(crate) auxiliary: u8,
-}
-
-/// `IMAGE_OPTIONAL_HEADER64` up to its data directories
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct PeOptionalHeader64 {
-    pub(crate) magic: Le16,
-    pub(crate) linker_version: [u8; 2],
-    pub(crate) code_size: Le32,
-    pub(crate) initialized_size: Le32,
-    pub(crate) uninitialized_size: Le32,
-    pub(crate) entry: Le32,
-    pub(crate) code_base: Le32,
-    pub(crate) image_base: Le64,
-    pub(crate) section_alignment: Le32,
-    pub(crate) file_alignment: Le32,
-    pub(crate) versions: [u8; 16],
-    pub(crate) image_size: Le32,
-    pub(crate) headers_size: Le32,
-    pub(crate) checksum: Le32,
-    pub(crate) subsystem: Le16,
-    pub(crate) dll_characteristics: Le16,
-    pub(crate) stack_and_heap: [u8; 32],
-    pub(crate) loader_flags: Le32,
-    pub(crate) directories: Le32,
-}
-
-/// `IMAGE_DATA_DIRECTORY`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct PeDirectory {
-    pub(crate) address: Le32,
-    pub(crate) size: Le32,
-}
-
-/// `IMAGE_DEBUG_DIRECTORY`
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct PeDebugEntry {
-    pub(crate) characteristics: Le32,
-    pub(crate) timestamp: Le32,
-    pub(crate) version: [u8; 4],
-    pub(crate) kind: Le32,
-    pub(crate) size: Le32,
-    pub(crate) address: Le32,
-    pub(crate) raw_at: Le32,
-}
-
 const _: () = assert!(size_of::<ElfHeader32<LittleEndian>>() == 52);
 const _: () = assert!(size_of::<ElfHeader64<BigEndian>>() == 64);
 const _: () = assert!(size_of::<ElfSection32<BigEndian>>() == 40);
 const _: () = assert!(size_of::<ElfSection64<LittleEndian>>() == 64);
-const _: () = assert!(size_of::<CoffHeader>() == 20);
-const _: () = assert!(size_of::<BigCoffHeader>() == 56);
-const _: () = assert!(size_of::<CoffSection>() == 40);
-const _: () = assert!(size_of::<CoffSymbol>() == 18);
-const _: () = assert!(size_of::<PeOptionalHeader64>() == 112);
-const _: () = assert!(size_of::<PeDirectory>() == 8);
-const _: () = assert!(size_of::<PeDebugEntry>() == 28);
 
 impl<O: ByteOrder> ElfHeader for ElfHeader32<O> {
     type Section = ElfSection32<O>;

@@ -10,15 +10,19 @@
 
 mod checksum;
 mod file;
+mod header;
 mod references;
 mod remove;
+mod symbol;
 
 use std::collections::BTreeMap;
 
 use byte_parts::Source;
-use file::Object;
-use zerocopy::IntoBytes;
-use zerocopy::little_endian::U32;
+pub(crate) use file::{Object, STRING_SIZE_LEN};
+pub(crate) use header::{Header, Section, long_name};
+use object::pod::bytes_of;
+use object::{LittleEndian, U32};
+pub(crate) use remove::remove as without;
 
 use super::changes::{Changes, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
@@ -27,10 +31,10 @@ use super::output::{self, NewInputs, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
 use crate::embed::EmbedError;
 use crate::error::Error;
-pub(crate) use remove::remove as without;
+use crate::pod::LE;
 
-const FORMAT: &str = "COFF";
-const LIMIT: u64 = u32::MAX as u64;
+pub(crate) const FORMAT: &str = "COFF";
+pub(crate) const LIMIT: u64 = u32::MAX as u64;
 
 /// Lays out the file in the window with other device code in its sections.
 pub(crate) fn edit(
@@ -93,46 +97,50 @@ fn rewrite(
     for ((index, section), places) in object.sections.iter().enumerate().zip(places) {
         let mut new = *section;
         let mut starts = places.iter().map(|place| place.start);
-        for field in [&mut new.raw_at, &mut new.relocations_at, &mut new.lines_at] {
+        for field in [
+            &mut new.pointer_to_raw_data,
+            &mut new.pointer_to_relocations,
+            &mut new.pointer_to_linenumbers,
+        ] {
             let start = starts.next().unwrap_or_default();
-            if field.get() != 0 {
+            if field.get(LE) != 0 {
                 *field = narrow(start)?;
             }
         }
         if changed.contains_key(&index) {
             let size = places.first().map_or(0, |place| place.end - place.start);
-            if new.raw_at.get() == 0 && size > 0 {
-                new.raw_at = narrow(places.first().map_or(0, |place| place.start))?;
+            if new.pointer_to_raw_data.get(LE) == 0 && size > 0 {
+                new.pointer_to_raw_data = narrow(places.first().map_or(0, |place| place.start))?;
             }
-            if new.virtual_size.get() != 0 && new.virtual_size == new.raw_size {
+            if new.virtual_size.get(LE) != 0 && new.virtual_size == new.size_of_raw_data {
                 new.virtual_size = narrow(size)?;
             }
-            new.raw_size = narrow(size)?;
+            new.size_of_raw_data = narrow(size)?;
         }
-        if new.as_bytes() != section.as_bytes() {
+        if bytes_of(&new) != bytes_of(section) {
             let at = object
                 .header
                 .len()
                 .saturating_add((size_of_val(section) as u64).saturating_mul(index as u64));
-            patches.put(base.saturating_add(at), new.as_bytes());
+            patches.put(base.saturating_add(at), bytes_of(&new));
         }
     }
     if let Some(place) = layout.places.get(1)
         && place.start != object.symbols.start
         && object.header.symbols().0 != 0
     {
-        let symbols_at = narrow(place.start)?.get();
+        let symbols_at = narrow(place.start)?.get(LE);
         patches.put(base, &object.header.changed(object.header.sections(), symbols_at)?);
     }
     let all = Error::SharedBytes { start: 0, end: object.window.end.saturating_sub(base) };
     patches.apply(layout.splices).ok_or(all)
 }
 
-fn narrow(value: u64) -> Result<U32, EmbedError> {
-    u32::try_from(value).map(U32::new).map_err(|_| too_large(value))
+pub(crate) fn narrow(value: u64) -> Result<U32<LittleEndian>, EmbedError> {
+    u32::try_from(value).map(|value| U32::new(LE, value)).map_err(|_| too_large(value))
 }
 
-fn too_large(value: u64) -> EmbedError {
+pub(crate) fn too_large(value: u64) -> EmbedError {
     EmbedError::TooLarge { format: FORMAT, value, limit: LIMIT }
 }
 

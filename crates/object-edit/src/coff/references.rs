@@ -3,26 +3,27 @@
 use std::collections::BTreeMap;
 
 use byte_parts::{Budget, Source};
-use zerocopy::FromBytes;
-use zerocopy::little_endian::{I32, U16, U32};
+use object::Endian;
+use object::pe::{
+    IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64, IMAGE_FILE_MACHINE_ARM64EC,
+    IMAGE_FILE_MACHINE_ARM64X, IMAGE_FILE_MACHINE_ARMNT, IMAGE_FILE_MACHINE_I386,
+    IMAGE_REL_AMD64_ADDR32, IMAGE_REL_AMD64_ADDR32NB, IMAGE_REL_AMD64_ADDR64,
+    IMAGE_REL_AMD64_SECREL, IMAGE_REL_AMD64_SECTION, IMAGE_REL_ARM_ADDR32, IMAGE_REL_ARM_ADDR32NB,
+    IMAGE_REL_ARM_SECREL, IMAGE_REL_ARM_SECTION, IMAGE_REL_ARM64_ADDR32, IMAGE_REL_ARM64_ADDR32NB,
+    IMAGE_REL_ARM64_ADDR64, IMAGE_REL_ARM64_SECREL, IMAGE_REL_ARM64_SECTION, IMAGE_REL_I386_DIR32,
+    IMAGE_REL_I386_DIR32NB, IMAGE_REL_I386_SECREL, IMAGE_REL_I386_SECTION, ImageAuxSymbolSection,
+    ImageRelocation, Machine, RelocationType,
+};
 
 use super::file::Object;
+use super::symbol::Symbol;
 use super::{checksum, narrow};
 use crate::error::Error;
 use crate::moves::{Addend, Changed, Reference};
 use crate::output::{self, NewInputs, Output};
+use crate::pod::{LE, first};
 use crate::relayout::Patches;
 use crate::tables::{absolute, for_each};
-
-const I386: u16 = 0x14c;
-const ARMNT: u16 = 0x1c4;
-const AMD64: u16 = 0x8664;
-const ARM64: u16 = 0xaa64;
-const ARM64EC: u16 = 0xa641;
-const ARM64X: u16 = 0xa64e;
-
-const IMAGE_SYM_CLASS_STATIC: u8 = 3;
-const RELOCATION_LEN: u64 = 10;
 
 /// A symbol in a section whose contents change.
 struct Target<'c> {
@@ -99,7 +100,7 @@ pub(super) fn follow(
             continue;
         }
         if new_size != u64::from(size) {
-            patches.put(at, &narrow(new_size)?.get().to_le_bytes());
+            patches.put(at, &narrow(new_size)?.get(LE).to_le_bytes());
         }
         // Without one there was none.
         if checksum != 0 {
@@ -125,51 +126,36 @@ fn symbols<'c>(
     let mut auxiliary = 0_u8;
     // The section that the next auxiliary symbol is about, and where in it.
     let mut of_section = None;
-    let len = object.symbol_len();
+    let len = object.header.symbol_len() as u64;
     let table = absolute(object.window.start, &object.symbols);
     for_each(source, &table, len, |_, number, at, entry| {
         if auxiliary > 0 {
             auxiliary -= 1;
-            if let (Some((section, value)), Some(size), Some(checksum)) =
-                (of_section.take(), word(entry, 0), word(entry, 8))
+            if let (Some((section, value)), Some(record)) =
+                (of_section.take(), first::<ImageAuxSymbolSection>(entry))
             {
+                let (size, checksum) = (record.length.get(LE), record.check_sum.get(LE));
                 symbols.definitions.push(Definition { section, value, at, size, checksum });
             }
             return Ok(());
         }
-        let [.., class, count] = *entry else { return Ok(()) };
-        auxiliary = count;
-        let section = match len {
-            20 => entry.get(12..16).and_then(|bytes| I32::read_from_bytes(bytes).ok()),
-            // The last numbers, read with a sign, mean something else.
-            _ => {
-                entry.get(12..14).and_then(|bytes| U16::read_from_bytes(bytes).ok()).map(|number| {
-                    I32::from(if number.get() > 0xfeff { 0 } else { i32::from(number.get()) })
-                })
-            }
-        };
-        let section = section.and_then(|number| usize::try_from(number.get()).ok());
+        let Some(symbol) = Symbol::read(&object.header, entry) else { return Ok(()) };
+        auxiliary = symbol.auxiliary;
+        let section = usize::try_from(symbol.section).ok();
         let Some(section) = section.and_then(|number| number.checked_sub(1)) else { return Ok(()) };
-        let value = word(entry, 8).unwrap_or(0);
-        let kind = entry.get(len_of_section(len)..).and_then(|rest| rest.first_chunk::<2>());
-        let defines = class == IMAGE_SYM_CLASS_STATIC && kind == Some(&[0, 0]) && count > 0;
+        let (value, defines) = (symbol.value, symbol.defines());
         of_section = defines.then_some((section, value.into()));
         let Some(changed) = changed.get(&section) else { return Ok(()) };
         // At the start it may stand for all of it.
         let of_section = defines && value == 0;
         let new = if of_section { value.into() } else { changed.moves.value(value.into()) };
         if new != u64::from(value) {
-            patches.put(at.saturating_add(8), &narrow(new)?.get().to_le_bytes());
+            patches.put(at.saturating_add(8), &narrow(new)?.get(LE).to_le_bytes());
         }
         symbols.targets.insert(number, Target { changed, value: value.into(), of_section });
         Ok(())
     })?;
     Ok(symbols)
-}
-
-/// Where the type of a symbol stands, in entries of this length.
-fn len_of_section(len: u64) -> usize {
-    if len == 20 { 16 } else { 14 }
 }
 
 /// New bytes for places of a section that relocations apply to, by their offset in the walked file.
@@ -187,15 +173,13 @@ fn relocations(
         return Ok(places);
     };
     let contents = absolute(object.window.start, &parts.contents);
-    let base = u64::from(section.virtual_address.get());
-    let machine = object.machine();
+    let base = u64::from(section.virtual_address.get(LE));
+    let machine = object.header.machine();
     let table = absolute(object.window.start, &parts.relocations);
-    for_each(source, &table, RELOCATION_LEN, |source, number, at, entry| {
-        let (Some(place), Some(symbol), Some(kind)) =
-            (word(entry, 0), word(entry, 4), half(entry, 8))
-        else {
-            return Ok(());
-        };
+    for_each(source, &table, size_of::<ImageRelocation>() as u64, |source, number, at, entry| {
+        let Some(entry) = first::<ImageRelocation>(entry) else { return Ok(()) };
+        let (place, kind) = (entry.virtual_address.get(LE), entry.typ.get(LE));
+        let symbol = entry.symbol_table_index.get(LE);
         let Some(target) = symbols.targets.get(&symbol.into()) else { return Ok(()) };
         let Form::Adds(width) = form(machine, kind) else {
             if form(machine, kind) == Form::Unknown {
@@ -203,7 +187,7 @@ fn relocations(
                 let reference =
                     Reference { symbol: target.value, of_section: target.of_section, addend };
                 let lost = target.changed.moves.addend(reference);
-                lost.map_err(|lost| lost.at(at, kind.into()))?;
+                lost.map_err(|lost| lost.at(at, kind.0.into()))?;
             }
             return Ok(());
         };
@@ -215,14 +199,15 @@ fn relocations(
             return Err(Error::RelocationPlace { section, index: number, place: place.into() });
         };
         let stored = source.read_range(&range)?;
-        let addend = match stored.first_chunk::<8>() {
-            Some(bytes) => i64::from_le_bytes(*bytes),
-            None => I32::read_from_bytes(&stored).map_or(0, |addend| addend.get().into()),
+        let addend = match (stored.first_chunk(), stored.first_chunk()) {
+            (Some(bytes), _) => LE.read_i64(*bytes),
+            (None, Some(bytes)) => LE.read_i32(*bytes).into(),
+            (None, None) => 0,
         };
         let addend = Addend::Known(addend);
         let reference = Reference { symbol: target.value, of_section: target.of_section, addend };
         let new = target.changed.moves.addend(reference);
-        if let Some(new) = new.map_err(|lost| lost.at(at, kind.into()))? {
+        if let Some(new) = new.map_err(|lost| lost.at(at, kind.0.into()))? {
             let bytes = new.to_le_bytes();
             let fits = width == 8 || i32::try_from(new).is_ok() || u32::try_from(new).is_ok();
             let len = usize::try_from(width).unwrap_or(8);
@@ -246,19 +231,40 @@ enum Form {
     Unknown,
 }
 
-fn form(machine: u16, kind: u16) -> Form {
-    match (machine, kind) {
-        // IMAGE_REL_*_ABSOLUTE, and the number of the section
-        (_, 0) | (AMD64 | I386, 0xa) | (ARM64 | ARM64EC | ARM64X, 0xd) | (ARMNT, 0xe) => {
-            Form::Nothing
+fn form(machine: Machine, kind: RelocationType) -> Form {
+    // `IMAGE_REL_*_ABSOLUTE` of all machines.
+    if kind == RelocationType(0) {
+        return Form::Nothing;
+    }
+    match machine {
+        IMAGE_FILE_MACHINE_AMD64 => match kind {
+            IMAGE_REL_AMD64_SECTION => Form::Nothing,
+            IMAGE_REL_AMD64_ADDR64 => Form::Adds(8),
+            IMAGE_REL_AMD64_ADDR32 | IMAGE_REL_AMD64_ADDR32NB | IMAGE_REL_AMD64_SECREL => {
+                Form::Adds(4)
+            }
+            _ => Form::Unknown,
+        },
+        IMAGE_FILE_MACHINE_I386 => match kind {
+            IMAGE_REL_I386_SECTION => Form::Nothing,
+            IMAGE_REL_I386_DIR32 | IMAGE_REL_I386_DIR32NB | IMAGE_REL_I386_SECREL => Form::Adds(4),
+            _ => Form::Unknown,
+        },
+        IMAGE_FILE_MACHINE_ARM64 | IMAGE_FILE_MACHINE_ARM64EC | IMAGE_FILE_MACHINE_ARM64X => {
+            match kind {
+                IMAGE_REL_ARM64_SECTION => Form::Nothing,
+                IMAGE_REL_ARM64_ADDR64 => Form::Adds(8),
+                IMAGE_REL_ARM64_ADDR32 | IMAGE_REL_ARM64_ADDR32NB | IMAGE_REL_ARM64_SECREL => {
+                    Form::Adds(4)
+                }
+                _ => Form::Unknown,
+            }
         }
-        // ADDR64
-        (AMD64, 1) | (ARM64 | ARM64EC | ARM64X, 0xe) => Form::Adds(8),
-        // ADDR32, ADDR32NB, and the offset in the section
-        (AMD64, 2 | 3 | 0xb)
-        | (I386, 6 | 7 | 0xb)
-        | (ARM64 | ARM64EC | ARM64X, 1 | 2 | 8)
-        | (ARMNT, 1 | 2 | 0xf) => Form::Adds(4),
+        IMAGE_FILE_MACHINE_ARMNT => match kind {
+            IMAGE_REL_ARM_SECTION => Form::Nothing,
+            IMAGE_REL_ARM_ADDR32 | IMAGE_REL_ARM_ADDR32NB | IMAGE_REL_ARM_SECREL => Form::Adds(4),
+            _ => Form::Unknown,
+        },
         _ => Form::Unknown,
     }
 }
@@ -277,12 +283,4 @@ fn patched(contents: Output, places: &Places) -> Result<Output, Error> {
             (*start, last.saturating_add(bytes.len() as u64))
         });
     patches.apply(contents).ok_or(Error::SharedBytes { start, end })
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    U32::read_from_bytes(bytes.get(at..)?.get(..4)?).ok().map(U32::get)
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    U16::read_from_bytes(bytes.get(at..)?.get(..2)?).ok().map(U16::get)
 }

@@ -5,21 +5,22 @@
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::little_endian::{I16, I32, U16, U32};
-use zerocopy::{FromBytes, IntoBytes};
+use object::pe::{IMAGE_COMDAT_SELECT_ASSOCIATIVE, ImageAuxSymbolSection};
+use object::pod::{bytes_of_slice, from_bytes_mut};
+use object::{LittleEndian, U32};
 
 use super::file::{Object, Parts};
+use super::header::{Section, long_name, name_offset};
+use super::symbol::{Symbol, set_section};
 use super::{FORMAT, narrow};
-use crate::embed::{CoffFile, EmbedError, ObjectPart, coff_long_name, coff_name_offset};
+use crate::embed::{EmbedError, ObjectPart};
 use crate::error::Error;
 use crate::output::{Input, Output};
+use crate::pod::LE;
 use crate::strings::{Limit, Strings, string_at};
 use crate::tables::absolute;
-use crate::wire::CoffSection;
 
-const SECTION_HEADER_LEN: u64 = size_of::<CoffSection>() as u64;
-const IMAGE_SYM_CLASS_STATIC: u8 = 3;
-const IMAGE_COMDAT_SELECT_ASSOCIATIVE: u8 = 5;
+const SECTION_HEADER_LEN: u64 = size_of::<Section>() as u64;
 
 /// The ranges of the object that are left out, in order and apart, each with the length of those before it.
 struct Cuts(Vec<(Range<u64>, u64)>);
@@ -45,8 +46,8 @@ impl Cuts {
         offset.saturating_sub(cut)
     }
 
-    fn adjust(&self, offset: &mut U32) -> Result<(), EmbedError> {
-        *offset = narrow(self.apply(offset.get().into()))?;
+    fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), EmbedError> {
+        *offset = narrow(self.apply(offset.get(LE).into()))?;
         Ok(())
     }
 }
@@ -64,7 +65,7 @@ pub(crate) fn remove(
     let mut kept = Vec::new();
     for (index, section) in object.sections.iter().enumerate() {
         if goes(index, object.name_on(section)) {
-            if section.relocations.get() != 0 {
+            if section.number_of_relocations.get(LE) != 0 {
                 let section = index as u64 + 1;
                 let by = ObjectPart::Relocations(section);
                 return Err(EmbedError::StillReferenced { format: FORMAT, section, by }.into());
@@ -84,17 +85,17 @@ pub(crate) fn remove(
 
     let cuts = cuts(&object, &numbers);
     for section in &mut kept {
-        cuts.adjust(&mut section.raw_at)?;
-        cuts.adjust(&mut section.relocations_at)?;
-        cuts.adjust(&mut section.lines_at)?;
+        cuts.adjust(&mut section.pointer_to_raw_data)?;
+        cuts.adjust(&mut section.pointer_to_relocations)?;
+        cuts.adjust(&mut section.pointer_to_linenumbers)?;
     }
     let symbols_at = match object.header.symbols().0 {
         0 => 0,
-        at => narrow(cuts.apply(at))?.get(),
+        at => narrow(cuts.apply(at.into()))?.get(LE),
     };
     let mut splices = Output::new();
     splices.push_vec(object.header.changed(kept.len() as u64, symbols_at)?);
-    splices.push_bytes(kept.as_bytes());
+    splices.push_bytes(bytes_of_slice(&kept));
     let mut copy = |range: Range<u64>| {
         if !range.is_empty() {
             splices.push_input(Input::File, absolute(window.start, &range));
@@ -172,15 +173,15 @@ fn symbols(
     object: &Object,
     numbers: &[Option<u64>],
 ) -> Result<Vec<u8>, EmbedError> {
-    let big = matches!(object.header, CoffFile::Big(_));
-    let len = if big { 20 } else { 18 };
-    let renumber = |old: u64| {
+    let header = &object.header;
+    let renumber = |old: u32| {
         let new = old.checked_sub(1).and_then(|index| numbers.get(usize::try_from(index).ok()?));
         match new {
-            Some(&Some(new)) => Ok(new),
+            // Fits: numbers only get smaller.
+            Some(&Some(new)) => Ok(u32::try_from(new).unwrap_or(old)),
             Some(None) => {
-                let by = ObjectPart::SymbolTable;
-                Err(EmbedError::StillReferenced { format: FORMAT, section: old, by })
+                let (section, by) = (old.into(), ObjectPart::SymbolTable);
+                Err(EmbedError::StillReferenced { format: FORMAT, section, by })
             }
             // Undefined, absolute, or no section.
             None => Ok(old),
@@ -188,51 +189,27 @@ fn symbols(
     };
     let mut auxiliary = 0_u8;
     let mut of_section = false;
-    for symbol in table.chunks_exact_mut(len) {
+    for record in table.chunks_exact_mut(header.symbol_len()) {
         if auxiliary > 0 {
             if of_section {
-                definition(symbol, big, &renumber)?;
+                definition(record, header.is_big(), &renumber)?;
             }
             auxiliary -= 1;
             of_section = false;
             continue;
         }
-        let Some(number) = symbol.get_mut(12..len) else { continue };
-        let (class, count) = match number {
-            [.., class, count] => (*class, *count),
-            _ => continue,
-        };
-        let defined = if big {
-            let Ok((number, _)) = I32::mut_from_prefix(number) else { continue };
-            let defined = u64::try_from(number.get()).unwrap_or(0);
-            if defined > 0 {
-                // Fits: numbers only get smaller.
-                number.set(i32::try_from(renumber(defined)?).unwrap_or(number.get()));
-            }
-            defined
-        } else {
-            let Ok((number, _)) = I16::mut_from_prefix(number) else { continue };
-            // The last numbers, read with a sign, mean something else.
-            let defined = u64::from(number.get().cast_unsigned());
-            let defined = if defined > 0xfeff { 0 } else { defined };
-            if defined > 0 {
-                let new = u16::try_from(renumber(defined)?).unwrap_or(0);
-                number.set(new.cast_signed());
-            }
-            defined
-        };
-        auxiliary = count;
-        of_section = class == IMAGE_SYM_CLASS_STATIC && defined > 0;
+        let Some(symbol) = Symbol::read(header, record) else { continue };
+        if symbol.section > 0 {
+            set_section(header, record, renumber(symbol.section)?);
+        }
+        auxiliary = symbol.auxiliary;
+        of_section = symbol.is_static();
     }
     Ok(table)
 }
 
 /// The string table, with its size, without the names of removed sections. `None` when it is not built anew.
-fn rebuild_strings(
-    object: &Object,
-    kept: &mut [CoffSection],
-    symbols: &mut [u8],
-) -> Option<Vec<u8>> {
+fn rebuild_strings(object: &Object, kept: &mut [Section], symbols: &mut [u8]) -> Option<Vec<u8>> {
     let old = object.strings.get(4..).filter(|old| !old.is_empty())?;
     // The size counts.
     let string = |offset: u64| string_at(old, offset.checked_sub(4)?);
@@ -240,13 +217,13 @@ fn rebuild_strings(
     // Names of sections come first, where few digits do for their offsets, and share nothing with the others.
     let mut of_sections = Strings::default();
     for section in &*kept {
-        if let Some(offset) = coff_name_offset(section) {
+        if let Some(offset) = name_offset(section) {
             of_sections.add(limit.take(string(offset?))?);
         }
     }
     let of_sections = of_sections.build(&[0; 4])?;
     let mut others = Strings::default();
-    let record_len = if matches!(object.header, CoffFile::Big(_)) { 20 } else { 18 };
+    let record_len = object.header.symbol_len();
     for symbol in long_named(symbols, record_len) {
         let name = limit.take(string(u32::from_le_bytes(*symbol).into()))?;
         if of_sections.offset(name).is_none() {
@@ -257,8 +234,8 @@ fn rebuild_strings(
 
     let mut names = Vec::with_capacity(kept.len());
     for section in &*kept {
-        names.push(match coff_name_offset(section) {
-            Some(offset) => coff_long_name(of_sections.offset(string(offset?)?)?.into())?,
+        names.push(match name_offset(section) {
+            Some(offset) => long_name(of_sections.offset(string(offset?)?)?.into())?,
             None => section.name,
         });
     }
@@ -291,25 +268,23 @@ fn long_named(symbols: &mut [u8], record_len: usize) -> impl Iterator<Item = &mu
     })
 }
 
-/// The section that an auxiliary symbol of a section associates with it.
+/// Renumbers the section that an auxiliary symbol of a section associates with it.
 fn definition(
-    symbol: &mut [u8],
+    record: &mut [u8],
     big: bool,
-    renumber: &dyn Fn(u64) -> Result<u64, EmbedError>,
+    renumber: &dyn Fn(u32) -> Result<u32, EmbedError>,
 ) -> Result<(), EmbedError> {
-    if symbol.get(14) != Some(&IMAGE_COMDAT_SELECT_ASSOCIATIVE) {
+    let Ok((record, _)) = from_bytes_mut::<ImageAuxSymbolSection>(record) else { return Ok(()) };
+    if record.selection != IMAGE_COMDAT_SELECT_ASSOCIATIVE {
         return Ok(());
     }
-    let word = |at: usize| symbol.get(at..)?.get(..2).and_then(|b| U16::read_from_bytes(b).ok());
-    let low = word(12).map_or(0, U16::get);
-    let high = if big { word(16).map_or(0, U16::get) } else { 0 };
-    let new = renumber(u64::from(high) << 16 | u64::from(low))?;
-    let new = u32::try_from(new).unwrap_or(0).to_le_bytes();
-    if let Some(bytes) = symbol.get_mut(12..14) {
-        bytes.copy_from_slice(&[new[0], new[1]]);
-    }
-    if let Some(bytes) = symbol.get_mut(16..18).filter(|_| big) {
-        bytes.copy_from_slice(&[new[2], new[3]]);
+    let high = if big { record.high_number.get(LE) } else { 0 };
+    let new = renumber(u32::from(high) << 16 | u32::from(record.number.get(LE)))?.to_le_bytes();
+    let [low @ .., _, _] = new;
+    let [_, _, high @ ..] = new;
+    record.number.set(LE, u16::from_le_bytes(low));
+    if big {
+        record.high_number.set(LE, u16::from_le_bytes(high));
     }
     Ok(())
 }

@@ -14,9 +14,7 @@ use std::ops::Range;
 use zerocopy::{BigEndian, LittleEndian};
 
 use crate::wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
-pub(crate) use coff::{Header as CoffFile, long_name as coff_long_name};
 pub use error::{EmbedError, ObjectPart};
-pub(crate) use object_form::coff_name_offset;
 pub use object_form::{
     HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
 };

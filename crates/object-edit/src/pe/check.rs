@@ -11,6 +11,7 @@ use super::slot::Slot;
 use super::wrappers::{self, Wrapper};
 use crate::error::Error;
 use crate::output::{self, NewInputs, Output};
+use crate::pod::LE;
 
 /// Bytes compared at once.
 const CHUNK: u64 = 64 * 1024;
@@ -69,8 +70,8 @@ impl Check<'_> {
         let gap = |file: &File| {
             let pairs = file.sections.iter().zip(file.sections.iter().skip(1));
             let mut gaps = pairs.filter_map(|(section, next)| {
-                let end = u64::from(section.virtual_address.get()) + memory_size(section);
-                let start = u64::from(next.virtual_address.get());
+                let end = u64::from(section.virtual_address.get(LE)) + memory_size(section);
+                let start = u64::from(next.virtual_address.get(LE));
                 (end.next_multiple_of(file.section_alignment()) != start).then_some(start)
             });
             gaps.next()
@@ -80,13 +81,13 @@ impl Check<'_> {
         {
             return Err(self.fault(address, "a gap between sections"));
         }
-        if self.file.image_end() == u64::from(self.file.optional.image_size.get())
-            && new.image_end() != u64::from(new.optional.image_size.get())
+        if self.file.image_end() == u64::from(self.file.optional.size_of_image.get(LE))
+            && new.image_end() != u64::from(new.optional.size_of_image.get(LE))
         {
             return Err(self.fault(new.image_end(), "SizeOfImage"));
         }
         let empty = |file: &File| {
-            file.sections.iter().filter(|section| section.raw_size.get() == 0).count()
+            file.sections.iter().filter(|section| section.size_of_raw_data.get(LE) == 0).count()
         };
         if empty(new) > empty(self.file) {
             return Err(self.fault(0, "a section without bytes in the file"));
@@ -142,7 +143,7 @@ impl Check<'_> {
         may_differ.extend(super::layout::debug_offsets(self.file));
         may_differ.sort_unstable_by_key(|range| range.start);
         let (old_pieces, new_pieces) = (pieces(self.file), pieces(new));
-        let start = u64::from(self.file.optional.headers_size.get());
+        let start = u64::from(self.file.optional.size_of_headers.get(LE));
         let mut at = start.next_multiple_of(self.file.section_alignment());
         let end = self.file.image_end();
         let mut excepted = may_differ.iter().peekable();
@@ -207,7 +208,7 @@ impl Check<'_> {
 fn pieces(file: &File) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for section in &file.sections {
-        let start = u64::from(section.virtual_address.get());
+        let start = u64::from(section.virtual_address.get(LE));
         let filled = start + file.loaded_size(section);
         let end = (start + memory_size(section)).next_multiple_of(file.section_alignment());
         let content = Content::File(file_range(section).start);

@@ -4,37 +4,25 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::FromBytes;
+use object::pe::{
+    IMAGE_DOS_SIGNATURE, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
+    IMAGE_NT_OPTIONAL_HDR32_MAGIC, IMAGE_NT_OPTIONAL_HDR64_MAGIC, IMAGE_NT_SIGNATURE,
+    ImageDataDirectory, ImageDosHeader, ImageFileHeader, ImageOptionalHeader64, ImageSectionHeader,
+    Machine,
+};
+use object::{LittleEndian, Pod, U16, U32};
 
 use crate::error::Error;
-use crate::wire::{CoffHeader, CoffSection, PeDirectory, PeOptionalHeader64};
+use crate::pod::{self, LE};
 
-const DOS_HEADER_SIZE: u64 = 64;
-/// Where the DOS header says where the signature "PE\0\0" lies.
-const SIGNATURE_AT: u64 = 0x3c;
-const SIGNATURE_SIZE: u64 = 4;
-const OPTIONAL_MAGIC_32: u16 = 0x10b;
-const OPTIONAL_MAGIC_64: u16 = 0x20b;
-pub(super) const MACHINE_X86_64: u16 = 0x8664;
-pub(super) const MACHINE_ARM64: u16 = 0xaa64;
-const MACHINES: [u16; 2] = [MACHINE_X86_64, MACHINE_ARM64];
+const MACHINES: [Machine; 2] = [IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64];
 /// Pages of the processors, which the alignment of sections must not be below.
 pub(super) const PAGE: u64 = 4096;
 
 /// The Windows loader takes no more sections ("PE Format", "COFF File Header").
 pub(super) const MOST_SECTIONS: usize = 96;
 
-pub(super) const DIRECTORY_EXPORT: usize = 0;
-pub(super) const DIRECTORY_EXCEPTION: usize = 3;
-pub(super) const DIRECTORY_CERTIFICATE: usize = 4;
-pub(super) const DIRECTORY_RELOCATION: usize = 5;
-pub(super) const DIRECTORY_DEBUG: usize = 6;
-
-pub(super) const SECTION_CODE: u32 = 0x20;
-pub(super) const SECTION_INITIALIZED: u32 = 0x40;
-pub(super) const SECTION_EXECUTABLE: u32 = 0x2000_0000;
-/// `IMAGE_FILE_RELOCS_STRIPPED`
-pub(super) const FILE_RELOCATIONS_STRIPPED: u16 = 1;
+pub(super) type Section = ImageSectionHeader;
 
 /// The headers of the file. Offsets count from the start of the window, addresses from the image base.
 pub(super) struct File {
@@ -42,49 +30,50 @@ pub(super) struct File {
     pub(super) window: Range<u64>,
     /// Where the COFF header lies.
     pub(super) coff_at: u64,
-    pub(super) coff: CoffHeader,
-    pub(super) optional: PeOptionalHeader64,
-    pub(super) directories: Vec<PeDirectory>,
+    pub(super) coff: ImageFileHeader,
+    pub(super) optional: ImageOptionalHeader64,
+    pub(super) directories: Vec<ImageDataDirectory>,
     /// In the order of their addresses.
-    pub(super) sections: Vec<CoffSection>,
+    pub(super) sections: Vec<Section>,
 }
 
 impl File {
     /// Reads the headers, and checks that sections overlap neither in memory nor in the file.
     pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
         let unsupported = |what| Error::UnsupportedPe { what };
-        let dos = bytes(source, window, "the DOS header", 0, DOS_HEADER_SIZE)?;
-        let signature_at = u64::from(field_u32(&dos, SIGNATURE_AT));
-        if !dos.starts_with(b"MZ") {
+        let dos: ImageDosHeader = one(source, window, "the DOS header", 0)?;
+        let signature_at = u64::from(dos.e_lfanew.get(LE));
+        if dos.e_magic.get(LE) != IMAGE_DOS_SIGNATURE {
             return Err(unsupported("no DOS header"));
         }
-        let signature = bytes(source, window, "the signature", signature_at, SIGNATURE_SIZE)?;
-        if signature != b"PE\0\0" {
+        let signature: U32<LittleEndian> = one(source, window, "the signature", signature_at)?;
+        if signature.get(LE) != IMAGE_NT_SIGNATURE {
             return Err(unsupported("no signature \"PE\""));
         }
-        let coff_at = signature_at + SIGNATURE_SIZE;
-        let coff: CoffHeader = one(source, window, "the file header", coff_at)?;
-        let optional_at = coff_at + size_of::<CoffHeader>() as u64;
-        let magic =
-            bytes(source, window, "the optional header", optional_at, size_of::<u16>() as u64)?;
-        match u16::read_from_bytes(&magic).map(u16::from_le) {
-            Ok(OPTIONAL_MAGIC_64) => {}
-            Ok(OPTIONAL_MAGIC_32) => return Err(unsupported("32 bits")),
+        let coff_at = signature_at + size_of_val(&signature) as u64;
+        let coff: ImageFileHeader = one(source, window, "the file header", coff_at)?;
+        let optional_at = coff_at + size_of::<ImageFileHeader>() as u64;
+        let magic: U16<LittleEndian> = one(source, window, "the optional header", optional_at)?;
+        match magic.get(LE) {
+            IMAGE_NT_OPTIONAL_HDR64_MAGIC => {}
+            IMAGE_NT_OPTIONAL_HDR32_MAGIC => return Err(unsupported("32 bits")),
             _ => return Err(unsupported("unknown magic of the optional header")),
         }
-        if !MACHINES.contains(&coff.machine.get()) {
+        if !MACHINES.contains(&coff.machine.get(LE)) {
             return Err(unsupported("neither x86-64 nor ARM64"));
         }
-        let optional: PeOptionalHeader64 = one(source, window, "the optional header", optional_at)?;
-        let directories_at = optional_at + size_of::<PeOptionalHeader64>() as u64;
-        let count = u64::from(optional.directories.get());
-        let size = size_of::<PeOptionalHeader64>() as u64 + count * size_of::<PeDirectory>() as u64;
-        if size > u64::from(coff.optional_header_size.get()) {
+        let optional: ImageOptionalHeader64 =
+            one(source, window, "the optional header", optional_at)?;
+        let directories_at = optional_at + size_of::<ImageOptionalHeader64>() as u64;
+        let count = u64::from(optional.number_of_rva_and_sizes.get(LE));
+        let size = size_of::<ImageOptionalHeader64>() as u64
+            + count * size_of::<ImageDataDirectory>() as u64;
+        if size > u64::from(coff.size_of_optional_header.get(LE)) {
             return Err(unsupported("optional header smaller than its data directories"));
         }
         let directories = table(source, window, "the data directories", directories_at, count)?;
-        let table_at = optional_at + u64::from(coff.optional_header_size.get());
-        let count = coff.sections.get().into();
+        let table_at = optional_at + u64::from(coff.size_of_optional_header.get(LE));
+        let count = coff.number_of_sections.get(LE).into();
         let sections = table(source, window, "the section table", table_at, count)?;
         let file = File { window: window.clone(), coff_at, coff, optional, directories, sections };
         file.check()?;
@@ -103,9 +92,9 @@ impl File {
             return Err(Error::UnsupportedPe { what: "more than 96 sections" });
         }
         let inconsistent = |what| Error::InconsistentSections { what };
-        let mut end = u64::from(self.optional.headers_size.get());
+        let mut end = u64::from(self.optional.size_of_headers.get(LE));
         for section in &self.sections {
-            let address = u64::from(section.virtual_address.get());
+            let address = u64::from(section.virtual_address.get(LE));
             if address % in_memory != 0 {
                 return Err(inconsistent("an address is not aligned"));
             }
@@ -135,30 +124,30 @@ impl File {
     }
 
     pub(super) fn image_base(&self) -> u64 {
-        self.optional.image_base.get()
+        self.optional.image_base.get(LE)
     }
 
     pub(super) fn section_alignment(&self) -> u64 {
-        self.optional.section_alignment.get().into()
+        self.optional.section_alignment.get(LE).into()
     }
 
     pub(super) fn file_alignment(&self) -> u64 {
-        self.optional.file_alignment.get().into()
+        self.optional.file_alignment.get(LE).into()
     }
 
     /// Where the optional header lies.
     pub(super) fn optional_at(&self) -> u64 {
-        self.coff_at + size_of::<CoffHeader>() as u64
+        self.coff_at + size_of::<ImageFileHeader>() as u64
     }
 
     /// Where the section table starts.
     pub(super) fn table_at(&self) -> u64 {
-        self.optional_at() + u64::from(self.coff.optional_header_size.get())
+        self.optional_at() + u64::from(self.coff.size_of_optional_header.get(LE))
     }
 
     /// Where the section table ends.
     pub(super) fn table_end(&self) -> u64 {
-        self.table_at() + (self.sections.len() * size_of::<CoffSection>()) as u64
+        self.table_at() + (self.sections.len() * size_of::<Section>()) as u64
     }
 
     /// Where the last of the section table and the contents of sections ends.
@@ -170,27 +159,28 @@ impl File {
     /// A data directory that is there and not empty.
     pub(super) fn directory(&self, index: usize) -> Option<Range<u64>> {
         let directory = self.directories.get(index)?;
-        let start = u64::from(directory.address.get());
-        let size = u64::from(directory.size.get());
+        let start = u64::from(directory.virtual_address.get(LE));
+        let size = u64::from(directory.size.get(LE));
         (start != 0 && size != 0).then(|| start..start + size)
     }
 
     /// The section whose memory holds this address.
-    pub(super) fn section_at(&self, address: u64) -> Option<&CoffSection> {
+    pub(super) fn section_at(&self, address: u64) -> Option<&Section> {
         let next = self
             .sections
-            .partition_point(|section| u64::from(section.virtual_address.get()) <= address);
+            .partition_point(|section| u64::from(section.virtual_address.get(LE)) <= address);
         let section = self.sections.get(next.checked_sub(1)?)?;
-        (address < u64::from(section.virtual_address.get()) + memory_size(section))
+        (address < u64::from(section.virtual_address.get(LE)) + memory_size(section))
             .then_some(section)
     }
 
     /// The offset of what is loaded to these addresses; none where not all of it comes from one section in the file.
     pub(super) fn offset_of(&self, addresses: &Range<u64>) -> Option<u64> {
         let section = self.section_at(addresses.start)?;
-        let into = addresses.start - u64::from(section.virtual_address.get());
+        let into = addresses.start - u64::from(section.virtual_address.get(LE));
         let end = into.checked_add(addresses.end.checked_sub(addresses.start)?)?;
-        (end <= self.loaded_size(section)).then(|| u64::from(section.raw_at.get()) + into)
+        (end <= self.loaded_size(section))
+            .then(|| u64::from(section.pointer_to_raw_data.get(LE)) + into)
     }
 
     /// The bytes at these addresses; none where they do not come from the file.
@@ -206,40 +196,37 @@ impl File {
 
     /// How many bytes of the file a section has in memory. A loader maps whole pages: also those bytes behind the
     /// section's own that are in the file.
-    pub(super) fn loaded_size(&self, section: &CoffSection) -> u64 {
+    pub(super) fn loaded_size(&self, section: &Section) -> u64 {
         let room = memory_size(section).next_multiple_of(self.section_alignment());
-        room.min(section.raw_size.get().into())
+        room.min(section.size_of_raw_data.get(LE).into())
     }
 
     /// Where the memory of the last section ends, to the next page.
     pub(super) fn image_end(&self) -> u64 {
         let end = match self.sections.last() {
-            Some(last) => u64::from(last.virtual_address.get()) + memory_size(last),
-            None => self.optional.headers_size.get().into(),
+            Some(last) => u64::from(last.virtual_address.get(LE)) + memory_size(last),
+            None => self.optional.size_of_headers.get(LE).into(),
         };
         end.next_multiple_of(self.section_alignment())
     }
 
     /// Whether there is a table of symbols, as MinGW's linkers leave one.
     pub(super) fn has_symbols(&self) -> bool {
-        self.coff.symbols_at.get() != 0 && self.coff.symbols.get() != 0
+        self.coff.pointer_to_symbol_table.get(LE) != 0 && self.coff.number_of_symbols.get(LE) != 0
     }
 
     /// The name of a section, as the string table has it where it is too long.
-    pub(super) fn name(
-        &self,
-        source: &mut Source<'_>,
-        section: &CoffSection,
-    ) -> io::Result<Vec<u8>> {
+    pub(super) fn name(&self, source: &mut Source<'_>, section: &Section) -> io::Result<Vec<u8>> {
         let short = until_nul(&section.name);
         let offset = short
             .strip_prefix(b"/")
             .and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
-        let (Some(offset), 1..) = (offset, self.coff.symbols_at.get()) else {
+        let (Some(offset), 1..) = (offset, self.coff.pointer_to_symbol_table.get(LE)) else {
             return Ok(short.to_vec());
         };
-        let symbols = u64::from(self.coff.symbols.get()) * SYMBOL_SIZE;
-        let start = u64::from(self.coff.symbols_at.get()) + symbols + u64::from(offset);
+        let symbols = u64::from(self.coff.number_of_symbols.get(LE)) * SYMBOL_SIZE;
+        let start =
+            u64::from(self.coff.pointer_to_symbol_table.get(LE)) + symbols + u64::from(offset);
         let name = (self.window.start + start.min(self.len()))..self.window.end;
         Ok(until_nul(&source.peek(&name, LONGEST_NAME)?).to_vec())
     }
@@ -248,20 +235,20 @@ impl File {
 /// Names that matter here are shorter.
 const LONGEST_NAME: usize = 64;
 /// A symbol is 18 bytes.
-pub(super) const SYMBOL_SIZE: u64 = size_of::<crate::wire::CoffSymbol>() as u64;
+pub(super) const SYMBOL_SIZE: u64 = size_of::<object::pe::ImageSymbol>() as u64;
 
 /// Bytes that a section takes in memory.
-pub(super) fn memory_size(section: &CoffSection) -> u64 {
-    match section.virtual_size.get() {
-        0 => section.raw_size.get().into(),
+pub(super) fn memory_size(section: &Section) -> u64 {
+    match section.virtual_size.get(LE) {
+        0 => section.size_of_raw_data.get(LE).into(),
         size => size.into(),
     }
 }
 
 /// Where the bytes of a section lie in the file.
-pub(super) fn file_range(section: &CoffSection) -> Range<u64> {
-    let start = u64::from(section.raw_at.get());
-    start..start + u64::from(section.raw_size.get())
+pub(super) fn file_range(section: &Section) -> Range<u64> {
+    let start = u64::from(section.pointer_to_raw_data.get(LE));
+    start..start + u64::from(section.size_of_raw_data.get(LE))
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {
@@ -292,33 +279,28 @@ pub(super) fn bytes(
     offset: u64,
     size: u64,
 ) -> Result<Vec<u8>, Error> {
-    let available = window.end - window.start;
-    let end = offset.saturating_add(size);
-    if end > available {
-        return Err(beyond_end(what, offset, end, available));
-    }
-    Ok(source.read_range(&(window.start + offset..window.start + end))?)
+    table(source, window, what, offset, size)
 }
 
-fn one<T: FromBytes>(
+fn one<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     what: &'static str,
     offset: u64,
 ) -> Result<T, Error> {
-    let bytes = bytes(source, window, what, offset, size_of::<T>() as u64)?;
-    T::read_from_bytes(&bytes).map_err(|_| Error::Read(io::ErrorKind::UnexpectedEof.into()))
+    let table = table(source, window, what, offset, 1)?;
+    table.first().copied().ok_or(Error::Read(io::ErrorKind::UnexpectedEof.into()))
 }
 
-/// A table of wire structs.
-pub(super) fn table<T: FromBytes>(
+/// A table of structs.
+pub(super) fn table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     what: &'static str,
     offset: u64,
     count: u64,
 ) -> Result<Vec<T>, Error> {
-    let bytes = bytes(source, window, what, offset, count.saturating_mul(size_of::<T>() as u64))?;
-    let entries = bytes.chunks_exact(size_of::<T>());
-    Ok(entries.filter_map(|entry| T::read_from_bytes(entry).ok()).collect())
+    let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
+    let beyond_end = |available| beyond_end(what, offset, end, available);
+    pod::table(source, window, &(offset..end), beyond_end)
 }

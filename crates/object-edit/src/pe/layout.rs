@@ -3,18 +3,20 @@
 use std::ops::Range;
 
 use byte_parts::Source;
-use zerocopy::IntoBytes;
-
-use super::file::{
-    self, DIRECTORY_CERTIFICATE, DIRECTORY_DEBUG, File, SECTION_INITIALIZED, SYMBOL_SIZE,
-    file_range,
+use object::pe::{
+    IMAGE_DIRECTORY_ENTRY_DEBUG, IMAGE_DIRECTORY_ENTRY_SECURITY, IMAGE_SCN_CNT_INITIALIZED_DATA,
+    ImageDebugDirectory, ImageOptionalHeader64, ImageSymbol,
 };
+use object::pod::{bytes_of, bytes_of_slice};
+use object::{LittleEndian, U32};
+
+use super::file::{self, File, SYMBOL_SIZE, Section, file_range};
 use super::place::{Placement, TOO_LARGE};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::error::Error;
 use crate::output::{Input, Output};
-use crate::wire::{CoffSection, CoffSymbol, PeDebugEntry, PeOptionalHeader64};
+use crate::pod::LE;
 
 /// What a section is called whose contents have a new place.
 const OLD_NAME: [u8; 8] = *b".hip_old";
@@ -93,6 +95,10 @@ fn narrow(wide: u64) -> Result<u32, Error> {
     u32::try_from(wide).map_err(|_| TOO_LARGE)
 }
 
+fn word(wide: u64) -> Result<U32<LittleEndian>, Error> {
+    narrow(wide).map(|narrow| U32::new(LE, narrow))
+}
+
 /// A new file.
 pub(super) struct Layout {
     pub(super) splices: Output,
@@ -125,11 +131,11 @@ pub(super) fn lay_out(
             added.push(part(file, &section, slot, placement, &memory, &mut inserted)?);
             // No section may be empty in the file.
             contents.push_zeros(file.file_alignment());
-            parts.push(CoffSection {
+            parts.push(Section {
                 name: OLD_NAME,
-                virtual_size: narrow(slot.memory.end - slot.memory.start)?.into(),
-                raw_size: narrow(file.file_alignment())?.into(),
-                raw_at: 0.into(),
+                virtual_size: word(slot.memory.end - slot.memory.start)?,
+                size_of_raw_data: word(file.file_alignment())?,
+                pointer_to_raw_data: U32::default(),
                 ..section
             });
         } else {
@@ -153,7 +159,7 @@ pub(super) fn lay_out(
     let mut sections = Vec::new();
     for (index, section) in file.sections.iter().enumerate() {
         let slot = parts_of_slots.iter().find(|(slot, _)| slot.sections.contains(&index));
-        let raw_at = replaced.map_field(section.raw_at.get())?;
+        let raw_at = replaced.map_field(section.pointer_to_raw_data.get(LE))?;
         match slot {
             Some((slot, parts)) if slot.sections.start == index => {
                 sections.extend(parts.iter().map(|part| (*part, u64::from(raw_at))));
@@ -161,9 +167,13 @@ pub(super) fn lay_out(
             Some(_) => {}
             None => {
                 let mut section = *section;
-                section.raw_at.set(raw_at);
-                section.relocations_at.set(replaced.map_field(section.relocations_at.get())?);
-                section.lines_at.set(replaced.map_field(section.lines_at.get())?);
+                section.pointer_to_raw_data.set(LE, raw_at);
+                section
+                    .pointer_to_relocations
+                    .set(LE, replaced.map_field(section.pointer_to_relocations.get(LE))?);
+                section
+                    .pointer_to_linenumbers
+                    .set(LE, replaced.map_field(section.pointer_to_linenumbers.get(LE))?);
                 sections.push((section, 0));
             }
         }
@@ -172,7 +182,9 @@ pub(super) fn lay_out(
     sections.extend(added.iter().map(|section| (*section, start_of_inserted)));
     let mut table = Vec::new();
     for (mut section, base) in sections {
-        section.raw_at.set(narrow(base + u64::from(section.raw_at.get()))?);
+        section
+            .pointer_to_raw_data
+            .set(LE, narrow(base + u64::from(section.pointer_to_raw_data.get(LE)))?);
         table.push(section);
     }
 
@@ -188,12 +200,12 @@ pub(super) fn lay_out(
 /// The section for these addresses, and its contents behind the others. Where it starts counts from their start.
 fn part(
     file: &File,
-    section: &CoffSection,
+    section: &Section,
     slot: &Slot,
     placement: &Placement,
     memory: &Range<u64>,
     contents: &mut Output,
-) -> Result<CoffSection, Error> {
+) -> Result<Section, Error> {
     let base = contents.size();
     for (bundle, address) in slot.bundles.iter().zip(&placement.addresses) {
         if memory.contains(address) && bundle.new.size() > 0 {
@@ -203,11 +215,11 @@ fn part(
     }
     let size = (contents.size() - base).next_multiple_of(file.file_alignment());
     contents.pad_to(base + size);
-    Ok(CoffSection {
-        virtual_address: narrow(memory.start)?.into(),
-        virtual_size: narrow(memory.end - memory.start)?.into(),
-        raw_size: narrow(size)?.into(),
-        raw_at: narrow(base)?.into(),
+    Ok(Section {
+        virtual_address: word(memory.start)?,
+        virtual_size: word(memory.end - memory.start)?,
+        size_of_raw_data: word(size)?,
+        pointer_to_raw_data: word(base)?,
         ..*section
     })
 }
@@ -216,41 +228,50 @@ fn headers(
     source: &mut Source<'_>,
     file: &File,
     replaced: &Replacements,
-    table: &[CoffSection],
+    table: &[Section],
     drop_certificates: bool,
 ) -> Result<Vec<Patch>, Error> {
     let mut coff = file.coff;
-    coff.sections.set(u16::try_from(table.len()).map_err(|_| TOO_LARGE)?);
-    coff.symbols_at.set(replaced.map_field(coff.symbols_at.get())?);
+    coff.number_of_sections.set(LE, u16::try_from(table.len()).map_err(|_| TOO_LARGE)?);
+    coff.pointer_to_symbol_table.set(LE, replaced.map_field(coff.pointer_to_symbol_table.get(LE))?);
 
     let mut optional = file.optional;
-    optional.checksum.set(0);
+    optional.check_sum.set(LE, 0);
     // Linkers do not agree on what they count: only what changed is taken into account.
-    let initialized = |sections: &[CoffSection]| -> u64 {
-        let counted =
-            |section: &&CoffSection| section.characteristics.get() & SECTION_INITIALIZED != 0;
-        sections.iter().filter(counted).map(|section| u64::from(section.raw_size.get())).sum()
+    let initialized = |sections: &[Section]| -> u64 {
+        let counted = |section: &&Section| {
+            section.characteristics.get(LE).contains(IMAGE_SCN_CNT_INITIALIZED_DATA)
+        };
+        sections
+            .iter()
+            .filter(counted)
+            .map(|section| u64::from(section.size_of_raw_data.get(LE)))
+            .sum()
     };
-    let size = u64::from(optional.initialized_size.get()) + initialized(table);
-    optional.initialized_size.set(narrow(size.saturating_sub(initialized(&file.sections)))?);
+    let size = u64::from(optional.size_of_initialized_data.get(LE)) + initialized(table);
+    optional
+        .size_of_initialized_data
+        .set(LE, narrow(size.saturating_sub(initialized(&file.sections)))?);
     if let Some(last) = table.last() {
-        let end = u64::from(last.virtual_address.get()) + file::memory_size(last);
+        let end = u64::from(last.virtual_address.get(LE)) + file::memory_size(last);
         let end = narrow(end.next_multiple_of(file.section_alignment()))?;
-        optional.image_size.set(optional.image_size.get().max(end));
+        optional.size_of_image.set(LE, optional.size_of_image.get(LE).max(end));
     }
 
     let mut directories = file.directories.clone();
-    if drop_certificates && let Some(directory) = directories.get_mut(DIRECTORY_CERTIFICATE) {
-        directory.address.set(0);
-        directory.size.set(0);
+    if drop_certificates
+        && let Some(directory) = directories.get_mut(IMAGE_DIRECTORY_ENTRY_SECURITY)
+    {
+        directory.virtual_address.set(LE, 0);
+        directory.size.set(LE, 0);
     }
 
-    let mut table = table.as_bytes().to_vec();
-    let old_size = file.sections.as_bytes().len();
+    let mut table = bytes_of_slice(table).to_vec();
+    let old_size = size_of_val(file.sections.as_slice());
     table.resize(table.len().max(old_size), 0);
     let patches = [
-        (file.coff_at, coff.as_bytes().to_vec()),
-        (file.optional_at(), [optional.as_bytes(), directories.as_bytes()].concat()),
+        (file.coff_at, bytes_of(&coff).to_vec()),
+        (file.optional_at(), [bytes_of(&optional), bytes_of_slice(&directories)].concat()),
         (file.table_at(), table),
     ];
     let mut changed = Vec::new();
@@ -264,7 +285,7 @@ fn headers(
 }
 
 /// Where CheckSum lies in the optional header.
-const CHECKSUM_AT: u64 = std::mem::offset_of!(PeOptionalHeader64, checksum) as u64;
+const CHECKSUM_AT: u64 = std::mem::offset_of!(ImageOptionalHeader64, check_sum) as u64;
 
 /// A bundle that replaced. Addresses count from the image base.
 struct Moved {
@@ -313,18 +334,18 @@ fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<
     if moved.is_empty() || !file.has_symbols() {
         return Ok(patches);
     }
-    let start = u64::from(file.coff.symbols_at.get());
-    let count = u64::from(file.coff.symbols.get());
+    let start = u64::from(file.coff.pointer_to_symbol_table.get(LE));
+    let count = u64::from(file.coff.number_of_symbols.get(LE));
     let address = |section: u16| {
         let section = file.sections.get(usize::from(section).checked_sub(1)?)?;
-        Some(u64::from(section.virtual_address.get()))
+        Some(u64::from(section.virtual_address.get(LE)))
     };
     let mut auxiliary = 0;
     let mut first = 0;
     while first < count {
         let at_once = SYMBOLS_AT_ONCE.min(count - first);
         let mut at = start + first * SYMBOL_SIZE;
-        let table: Vec<CoffSymbol> =
+        let table: Vec<ImageSymbol> =
             file::table(source, &file.window, "the symbol table", at, at_once)?;
         for mut symbol in table {
             let symbol_at = at;
@@ -333,13 +354,15 @@ fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<
                 auxiliary -= 1;
                 continue;
             }
-            auxiliary = symbol.auxiliary;
-            let Some(start) = address(symbol.section.get()) else { continue };
-            let old = start + u64::from(symbol.value.get());
+            auxiliary = symbol.number_of_aux_symbols;
+            let Some(start) = address(symbol.section_number.get(LE)) else { continue };
+            let old = start + u64::from(symbol.value.get(LE));
             let Some(moved) = find(moved, old) else { continue };
-            symbol.value.set(narrow(moved.new - moved.section_start)?);
-            symbol.section.set(moved.new_section.unwrap_or(symbol.section.get()));
-            patches.push((symbol_at, symbol.as_bytes().to_vec()));
+            symbol.value.set(LE, narrow(moved.new - moved.section_start)?);
+            symbol
+                .section_number
+                .set(LE, moved.new_section.unwrap_or(symbol.section_number.get(LE)));
+            patches.push((symbol_at, bytes_of(&symbol).to_vec()));
         }
         first += at_once;
     }
@@ -353,20 +376,22 @@ fn debug_entries(
     replaced: &Replacements,
 ) -> Result<Vec<Patch>, Error> {
     let damaged = Error::InconsistentSections { what: "the debug directory is in no section" };
-    let Some(directory) = file.directory(DIRECTORY_DEBUG) else { return Ok(Vec::new()) };
+    let Some(directory) = file.directory(IMAGE_DIRECTORY_ENTRY_DEBUG) else {
+        return Ok(Vec::new());
+    };
     let at = file.offset_of(&directory).ok_or(damaged)?;
-    let size = size_of::<PeDebugEntry>() as u64;
+    let size = size_of::<ImageDebugDirectory>() as u64;
     let count = (directory.end - directory.start) / size;
     if count > MOST_DEBUG_ENTRIES {
         return Err(Error::InconsistentSections { what: "the debug directory is too large" });
     }
-    let entries: Vec<PeDebugEntry> =
+    let entries: Vec<ImageDebugDirectory> =
         file::table(source, &file.window, "the debug directory", at, count)?;
     let mut patches = Vec::new();
     for (entry, at) in entries.into_iter().zip((0..).map(|index| at + index * size)) {
-        let raw_at = replaced.map_field(entry.raw_at.get())?;
-        if raw_at != entry.raw_at.get() {
-            let field = std::mem::offset_of!(PeDebugEntry, raw_at) as u64;
+        let raw_at = replaced.map_field(entry.pointer_to_raw_data.get(LE))?;
+        if raw_at != entry.pointer_to_raw_data.get(LE) {
+            let field = std::mem::offset_of!(ImageDebugDirectory, pointer_to_raw_data) as u64;
             patches.push((at + field, raw_at.to_le_bytes().to_vec()));
         }
     }
@@ -375,9 +400,9 @@ fn debug_entries(
 
 /// Addresses of the offsets in the debug directory.
 pub(super) fn debug_offsets(file: &File) -> Vec<Range<u64>> {
-    let size = size_of::<PeDebugEntry>() as u64;
-    let field = std::mem::offset_of!(PeDebugEntry, raw_at) as u64;
-    let directory = file.directory(DIRECTORY_DEBUG).unwrap_or_default();
+    let size = size_of::<ImageDebugDirectory>() as u64;
+    let field = std::mem::offset_of!(ImageDebugDirectory, pointer_to_raw_data) as u64;
+    let directory = file.directory(IMAGE_DIRECTORY_ENTRY_DEBUG).unwrap_or_default();
     let count = (directory.end - directory.start) / size;
     let offsets = (0..count).map(|index| directory.start + index * size + field);
     offsets.map(|start| start..start + 4).collect()

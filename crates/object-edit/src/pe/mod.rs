@@ -24,13 +24,15 @@ use std::ops::Range;
 
 use byte_parts::Source;
 use check::Check;
-use file::{DIRECTORY_CERTIFICATE, File};
+use file::File;
+use object::pe::IMAGE_DIRECTORY_ENTRY_SECURITY;
 use slot::Slot;
+pub(super) use slot::uneditable;
 
 use super::host::{Edited, HostContext, SectionChange, SectionEdit};
 use super::{Error, Note};
 use crate::output::{self, NewInputs};
-pub(super) use slot::uneditable;
+use crate::pod::LE;
 
 /// Lays out the file in the window with other device code in its sections. `images` are the new images, by number.
 pub(crate) fn edit(
@@ -60,7 +62,7 @@ pub(crate) fn edit(
     let placements = place::place(source, &file, &slots, &wrappers, context)?;
     let mut layout =
         layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates.as_ref())?;
-    if file.optional.checksum.get() != 0 {
+    if file.optional.check_sum.get(LE) != 0 {
         let len = layout.splices.size();
         let sum = checksum::checksum(output::reader(&layout.splices, source.reader(), new), len)?;
         layout.splices.overwrite(layout.checksum_at, &sum.to_le_bytes());
@@ -92,7 +94,7 @@ fn is_changed(edit: &SectionEdit) -> bool {
 
 /// Where the certificates lie that the file is signed with: their directory has an offset of the file, not an address.
 fn certificates(file: &File) -> Result<Option<Range<u64>>, Error> {
-    let Some(range) = file.directory(DIRECTORY_CERTIFICATE) else { return Ok(None) };
+    let Some(range) = file.directory(IMAGE_DIRECTORY_ENTRY_SECURITY) else { return Ok(None) };
     if range.end > file.len() {
         let Range { start, end } = range;
         let what = "the certificate table";

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use byte_parts::Source;
 
-use super::file::{File, MOST_SECTIONS, PAGE};
+use super::file::{File, MOST_SECTIONS, PAGE, Section};
 use super::references;
 use super::slot::{Bundle, Slot};
 use super::wrappers::Wrapper;
 use crate::error::Error;
 use crate::host::HostContext;
-use crate::wire::CoffSection;
+use crate::pod::LE;
 
 /// Where the bundles of a slot go. Addresses count from the image base.
 pub(super) struct Placement {
@@ -207,10 +207,11 @@ struct HeaderRoom {
 impl HeaderRoom {
     /// What remains when sections that an earlier edit split are joined.
     fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Error> {
-        let size = size_of::<CoffSection>() as u64;
-        let in_file = file.sections.iter().filter(|section| section.raw_size.get() > 0);
-        let first = in_file.map(|section| section.raw_at.get()).min().unwrap_or(u32::MAX);
-        let end = u64::from(first.min(file.optional.headers_size.get())).min(file.len());
+        let size = size_of::<Section>() as u64;
+        let in_file = file.sections.iter().filter(|section| section.size_of_raw_data.get(LE) > 0);
+        let first =
+            in_file.map(|section| section.pointer_to_raw_data.get(LE)).min().unwrap_or(u32::MAX);
+        let end = u64::from(first.min(file.optional.size_of_headers.get(LE))).min(file.len());
         // Other things may lie behind the headers: bound imports do.
         let free =
             file.window.start + file.table_end()..file.window.start + end.max(file.table_end());

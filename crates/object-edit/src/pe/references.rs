@@ -5,34 +5,29 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
-
-use super::file::{
-    DIRECTORY_EXCEPTION, DIRECTORY_EXPORT, DIRECTORY_RELOCATION, FILE_RELOCATIONS_STRIPPED, File,
-    MACHINE_ARM64, MACHINE_X86_64, PAGE, SECTION_CODE, SECTION_EXECUTABLE, field_u32, field_u64,
-    file_range,
+use object::pe::{
+    BaseRelocationType, IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_DIRECTORY_ENTRY_EXCEPTION,
+    IMAGE_DIRECTORY_ENTRY_EXPORT, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
+    IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE, IMAGE_REL_BASED_DIR64,
+    IMAGE_REL_BASED_HIGHLOW, IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE, ImageBaseRelocation,
+    ImageExportDirectory, ImageRuntimeFunctionEntry,
 };
+
+use super::file::{File, PAGE, field_u32, field_u64, file_range};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::error::Error;
+use crate::pod::{LE, first};
 use crate::scan::{Function, Machine, Scanner, Targets, absolute, blocks, settle};
 
-/// Types of base relocations: none, 32 bits, 64 bits.
-const BASED_ABSOLUTE: u16 = 0;
-const BASED_HIGHLOW: u16 = 3;
-const BASED_DIR64: u16 = 10;
-const BLOCK_HEADER_SIZE: u64 = 8;
+const BLOCK_HEADER_SIZE: u64 = size_of::<ImageBaseRelocation>() as u64;
 /// Each location of a page is listed once.
 const LARGEST_BLOCK: u64 = BLOCK_HEADER_SIZE + 2 * PAGE;
 /// Bytes of the largest value that is relocated.
 const LARGEST_VALUE: u64 = 8;
 
-/// Bytes of an entry of the table of functions: start, end, where to find how to unwind.
-const FUNCTION_SIZE: u64 = 12;
-
-/// Where the export directory says how many addresses there are, and where they are.
-const EXPORT_COUNT_AT: u64 = 20;
-const EXPORT_ADDRESSES_AT: u64 = 28;
-const EXPORT_HEADER_SIZE: u64 = 40;
+/// Bytes of an entry of the table of functions.
+const FUNCTION_SIZE: u64 = size_of::<ImageRuntimeFunctionEntry>() as u64;
 
 /// What is searched. Its addresses count from the image base, those of what is found from 0.
 struct Search<'a> {
@@ -62,8 +57,8 @@ pub(super) fn find(
     let all = starts.first().copied().unwrap_or(0)..u64::MAX;
     let mut pointers: Vec<_> = wrappers.iter().map(Wrapper::pointer).collect();
     pointers.sort_unstable();
-    let stripped = file.coff.characteristics.get() & FILE_RELOCATIONS_STRIPPED != 0;
-    let relocations = file.directory(DIRECTORY_RELOCATION).filter(|_| !stripped);
+    let stripped = file.coff.characteristics.get(LE).contains(IMAGE_FILE_RELOCS_STRIPPED);
+    let relocations = file.directory(IMAGE_DIRECTORY_ENTRY_BASERELOC).filter(|_| !stripped);
     let mut targets = Targets::new(&starts, &all, relocations.is_some());
     for wrapper in wrappers {
         targets.wrapped(base.wrapping_add(wrapper.target));
@@ -85,8 +80,9 @@ pub(super) fn find(
 /// ("PE Format", "The .pdata Section").
 fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Option<Function>> {
     let at = address.wrapping_sub(file.image_base());
-    let table =
-        file.directory(DIRECTORY_EXCEPTION).filter(|_| file.coff.machine.get() == MACHINE_X86_64);
+    let table = file
+        .directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION)
+        .filter(|_| file.coff.machine.get(LE) == IMAGE_FILE_MACHINE_AMD64);
     let Some((table, offset)) =
         table.and_then(|table| Some((table.clone(), file.offset_of(&table)?)))
     else {
@@ -127,8 +123,9 @@ impl Search<'_> {
         let end = at + (relocations.end - relocations.start);
         while end - at >= BLOCK_HEADER_SIZE {
             let header = source.read_range(&(at..at + BLOCK_HEADER_SIZE))?;
-            let page = u64::from(field_u32(&header, 0));
-            let size = u64::from(field_u32(&header, 4));
+            let Some(header) = first::<ImageBaseRelocation>(&header) else { return Err(damaged) };
+            let page = u64::from(header.virtual_address.get(LE));
+            let size = u64::from(header.size_of_block.get(LE));
             if !(BLOCK_HEADER_SIZE..=(end - at).min(LARGEST_BLOCK)).contains(&size) {
                 return Err(damaged);
             }
@@ -137,9 +134,9 @@ impl Search<'_> {
             let values = self.page(source, page)?;
             for entry in entries.as_chunks::<2>().0 {
                 let entry = u16::from_le_bytes(*entry);
-                let (kind, within) = (entry >> 12, u64::from(entry & 0xfff));
+                let (kind, within) = (BaseRelocationType(entry >> 12), u64::from(entry & 0xfff));
                 let location = page + within;
-                if kind == BASED_ABSOLUTE {
+                if kind == IMAGE_REL_BASED_ABSOLUTE {
                     continue;
                 }
                 if self.slots.iter().any(|slot| (slot.memory.start..slot.limit).contains(&location))
@@ -148,9 +145,11 @@ impl Search<'_> {
                 }
                 let is_wrapper = self.pointers.binary_search(&location).is_ok();
                 match kind {
-                    BASED_DIR64 if is_wrapper => {}
-                    BASED_DIR64 => self.pointer(location, field_u64(&values, within)),
-                    BASED_HIGHLOW => self.pointer(location, field_u32(&values, within).into()),
+                    IMAGE_REL_BASED_DIR64 if is_wrapper => {}
+                    IMAGE_REL_BASED_DIR64 => self.pointer(location, field_u64(&values, within)),
+                    IMAGE_REL_BASED_HIGHLOW => {
+                        self.pointer(location, field_u32(&values, within).into());
+                    }
                     // Nobody knows to what it refers.
                     _ => self.targets.all(self.file.image_base().wrapping_add(location)),
                 }
@@ -162,7 +161,7 @@ impl Search<'_> {
     /// The bytes of a page that come from the file, and some more.
     fn page(&self, source: &mut Source<'_>, page: u64) -> io::Result<Vec<u8>> {
         let Some(section) = self.file.section_at(page) else { return Ok(Vec::new()) };
-        let into = page - u64::from(section.virtual_address.get());
+        let into = page - u64::from(section.virtual_address.get(LE));
         let size = self.file.loaded_size(section);
         let start = self.file.window.start + file_range(section).start;
         let end = size.min(into + PAGE + LARGEST_VALUE);
@@ -181,11 +180,16 @@ impl Search<'_> {
 
     fn exports(&mut self, source: &mut Source<'_>) -> io::Result<()> {
         let base = self.file.image_base();
-        let Some(directory) = self.file.directory(DIRECTORY_EXPORT) else { return Ok(()) };
-        let header = directory.start..directory.start + EXPORT_HEADER_SIZE;
-        let Some(header) = self.file.read_at(source, &header)? else { return Ok(()) };
-        let start = u64::from(field_u32(&header, EXPORT_ADDRESSES_AT));
-        let count = u64::from(field_u32(&header, EXPORT_COUNT_AT));
+        let Some(directory) = self.file.directory(IMAGE_DIRECTORY_ENTRY_EXPORT) else {
+            return Ok(());
+        };
+        let size = size_of::<ImageExportDirectory>() as u64;
+        let header = directory.start..directory.start + size;
+        let header = self.file.read_at(source, &header)?;
+        let header = header.and_then(|header| first::<ImageExportDirectory>(&header));
+        let Some(header) = header else { return Ok(()) };
+        let start = u64::from(header.address_of_functions.get(LE));
+        let count = u64::from(header.number_of_functions.get(LE));
         let Some(offset) = self.file.offset_of(&(start..start + count * 4)) else { return Ok(()) };
         let mut entry = [0; 4];
         for index in 0..count {
@@ -199,19 +203,22 @@ impl Search<'_> {
     fn sections(&mut self, source: &mut Source<'_>, relocated: bool) -> io::Result<()> {
         let file = self.file;
         // Files for x86-64 may hold code for ARM64, too (ARM64EC).
-        let machines = match file.coff.machine.get() {
-            MACHINE_ARM64 => &[Machine::Aarch64][..],
+        let machines = match file.coff.machine.get(LE) {
+            IMAGE_FILE_MACHINE_ARM64 => &[Machine::Aarch64][..],
             _ => &[Machine::X86_64, Machine::Aarch64][..],
         };
         for (index, section) in file.sections.iter().enumerate() {
-            let is_code = section.characteristics.get() & (SECTION_CODE | SECTION_EXECUTABLE) != 0;
+            let is_code = section
+                .characteristics
+                .get(LE)
+                .intersects(IMAGE_SCN_CNT_CODE | IMAGE_SCN_MEM_EXECUTE);
             let is_slot = self.slots.iter().any(|slot| slot.sections.contains(&index));
             if is_slot || !is_code && relocated {
                 continue;
             }
             let start = file.window.start + file_range(section).start;
             let part = start..start + file.loaded_size(section);
-            let address = file.image_base().wrapping_add(section.virtual_address.get().into());
+            let address = file.image_base().wrapping_add(section.virtual_address.get(LE).into());
             let mut scanners: Vec<_> = machines
                 .iter()
                 .map(|machine| Scanner::new(*machine, relocated, Vec::new()))

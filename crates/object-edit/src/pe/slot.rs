@@ -8,6 +8,7 @@ use super::file::{File, file_range, memory_size};
 use crate::error::Error;
 use crate::host::{Item, SectionChange, SectionEdit};
 use crate::output::Output;
+use crate::pod::LE;
 
 /// Sections that are edited, by the names that linkers leave them.
 const DEVICE_SECTIONS: [&str; 2] = [".hip_fatbin", ".hip_fat"];
@@ -90,7 +91,7 @@ impl Slot {
         let inconsistent = |what| Error::InconsistentSections { what };
         let at = |section| file.window.start + file_range(section).start;
         let index = file.sections.iter().position(|section| {
-            at(section) == range.start && section.raw_size.get() > 0 && !range.is_empty()
+            at(section) == range.start && section.size_of_raw_data.get(LE) > 0 && !range.is_empty()
         });
         let found = index.and_then(|index| Some((index, file.sections.get(index)?)));
         let (index, section) = found.ok_or(inconsistent("none holds the device code"))?;
@@ -98,7 +99,7 @@ impl Slot {
         if [in_file.start, in_file.end].iter().any(|at| at % file.file_alignment() != 0) {
             return Err(inconsistent("device code is not aligned in the file"));
         }
-        let start = u64::from(section.virtual_address.get());
+        let start = u64::from(section.virtual_address.get(LE));
         let limit = (start + memory_size(section)).next_multiple_of(file.section_alignment());
         let mut bundles = Vec::new();
         // What lies between bundles, and behind the last, must be zeros.

@@ -8,7 +8,7 @@ use super::file::{File, file_range};
 use super::slot::Slot;
 use crate::error::Error;
 use crate::hip_wrapper::{POINTER, Record, bundle};
-use crate::pod::first;
+use crate::pod::{LE, first};
 
 /// Names of sections of wrappers start so; a PE file may have room for no more of them.
 const SECTION: &[u8] = b".hipFatB";
@@ -39,7 +39,7 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
         if !file.name(source, section)?.starts_with(SECTION) {
             continue;
         }
-        let size = file.loaded_size(section).min(section.virtual_size.get().into());
+        let size = file.loaded_size(section).min(section.virtual_size.get(LE).into());
         let raw_at = file_range(section).start;
         let start = file.window.start + raw_at;
         let base = file.image_base();
@@ -51,9 +51,9 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
                 at += ALIGNMENT as u64;
                 continue;
             }
-            let address = u64::from(section.virtual_address.get()) + at;
+            let address = u64::from(section.virtual_address.get(LE)) + at;
             let Some(record) = first(&record) else {
-                let address = base.wrapping_add(section.virtual_address.get().into());
+                let address = base.wrapping_add(section.virtual_address.get(LE).into());
                 return Err(Error::WrapperSection { address, size });
             };
             let bundle = bundle(&record, wrappers.len(), base.wrapping_add(address))?;

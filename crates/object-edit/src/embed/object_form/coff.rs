@@ -10,94 +10,25 @@
 //! string table              with the new names
 //! ```
 
-use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, IntoBytes};
+use object::pe::{IMAGE_SCN_LNK_REMOVE, IMAGE_SCN_MEM_READ};
+use object::pod::{bytes_of, bytes_of_slice};
+use object::{LittleEndian, U32};
 
-use super::super::coff::{
-    Header, LIMIT, Moves, SECTION_HEADER_LEN, STRING_SIZE_LEN, Tables, check_section, long_name,
-    outside, tables, too_large,
-};
-use super::super::error::{EmbedError, ObjectPart};
+use super::super::coff::{Moves, SECTION_HEADER_LEN, new_section};
+use super::super::error::EmbedError;
 use super::super::{Pieces, slice};
 use super::{Entry, ObjectBundle, PREFIX};
-use crate::strings::string_at;
-use crate::wire::CoffSection;
-
-const IMAGE_SCN_LNK_REMOVE: u32 = 0x0000_0800;
-const IMAGE_SCN_MEM_READ: u32 = 0x4000_0000;
-
-/// A COFF object, checked.
-pub(super) struct Coff<'a> {
-    pub(super) header: Header,
-    pub(super) headers_end: u64,
-    pub(super) sections: &'a [CoffSection],
-    pub(super) tables: Tables<'a>,
-}
-
-impl<'a> Coff<'a> {
-    pub(super) fn read(object: &'a [u8]) -> Result<Self, EmbedError> {
-        let header = Header::read(object)?;
-        let headers_end =
-            header.sections().saturating_mul(SECTION_HEADER_LEN).saturating_add(header.len());
-        let range = header.len()..headers_end;
-        let sections = slice(object, range.clone())
-            .and_then(|bytes| <[CoffSection]>::ref_from_bytes(bytes).ok())
-            .ok_or_else(|| outside(object, ObjectPart::SectionHeaders, &range))?;
-        let tables = tables(object, &header, headers_end)?;
-        for (number, section) in (1..).zip(sections) {
-            check_section(object, number, section, headers_end, &tables)?;
-        }
-        Ok(Coff { header, headers_end, sections, tables })
-    }
-
-    /// Name of a section, as it stands in its header or in the string table.
-    pub(super) fn name<'s>(&'s self, section: &'s CoffSection) -> Option<&'s [u8]> {
-        match name_offset(section) {
-            Some(offset) => string_at(self.tables.strings, offset?.checked_sub(STRING_SIZE_LEN)?),
-            None => section.name.split(|&b| b == 0).next(),
-        }
-    }
-}
-
-/// Where in the string table the name of a section is, if it is there; no offset when it cannot be read.
-#[allow(clippy::option_option, reason = "elsewhere, or nowhere")]
-pub(crate) fn name_offset(section: &CoffSection) -> Option<Option<u64>> {
-    match section.name {
-        [b'/', b'/', ref digits @ ..] => {
-            Some(digits.iter().try_fold(0_u64, |value, &digit| Some(value * 64 + base64(digit)?)))
-        }
-        [b'/', ref digits @ ..] => {
-            let digits = digits.split(|&b| b == 0).next();
-            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-            Some(digits.and_then(|digits| digits.parse::<u64>().ok()))
-        }
-        _ => None,
-    }
-}
-
-fn base64(digit: u8) -> Option<u64> {
-    let value = match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    };
-    Some(value.into())
-}
-
-fn narrow(value: u64) -> Result<u32, EmbedError> {
-    u32::try_from(value).map_err(|_| too_large(value))
-}
+use crate::coff::{Header, LIMIT, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
+use crate::pod::{LE, first};
 
 pub(super) fn lay_out<'a>(
     object: &'a [u8],
     entries: &[Entry<'_>],
 ) -> Result<ObjectBundle<'a>, EmbedError> {
     let end = object.len() as u64;
-    let coff = Coff::read(object)?;
-    let Coff { header, headers_end, sections, tables } = &coff;
+    let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
+        Object::of_bytes(object)?;
+    let strings = strings.get(4..).unwrap_or_default();
     let mut before = Pieces::default();
     let mut after = Pieces::default();
     if entries.is_empty() {
@@ -108,77 +39,69 @@ pub(super) fn lay_out<'a>(
 
     let count = header.sections().saturating_add(entries.len() as u64);
     let headers = SECTION_HEADER_LEN.saturating_mul(entries.len() as u64);
-    let contents_at = tables.start.saturating_add(headers);
+    let contents_at = symbols.start.saturating_add(headers);
     let mut next_contents = contents_at;
     let mut next_address = sections.last().map_or(0, |last| {
-        u64::from(last.virtual_address.get()).saturating_add(last.virtual_size.get().into())
+        u64::from(last.virtual_address.get(LE)).saturating_add(last.virtual_size.get(LE).into())
     });
     let mut new_strings = Vec::new();
     let mut new = Vec::with_capacity(entries.len());
     for entry in entries {
         let name_at = STRING_SIZE_LEN
-            .saturating_add(tables.strings.len() as u64)
+            .saturating_add(strings.len() as u64)
             .saturating_add(new_strings.len() as u64);
         new_strings.extend_from_slice(PREFIX);
         new_strings.extend_from_slice(entry.id);
         new_strings.push(0);
-        let size = U32::new(narrow(entry.size)?);
         // Nothing to point to.
         let raw_at = if entry.size == 0 { 0 } else { next_contents };
-        new.push(CoffSection {
-            name: long_name(name_at).ok_or_else(|| too_large(name_at))?,
-            virtual_size: size,
-            virtual_address: U32::new(narrow(next_address)?),
-            raw_size: size,
-            raw_at: U32::new(narrow(raw_at)?),
-            relocations_at: U32::ZERO,
-            lines_at: U32::ZERO,
-            relocations: U16::ZERO,
-            lines: U16::ZERO,
-            characteristics: U32::new(IMAGE_SCN_LNK_REMOVE | IMAGE_SCN_MEM_READ),
-        });
+        let name = long_name(name_at).ok_or_else(|| too_large(name_at))?;
+        let flags = IMAGE_SCN_LNK_REMOVE | IMAGE_SCN_MEM_READ;
+        let mut section = new_section(name, entry.size, raw_at, flags)?;
+        section.virtual_size = section.size_of_raw_data;
+        section.virtual_address = narrow(next_address)?;
+        new.push(section);
         next_contents = next_contents.saturating_add(entry.size);
         next_address = next_address.saturating_add(entry.size);
     }
 
     let mut note = slice(object, 0..header.len()).unwrap_or_default().to_vec();
-    note.extend_from_slice(&narrow(end)?.to_le_bytes());
+    note.extend_from_slice(bytes_of(&narrow(end)?));
     // Some tools write 0 for a table without strings; so it is for no table at all.
-    let size_at =
-        tables.strings_at..tables.strings_at.saturating_add(STRING_SIZE_LEN).min(tables.end);
-    let size_field = slice(object, size_at).and_then(|bytes| U32::ref_from_bytes(bytes).ok());
-    note.extend_from_slice(size_field.map_or(&[0; 4], U32::as_bytes));
+    let size_at = symbols.end..symbols.end.saturating_add(STRING_SIZE_LEN).min(strings_end);
+    note.extend(slice(object, size_at).and_then(<[u8]>::first_chunk::<4>).unwrap_or(&[0; 4]));
 
     let strings_len = STRING_SIZE_LEN
-        .saturating_add(tables.strings.len() as u64)
+        .saturating_add(strings.len() as u64)
         .saturating_add(new_strings.len() as u64);
     let symbols_at = next_contents.saturating_add(note.len() as u64);
     let moves = Moves {
-        headers_end: *headers_end,
+        headers_end,
         headers,
-        tables: tables.start..tables.end,
+        tables: symbols.start..strings_end,
         inserted: symbols_at.saturating_sub(contents_at),
-        grown: tables.strings_at.saturating_add(strings_len).saturating_sub(tables.end),
+        grown: symbols.end.saturating_add(strings_len).saturating_sub(strings_end),
         // Even what lies nowhere moves, or else it could not be told from what moved there.
         end: u64::MAX,
     };
-    let mut changed = sections.to_vec();
+    let mut changed = sections;
     for section in &mut changed {
-        moves.adjust(&mut section.raw_at)?;
-        moves.adjust(&mut section.relocations_at)?;
-        moves.adjust(&mut section.lines_at)?;
+        moves.adjust(&mut section.pointer_to_raw_data)?;
+        moves.adjust(&mut section.pointer_to_relocations)?;
+        moves.adjust(&mut section.pointer_to_linenumbers)?;
     }
     changed.extend(new);
 
-    before.put(header.changed(count, narrow(symbols_at)?)?);
-    before.put(changed.as_bytes());
-    before.keep(slice(object, *headers_end..tables.start).unwrap_or_default());
+    before.put(header.changed(count, narrow(symbols_at)?.get(LE))?);
+    before.put(bytes_of_slice(&changed));
+    before.keep(slice(object, headers_end..symbols.start).unwrap_or_default());
     after.put(note);
-    after.keep(slice(object, tables.start..tables.strings_at).unwrap_or_default());
-    after.put(narrow(strings_len)?.to_le_bytes());
-    after.keep(tables.strings);
+    after.keep(slice(object, symbols.start..symbols.end).unwrap_or_default());
+    after.put(bytes_of(&narrow(strings_len)?));
+    let strings_at = symbols.end.saturating_add(STRING_SIZE_LEN);
+    after.keep(slice(object, strings_at..strings_end).unwrap_or_default());
     after.put(new_strings);
-    after.keep(slice(object, tables.end..end).unwrap_or_default());
+    after.keep(slice(object, strings_end..end).unwrap_or_default());
     ObjectBundle::from_pieces(before, entries, after)
         .filter(|bundle| bundle.total_size <= LIMIT)
         .ok_or_else(|| too_large(symbols_at))
@@ -187,24 +110,25 @@ pub(super) fn lay_out<'a>(
 /// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
 /// again to be sure.
 pub(super) fn undo(object: &[u8]) -> Option<Vec<u8>> {
-    let coff = Coff::read(object).ok()?;
+    let coff = Object::of_bytes(object).ok()?;
     let header_len = coff.header.len();
     // The header, two numbers.
-    let note_at = coff.tables.start.checked_sub(header_len.checked_add(8)?)?;
-    let note = slice(object, note_at..coff.tables.start)?;
+    let note_at = coff.symbols.start.checked_sub(header_len.checked_add(8)?)?;
+    let note = slice(object, note_at..coff.symbols.start)?;
     let old_header = Header::read(note).ok().filter(|old| old.len() == header_len)?;
     let (old_header_bytes, numbers) = note.split_at_checked(usize::try_from(header_len).ok()?)?;
-    let ([old_len, size_field], _) = <[U32; 2]>::ref_from_prefix(numbers).ok()?;
-    let old_len = u64::from(old_len.get());
+    let [old_len, size_field]: [U32<LittleEndian>; 2] = first(numbers)?;
+    let old_len = u64::from(old_len.get(LE));
 
     let count = usize::try_from(old_header.sections()).ok()?;
     let (old_sections, new) = coff.sections.split_at_checked(count)?;
     let mut entries = Vec::with_capacity(new.len());
     let mut contents = 0_u64;
     for section in new {
-        let id = coff.name(section)?.strip_prefix(PREFIX)?;
-        entries.push(Entry { id, size: section.raw_size.get().into() });
-        contents = contents.checked_add(section.raw_size.get().into())?;
+        let name = coff.name_on(section).split(|&byte| byte == 0).next()?;
+        let id = name.strip_prefix(PREFIX)?;
+        entries.push(Entry { id, size: section.size_of_raw_data.get(LE).into() });
+        contents = contents.checked_add(section.size_of_raw_data.get(LE).into())?;
     }
     let headers = SECTION_HEADER_LEN.checked_mul(new.len() as u64)?;
     let inserted = contents.checked_add(note.len() as u64)?;
@@ -212,7 +136,7 @@ pub(super) fn undo(object: &[u8]) -> Option<Vec<u8>> {
     let grown = grown.checked_sub(old_len)?;
     let start = note_at.checked_sub(contents)?.checked_sub(headers)?;
     // Where the tables ended in the old object, by what comes behind them.
-    let tables_end = coff.tables.end.checked_sub(headers)?.checked_sub(inserted)?;
+    let tables_end = coff.strings_end.checked_sub(headers)?.checked_sub(inserted)?;
     let tables_end = tables_end.checked_sub(grown)?;
 
     let mut old = old_header_bytes.to_vec();
@@ -226,22 +150,22 @@ pub(super) fn undo(object: &[u8]) -> Option<Vec<u8>> {
     };
     for section in old_sections {
         let mut section = *section;
-        restore(&moves, &mut section.raw_at)?;
-        restore(&moves, &mut section.relocations_at)?;
-        restore(&moves, &mut section.lines_at)?;
-        old.extend_from_slice(section.as_bytes());
+        restore(&moves, &mut section.pointer_to_raw_data)?;
+        restore(&moves, &mut section.pointer_to_relocations)?;
+        restore(&moves, &mut section.pointer_to_linenumbers)?;
+        old.extend_from_slice(bytes_of(&section));
     }
     old.extend_from_slice(slice(object, coff.headers_end..note_at.checked_sub(contents)?)?);
     let tables_len = tables_end.checked_sub(start)?;
-    let old_tables_end = coff.tables.start.checked_add(tables_len)?;
-    let tables = slice(object, coff.tables.start..old_tables_end)?;
-    let strings = usize::try_from(coff.tables.strings_at.checked_sub(coff.tables.start)?).ok()?;
+    let old_tables_end = coff.symbols.start.checked_add(tables_len)?;
+    let tables = slice(object, coff.symbols.start..old_tables_end)?;
+    let strings = usize::try_from(coff.symbols.end.checked_sub(coff.symbols.start)?).ok()?;
     old.extend_from_slice(tables.get(..strings)?);
     if let Some(strings) = tables.get(strings..).filter(|strings| !strings.is_empty()) {
-        old.extend_from_slice(size_field.as_bytes());
+        old.extend_from_slice(bytes_of(&size_field));
         old.extend_from_slice(strings.get(4..)?);
     }
-    old.extend_from_slice(slice(object, coff.tables.end..object.len() as u64)?);
+    old.extend_from_slice(slice(object, coff.strings_end..object.len() as u64)?);
     let again = lay_out(&old, &entries).ok()?;
     let same = again.is_whole_layout_of(object);
     drop(again);
@@ -249,8 +173,8 @@ pub(super) fn undo(object: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The other way round than [`Moves::apply`].
-fn restore(moves: &Moves, offset: &mut U32) -> Option<()> {
-    let new = u64::from(offset.get());
+fn restore(moves: &Moves, offset: &mut U32<LittleEndian>) -> Option<()> {
+    let new = u64::from(offset.get(LE));
     if new == 0 {
         return Some(());
     }
@@ -261,6 +185,6 @@ fn restore(moves: &Moves, offset: &mut U32) -> Option<()> {
     ];
     let old = steps.iter().find_map(|&(from, by)| new.checked_sub(by).filter(|&old| old >= from));
     let old = old.or((new < moves.headers_end).then_some(new))?;
-    offset.set(u32::try_from(old).ok()?);
+    offset.set(LE, u32::try_from(old).ok()?);
     Some(())
 }

@@ -22,7 +22,6 @@ use crate::error::Error;
 use crate::output::{self, Output, Unread};
 use crate::wire::{ElfHeader32, ElfHeader64};
 use crate::without::without_sections;
-pub(crate) use coff::name_offset as coff_name_offset;
 pub use host_object::HostObject;
 pub use macho::MACH_O_BUNDLE_SECTION;
 
