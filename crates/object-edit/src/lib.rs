@@ -74,7 +74,6 @@ mod strings;
 mod tables;
 mod unloaded;
 mod wasm;
-mod wire;
 mod without;
 
 pub use archive::MemberEdit;

@@ -1,5 +1,6 @@
-//! Tables in files, read entry by entry.
+//! Parts of files, and tables read entry by entry.
 
+use std::io;
 use std::ops::Range;
 
 use byte_parts::Source;
@@ -30,6 +31,26 @@ pub(super) fn for_each(
         }
     }
     Ok(())
+}
+
+/// Reads bytes of an object, which are there.
+pub(super) type Read<'r, E> = dyn FnMut(&Range<u64>) -> Result<Vec<u8>, E> + 'r;
+
+/// Reads from an object that starts at `base` in the walked file.
+pub(super) fn in_source<E: From<io::Error>>(
+    source: &mut Source<'_>,
+    base: u64,
+) -> impl FnMut(&Range<u64>) -> Result<Vec<u8>, E> {
+    move |range| Ok(source.read_range(&absolute(base, range))?)
+}
+
+/// Reads from an object in memory.
+pub(super) fn in_memory<E>(object: &[u8]) -> impl FnMut(&Range<u64>) -> Result<Vec<u8>, E> {
+    let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
+    move |range| {
+        let bytes = object.get(index(range.start)..index(range.end));
+        Ok(bytes.unwrap_or_default().to_vec())
+    }
 }
 
 /// A range of a file that starts at `base` in the walked file, there.

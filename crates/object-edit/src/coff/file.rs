@@ -14,7 +14,7 @@ use crate::changes::Place;
 use crate::embed::{EmbedError, ObjectPart};
 use crate::error::Error;
 use crate::pod::{LE, entries, first};
-use crate::tables::absolute;
+use crate::tables::{Read, absolute, in_memory, in_source};
 
 type Word = U32<LittleEndian>;
 
@@ -44,16 +44,14 @@ pub(super) struct Parts {
     pub(super) lines: Range<u64>,
 }
 
-/// Reads bytes of an object, which are there.
-type Read<'r, E> = dyn FnMut(&Range<u64>) -> Result<Vec<u8>, E> + 'r;
 /// Reads a part of an object, unless it is not all there.
 type ReadPart<'r, E> = dyn FnMut(ObjectPart, &Range<u64>) -> Result<Vec<u8>, E> + 'r;
 
 impl Object {
     /// Reads the headers and the string table, and checks that everything lies in the object.
     pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        let mut read = |range: &Range<u64>| Ok(source.read_range(&absolute(window.start, range))?);
-        let object = Object::new::<Error>(window.clone(), &mut read)?;
+        let mut read = in_source::<Error>(source, window.start);
+        let object = Object::new(window.clone(), &mut read)?;
         // What is done for each section is done for each byte no more than twice.
         let value = object.parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
         let limit = window.end.saturating_sub(window.start).saturating_mul(2);
@@ -65,11 +63,7 @@ impl Object {
 
     /// Reads those of an object in memory.
     pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, EmbedError> {
-        Object::new(0..object.len() as u64, &mut |range| {
-            let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
-            let bytes = object.get(index(range.start)..index(range.end));
-            Ok(bytes.unwrap_or_default().to_vec())
-        })
+        Object::new(0..object.len() as u64, &mut in_memory(object))
     }
 
     fn new<E: From<EmbedError>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {

@@ -12,36 +12,52 @@ use crate::changes::Place;
 use crate::elf_class::{ElfHeader, ElfSection};
 use crate::embed::{EmbedError, ObjectPart};
 use crate::error::Error;
-use crate::pod;
-use crate::tables::absolute;
+use crate::pod::entries;
+use crate::tables::{Read, absolute, in_memory, in_source};
 
-pub(super) const FORMAT: &str = "ELF";
+pub(crate) const FORMAT: &str = "ELF";
 
 /// A file with section headers. Offsets in it count from the start of the window.
-pub(super) struct Object<H: ElfHeader> {
+pub(crate) struct Object<H: ElfHeader> {
     /// Where it lies in the walked file.
     pub(super) window: Range<u64>,
-    pub(super) header: H,
-    pub(super) sections: Vec<ElfSection>,
+    pub(crate) header: H,
+    pub(crate) sections: Vec<ElfSection>,
     /// Where the section headers lie.
-    pub(super) table: Range<u64>,
+    pub(crate) table: Range<u64>,
     /// Which section holds their names.
-    pub(super) names_index: usize,
-    names: Vec<u8>,
+    pub(crate) names_index: usize,
+    pub(crate) names: Vec<u8>,
 }
 
 impl<H: ElfHeader> Object<H> {
     /// Reads the headers of an object or a linked file, and checks that all sections lie in it.
     pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
+        let object = Self::new(window.clone(), &mut in_source::<Error>(source, window.start))?;
+        // What is done for each section is done for each byte no more than twice.
+        let sizes = object.sections.iter().map(place).map(|range| range.end - range.start);
+        let (value, limit) = (sizes.fold(0, u64::saturating_add), largest(window));
+        match value > limit {
+            true => Err(EmbedError::TooLarge { format: FORMAT, value, limit }.into()),
+            false => Ok(object),
+        }
+    }
+
+    /// Reads those of a file in memory.
+    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, EmbedError> {
+        Self::new(0..object.len() as u64, &mut in_memory(object))
+    }
+
+    fn new<E: From<EmbedError>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {
         let header_len = size_of::<H>() as u64;
-        let header = read_table::<H>(source, window, ObjectPart::FileHeader, &(0..header_len))?;
+        let header = part::<H, E>(&window, read, ObjectPart::FileHeader, 0, header_len)?;
         let header = *header.first().ok_or(EmbedError::NoSectionHeaders)?;
         let e = H::order();
         let e_type = header.e_type(e);
         if ![ET_REL, ET_EXEC, ET_DYN].contains(&e_type) {
             return Err(EmbedError::ElfType { found: e_type.0 }.into());
         }
-        let (table, sections) = Self::headers(source, window, &header)?;
+        let (table, sections) = Self::headers(&window, read, &header)?;
         let names_index = match header.e_shstrndx(e) {
             SHN_XINDEX => sections.first().map_or(0, |null| null.link),
             SymbolSection(index) => index.into(),
@@ -49,41 +65,30 @@ impl<H: ElfHeader> Object<H> {
         if names_index == 0 {
             return Err(EmbedError::NoSectionNames.into());
         }
-        let not_names = |expected| Error::from(field("e_shstrndx", names_index.into(), expected));
+        let not_names = |expected| field("e_shstrndx", names_index.into(), expected);
         let index = usize::try_from(names_index).unwrap_or(usize::MAX);
         let section = sections.get(index).ok_or_else(|| not_names("the index of a section"))?;
         if section.kind != SHT_STRTAB {
-            return Err(not_names("the index of a string table"));
+            return Err(not_names("the index of a string table").into());
         }
-        let (part, range) = (ObjectPart::SectionNames, place(section));
-        let names = read_table::<u8>(source, window, part, &range)?;
+        let kind = ObjectPart::SectionNames;
+        let names = part::<u8, E>(&window, read, kind, section.offset, section.size)?;
         if names.last().is_some_and(|&last| last != 0) {
-            return Err(EmbedError::Unterminated { format: FORMAT, part, end: range.end }.into());
+            let end = place(section).end;
+            return Err(EmbedError::Unterminated { format: FORMAT, part: kind, end }.into());
         }
-        let program_headers =
-            u64::from(header.e_phnum(e)).saturating_mul(header.e_phentsize(e).into());
-        let phoff = header.e_phoff(e).into();
-        let range = phoff..phoff.saturating_add(program_headers);
-        inside(window, ObjectPart::ProgramHeaders, &range)?;
-        let mut total = 0_u64;
+        inside(&window, ObjectPart::ProgramHeaders, &program_headers(&header))?;
         for (index, section) in sections.iter().enumerate() {
-            let place = place(section);
-            inside(window, ObjectPart::Section(index as u64), &place)?;
-            total = total.saturating_add(place.end - place.start);
+            inside(&window, ObjectPart::Section(index as u64), &place(section))?;
         }
-        // What is done for each section is done for each byte no more than twice.
-        let limit = largest(window);
-        if total > limit {
-            return Err(EmbedError::TooLarge { format: FORMAT, value: total, limit }.into());
-        }
-        Ok(Object { window: window.clone(), header, sections, table, names_index: index, names })
+        Ok(Object { window, header, sections, table, names_index: index, names })
     }
 
-    fn headers(
-        source: &mut Source<'_>,
+    fn headers<E: From<EmbedError>>(
         window: &Range<u64>,
+        read: &mut Read<'_, E>,
         header: &H,
-    ) -> Result<(Range<u64>, Vec<ElfSection>), Error> {
+    ) -> Result<(Range<u64>, Vec<ElfSection>), E> {
         let e = H::order();
         let entry_len = size_of::<H::SectionHeader>() as u64;
         let shoff: u64 = header.e_shoff(e).into();
@@ -95,10 +100,9 @@ impl<H: ElfHeader> Object<H> {
                 if entry_len == 40 { "40 in a 32-bit file" } else { "64 in a 64-bit file" };
             return Err(field("e_shentsize", header.e_shentsize(e).into(), expected).into());
         }
-        let part = ObjectPart::SectionHeaders;
-        let range = |count: u64| shoff..shoff.saturating_add(count.saturating_mul(entry_len));
+        let kind = ObjectPart::SectionHeaders;
         // A number that does not fit the ELF header stands in the null section's.
-        let null = read_table::<H::SectionHeader>(source, window, part, &range(1))?;
+        let null = part::<H::SectionHeader, E>(window, read, kind, shoff, entry_len)?;
         let count = match header.e_shnum(e) {
             0 => null.first().map_or(0, |null| H::section(null).size),
             count => count.into(),
@@ -106,8 +110,9 @@ impl<H: ElfHeader> Object<H> {
         if count == 0 {
             return Err(EmbedError::NoSectionHeaders.into());
         }
-        let table = read_table::<H::SectionHeader>(source, window, part, &range(count))?;
-        Ok((range(count), table.iter().map(H::section).collect()))
+        let len = count.saturating_mul(entry_len);
+        let table = part::<H::SectionHeader, E>(window, read, kind, shoff, len)?;
+        Ok((shoff..shoff.saturating_add(len), table.iter().map(H::section).collect()))
     }
 
     /// The sections that are somewhere in the file.
@@ -134,12 +139,11 @@ impl<H: ElfHeader> Object<H> {
 
 /// What sections together may come to, and a file made of them: alignments that the object kept fit by far.
 pub(super) fn largest(window: &Range<u64>) -> u64 {
-    let len = window.end.saturating_sub(window.start);
-    len.saturating_mul(2).saturating_add(0x1_0000)
+    available(window).saturating_mul(2).saturating_add(0x1_0000)
 }
 
 /// Where the contents of a section lie; an empty range where nothing in the file belongs to it.
-pub(super) fn place(section: &ElfSection) -> Range<u64> {
+pub(crate) fn place(section: &ElfSection) -> Range<u64> {
     let size = if [SHT_NULL, SHT_NOBITS].contains(&section.kind) { 0 } else { section.size };
     section.offset..section.offset.saturating_add(size)
 }
@@ -150,29 +154,45 @@ pub(super) fn inside(
     part: ObjectPart,
     range: &Range<u64>,
 ) -> Result<(), EmbedError> {
-    let available = window.end.saturating_sub(window.start);
-    match range.is_empty() || range.end <= available {
+    match range.is_empty() || range.end <= available(window) {
         true => Ok(()),
-        false => Err(beyond_end(part, range, available)),
+        false => Err(beyond_end(window, part, range)),
     }
 }
 
-fn beyond_end(part: ObjectPart, range: &Range<u64>, available: u64) -> EmbedError {
-    let Range { start, end } = *range;
-    EmbedError::BeyondEnd { format: FORMAT, part, start, end, available }
+fn available(window: &Range<u64>) -> u64 {
+    window.end.saturating_sub(window.start)
 }
 
-pub(super) fn read_table<T: Pod>(
-    source: &mut Source<'_>,
+fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> EmbedError {
+    let Range { start, end } = *range;
+    EmbedError::BeyondEnd { format: FORMAT, part, start, end, available: available(window) }
+}
+
+/// Where the program headers lie.
+pub(crate) fn program_headers<H: ElfHeader>(header: &H) -> Range<u64> {
+    let (e, start) = (H::order(), header.e_phoff(H::order()).into());
+    let size = u64::from(header.e_phnum(e)).saturating_mul(header.e_phentsize(e).into());
+    start..start.saturating_add(size)
+}
+
+/// Reads a part of the file as a table.
+pub(super) fn part<T: Pod, E: From<EmbedError>>(
     window: &Range<u64>,
+    read: &mut Read<'_, E>,
     part: ObjectPart,
-    range: &Range<u64>,
-) -> Result<Vec<T>, Error> {
+    start: u64,
+    len: u64,
+) -> Result<Vec<T>, E> {
+    let range = start..start.saturating_add(len);
     // An empty one may lie anywhere.
-    if range.is_empty() {
+    if len == 0 {
         return Ok(Vec::new());
     }
-    pod::table(source, window, range, |available| beyond_end(part, range, available).into())
+    if range.end > available(window) {
+        return Err(beyond_end(window, part, &range).into());
+    }
+    Ok(entries(&read(&range)?).to_vec())
 }
 
 /// A field of a header that has another value than it can have.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::Source;
-use file::{Object, place};
+pub(crate) use file::{FORMAT, Object, place, program_headers};
 use object::elf::{
     DataEncoding, ELFCLASS32, ELFCLASS64, ELFDATA2LSB, ELFDATA2MSB, FileClass, FileHeader32,
     FileHeader64, SHT_NOBITS,

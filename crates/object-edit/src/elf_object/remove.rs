@@ -18,7 +18,7 @@ use object::pod::{
 use object::read::elf::{ProgramHeader, Sym};
 use object::{Pod, U32};
 
-use super::file::{FORMAT, Object, field, inside, largest, place, read_table};
+use super::file::{FORMAT, Object, field, inside, largest, part, place};
 use super::references::decode;
 use crate::elf_class::{ElfHeader, ElfSection};
 use crate::embed::{EmbedError, ObjectPart};
@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::output::{self, Input, Output};
 use crate::relayout::Patches;
 use crate::strings::{Limit, Strings, Table, string_at};
-use crate::tables::{absolute, for_each};
+use crate::tables::{absolute, for_each, in_source};
 
 /// A section with what it will hold.
 struct Part {
@@ -152,10 +152,11 @@ impl Loaded {
             return Err(field("e_phentsize", header.e_phentsize(e).into(), expected).into());
         }
         let phoff = header.e_phoff(e).into();
-        let table_end = phoff.saturating_add(len.saturating_mul(header.e_phnum(e).into()));
-        let table = phoff..table_end;
-        let part = ObjectPart::ProgramHeaders;
-        let table = read_table::<H::ProgramHeader>(source, window, part, &table)?;
+        let table_len = len.saturating_mul(header.e_phnum(e).into());
+        let table_end = phoff.saturating_add(table_len);
+        let kind = ObjectPart::ProgramHeaders;
+        let mut read = in_source::<Error>(source, window.start);
+        let table = part::<H::ProgramHeader, _>(window, &mut read, kind, phoff, table_len)?;
         let mut ranges = Vec::with_capacity(table.len());
         let mut end = table_end;
         let file_ranges = table.iter().map(|segment| segment.file_range(e));

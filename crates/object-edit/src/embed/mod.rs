@@ -11,9 +11,9 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use zerocopy::{BigEndian, LittleEndian};
+use object::elf::{FileHeader32, FileHeader64};
+use object::{BigEndian, LittleEndian};
 
-use crate::wire::{ELFDATA2LSB, ELFDATA2MSB, ElfHeader32, ElfHeader64};
 pub use error::{EmbedError, ObjectPart};
 pub use object_form::{
     HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
@@ -97,10 +97,10 @@ impl<'a> Embedding<'a> {
     /// others for objects that are cut short or contradict themselves.
     pub fn new(object: &'a [u8], contents_len: u64) -> Result<Self, EmbedError> {
         match Kind::of(object)? {
-            Kind::Elf32Little => elf::lay_out::<ElfHeader32<LittleEndian>>(object, contents_len),
-            Kind::Elf32Big => elf::lay_out::<ElfHeader32<BigEndian>>(object, contents_len),
-            Kind::Elf64Little => elf::lay_out::<ElfHeader64<LittleEndian>>(object, contents_len),
-            Kind::Elf64Big => elf::lay_out::<ElfHeader64<BigEndian>>(object, contents_len),
+            Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, contents_len),
+            Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, contents_len),
+            Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, contents_len),
+            Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, contents_len),
             Kind::Coff => coff::lay_out(object, contents_len),
             Kind::MachO32Little
             | Kind::MachO32Big
@@ -217,19 +217,19 @@ impl Kind {
     fn of(object: &[u8]) -> Result<Self, EmbedError> {
         match object {
             [0x7f, b'E', b'L', b'F', class, order, ..] => match (*class, *order) {
-                (1, ELFDATA2LSB) => Ok(Kind::Elf32Little),
-                (1, ELFDATA2MSB) => Ok(Kind::Elf32Big),
-                (2, ELFDATA2LSB) => Ok(Kind::Elf64Little),
-                (2, ELFDATA2MSB) => Ok(Kind::Elf64Big),
+                (1, 1) => Ok(Kind::Elf32Little),
+                (1, 2) => Ok(Kind::Elf32Big),
+                (2, 1) => Ok(Kind::Elf64Little),
+                (2, 2) => Ok(Kind::Elf64Big),
                 (1 | 2, order) => Err(EmbedError::Field {
-                    format: elf::FORMAT,
+                    format: crate::elf_object::FORMAT,
                     field: "e_ident[EI_DATA]",
                     offset: 5,
                     found: order.into(),
                     expected: "1 or 2",
                 }),
                 (class, _) => Err(EmbedError::Field {
-                    format: elf::FORMAT,
+                    format: crate::elf_object::FORMAT,
                     field: "e_ident[EI_CLASS]",
                     offset: 4,
                     found: class.into(),
@@ -237,7 +237,7 @@ impl Kind {
                 }),
             },
             [0x7f, b'E', b'L', b'F', ..] => Err(EmbedError::BeyondEnd {
-                format: elf::FORMAT,
+                format: crate::elf_object::FORMAT,
                 part: ObjectPart::FileHeader,
                 start: 0,
                 end: 16,

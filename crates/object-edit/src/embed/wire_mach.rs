@@ -6,7 +6,12 @@ use std::marker::PhantomData;
 use zerocopy::byteorder::{ByteOrder, U32, U64};
 use zerocopy::{BigEndian, FromBytes, Immutable, IntoBytes, KnownLayout, LittleEndian, Unaligned};
 
-use crate::wire::Wire;
+/// What a header type must be able to do to be read from and written to bytes.
+pub(super) trait Wire:
+    FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Copy
+{
+}
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Copy> Wire for T {}
 
 /// `mach_header`; that of 64-bit files has four bytes more.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -5,13 +5,13 @@ use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 
 use byte_parts::{Inputs, ReadSeek, Source, copy_range};
-use zerocopy::{BigEndian, LittleEndian};
+use object::elf::{FileHeader32, FileHeader64};
+use object::{BigEndian, LittleEndian};
 
 use super::super::Kind;
 use super::{MAX_UNDO, PREFIX, elf, remove_bundle_sections};
 use crate::error::Error;
 use crate::output::{self, Input, Output};
-use crate::wire::{ElfHeader32, ElfHeader64};
 use crate::without::without_sections;
 
 /// The first bytes of a file, which tell its format.
@@ -81,10 +81,10 @@ impl HostObject {
 
 fn undo(kind: Kind, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Output>> {
     match kind {
-        Kind::Elf32Little => elf::undo::<ElfHeader32<LittleEndian>>(source, window),
-        Kind::Elf32Big => elf::undo::<ElfHeader32<BigEndian>>(source, window),
-        Kind::Elf64Little => elf::undo::<ElfHeader64<LittleEndian>>(source, window),
-        Kind::Elf64Big => elf::undo::<ElfHeader64<BigEndian>>(source, window),
+        Kind::Elf32Little => elf::undo::<FileHeader32<LittleEndian>>(source, window),
+        Kind::Elf32Big => elf::undo::<FileHeader32<BigEndian>>(source, window),
+        Kind::Elf64Little => elf::undo::<FileHeader64<LittleEndian>>(source, window),
+        Kind::Elf64Big => elf::undo::<FileHeader64<BigEndian>>(source, window),
         _ => Ok(None),
     }
 }
