@@ -3,18 +3,17 @@
 mod coff;
 mod elf;
 mod error;
+mod mach_class;
 mod object_form;
-mod wire_mach;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
+pub use error::{EmbedError, ObjectPart};
 use object::elf::{FileHeader32, FileHeader64};
 use object::{BigEndian, LittleEndian};
-
-pub use error::{EmbedError, ObjectPart};
 pub use object_form::{
     HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
 };

@@ -16,15 +16,23 @@
 use std::ops::Range;
 
 use bundle_format::{Bundle, Layout};
-use zerocopy::byteorder::U32;
-use zerocopy::{FromBytes, IntoBytes};
+use object::U32;
+use object::macho::{
+    LC_ATOM_INFO, LC_BUILD_VERSION, LC_CODE_SIGNATURE, LC_DATA_IN_CODE, LC_DYLD_CHAINED_FIXUPS,
+    LC_DYLD_EXPORTS_TRIE, LC_DYLIB_CODE_SIGN_DRS, LC_DYSYMTAB, LC_FUNCTION_STARTS, LC_IDENT,
+    LC_LINKER_OPTIMIZATION_HINT, LC_LINKER_OPTION, LC_SEGMENT, LC_SEGMENT_64,
+    LC_SEGMENT_SPLIT_INFO, LC_SOURCE_VERSION, LC_SYMTAB, LC_TARGET_TRIPLE, LC_UUID,
+    LC_VERSION_MIN_IPHONEOS, LC_VERSION_MIN_MACOSX, LC_VERSION_MIN_TVOS, LC_VERSION_MIN_WATCHOS,
+    LoadCommand, LoadCommandType, MH_OBJECT, Relocation, S_GB_ZEROFILL, S_THREAD_LOCAL_ZEROFILL,
+    S_ZEROFILL, SectionFlags, SectionType,
+};
+use object::pod::{bytes_of, from_bytes_mut};
 
 use super::super::error::{EmbedError, ObjectPart};
-use super::super::wire_mach::{
-    MachClass, MachCommand, MachHeader, MachSection, MachSegment, SectionFields, SegmentFields,
-};
+use super::super::mach_class::{MachClass, SectionFields, SegmentFields};
 use super::super::{Pieces, slice};
 use super::{Entry, ObjectBundle};
+use crate::pod::{entries as table_of, first};
 
 pub(super) const FORMAT: &str = "Mach-O";
 /// The segment of the section that holds the bundle. Both names fit 16 bytes.
@@ -33,26 +41,37 @@ pub(crate) const SEGMENT_NAME: &str = "__LLVM";
 /// [`ObjectBundle`](crate::ObjectBundle).
 pub const MACH_O_BUNDLE_SECTION: &str = "__offload_bundle";
 
-const MH_OBJECT: u32 = 1;
-const LC_SEGMENT: u32 = 0x1;
-const LC_SYMTAB: u32 = 0x2;
-const LC_DYSYMTAB: u32 = 0xb;
-const LC_SEGMENT_64: u32 = 0x19;
-/// Load commands with `dataoff` and `datasize`: code signature, segment split info, function starts, data in
-/// code, code signing requirements, linker optimisation hints, atom info, exports trie, chained fixups.
-const LINKEDIT_DATA: [u32; 9] =
-    [0x1d, 0x1e, 0x26, 0x29, 0x2b, 0x2e, 0x36, 0x8000_0033, 0x8000_0034];
-/// Load commands without offsets: ident, UUID, four minimum versions, source version, linker options, build
-/// version, target triple.
-const WITHOUT_OFFSETS: [u32; 10] = [0x8, 0x1b, 0x24, 0x25, 0x2a, 0x2d, 0x2f, 0x30, 0x32, 0x39];
-const SECTION_TYPE: u32 = 0xff;
-/// `S_ZEROFILL`, `S_GB_ZEROFILL`, `S_THREAD_LOCAL_ZEROFILL`.
-const ZEROFILL: [u32; 3] = [0x1, 0xc, 0x12];
+/// Load commands with `dataoff` and `datasize`.
+const LINKEDIT_DATA: [LoadCommandType; 9] = [
+    LC_CODE_SIGNATURE,
+    LC_SEGMENT_SPLIT_INFO,
+    LC_FUNCTION_STARTS,
+    LC_DATA_IN_CODE,
+    LC_DYLIB_CODE_SIGN_DRS,
+    LC_LINKER_OPTIMIZATION_HINT,
+    LC_ATOM_INFO,
+    LC_DYLD_EXPORTS_TRIE,
+    LC_DYLD_CHAINED_FIXUPS,
+];
+/// Load commands without offsets.
+const WITHOUT_OFFSETS: [LoadCommandType; 10] = [
+    LC_IDENT,
+    LC_UUID,
+    LC_VERSION_MIN_MACOSX,
+    LC_VERSION_MIN_IPHONEOS,
+    LC_SOURCE_VERSION,
+    LC_LINKER_OPTION,
+    LC_VERSION_MIN_TVOS,
+    LC_VERSION_MIN_WATCHOS,
+    LC_BUILD_VERSION,
+    LC_TARGET_TRIPLE,
+];
+const ZEROFILL: [SectionType; 3] = [S_ZEROFILL, S_GB_ZEROFILL, S_THREAD_LOCAL_ZEROFILL];
 /// Offsets of sections and tables have 32 bits in both classes.
 pub(super) const LIMIT: u64 = u32::MAX as u64;
 /// Symbols number their section in a byte.
 const MAX_SECTIONS: u64 = 255;
-pub(super) const RELOCATION_LEN: u64 = 8;
+pub(super) const RELOCATION_LEN: u64 = size_of::<Relocation<object::LittleEndian>>() as u64;
 
 pub(super) fn too_large(value: u64) -> EmbedError {
     EmbedError::TooLarge { format: FORMAT, value, limit: LIMIT }
@@ -60,7 +79,7 @@ pub(super) fn too_large(value: u64) -> EmbedError {
 
 /// A relocatable object, checked.
 pub(super) struct MachO<'a, C: MachClass> {
-    pub(super) header: MachHeader<C::Order>,
+    pub(super) header: C,
     pub(super) segment_at: u64,
     pub(super) segment: C::Segment,
     pub(super) sections: &'a [C::Section],
@@ -82,22 +101,23 @@ struct Table {
 
 impl<'a, C: MachClass> MachO<'a, C> {
     pub(super) fn read(object: &'a [u8]) -> Result<Self, EmbedError> {
-        let (&header, _) = MachHeader::<C::Order>::ref_from_prefix(object)
-            .map_err(|_| outside(object, ObjectPart::FileHeader, 0..C::HEADER_LEN))?;
-        if header.filetype.get() != MH_OBJECT {
-            return Err(EmbedError::MachOType { found: header.filetype.get() });
+        let (e, header_len) = (C::order(), size_of::<C>() as u64);
+        let header: C =
+            first(object).ok_or_else(|| outside(object, ObjectPart::FileHeader, 0..header_len))?;
+        if header.filetype(e) != MH_OBJECT {
+            return Err(EmbedError::MachOType { found: header.filetype(e).0 });
         }
-        let headers_end = C::HEADER_LEN.saturating_add(header.sizeofcmds.get().into());
+        let headers_end = header_len.saturating_add(header.sizeofcmds(e).into());
         if headers_end > object.len() as u64 {
-            let range = C::HEADER_LEN..headers_end;
+            let range = header_len..headers_end;
             return Err(outside(object, ObjectPart::LoadCommands, range));
         }
         let mut offsets = Vec::new();
         let mut tables = Vec::new();
         let mut segment_at = None;
         let mut symbols = 0..0;
-        let mut at = C::HEADER_LEN;
-        for index in 0..u64::from(header.ncmds.get()) {
+        let mut at = header_len;
+        for index in 0..u64::from(header.ncmds(e)) {
             let (cmd, end) = command::<C>(object, at, headers_end)?;
             let word = |from: u64| word::<C>(object, at.saturating_add(from), end);
             let part = ObjectPart::LoadCommand(index);
@@ -112,10 +132,10 @@ impl<'a, C: MachClass> MachO<'a, C> {
                 _ if cmd == C::SEGMENT && segment_at.is_none() => segment_at = Some(at),
                 LC_SEGMENT | LC_SEGMENT_64 => {
                     let expected = "one segment of the file's class";
-                    return Err(field("cmd", at, cmd.into(), expected));
+                    return Err(field("cmd", at, cmd.0.into(), expected));
                 }
                 LC_SYMTAB => {
-                    symbols = table(ObjectPart::SymbolTable, 8, C::SYMBOL_LEN)?;
+                    symbols = table(ObjectPart::SymbolTable, 8, size_of::<C::Nlist>() as u64)?;
                     table(ObjectPart::StringTable, 16, 1)?;
                 }
                 LC_DYSYMTAB => {
@@ -130,7 +150,7 @@ impl<'a, C: MachClass> MachO<'a, C> {
                     table(part, 8, 1)?;
                 }
                 _ if WITHOUT_OFFSETS.contains(&cmd) => {}
-                _ => return Err(EmbedError::LoadCommand { index, command: cmd, offset: at }),
+                _ => return Err(EmbedError::LoadCommand { index, command: cmd.0, offset: at }),
             }
             at = end;
         }
@@ -141,7 +161,7 @@ impl<'a, C: MachClass> MachO<'a, C> {
             return Err(EmbedError::TooManySections { format: FORMAT, found, limit: MAX_SECTIONS });
         }
         let sections_at = segment_at.saturating_add(size_of::<C::Segment>() as u64);
-        let SegmentFields { fileoff, filesize, .. } = segment.fields();
+        let SegmentFields { fileoff, filesize, .. } = C::segment(&segment);
         let data_end = fileoff.saturating_add(filesize);
         if data_end > object.len() as u64 {
             return Err(outside(object, ObjectPart::Segment, fileoff..data_end));
@@ -152,10 +172,10 @@ impl<'a, C: MachClass> MachO<'a, C> {
         }
         let section_len = size_of::<C::Section>() as u64;
         for (number, section) in (1_u64..).zip(sections) {
-            let section = section.fields();
+            let section = C::section(section);
             let before = number.saturating_sub(1).saturating_mul(section_len);
             let header_at = sections_at.saturating_add(before);
-            offsets.extend(C::Section::OFFSETS.map(|from| header_at.saturating_add(from)));
+            offsets.extend(C::OFFSETS.map(|from| header_at.saturating_add(from as u64)));
             let contents = contents(&section);
             if !contents.is_empty() && (contents.start < headers_end || contents.end > data_end) {
                 let (part, expected) = (ObjectPart::Section(number), "inside the segment");
@@ -192,11 +212,12 @@ impl<'a, C: MachClass> MachO<'a, C> {
         object: &[u8],
         new: impl Fn(u64) -> Option<u64>,
     ) -> Option<Vec<u8>> {
+        let e = C::order();
         let mut bytes = slice(object, 0..self.headers_end)?.to_vec();
         for &at in &self.offsets {
             let word = bytes.get_mut(usize::try_from(at).ok()?..)?;
-            let (word, _) = U32::<C::Order>::mut_from_prefix(word).ok()?;
-            word.set(u32::try_from(new(word.get().into())?).ok()?);
+            let (word, _) = from_bytes_mut::<U32<C::Endian>>(word).ok()?;
+            word.set(e, u32::try_from(new(word.get(e).into())?).ok()?);
         }
         Some(bytes)
     }
@@ -205,13 +226,13 @@ impl<'a, C: MachClass> MachO<'a, C> {
 /// Puts a changed header and segment command back into the bytes of [`MachO::headers`].
 pub(super) fn put_changed<C: MachClass>(
     bytes: &mut [u8],
-    header: &MachHeader<C::Order>,
+    header: &C,
     segment: &C::Segment,
     segment_at: u64,
 ) -> Option<()> {
-    bytes.get_mut(..size_of::<MachHeader<C::Order>>())?.copy_from_slice(header.as_bytes());
+    bytes.get_mut(..size_of::<C>())?.copy_from_slice(bytes_of(header));
     let rest = bytes.get_mut(usize::try_from(segment_at).ok()?..)?;
-    rest.get_mut(..size_of::<C::Segment>())?.copy_from_slice(segment.as_bytes());
+    rest.get_mut(..size_of::<C::Segment>())?.copy_from_slice(bytes_of(segment));
     Some(())
 }
 
@@ -220,26 +241,27 @@ fn command<C: MachClass>(
     object: &[u8],
     at: u64,
     headers_end: u64,
-) -> Result<(u32, u64), EmbedError> {
+) -> Result<(LoadCommandType, u64), EmbedError> {
     let bytes = slice(object, at..headers_end).unwrap_or_default();
-    let Ok((command, _)) = MachCommand::<C::Order>::ref_from_prefix(bytes) else {
+    let (e, header_len) = (C::order(), size_of::<C>() as u64);
+    let Some(command) = first::<LoadCommand<C::Endian>>(bytes) else {
         let expected = "room for as many load commands as ncmds says";
-        return Err(field("sizeofcmds", 0, headers_end.saturating_sub(C::HEADER_LEN), expected));
+        return Err(field("sizeofcmds", 0, headers_end.saturating_sub(header_len), expected));
     };
-    let len = u64::from(command.cmdsize.get());
+    let len = u64::from(command.cmdsize.get(e));
     let end = at.saturating_add(len);
     if len < 8 || !len.is_multiple_of(4) || end > headers_end {
         let expected = "a multiple of 4 inside the load commands";
         return Err(field("cmdsize", at, len, expected));
     }
-    Ok((command.cmd.get(), end))
+    Ok((command.cmd.get(e), end))
 }
 
 /// A word of a load command that ends at `end`.
 fn word<C: MachClass>(object: &[u8], at: u64, end: u64) -> Result<u32, EmbedError> {
-    let word = slice(object, at..end).and_then(|b| U32::<C::Order>::ref_from_prefix(b).ok());
+    let word = slice(object, at..end).and_then(first::<U32<C::Endian>>);
     let expected = "the length of such a load command";
-    word.map(|(word, _)| word.get()).ok_or_else(|| field("cmdsize", at, end, expected))
+    word.map(|word| word.get(C::order())).ok_or_else(|| field("cmdsize", at, end, expected))
 }
 
 /// The segment command and the section headers in it.
@@ -250,21 +272,22 @@ fn segment<C: MachClass>(
 ) -> Result<(C::Segment, &[C::Section]), EmbedError> {
     let bytes = slice(object, at..headers_end).unwrap_or_default();
     let wrong = |found: u64| field("cmdsize", at, found, "the length of a segment's load command");
-    let (segment, rest) = C::Segment::read_from_prefix(bytes).map_err(|_| wrong(0))?;
-    let fields = segment.fields();
+    let segment: C::Segment = first(bytes).ok_or_else(|| wrong(0))?;
+    let rest = bytes.get(size_of::<C::Segment>()..).unwrap_or_default();
+    let fields = C::segment(&segment);
     let len = (size_of::<C::Section>() as u64).saturating_mul(fields.nsects.into());
     let cmdsize = u64::from(fields.cmdsize);
     if len.saturating_add(size_of::<C::Segment>() as u64) != cmdsize {
         return Err(wrong(cmdsize));
     }
-    let sections = slice(rest, 0..len).and_then(|b| <[C::Section]>::ref_from_bytes(b).ok());
-    Ok((segment, sections.ok_or_else(|| wrong(cmdsize))?))
+    let sections = slice(rest, 0..len).ok_or_else(|| wrong(cmdsize))?;
+    Ok((segment, table_of(sections)))
 }
 
 /// The bytes that a section has in the file.
 pub(super) fn contents(section: &SectionFields) -> Range<u64> {
     let start = u64::from(section.offset);
-    if ZEROFILL.contains(&(section.flags & SECTION_TYPE)) {
+    if ZEROFILL.contains(&section.flags.typ()) {
         return start..start;
     }
     start..start.saturating_add(section.size)
@@ -373,13 +396,13 @@ fn changed_headers<C: MachClass>(
     let size = moves.contents;
     let mut bytes = macho.headers(object, |offset| moves.apply(offset))?;
     let mut segment = macho.segment;
-    let mut fields = segment.fields();
+    let mut fields = C::segment(&segment);
     let padded = |name: &str| {
         let mut bytes = [0; 16];
         bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
         Some(bytes)
     };
-    let section = C::Section::new(&SectionFields {
+    let section = C::section_header(&SectionFields {
         sectname: padded(MACH_O_BUNDLE_SECTION)?,
         segname: padded(SEGMENT_NAME)?,
         addr: fields.vmaddr.checked_add(fields.vmsize)?,
@@ -387,7 +410,7 @@ fn changed_headers<C: MachClass>(
         offset: u32::try_from(macho.data_end.checked_add(moves.header)?).ok()?,
         reloff: 0,
         nreloc: 0,
-        flags: 0,
+        flags: SectionFlags(0),
     })?;
     let header_len = u32::try_from(moves.header).ok()?;
     let end = macho.segment_at.checked_add(fields.cmdsize.into())?;
@@ -396,12 +419,12 @@ fn changed_headers<C: MachClass>(
     fields.fileoff = fields.fileoff.checked_add(moves.header)?;
     fields.filesize = fields.filesize.checked_add(size)?;
     fields.vmsize = fields.vmsize.checked_add(size)?;
-    segment.set(&fields)?;
+    C::set_segment(&mut segment, &fields)?;
     let mut header = macho.header;
-    header.sizeofcmds.set(header.sizeofcmds.get().checked_add(header_len)?);
+    header.set_sizeofcmds(header.sizeofcmds(C::order()).checked_add(header_len)?);
     put_changed::<C>(&mut bytes, &header, &segment, macho.segment_at)?;
     let rest = bytes.split_off(usize::try_from(end).ok()?);
-    bytes.extend_from_slice(section.as_bytes());
+    bytes.extend_from_slice(bytes_of(&section));
     bytes.extend(rest);
     Some(bytes)
 }
@@ -411,7 +434,7 @@ fn changed_headers<C: MachClass>(
 pub(super) fn undo<C: MachClass>(object: &[u8]) -> Option<Vec<u8>> {
     let macho = MachO::<C>::read(object).ok()?;
     let header_len = size_of::<C::Section>() as u64;
-    let section = macho.sections.last()?.fields();
+    let section = C::section(macho.sections.last()?);
     if !is_bundle(&section) {
         return None;
     }
@@ -425,7 +448,7 @@ pub(super) fn undo<C: MachClass>(object: &[u8]) -> Option<Vec<u8>> {
     let moves = Moves::new::<C>(headers_end, data_end, section.size);
 
     let mut segment = macho.segment;
-    let mut fields = segment.fields();
+    let mut fields = C::segment(&segment);
     let end = macho.segment_at.checked_add(fields.cmdsize.into())?;
     let narrow_len = u32::try_from(header_len).ok()?;
     fields.cmdsize = fields.cmdsize.checked_sub(narrow_len)?;
@@ -433,9 +456,9 @@ pub(super) fn undo<C: MachClass>(object: &[u8]) -> Option<Vec<u8>> {
     fields.fileoff = fields.fileoff.checked_sub(header_len)?;
     fields.filesize = fields.filesize.checked_sub(section.size)?;
     fields.vmsize = fields.vmsize.checked_sub(section.size)?;
-    segment.set(&fields)?;
+    C::set_segment(&mut segment, &fields)?;
     let mut header = macho.header;
-    header.sizeofcmds.set(header.sizeofcmds.get().checked_sub(narrow_len)?);
+    header.set_sizeofcmds(header.sizeofcmds(C::order()).checked_sub(narrow_len)?);
     let new_section_at = end.checked_sub(header_len)?;
     let restore = |offset| {
         // The offsets of the section that goes are of no interest.

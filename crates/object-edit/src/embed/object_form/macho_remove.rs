@@ -2,24 +2,17 @@
 
 use std::ops::Range;
 
-use zerocopy::byteorder::U32;
-use zerocopy::{FromBytes, IntoBytes};
+use object::Endian;
+use object::macho::{
+    ARM64_RELOC_ADDEND, CPU_TYPE_ARM64, N_SECT, R_SCATTERED, Relocation, SymbolFlags,
+};
+use object::pod::slice_from_all_bytes_mut;
 
 use super::super::error::{EmbedError, ObjectPart};
+use super::super::mach_class::MachClass;
 use super::super::slice;
-use super::super::wire_mach::{MachClass, MachSection, MachSegment};
 use super::macho::{FORMAT, MachO, RELOCATION_LEN, contents, is_bundle, put_changed, too_large};
 use super::with_capacity;
-
-const CPU_TYPE_ARM64: u32 = 0x0100_000c;
-/// `ARM64_RELOC_ADDEND`: it has an addend where others have a section or symbol.
-const ARM64_RELOC_ADDEND: u32 = 10;
-/// In the first word of a relocation that names an address instead of a section.
-const R_SCATTERED: u32 = 0x8000_0000;
-/// Kinds of symbols, and the one that is in a section. Debugging symbols number theirs as well.
-const N_TYPE: u8 = 0x0e;
-const N_SECT: u8 = 0x0e;
-const N_STAB: u8 = 0xe0;
 
 /// `None` when there is nothing to remove.
 pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
@@ -29,7 +22,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Emb
     let mut kept = Vec::new();
     let mut gone = Vec::new();
     for section in macho.sections {
-        let fields = section.fields();
+        let fields = C::section(section);
         if is_bundle(&fields) {
             numbers.push(None);
             gone.push(fields);
@@ -73,7 +66,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Emb
     {
         renumber_symbols::<C>(symbols, &numbers)?;
     }
-    for (number, section) in (1..).zip(macho.sections).map(|(n, s)| (n, s.fields())) {
+    for (number, section) in (1..).zip(macho.sections).map(|(n, s)| (n, C::section(s))) {
         let start = cuts.apply(section.reloff.into());
         let len = RELOCATION_LEN.saturating_mul(section.nreloc.into());
         let range = range_in(start..start.saturating_add(len));
@@ -82,7 +75,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Emb
             let by = ObjectPart::Relocations(number);
             return Err(EmbedError::StillReferenced { format: FORMAT, section: number, by });
         }
-        let arm64 = macho.header.cputype.get() == CPU_TYPE_ARM64;
+        let arm64 = macho.header.cputype(C::order()) == CPU_TYPE_ARM64;
         renumber_relocations::<C>(relocations.unwrap_or_default(), &numbers, number, arm64)?;
     }
     Ok(Some(out))
@@ -145,14 +138,14 @@ fn headers<C: MachClass>(
 ) -> Option<Vec<u8>> {
     let mut bytes = macho.headers(object, |offset| Some(cuts.apply(offset)))?;
     let mut segment = macho.segment;
-    let mut fields = segment.fields();
+    let mut fields = C::segment(&segment);
     let headers_len = u32::try_from(cuts.headers).ok()?;
     let gone = numbers.iter().filter(|number| number.is_none()).count();
     fields.cmdsize = fields.cmdsize.checked_sub(headers_len)?;
     fields.nsects = fields.nsects.checked_sub(u32::try_from(gone).ok()?)?;
     // A bundle behind everything else goes with the padding in front of it, and with its addresses.
     let data_end = |bundles: bool| {
-        let sections = macho.sections.iter().map(MachSection::fields);
+        let sections = macho.sections.iter().map(C::section);
         let ends =
             sections.filter(move |section| is_bundle(section) == bundles).map(|s| contents(&s));
         ends.filter(|range| !range.is_empty()).map(|range| range.end).max()
@@ -163,7 +156,7 @@ fn headers<C: MachClass>(
     fields.fileoff = cuts.apply(fields.fileoff);
     fields.filesize = end.checked_sub(fields.fileoff)?;
     let ends = |bundles: bool| {
-        let sections = macho.sections.iter().map(MachSection::fields);
+        let sections = macho.sections.iter().map(C::section);
         let ends = sections.filter(move |section| is_bundle(section) == bundles);
         ends.map(|section| section.addr.saturating_add(section.size)).max().unwrap_or(0)
     };
@@ -172,13 +165,13 @@ fn headers<C: MachClass>(
         let needed = others.saturating_sub(fields.vmaddr);
         fields.vmsize = needed.max(fields.filesize).min(fields.vmsize);
     }
-    segment.set(&fields)?;
+    C::set_segment(&mut segment, &fields)?;
     let mut header = macho.header;
-    header.sizeofcmds.set(header.sizeofcmds.get().checked_sub(headers_len)?);
+    header.set_sizeofcmds(header.sizeofcmds(C::order()).checked_sub(headers_len)?);
     put_changed::<C>(&mut bytes, &header, &segment, macho.segment_at)?;
 
     let sections_at = usize::try_from(macho.sections_at()).ok()?;
-    let old_len = macho.sections.as_bytes().len();
+    let old_len = size_of_val(macho.sections);
     let rest = bytes.split_off(sections_at.checked_add(old_len)?);
     let sections = bytes.split_off(sections_at);
     let sections = sections.chunks_exact(size_of::<C::Section>());
@@ -205,10 +198,11 @@ fn renumber_symbols<C: MachClass>(
     symbols: &mut [u8],
     numbers: &[Option<u64>],
 ) -> Result<(), EmbedError> {
-    let symbol_len = usize::try_from(C::SYMBOL_LEN).unwrap_or(usize::MAX);
-    for symbol in symbols.chunks_exact_mut(symbol_len) {
+    for symbol in symbols.chunks_exact_mut(size_of::<C::Nlist>()) {
         let [_, _, _, _, kind, section, ..] = symbol else { continue };
-        if *kind & N_STAB != 0 || *kind & N_TYPE == N_SECT {
+        let kind = SymbolFlags(*kind);
+        // Debugging symbols number theirs as well.
+        if kind.is_stab() || kind.typ() == N_SECT {
             let new = renumber((*section).into(), numbers, ObjectPart::SymbolTable)?;
             // Fits: numbers only get smaller.
             *section = u8::try_from(new).unwrap_or(*section);
@@ -223,27 +217,31 @@ fn renumber_relocations<C: MachClass>(
     section: u64,
     arm64: bool,
 ) -> Result<(), EmbedError> {
-    let wide = C::WORD == 8;
-    // Bit fields start at the other end of the word in a big-endian file.
-    let little = U32::<C::Order>::new(1).as_bytes() == [1, 0, 0, 0];
-    let Ok(words) = <[[U32<C::Order>; 2]]>::mut_from_bytes(relocations) else {
+    let e = C::order();
+    let Ok(relocations) = slice_from_all_bytes_mut::<Relocation<C::Endian>>(relocations) else {
         return Ok(());
     };
-    for [address, info] in words {
-        let value = info.get();
-        let (number, external, kind) = if little {
-            (value & 0xff_ffff, value >> 27 & 1, value >> 28)
-        } else {
-            (value >> 8, value >> 4 & 1, value & 0xf)
-        };
-        let scattered = !wide && address.get() & R_SCATTERED != 0;
-        if scattered || external == 1 || (arm64 && kind == ARM64_RELOC_ADDEND) {
+    for relocation in relocations {
+        let info = relocation.info(e);
+        // One of 32 bits may name an address instead of a section.
+        let scattered = C::WORD == 4 && info.r_address & R_SCATTERED != 0;
+        // `ARM64_RELOC_ADDEND` has an addend where others have a section or symbol.
+        let addend = arm64 && info.r_type == ARM64_RELOC_ADDEND;
+        if scattered || info.r_extern || addend {
             continue;
         }
-        let new = renumber(number.into(), numbers, ObjectPart::Relocations(section))?;
+        let new = renumber(info.r_symbolnum.into(), numbers, ObjectPart::Relocations(section))?;
         // Fits: numbers only get smaller.
-        let new = u32::try_from(new).unwrap_or(number);
-        info.set(if little { value & !0xff_ffff | new } else { value & 0xff | new << 8 });
+        let new = u32::try_from(new).unwrap_or(info.r_symbolnum);
+        // By hand: `object` puts it to the wrong place in big-endian files.
+        let word = relocation.r_word1.get(e);
+        relocation.r_word1.set(
+            e,
+            match e.is_little_endian() {
+                true => word & !0xff_ffff | new,
+                false => word & 0xff | new << 8,
+            },
+        );
     }
     Ok(())
 }

@@ -14,16 +14,16 @@ use std::io::{self, Cursor, Read, Write};
 use std::ops::Range;
 
 use byte_parts::Source;
+pub use host_object::HostObject;
+pub use macho::MACH_O_BUNDLE_SECTION;
 use object::elf::{FileHeader32, FileHeader64};
+use object::macho::{MachHeader32, MachHeader64};
 use object::{BigEndian, LittleEndian};
 
-use super::wire_mach::{Mach32, Mach64};
 use super::{EmbedError, Kind, Pieces, slice};
 use crate::error::Error;
 use crate::output::{self, Output, Unread};
 use crate::without::without_sections;
-pub use host_object::HostObject;
-pub use macho::MACH_O_BUNDLE_SECTION;
 
 /// What the names of the sections start with; the bundle entry ID follows.
 const PREFIX: &[u8] = bundle_format::MAGIC_TEXT.as_bytes();
@@ -120,14 +120,10 @@ impl<'a> ObjectBundle<'a> {
             Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, entries),
             Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, entries),
             Kind::Coff => coff::lay_out(object, entries),
-            Kind::MachO32Little => {
-                macho::lay_out::<Mach32<zerocopy::LittleEndian>>(object, entries)
-            }
-            Kind::MachO32Big => macho::lay_out::<Mach32<zerocopy::BigEndian>>(object, entries),
-            Kind::MachO64Little => {
-                macho::lay_out::<Mach64<zerocopy::LittleEndian>>(object, entries)
-            }
-            Kind::MachO64Big => macho::lay_out::<Mach64<zerocopy::BigEndian>>(object, entries),
+            Kind::MachO32Little => macho::lay_out::<MachHeader32<LittleEndian>>(object, entries),
+            Kind::MachO32Big => macho::lay_out::<MachHeader32<BigEndian>>(object, entries),
+            Kind::MachO64Little => macho::lay_out::<MachHeader64<LittleEndian>>(object, entries),
+            Kind::MachO64Big => macho::lay_out::<MachHeader64<BigEndian>>(object, entries),
             Kind::Wasm => wasm::lay_out(object, entries),
         }
     }
@@ -333,10 +329,10 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
     for _ in 0..MAX_UNDO {
         let before = match Kind::of(&rest)? {
             Kind::Coff => coff::undo(&rest),
-            Kind::MachO32Little => macho::undo::<Mach32<zerocopy::LittleEndian>>(&rest),
-            Kind::MachO32Big => macho::undo::<Mach32<zerocopy::BigEndian>>(&rest),
-            Kind::MachO64Little => macho::undo::<Mach64<zerocopy::LittleEndian>>(&rest),
-            Kind::MachO64Big => macho::undo::<Mach64<zerocopy::BigEndian>>(&rest),
+            Kind::MachO32Little => macho::undo::<MachHeader32<LittleEndian>>(&rest),
+            Kind::MachO32Big => macho::undo::<MachHeader32<BigEndian>>(&rest),
+            Kind::MachO64Little => macho::undo::<MachHeader64<LittleEndian>>(&rest),
+            Kind::MachO64Big => macho::undo::<MachHeader64<BigEndian>>(&rest),
             // Nothing else than removing them.
             Kind::Wasm => None,
             Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big => None,
@@ -350,10 +346,10 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
         Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big | Kind::Coff => {
             in_memory(&rest, |source, window| without_sections(source, window, PREFIX))
         }
-        Kind::MachO32Little => macho_remove::remove::<Mach32<zerocopy::LittleEndian>>(&rest),
-        Kind::MachO32Big => macho_remove::remove::<Mach32<zerocopy::BigEndian>>(&rest),
-        Kind::MachO64Little => macho_remove::remove::<Mach64<zerocopy::LittleEndian>>(&rest),
-        Kind::MachO64Big => macho_remove::remove::<Mach64<zerocopy::BigEndian>>(&rest),
+        Kind::MachO32Little => macho_remove::remove::<MachHeader32<LittleEndian>>(&rest),
+        Kind::MachO32Big => macho_remove::remove::<MachHeader32<BigEndian>>(&rest),
+        Kind::MachO64Little => macho_remove::remove::<MachHeader64<LittleEndian>>(&rest),
+        Kind::MachO64Big => macho_remove::remove::<MachHeader64<BigEndian>>(&rest),
         Kind::Wasm => wasm::remove(&rest),
     }?;
     Ok(removed.map_or(rest, Cow::Owned))
