@@ -62,83 +62,61 @@ pub(crate) trait ElfHeader: FileHeader {
     fn set_place(symbol: &mut Self::Sym, value: u64, size: u64) -> Option<()>;
 }
 
-impl<E: Endian> ElfHeader for FileHeader32<E> {
-    const LIMIT: u64 = u32::MAX as u64;
+/// Writes numbers of a class: `$word` and `$flags` make them, or `None` when they do not fit.
+macro_rules! class {
+    ($Header:ident, $Section:ident, $limit:expr, $word:expr, $flags:expr) => {
+        impl<E: Endian> ElfHeader for $Header<E> {
+            const LIMIT: u64 = $limit;
 
-    fn section_header(fields: &ElfSection) -> Option<SectionHeader32<E>> {
-        let e = E::default();
-        let narrow = |wide: u64| u32::try_from(wide).ok().map(|word| U32::new(e, word));
-        Some(SectionHeader32 {
-            sh_name: U32::new(e, fields.name),
-            sh_type: U32::new(e, fields.kind),
-            sh_flags: U32::new_u64(e, fields.flags).ok()?,
-            sh_addr: narrow(fields.addr)?,
-            sh_offset: narrow(fields.offset)?,
-            sh_size: narrow(fields.size)?,
-            sh_link: U32::new(e, fields.link),
-            sh_info: U32::new(e, fields.info),
-            sh_addralign: narrow(fields.align)?,
-            sh_entsize: narrow(fields.entsize)?,
-        })
-    }
+            fn section_header(fields: &ElfSection) -> Option<$Section<E>> {
+                let e = E::default();
+                Some($Section {
+                    sh_name: U32::new(e, fields.name),
+                    sh_type: U32::new(e, fields.kind),
+                    sh_flags: $flags(e, fields.flags)?,
+                    sh_addr: $word(e, fields.addr)?,
+                    sh_offset: $word(e, fields.offset)?,
+                    sh_size: $word(e, fields.size)?,
+                    sh_link: U32::new(e, fields.link),
+                    sh_info: U32::new(e, fields.info),
+                    sh_addralign: $word(e, fields.align)?,
+                    sh_entsize: $word(e, fields.entsize)?,
+                })
+            }
 
-    fn set_table(&mut self, shoff: u64, shnum: u16, shstrndx: SymbolSection) -> Option<()> {
-        let e = E::default();
-        self.e_shoff.set(e, u32::try_from(shoff).ok()?);
-        self.e_shnum.set(e, shnum);
-        self.e_shstrndx.set(e, shstrndx);
-        Some(())
-    }
+            fn set_table(&mut self, shoff: u64, shnum: u16, shstrndx: SymbolSection) -> Option<()> {
+                let e = E::default();
+                self.e_shoff = $word(e, shoff)?;
+                self.e_shnum.set(e, shnum);
+                self.e_shstrndx.set(e, shstrndx);
+                Some(())
+            }
 
-    fn set_symbol(symbol: &mut Self::Sym, name: u32, section: SymbolSection) {
-        symbol.st_name.set(E::default(), name);
-        symbol.st_shndx.set(E::default(), section);
-    }
+            fn set_symbol(symbol: &mut Self::Sym, name: u32, section: SymbolSection) {
+                symbol.st_name.set(E::default(), name);
+                symbol.st_shndx.set(E::default(), section);
+            }
 
-    fn set_place(symbol: &mut Self::Sym, value: u64, size: u64) -> Option<()> {
-        let e = E::default();
-        symbol.st_value.set(e, u32::try_from(value).ok()?);
-        symbol.st_size.set(e, u32::try_from(size).ok()?);
-        Some(())
-    }
+            fn set_place(symbol: &mut Self::Sym, value: u64, size: u64) -> Option<()> {
+                symbol.st_value = $word(E::default(), value)?;
+                symbol.st_size = $word(E::default(), size)?;
+                Some(())
+            }
+        }
+    };
 }
 
-impl<E: Endian> ElfHeader for FileHeader64<E> {
-    const LIMIT: u64 = u64::MAX;
-
-    fn section_header(fields: &ElfSection) -> Option<SectionHeader64<E>> {
-        let e = E::default();
-        Some(SectionHeader64 {
-            sh_name: U32::new(e, fields.name),
-            sh_type: U32::new(e, fields.kind),
-            sh_flags: U64::new(e, fields.flags),
-            sh_addr: U64::new(e, fields.addr),
-            sh_offset: U64::new(e, fields.offset),
-            sh_size: U64::new(e, fields.size),
-            sh_link: U32::new(e, fields.link),
-            sh_info: U32::new(e, fields.info),
-            sh_addralign: U64::new(e, fields.align),
-            sh_entsize: U64::new(e, fields.entsize),
-        })
-    }
-
-    fn set_table(&mut self, shoff: u64, shnum: u16, shstrndx: SymbolSection) -> Option<()> {
-        let e = E::default();
-        self.e_shoff.set(e, shoff);
-        self.e_shnum.set(e, shnum);
-        self.e_shstrndx.set(e, shstrndx);
-        Some(())
-    }
-
-    fn set_symbol(symbol: &mut Self::Sym, name: u32, section: SymbolSection) {
-        symbol.st_name.set(E::default(), name);
-        symbol.st_shndx.set(E::default(), section);
-    }
-
-    fn set_place(symbol: &mut Self::Sym, value: u64, size: u64) -> Option<()> {
-        let e = E::default();
-        symbol.st_value.set(e, value);
-        symbol.st_size.set(e, size);
-        Some(())
-    }
-}
+class!(
+    FileHeader32,
+    SectionHeader32,
+    u32::MAX as u64,
+    |e, wide| u32::try_from(wide).ok().map(|word| U32::new(e, word)),
+    |e, flags| U32::new_u64(e, flags).ok()
+);
+class!(
+    FileHeader64,
+    SectionHeader64,
+    u64::MAX,
+    |e, wide| Some(U64::new(e, wide)),
+    |e, flags| Some(U64::new(e, flags))
+);

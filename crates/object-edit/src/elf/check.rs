@@ -9,7 +9,6 @@ mod sections;
 mod segments;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use byte_parts::Source;
@@ -131,37 +130,10 @@ fn with_new<T>(
     splices: &Output,
     read: impl FnOnce(&mut Source<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let mut input = Input { source, at: 0 };
     // New images lie inside bundles, which are not looked into.
     let mut unread = Unread;
-    let mut reader = output::reader(splices, &mut input, &mut unread);
+    let mut reader = output::reader(splices, source.reader(), &mut unread);
     read(&mut Source::new(&mut reader)?)
-}
-
-/// A [`Source`] as a reader.
-struct Input<'a, 'r> {
-    source: &'a mut Source<'r>,
-    at: u64,
-}
-
-impl Read for Input<'_, '_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.source.read_at(self.at, buf)?;
-        self.at = self.at.saturating_add(n as u64);
-        Ok(n)
-    }
-}
-
-impl Seek for Input<'_, '_> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.source.len().checked_add_signed(by),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-        }
-        .ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
-    }
 }
 
 /// As many bytes of a bundle as the HIP runtime reads to find the images of a plain one.

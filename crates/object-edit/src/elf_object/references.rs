@@ -241,3 +241,22 @@ fn absolute_width(machine: Machine, kind: RelocationType) -> Option<u64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::elf::{FileHeader64, R_MIPS_64};
+    use object::{BigEndian, LittleEndian};
+
+    #[test]
+    fn symbol_and_type_of_a_relocation() {
+        let entry = [0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 18];
+        let little = decode::<FileHeader64<LittleEndian>>(&entry, EM_MIPS);
+        assert_eq!(little, Some((0, 5, R_MIPS_64)));
+        let little = decode::<FileHeader64<LittleEndian>>(&entry, EM_X86_64);
+        assert_eq!(little, Some((0, 18 << 24, RelocationType(5))));
+        let big = decode::<FileHeader64<BigEndian>>(&entry, EM_MIPS);
+        assert_eq!(big, Some((0, 5 << 24, R_MIPS_64)));
+        assert_eq!(decode::<FileHeader64<BigEndian>>(&entry[..15], EM_MIPS), None);
+    }
+}

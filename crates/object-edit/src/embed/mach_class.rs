@@ -84,81 +84,53 @@ pub(super) trait MachClass: MachHeader {
     fn section_header(fields: &SectionFields) -> Option<Self::Section>;
 }
 
-impl<E: Endian> MachClass for MachHeader32<E> {
-    const SEGMENT: LoadCommandType = LC_SEGMENT;
-    const WORD: u64 = 4;
-    const OFFSETS: [usize; 2] =
-        [offset_of!(Section32<E>, offset), offset_of!(Section32<E>, reloff)];
+/// Writes numbers of a class: `$word` makes them, or `None` when they do not fit. `$rest` are fields of sections that only
+/// the class has.
+macro_rules! class {
+    ($Header:ident, $Section:ident, $segment:expr, $len:expr, $word:expr $(, $rest:ident)?) => {
+        impl<E: Endian> MachClass for $Header<E> {
+            const SEGMENT: LoadCommandType = $segment;
+            const WORD: u64 = $len;
+            const OFFSETS: [usize; 2] =
+                [offset_of!($Section<E>, offset), offset_of!($Section<E>, reloff)];
 
-    fn set_sizeofcmds(&mut self, size: u32) {
-        self.sizeofcmds.set(E::default(), size);
-    }
+            fn set_sizeofcmds(&mut self, size: u32) {
+                self.sizeofcmds.set(E::default(), size);
+            }
 
-    fn set_segment(segment: &mut Self::Segment, fields: &SegmentFields) -> Option<()> {
-        let e = E::default();
-        segment.cmdsize.set(e, fields.cmdsize);
-        segment.vmaddr.set(e, u32::try_from(fields.vmaddr).ok()?);
-        segment.vmsize.set(e, u32::try_from(fields.vmsize).ok()?);
-        segment.fileoff.set(e, u32::try_from(fields.fileoff).ok()?);
-        segment.filesize.set(e, u32::try_from(fields.filesize).ok()?);
-        segment.nsects.set(e, fields.nsects);
-        Some(())
-    }
+            fn set_segment(segment: &mut Self::Segment, fields: &SegmentFields) -> Option<()> {
+                let e = E::default();
+                segment.cmdsize.set(e, fields.cmdsize);
+                segment.vmaddr = $word(e, fields.vmaddr)?;
+                segment.vmsize = $word(e, fields.vmsize)?;
+                segment.fileoff = $word(e, fields.fileoff)?;
+                segment.filesize = $word(e, fields.filesize)?;
+                segment.nsects.set(e, fields.nsects);
+                Some(())
+            }
 
-    fn section_header(fields: &SectionFields) -> Option<Section32<E>> {
-        let e = E::default();
-        Some(Section32 {
-            sectname: fields.sectname,
-            segname: fields.segname,
-            addr: U32::new(e, u32::try_from(fields.addr).ok()?),
-            size: U32::new(e, u32::try_from(fields.size).ok()?),
-            offset: U32::new(e, fields.offset),
-            align: U32::default(),
-            reloff: U32::new(e, fields.reloff),
-            nreloc: U32::new(e, fields.nreloc),
-            flags: U32::new(e, fields.flags),
-            reserved1: U32::default(),
-            reserved2: U32::default(),
-        })
-    }
+            fn section_header(fields: &SectionFields) -> Option<$Section<E>> {
+                let e = E::default();
+                Some($Section {
+                    sectname: fields.sectname,
+                    segname: fields.segname,
+                    addr: $word(e, fields.addr)?,
+                    size: $word(e, fields.size)?,
+                    offset: U32::new(e, fields.offset),
+                    align: U32::default(),
+                    reloff: U32::new(e, fields.reloff),
+                    nreloc: U32::new(e, fields.nreloc),
+                    flags: U32::new(e, fields.flags),
+                    reserved1: U32::default(),
+                    reserved2: U32::default(),
+                    $($rest: U32::default(),)?
+                })
+            }
+        }
+    };
 }
 
-impl<E: Endian> MachClass for MachHeader64<E> {
-    const SEGMENT: LoadCommandType = LC_SEGMENT_64;
-    const WORD: u64 = 8;
-    const OFFSETS: [usize; 2] =
-        [offset_of!(Section64<E>, offset), offset_of!(Section64<E>, reloff)];
-
-    fn set_sizeofcmds(&mut self, size: u32) {
-        self.sizeofcmds.set(E::default(), size);
-    }
-
-    fn set_segment(segment: &mut Self::Segment, fields: &SegmentFields) -> Option<()> {
-        let e = E::default();
-        segment.cmdsize.set(e, fields.cmdsize);
-        segment.vmaddr.set(e, fields.vmaddr);
-        segment.vmsize.set(e, fields.vmsize);
-        segment.fileoff.set(e, fields.fileoff);
-        segment.filesize.set(e, fields.filesize);
-        segment.nsects.set(e, fields.nsects);
-        Some(())
-    }
-
-    fn section_header(fields: &SectionFields) -> Option<Section64<E>> {
-        let e = E::default();
-        Some(Section64 {
-            sectname: fields.sectname,
-            segname: fields.segname,
-            addr: U64::new(e, fields.addr),
-            size: U64::new(e, fields.size),
-            offset: U32::new(e, fields.offset),
-            align: U32::default(),
-            reloff: U32::new(e, fields.reloff),
-            nreloc: U32::new(e, fields.nreloc),
-            flags: U32::new(e, fields.flags),
-            reserved1: U32::default(),
-            reserved2: U32::default(),
-            reserved3: U32::default(),
-        })
-    }
-}
+class!(MachHeader32, Section32, LC_SEGMENT, 4, |e, wide| u32::try_from(wide)
+    .ok()
+    .map(|word| U32::new(e, word)));
+class!(MachHeader64, Section64, LC_SEGMENT_64, 8, |e, wide| Some(U64::new(e, wide)), reserved3);
