@@ -24,6 +24,18 @@ pub(crate) fn entries<T: Pod>(bytes: &[u8]) -> &[T] {
     pod::slice_from_bytes(bytes, count).map_or(&[], |(entries, _)| entries)
 }
 
+/// Returns the little-endian number at an offset; 0 where it is not.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    u32::from_le_bytes(word.copied().unwrap_or_default())
+}
+
+/// Returns the little-endian number at an offset; 0 where it is not.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    u64::from_le_bytes(word.copied().unwrap_or_default())
+}
+
 /// Reads the entries in `range`, which counts from the start of the window. `beyond_end` makes an error of the length of
 /// a window that ends before the range.
 pub(crate) fn table<T: Pod, E: From<io::Error>>(

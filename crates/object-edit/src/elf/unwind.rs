@@ -8,7 +8,7 @@ use byte_parts::Source;
 use object::elf::PT_GNU_EH_FRAME;
 
 use super::file::File;
-use crate::pod::LE;
+use crate::pod::{LE, u32_at, u64_at};
 use crate::scan::Function;
 
 /// Version 1; a pointer of 4 bytes from where it lies, a number of 4 bytes, a table of pointers of 4 bytes from the
@@ -159,14 +159,4 @@ fn memory(
     let Some(offset) = file.offset_of(address) else { return Ok(None) };
     let start = file.window.start.saturating_add(offset);
     source.peek(&(start..file.window.end.max(start)), max).map(Some)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    u32::from_le_bytes(word.copied().unwrap_or_default())
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    u64::from_le_bytes(word.copied().unwrap_or_default())
 }

@@ -255,18 +255,6 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// The little-endian number at an offset; 0 where it is not.
-pub(super) fn field_u32(bytes: &[u8], offset: u64) -> u32 {
-    let tail = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
-    tail.and_then(|tail| tail.first_chunk()).map_or(0, |field| u32::from_le_bytes(*field))
-}
-
-/// The little-endian number at an offset; 0 where it is not.
-pub(super) fn field_u64(bytes: &[u8], offset: u64) -> u64 {
-    let tail = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
-    tail.and_then(|tail| tail.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
-}
-
 fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Error {
     Error::BeyondEnd { what, start, end, available }
 }

@@ -13,11 +13,11 @@ use object::pe::{
     ImageExportDirectory, ImageRuntimeFunctionEntry,
 };
 
-use super::file::{File, PAGE, field_u32, field_u64, file_range};
+use super::file::{File, PAGE, file_range};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::error::Error;
-use crate::pod::{LE, first};
+use crate::pod::{LE, first, u32_at, u64_at};
 use crate::scan::{Function, Machine, Scanner, Targets, absolute, blocks, settle};
 
 const BLOCK_HEADER_SIZE: u64 = size_of::<ImageBaseRelocation>() as u64;
@@ -91,10 +91,11 @@ fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Op
     let mut functions = 0..(table.end - table.start) / FUNCTION_SIZE;
     while functions.start < functions.end {
         let middle = functions.start.midpoint(functions.end);
-        let mut entry = [0; 8];
+        let mut entry = [0; size_of::<ImageRuntimeFunctionEntry>()];
         let place = file.window.start + offset + middle * FUNCTION_SIZE;
         source.read_exact_at(place, &mut entry)?;
-        let code = u64::from(field_u32(&entry, 0))..u64::from(field_u32(&entry, 4));
+        let Some(entry) = first::<ImageRuntimeFunctionEntry>(&entry) else { return Ok(None) };
+        let code = entry.begin_address.get(LE).into()..entry.end_address.get(LE).into();
         if code.contains(&at) {
             let offset = file.offset_of(&code).map(|offset| file.window.start + offset);
             let base = file.image_base();
@@ -134,8 +135,8 @@ impl Search<'_> {
             let values = self.page(source, page)?;
             for entry in entries.as_chunks::<2>().0 {
                 let entry = u16::from_le_bytes(*entry);
-                let (kind, within) = (BaseRelocationType(entry >> 12), u64::from(entry & 0xfff));
-                let location = page + within;
+                let (kind, within) = (BaseRelocationType(entry >> 12), usize::from(entry & 0xfff));
+                let location = page + within as u64;
                 if kind == IMAGE_REL_BASED_ABSOLUTE {
                     continue;
                 }
@@ -146,9 +147,9 @@ impl Search<'_> {
                 let is_wrapper = self.pointers.binary_search(&location).is_ok();
                 match kind {
                     IMAGE_REL_BASED_DIR64 if is_wrapper => {}
-                    IMAGE_REL_BASED_DIR64 => self.pointer(location, field_u64(&values, within)),
+                    IMAGE_REL_BASED_DIR64 => self.pointer(location, u64_at(&values, within)),
                     IMAGE_REL_BASED_HIGHLOW => {
-                        self.pointer(location, field_u32(&values, within).into());
+                        self.pointer(location, u32_at(&values, within).into());
                     }
                     // Nobody knows to what it refers.
                     _ => self.targets.all(self.file.image_base().wrapping_add(location)),
