@@ -108,7 +108,6 @@ pub use compress::CompressOptions;
 pub use edit::{Edit, EditOptions};
 pub use error::EditError;
 pub use fat_object;
-pub use object_edit;
 pub use plan::{Change, ContainerChange, EditNote, EditPart, EditPlan, ImageChange};
 pub use survey::{Contents, EditableContainer, survey};
 
