@@ -7,11 +7,9 @@ use core::iter::FusedIterator;
 use core::ops::Range;
 use core::str;
 
-use zerocopy::FromBytes;
-
 use crate::error::{Error, ErrorKind, Problem};
 use crate::to_u64;
-use crate::wire::{DESCRIPTOR_LEN, Descriptor, HEADER_LEN, Header};
+use crate::wire::{COUNT_AT, DESCRIPTOR_LEN, Descriptor, HEADER_LEN, u64_at};
 
 /// The bytes every binary bundle starts with.
 pub const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
@@ -142,7 +140,7 @@ impl<'data> Bundle<'data> {
         }
         // Each descriptor that is left is followed by an ID of a byte at least; of the next one the length may be known.
         let least = left.saturating_mul(DESCRIPTOR_LEN + 1);
-        let id_len = walk.descriptor().filter(|_| left > 0).map_or(1, |next| next.id_len.get());
+        let id_len = walk.descriptor().filter(|_| left > 0).map_or(1, |next| next.id_len);
         Ok(walk.at.saturating_add(least).saturating_add(id_len.saturating_sub(1)))
     }
 
@@ -198,10 +196,9 @@ fn count(prefix: &[u8], available: u64) -> Result<u64, Error> {
     if available < HEADER_LEN {
         return Err(Problem::TruncatedHeader { available }.into());
     }
-    let Ok((header, _)) = Header::ref_from_prefix(prefix) else {
+    let Some(count) = u64_at(prefix, COUNT_AT) else {
         return Err(Problem::Incomplete { needed: HEADER_LEN }.into());
     };
-    let count = header.entry_count.get();
     // An ID has at least one character.
     if count > (available - HEADER_LEN) / (DESCRIPTOR_LEN + 1) {
         return Err(Problem::TooManyEntries { count, available }.into());
@@ -244,15 +241,14 @@ impl<'data> Walk<'data> {
     fn next(&mut self) -> Option<Found<'data>> {
         let descriptor = self.descriptor()?;
         let id_start = self.at.checked_add(DESCRIPTOR_LEN)?;
-        let id_len = descriptor.id_len.get();
+        let id_len = descriptor.id_len;
         let id = slice(self.data, id_start, id_len)?;
         self.at = id_start.checked_add(id_len)?;
-        Some(Found { id, offset: descriptor.offset.get(), size: descriptor.size.get() })
+        Some(Found { id, offset: descriptor.offset, size: descriptor.size })
     }
 
-    fn descriptor(&self) -> Option<&'data Descriptor> {
-        let bytes = self.data.get(usize::try_from(self.at).ok()?..)?;
-        Descriptor::ref_from_prefix(bytes).ok().map(|(descriptor, _)| descriptor)
+    fn descriptor(&self) -> Option<Descriptor> {
+        Descriptor::read(self.data.get(usize::try_from(self.at).ok()?..)?)
     }
 
     /// As [`next`](Self::next), saying why there is no such entry.
@@ -272,7 +268,7 @@ impl<'data> Walk<'data> {
         let Some(descriptor) = self.descriptor() else {
             return Err(self.incomplete(id_start.saturating_add(1 + later), available));
         };
-        let len = descriptor.id_len.get();
+        let len = descriptor.id_len;
         if len == 0 {
             return Err(Problem::EmptyId { entry: index, offset: at }.into());
         }

@@ -7,12 +7,11 @@ use core::ops::Range;
 #[cfg(feature = "std")]
 use byte_parts::WriteError;
 use byte_parts::{Part, Parts, Plan};
-use zerocopy::IntoBytes;
 
 use crate::binary::MAGIC;
 use crate::error::{Error, Problem};
 use crate::to_u64;
-use crate::wire::{Descriptor, Header};
+use crate::wire::{COUNT_AT, Descriptor};
 
 /// The alignment of code objects in the bundles of HIP, for [`Layout::new`]: 4096 bytes, for which Clang's driver asks
 /// `clang-offload-bundler` (`-bundle-align=4096`).
@@ -83,7 +82,8 @@ impl Layout {
         if align == 0 {
             return Err(Problem::ZeroAlignment.into());
         }
-        let mut header = Header { magic: MAGIC, entry_count: 0.into() }.as_bytes().to_vec();
+        let mut header = MAGIC.to_vec();
+        header.extend_from_slice(&[0; 8]);
         let mut sizes = Vec::new();
         let mut ranges = Vec::new();
         for (id, size) in entries {
@@ -92,18 +92,16 @@ impl Layout {
                 let (entry, offset) = (to_u64(sizes.len()), to_u64(header.len()));
                 return Err(Problem::EmptyId { entry, offset }.into());
             }
-            let descriptor =
-                Descriptor { offset: 0.into(), size: size.into(), id_len: to_u64(id.len()).into() };
             let at = header.len();
-            header.extend_from_slice(descriptor.as_bytes());
+            Descriptor { offset: 0, size, id_len: to_u64(id.len()) }.write(&mut header);
             ranges.push(at..header.len());
             header.extend_from_slice(id);
             sizes.push(size);
         }
 
         // Only now it is known where the descriptors end.
-        let start = Header { magic: MAGIC, entry_count: to_u64(sizes.len()).into() };
-        overwrite(&mut header, 0..size_of::<Header>(), start.as_bytes());
+        let count = to_u64(sizes.len()).to_le_bytes();
+        overwrite(&mut header, COUNT_AT..COUNT_AT + count.len(), &count);
         let header_len = to_u64(header.len());
         let mut offsets = Vec::with_capacity(sizes.len());
         let mut end = header_len;

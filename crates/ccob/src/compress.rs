@@ -12,7 +12,7 @@ use crate::{Error, Method, Version, codec};
 ///
 /// let options = WriteOptions::default().with_version(Version::V2).with_level(19);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteOptions {
     /// The version of the header; 3 by default.
@@ -80,9 +80,9 @@ impl WriteOptions {
 ///
 /// # Errors
 ///
-/// [`Error::UnsupportedMethod`], [`Error::CodecNotCompiled`], [`Error::UncompressedSizeLimit`] and
-/// [`Error::TotalSizeLimit`] if 32 bits do not suffice for a size in version 1 or 2,
-/// [`Error::OutOfMemory`], [`Error::EncoderFailed`].
+/// Of the kinds [`Method`](crate::ErrorKind::Method), [`Codec`](crate::ErrorKind::Codec),
+/// [`Limit`](crate::ErrorKind::Limit) if 32 bits do not suffice for a size in version 1 or 2, and
+/// [`Memory`](crate::ErrorKind::Memory).
 pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let WriteOptions { version, method, .. } = *options;
     let uncompressed_size = to_u64(data.len());
@@ -114,7 +114,8 @@ pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::UnsupportedMethod`], [`Error::CodecNotCompiled`], [`Error::OutOfMemory`], [`Error::EncoderFailed`].
+/// Of the kinds [`Method`](crate::ErrorKind::Method), [`Codec`](crate::ErrorKind::Codec) and
+/// [`Memory`](crate::ErrorKind::Memory).
 pub fn compress_stream(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     codec::encode(options.method, data, options, &mut out)?;

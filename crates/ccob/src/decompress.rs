@@ -3,6 +3,9 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+#[cfg(doc)]
+use crate::ErrorKind;
+use crate::error::Problem;
 use crate::header::to_u64;
 use crate::{Error, Header, Method, codec};
 
@@ -10,7 +13,7 @@ use crate::{Error, Header, Method, codec};
 ///
 /// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
 /// choice. It is checked before anything is allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
     /// The most bytes of uncompressed data to accept; 2 GiB by default.
@@ -33,7 +36,7 @@ impl Default for Limits {
 }
 
 /// What [`decompress`] found.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Decompressed {
     /// The uncompressed data: a bundle, binary or text.
@@ -61,10 +64,10 @@ pub struct Decompressed {
 ///
 /// # Errors
 ///
-/// Those of [`Header::parse`], [`Error::TooLarge`], [`Error::CodecNotCompiled`], and for payloads
-/// that are damaged or do not fit the header [`Error::BadStream`], [`Error::TrailingBytes`],
-/// [`Error::ImplausibleSize`], [`Error::FrameSizeMismatch`], [`Error::OutputTooShort`],
-/// [`Error::OutputTooLong`], [`Error::HashMismatch`]; [`Error::OutOfMemory`].
+/// Those of [`Header::parse`]; of the kinds [`Limit`](ErrorKind::Limit), [`Codec`](ErrorKind::Codec),
+/// [`Memory`](ErrorKind::Memory); and for payloads that are damaged or do not fit the header of
+/// [`Stream`](ErrorKind::Stream), [`EndsEarly`](ErrorKind::EndsEarly), [`TrailingData`](ErrorKind::TrailingData),
+/// [`Size`](ErrorKind::Size), [`Output`](ErrorKind::Output) and [`Hash`](ErrorKind::Hash).
 pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
     verified(data, limits, None)
 }
@@ -74,7 +77,7 @@ pub fn decompress(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
 /// on a second thread.
 ///
 /// What `grown` sees is not verified before this returns: nothing that is made of it may last if this fails.
-/// It sees the whole only of a stream without fault, so then no error is left but [`Error::HashMismatch`].
+/// It sees the whole only of a stream without fault, so then no error is left but one of the kind [`Hash`](ErrorKind::Hash).
 /// Parts it sees only of libzstd, and only when there is much to do.
 ///
 /// # Errors
@@ -112,7 +115,7 @@ fn verified(
         }
         None => hash.finish(&decompressed.data),
     };
-    decompressed.check_hash(computed)
+    Ok(decompressed.check_hash(computed)?)
 }
 
 #[cfg(not(feature = "std"))]
@@ -130,7 +133,7 @@ fn verified(
         grown(&decompressed.data);
     }
     let computed = crate::hash(&decompressed.data);
-    decompressed.check_hash(computed)
+    Ok(decompressed.check_hash(computed)?)
 }
 
 /// The data by its length.
@@ -145,11 +148,11 @@ impl fmt::Debug for Decompressed {
 }
 
 impl Decompressed {
-    fn check_hash(self, computed: u64) -> Result<Self, Error> {
+    fn check_hash(self, computed: u64) -> Result<Self, Problem> {
         let stored = self.header.hash();
         match stored == computed {
             true => Ok(self),
-            false => Err(Error::HashMismatch { stored, computed }),
+            false => Err(Problem::HashMismatch { stored, computed }),
         }
     }
 }
@@ -161,7 +164,7 @@ impl Decompressed {
 ///
 /// # Errors
 ///
-/// Those of [`decompress`], except for [`Error::HashMismatch`].
+/// Those of [`decompress`], except for the kind [`Hash`](ErrorKind::Hash).
 pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompressed, Error> {
     decode(data, limits, &mut |_| {})
 }
@@ -184,10 +187,11 @@ pub fn decompress_unverified(data: &[u8], limits: &Limits) -> Result<Decompresse
 ///
 /// # Errors
 ///
-/// Those of [`decompress`] for payloads, and [`Error::CodecNotCompiled`].
+/// Those of [`decompress`] for payloads, and of the kind [`Codec`](ErrorKind::Codec).
 pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec<u8>, Error> {
     let input = codec::Input { stream, offset: 0, exact: true, uncompressed_size: size };
-    codec::decode(method, &input, &mut |_| {}).map(|(data, _)| data)
+    let (data, _) = codec::decode(method, &input, &mut |_| {})?;
+    Ok(data)
 }
 
 /// Decompresses. `grown` sees what there is of the result, again and again, if the codec works in
@@ -204,10 +208,10 @@ fn decode(
     Ok(Decompressed { data, consumed: input.at(stream_len), header })
 }
 
-pub(crate) fn check_limit(header: &Header, limits: &Limits) -> Result<(), Error> {
+pub(crate) fn check_limit(header: &Header, limits: &Limits) -> Result<(), Problem> {
     let uncompressed_size = header.uncompressed_size();
     match uncompressed_size > limits.max_uncompressed {
-        true => Err(Error::TooLarge { uncompressed_size, max: limits.max_uncompressed }),
+        true => Err(Problem::TooLarge { uncompressed_size, max: limits.max_uncompressed }),
         false => Ok(()),
     }
 }
@@ -219,7 +223,7 @@ fn input<'d>(header: &Header, data: &'d [u8]) -> Result<codec::Input<'d>, Error>
     let stream = usize::try_from(end)
         .ok()
         .and_then(|end| data.get(header.header_len()..end))
-        .ok_or(Error::Truncated { total_size: end, available })?;
+        .ok_or(Problem::Truncated { total_size: end, available })?;
     Ok(codec::Input {
         stream,
         offset: to_u64(header.header_len()),
@@ -248,19 +252,20 @@ fn input<'d>(header: &Header, data: &'d [u8]) -> Result<codec::Input<'d>, Error>
 ///
 /// # Errors
 ///
-/// Those of [`decompress`], but not [`Error::TooLarge`]; [`Error::OutputLength`] if `out` is of another length.
+/// Those of [`decompress`] but for [`Limit`](ErrorKind::Limit), and of the kind [`Buffer`](ErrorKind::Buffer) if `out` is
+/// of another length.
 pub fn decompress_into(data: &[u8], out: &mut [u8]) -> Result<Header, Error> {
     let header = Header::parse(data, to_u64(data.len()))?;
     let (expected, found) = (header.uncompressed_size(), to_u64(out.len()));
     if expected != found {
-        return Err(Error::OutputLength { expected, found });
+        return Err(Problem::OutputLength { expected, found }.into());
     }
     let input = input(&header, data)?;
     let computed = into_hashed(header.method(), &input, out)?;
     let stored = header.hash();
     match stored == computed {
         true => Ok(header),
-        false => Err(Error::HashMismatch { stored, computed }),
+        false => Err(Problem::HashMismatch { stored, computed }.into()),
     }
 }
 

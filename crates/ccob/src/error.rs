@@ -1,4 +1,4 @@
-//! Everything that can be wrong, as data.
+//! Everything that can be wrong.
 
 use core::fmt;
 
@@ -6,163 +6,195 @@ use crate::{Method, Version};
 
 /// What is wrong with a compressed bundle, or why one cannot be written.
 ///
-/// Offsets count bytes from the start of the container, that is, from its magic.
+/// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
+/// programs. Offsets count bytes from the start of the container, that is, from its magic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// The data does not start with [`MAGIC`](crate::MAGIC), nor, if there are fewer bytes, with as much of it.
-    BadMagic {
-        /// The first four bytes; zeros in place of those that are not there.
-        found: [u8; 4],
-    },
-
-    /// The data ends inside the header.
-    TruncatedHeader {
-        /// Bytes there are.
-        available: u64,
-        /// Bytes needed to read on: 8 before the version is known, then the header's length.
-        needed: u64,
-    },
-
+pub enum ErrorKind {
+    /// The data is something else than a compressed bundle: it does not start with [`MAGIC`](crate::MAGIC), nor, if there
+    /// are fewer bytes, with as much of it.
+    NotCompressed,
+    /// The data ends before the container does, so that more of it may be all that is missing. A damaged size looks the
+    /// same.
+    ///
+    /// Every truncation of a container of version 2 or 3 gives this kind. Version 1 does not record where it ends: after
+    /// its header, a truncation is a faulty stream, mostly [`EndsEarly`](Self::EndsEarly).
+    Truncated,
     /// The version in the header is none of 1, 2 and 3.
-    UnsupportedVersion {
-        /// The version in the header.
-        version: u16,
-    },
-
+    Version,
     /// The method in the header is neither zlib nor Zstandard.
-    UnsupportedMethod {
-        /// The method in the header.
-        method: Method,
-    },
-
-    /// The total size in the header does not even cover the header.
-    TotalSizeTooSmall {
-        /// The total size in the header.
-        total_size: u64,
-        /// The length of the header.
-        header_len: u64,
-    },
-
-    /// The container reaches beyond the end of what it lies in.
-    Truncated {
-        /// The total size in the header.
-        total_size: u64,
-        /// Bytes from the start of the container to the end of the data.
-        available: u64,
-    },
-
-    /// The header promises more data than the caller allows, see [`Limits`](crate::Limits).
-    TooLarge {
-        /// The uncompressed size in the header.
-        uncompressed_size: u64,
-        /// The limit.
-        max: u64,
-    },
-
-    /// The header promises more data than the payload can possibly hold.
-    ImplausibleSize {
-        /// The uncompressed size in the header.
-        uncompressed_size: u64,
-        /// The most that the blocks of the payload can expand to.
-        at_most: u64,
-    },
-
-    /// The header and the Zstandard frame in the payload record different sizes.
-    FrameSizeMismatch {
-        /// The uncompressed size in the header of the compressed bundle.
-        uncompressed_size: u64,
-        /// The content size in the header of the frame.
-        frame_size: u64,
-    },
-
-    /// The payload expands to less than the header says.
-    OutputTooShort {
-        /// The uncompressed size in the header.
-        expected: u64,
-        /// What came out.
-        found: u64,
-    },
-
-    /// The payload expands to more than the header says.
-    OutputTooLong {
-        /// The uncompressed size in the header.
-        expected: u64,
-    },
-
-    /// The memory for the result is not as long as the header says, see
-    /// [`decompress_into`](crate::decompress_into).
-    OutputLength {
-        /// The uncompressed size in the header.
-        expected: u64,
-        /// The length of the buffer.
-        found: u64,
-    },
-
-    /// The compressed stream ends before the container does.
-    TrailingBytes {
-        /// The compression method.
-        method: Method,
-        /// Where the stream ends.
-        offset: u64,
-        /// Where the container ends.
-        end: u64,
-    },
-
+    Method,
+    /// A size in the header is less than the header itself, more than the payload can hold, or another than the Zstandard
+    /// frame in the payload records.
+    Size,
+    /// The uncompressed size in the header exceeds the limit of the caller, see [`Limits`](crate::Limits); or a size to be
+    /// written exceeds the 32 bits of its field.
+    Limit,
+    /// The payload expands to less or more than the header says.
+    Output,
+    /// The memory for the result is not as long as the header says, see [`decompress_into`](crate::decompress_into).
+    Buffer,
     /// The compressed stream is faulty.
-    BadStream {
-        /// The compression method.
-        method: Method,
-        /// Where the fault lies; the start of the stream if the codec does not know.
-        offset: u64,
-        /// What the fault is.
-        fault: Fault,
-    },
-
+    Stream,
+    /// The compressed stream ends early.
+    EndsEarly,
+    /// The compressed stream ends before the container does.
+    TrailingData,
     /// The data is not what was compressed: its MD5 begins differently.
-    HashMismatch {
-        /// The hash in the header.
-        stored: u64,
-        /// The hash of the decompressed data.
-        computed: u64,
-    },
-
-    /// The method is known, but this build has no codec for it.
-    CodecNotCompiled {
-        /// The method.
-        method: Method,
-    },
-
-    /// The data is too long for the version's 32-bit uncompressed size.
-    UncompressedSizeLimit {
-        /// The version asked for.
-        version: Version,
-        /// The length of the data.
-        size: u64,
-    },
-
-    /// The container becomes too long for the version's 32-bit total size.
-    TotalSizeLimit {
-        /// The version asked for.
-        version: Version,
-        /// The length of header and payload.
-        size: u64,
-    },
-
+    Hash,
+    /// This build has no codec for the method, or the codec refused to compress, for instance because it could not start a
+    /// thread.
+    Codec,
     /// There is not enough memory, or address space, for the data.
-    OutOfMemory {
-        /// The size of the allocation that failed.
-        size: u64,
-    },
+    Memory,
+}
 
-    /// The codec refused to compress, for instance because it could not start a thread.
-    EncoderFailed {
-        /// The compression method.
-        method: Method,
-    },
+impl Error {
+    /// Returns the error for an uncompressed size that a caller refuses: more than `max` bytes.
+    #[must_use]
+    pub fn too_large(uncompressed_size: u64, max: u64) -> Self {
+        Problem::TooLarge { uncompressed_size, max }.into()
+    }
+
+    /// Returns the error for memory of `size` bytes that cannot be had.
+    #[must_use]
+    pub fn out_of_memory(size: u64) -> Self {
+        Problem::OutOfMemory { size }.into()
+    }
+
+    /// Returns the same error with the stream `by` bytes further on: for streams after other headers, see
+    /// [`decompress_stream`](crate::decompress_stream).
+    #[must_use]
+    pub fn moved(mut self, by: u64) -> Self {
+        match &mut self.0 {
+            Problem::BadStream { offset, .. } => *offset = offset.saturating_add(by),
+            Problem::TrailingBytes { offset, end, .. } => {
+                *offset = offset.saturating_add(by);
+                *end = end.saturating_add(by);
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// Returns the kind of the error.
+    ///
+    /// ```
+    /// use ccob::{ErrorKind, Header};
+    ///
+    /// let error = Header::parse(b"CCOB\x02\0", 6).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Truncated);
+    /// assert_eq!(error.to_string(), "compressed bundle header is truncated: 6 bytes, 8 needed");
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self.0 {
+            Problem::BadMagic { .. } => ErrorKind::NotCompressed,
+            Problem::TruncatedHeader { .. } | Problem::Truncated { .. } => ErrorKind::Truncated,
+            Problem::UnsupportedVersion { .. } => ErrorKind::Version,
+            Problem::UnsupportedMethod { .. } => ErrorKind::Method,
+            Problem::TotalSizeTooSmall { .. }
+            | Problem::ImplausibleSize { .. }
+            | Problem::FrameSizeMismatch { .. } => ErrorKind::Size,
+            Problem::TooLarge { .. }
+            | Problem::UncompressedSizeLimit { .. }
+            | Problem::TotalSizeLimit { .. } => ErrorKind::Limit,
+            Problem::OutputTooShort { .. } | Problem::OutputTooLong { .. } => ErrorKind::Output,
+            Problem::OutputLength { .. } => ErrorKind::Buffer,
+            Problem::BadStream { fault: Fault::EndsEarly, .. } => ErrorKind::EndsEarly,
+            Problem::BadStream { .. } => ErrorKind::Stream,
+            Problem::TrailingBytes { .. } => ErrorKind::TrailingData,
+            Problem::HashMismatch { .. } => ErrorKind::Hash,
+            Problem::CodecNotCompiled { .. } | Problem::EncoderFailed { .. } => ErrorKind::Codec,
+            Problem::OutOfMemory { .. } => ErrorKind::Memory,
+        }
+    }
+
+    /// Returns the place of a fault of the compressed stream, in bytes from the start of the container: the start of the
+    /// stream if the codec does not know it. `None` of other errors.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match self.0 {
+            Problem::BadStream { offset, .. } | Problem::TrailingBytes { offset, .. } => {
+                Some(offset)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the compression method, if the error is about a method, its codec or its stream.
+    #[must_use]
+    pub fn method(&self) -> Option<Method> {
+        match self.0 {
+            Problem::UnsupportedMethod { method }
+            | Problem::TrailingBytes { method, .. }
+            | Problem::BadStream { method, .. }
+            | Problem::CodecNotCompiled { method }
+            | Problem::EncoderFailed { method } => Some(method),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the payload holds more than the header says.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        match self.0 {
+            Problem::FrameSizeMismatch { uncompressed_size, frame_size } => {
+                frame_size > uncompressed_size
+            }
+            Problem::OutputTooLong { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
 }
 
 impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// One fault, with all that its text says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
+    allow(dead_code, reason = "some faults are those of a codec")
+)]
+pub(crate) enum Problem {
+    BadMagic { found: [u8; 4] },
+    TruncatedHeader { available: u64, needed: u64 },
+    UnsupportedVersion { version: u16 },
+    UnsupportedMethod { method: Method },
+    TotalSizeTooSmall { total_size: u64, header_len: u64 },
+    Truncated { total_size: u64, available: u64 },
+    TooLarge { uncompressed_size: u64, max: u64 },
+    ImplausibleSize { uncompressed_size: u64, at_most: u64 },
+    FrameSizeMismatch { uncompressed_size: u64, frame_size: u64 },
+    OutputTooShort { expected: u64, found: u64 },
+    OutputTooLong { expected: u64 },
+    OutputLength { expected: u64, found: u64 },
+    TrailingBytes { method: Method, offset: u64, end: u64 },
+    BadStream { method: Method, offset: u64, fault: Fault },
+    HashMismatch { stored: u64, computed: u64 },
+    CodecNotCompiled { method: Method },
+    UncompressedSizeLimit { version: Version, size: u64 },
+    TotalSizeLimit { version: Version, size: u64 },
+    OutOfMemory { size: u64 },
+    EncoderFailed { method: Method },
+}
+impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadMagic { found } => write!(
@@ -246,32 +278,13 @@ impl fmt::Display for Error {
     }
 }
 
-impl core::error::Error for Error {}
-
-impl Error {
-    /// Whether the data is something else than a compressed bundle, as its first bytes show: [`BadMagic`](Self::BadMagic).
-    ///
-    /// Data that ends inside the magic, but is right so far, is truncated instead.
-    #[must_use]
-    pub fn is_bad_magic(&self) -> bool {
-        matches!(self, Self::BadMagic { .. })
-    }
-
-    /// Whether the data ends before the container does, so that more of it may be all that is missing:
-    /// [`TruncatedHeader`](Self::TruncatedHeader) and [`Truncated`](Self::Truncated). A damaged size looks the same.
-    ///
-    /// Every truncation of a container of version 2 or 3 gives one of them. Version 1 does not record where it ends:
-    /// behind its header, a truncation is a faulty payload ([`Fault::EndsEarly`], mostly), and this says `false`.
-    #[must_use]
-    pub fn is_truncated(&self) -> bool {
-        matches!(self, Self::TruncatedHeader { .. } | Self::Truncated { .. })
-    }
-}
-
-/// What is wrong with a compressed stream, see [`Error::BadStream`].
+/// Fault of a compressed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Fault {
+#[cfg_attr(
+    not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
+    allow(dead_code, reason = "some faults are those of a codec")
+)]
+pub(crate) enum Fault {
     /// The stream does not start as one of its method does.
     BadMagic,
     /// Nothing but skippable Zstandard frames, where one with data is expected.
@@ -320,15 +333,53 @@ impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
 
-        let kind = match error {
-            Error::UncompressedSizeLimit { .. }
-            | Error::TotalSizeLimit { .. }
-            | Error::OutputLength { .. } => ErrorKind::InvalidInput,
-            Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
-            Error::CodecNotCompiled { .. } => ErrorKind::Unsupported,
-            Error::EncoderFailed { .. } => ErrorKind::Other,
+        let kind = match error.0 {
+            Problem::UncompressedSizeLimit { .. }
+            | Problem::TotalSizeLimit { .. }
+            | Problem::OutputLength { .. } => ErrorKind::InvalidInput,
+            Problem::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            Problem::CodecNotCompiled { .. } => ErrorKind::Unsupported,
+            Problem::EncoderFailed { .. } => ErrorKind::Other,
             _ => ErrorKind::InvalidData,
         };
         Self::new(kind, error)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<Problem> for std::io::Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn hash_of_leading_zeros_is_printed_in_full() {
+        let error = Problem::HashMismatch { stored: 0xab, computed: u64::MAX };
+        assert_eq!(
+            error.to_string(),
+            "compressed bundle hash mismatch: 0x00000000000000ab in the header, \
+             0xffffffffffffffff computed"
+        );
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn errors_are_errors_of_io() {
+        use std::io::{self, ErrorKind};
+
+        let kind = |problem| io::Error::from(Error(problem)).kind();
+        assert_eq!(kind(Problem::BadMagic { found: [0; 4] }), ErrorKind::InvalidData);
+        let too_large = Problem::UncompressedSizeLimit { version: Version::V1, size: 1 << 32 };
+        assert_eq!(kind(too_large), ErrorKind::InvalidInput);
+        let no_codec = Problem::CodecNotCompiled { method: Method::ZLIB };
+        assert_eq!(kind(no_codec.clone()), ErrorKind::Unsupported);
+        let error = io::Error::from(Error(no_codec.clone()));
+        assert_eq!(error.get_ref().unwrap().downcast_ref(), Some(&Error(no_codec)));
     }
 }

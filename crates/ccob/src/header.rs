@@ -1,12 +1,12 @@
 //! The header: reading, checking and building it.
 
-use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, IntoBytes};
-
-use crate::wire::{HeaderV1, HeaderV2, HeaderV3, Prefix};
-use crate::{Error, MAGIC, Method, Version};
-
 use alloc::vec::Vec;
+
+#[cfg(doc)]
+use crate::ErrorKind;
+use crate::error::Problem;
+use crate::wire::{self, Fields, PREFIX_LEN};
+use crate::{Error, MAGIC, Method, Version};
 
 /// The header of a compressed bundle, checked.
 ///
@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 /// | payload                | 20        | 24        | 32        |
 ///
 /// Each cell is offset and width in bytes; all numbers are little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct Header {
     version: Version,
     method: Method,
@@ -39,67 +39,47 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Error::BadMagic`], [`Error::TruncatedHeader`], [`Error::UnsupportedVersion`],
-    /// [`Error::UnsupportedMethod`], [`Error::TotalSizeTooSmall`], [`Error::Truncated`].
+    /// Of the kinds [`NotCompressed`](ErrorKind::NotCompressed), [`Truncated`](ErrorKind::Truncated),
+    /// [`Version`](ErrorKind::Version), [`Method`](ErrorKind::Method) and, for a total size less than the header,
+    /// [`Size`](ErrorKind::Size).
     pub fn parse(prefix: &[u8], available: u64) -> Result<Self, Error> {
+        Self::read(prefix, available).map_err(Error::from)
+    }
+
+    fn read(prefix: &[u8], available: u64) -> Result<Self, Problem> {
         // Of few bytes, each has to be right: what is not, no more bytes would make a compressed bundle.
         let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
         if !MAGIC.starts_with(start) {
             let mut found = [0; MAGIC.len()];
             found.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
-            return Err(Error::BadMagic { found });
+            return Err(Problem::BadMagic { found });
         }
         let have = available.min(to_u64(prefix.len()));
         let truncated =
-            |needed: usize| Error::TruncatedHeader { available: have, needed: to_u64(needed) };
+            |needed: usize| Problem::TruncatedHeader { available: have, needed: to_u64(needed) };
 
-        let (common, _) =
-            Prefix::ref_from_prefix(prefix).map_err(|_| truncated(size_of::<Prefix>()))?;
-        let number = common.version.get();
+        let (number, method) = wire::read_prefix(prefix).ok_or(truncated(PREFIX_LEN))?;
         let version =
-            Version::from_number(number).ok_or(Error::UnsupportedVersion { version: number })?;
-        let method = Method(common.method.get());
+            Version::from_number(number).ok_or(Problem::UnsupportedVersion { version: number })?;
         if method.name().is_none() {
-            return Err(Error::UnsupportedMethod { method });
+            return Err(Problem::UnsupportedMethod { method });
         }
 
         let header_len = version.header_len();
         if have < to_u64(header_len) {
             return Err(truncated(header_len));
         }
-        let (total_size, uncompressed_size, hash) = match version {
-            Version::V1 => {
-                let (h, _) =
-                    HeaderV1::ref_from_prefix(prefix).map_err(|_| truncated(header_len))?;
-                (None, u64::from(h.uncompressed_size.get()), h.hash.get())
-            }
-            Version::V2 => {
-                let (h, _) =
-                    HeaderV2::ref_from_prefix(prefix).map_err(|_| truncated(header_len))?;
-                (
-                    Some(u64::from(h.total_size.get())),
-                    u64::from(h.uncompressed_size.get()),
-                    h.hash.get(),
-                )
-            }
-            Version::V3 => {
-                let (h, _) =
-                    HeaderV3::ref_from_prefix(prefix).map_err(|_| truncated(header_len))?;
-                (Some(h.total_size.get()), h.uncompressed_size.get(), h.hash.get())
-            }
-        };
-
-        if let Some(total_size) = total_size {
-            if total_size < to_u64(header_len) {
-                return Err(Error::TotalSizeTooSmall {
-                    total_size,
-                    header_len: to_u64(header_len),
-                });
+        let fields = Fields::read(version, prefix).ok_or(truncated(header_len))?;
+        if let Some(total_size) = fields.total_size {
+            let header_len = to_u64(header_len);
+            if total_size < header_len {
+                return Err(Problem::TotalSizeTooSmall { total_size, header_len });
             }
             if total_size > available {
-                return Err(Error::Truncated { total_size, available });
+                return Err(Problem::Truncated { total_size, available });
             }
         }
+        let Fields { total_size, uncompressed_size, hash } = fields;
         Ok(Self { version, method, total_size, uncompressed_size, hash })
     }
 
@@ -120,13 +100,15 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Error::BadMagic`], [`Error::UnsupportedVersion`].
+    /// Of the kinds [`NotCompressed`](ErrorKind::NotCompressed) and [`Version`](ErrorKind::Version).
     pub fn needed(prefix: &[u8]) -> Result<usize, Error> {
-        match Self::parse(prefix, u64::MAX) {
-            Err(Error::TruncatedHeader { needed, .. }) => {
+        match Self::read(prefix, u64::MAX) {
+            Err(Problem::TruncatedHeader { needed, .. }) => {
                 Ok(usize::try_from(needed).unwrap_or(usize::MAX))
             }
-            Err(error @ (Error::BadMagic { .. } | Error::UnsupportedVersion { .. })) => Err(error),
+            Err(error @ (Problem::BadMagic { .. } | Problem::UnsupportedVersion { .. })) => {
+                Err(error.into())
+            }
             Ok(header) => Ok(header.header_len()),
             // Other fields are for `parse` to judge.
             Err(_) => Ok(prefix.len()),
@@ -171,9 +153,9 @@ impl Header {
 }
 
 /// Checks, before any work, that data of this length fits the version.
-pub(crate) fn check_uncompressed_size(version: Version, size: u64) -> Result<(), Error> {
+pub(crate) fn check_uncompressed_size(version: Version, size: u64) -> Result<(), Problem> {
     if version != Version::V3 && u32::try_from(size).is_err() {
-        return Err(Error::UncompressedSizeLimit { version, size });
+        return Err(Problem::UncompressedSizeLimit { version, size });
     }
     Ok(())
 }
@@ -185,38 +167,22 @@ pub(crate) fn header_bytes(
     total_size: u64,
     uncompressed_size: u64,
     hash: u64,
-) -> Result<Vec<u8>, Error> {
-    let prefix =
-        Prefix { magic: MAGIC, version: U16::new(version.number()), method: U16::new(method.0) };
-    let small_uncompressed = u32::try_from(uncompressed_size)
-        .map_err(|_| Error::UncompressedSizeLimit { version, size: uncompressed_size });
-    let hash = U64::new(hash);
+) -> Result<Vec<u8>, Problem> {
+    let uncompressed_32 = || match u32::try_from(uncompressed_size) {
+        Ok(size) => Ok(size.to_le_bytes()),
+        Err(_) => Err(Problem::UncompressedSizeLimit { version, size: uncompressed_size }),
+    };
     Ok(match version {
-        Version::V1 => Vec::from(
-            HeaderV1 { prefix, uncompressed_size: U32::new(small_uncompressed?), hash }.as_bytes(),
-        ),
+        Version::V1 => wire::write(version, method, &[&uncompressed_32()?], hash),
         Version::V2 => {
             let total = u32::try_from(total_size)
-                .map_err(|_| Error::TotalSizeLimit { version, size: total_size })?;
-            Vec::from(
-                HeaderV2 {
-                    prefix,
-                    total_size: U32::new(total),
-                    uncompressed_size: U32::new(small_uncompressed?),
-                    hash,
-                }
-                .as_bytes(),
-            )
+                .map_err(|_| Problem::TotalSizeLimit { version, size: total_size })?;
+            wire::write(version, method, &[&total.to_le_bytes(), &uncompressed_32()?], hash)
         }
-        Version::V3 => Vec::from(
-            HeaderV3 {
-                prefix,
-                total_size: U64::new(total_size),
-                uncompressed_size: U64::new(uncompressed_size),
-                hash,
-            }
-            .as_bytes(),
-        ),
+        Version::V3 => {
+            let sizes = [total_size, uncompressed_size].map(u64::to_le_bytes);
+            wire::write(version, method, &[&sizes[0], &sizes[1]], hash)
+        }
     })
 }
 
@@ -253,7 +219,7 @@ mod tests {
     #[test]
     fn sizes_beyond_32_bits_need_version_3() {
         for version in [Version::V1, Version::V2] {
-            let error = Error::UncompressedSizeLimit { version, size: FOUR_GIB };
+            let error = Problem::UncompressedSizeLimit { version, size: FOUR_GIB };
             assert_eq!(check_uncompressed_size(version, FOUR_GIB), Err(error.clone()));
             assert_eq!(check_uncompressed_size(version, FOUR_GIB - 1), Ok(()));
             let bytes = header_bytes(version, Method::ZSTD, 100, FOUR_GIB, 0);
@@ -262,7 +228,7 @@ mod tests {
         assert_eq!(check_uncompressed_size(Version::V3, FOUR_GIB), Ok(()));
 
         let write = |version| header_bytes(version, Method::ZSTD, FOUR_GIB, 1, 0).map(drop);
-        let error = Error::TotalSizeLimit { version: Version::V2, size: FOUR_GIB };
+        let error = Problem::TotalSizeLimit { version: Version::V2, size: FOUR_GIB };
         assert_eq!(write(Version::V2), Err(error));
         assert_eq!(write(Version::V1), Ok(()));
         assert_eq!(write(Version::V3), Ok(()));

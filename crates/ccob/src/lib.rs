@@ -129,7 +129,7 @@ pub use decompress::{
     Decompressed, Limits, decompress, decompress_growing, decompress_into, decompress_stream,
     decompress_unverified,
 };
-pub use error::{Error, Fault};
+pub use error::{Error, ErrorKind};
 pub use hash::hash;
 pub use header::Header;
 pub use method::{Codec, Method, Version};

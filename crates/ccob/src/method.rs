@@ -58,7 +58,7 @@ impl fmt::Display for Version {
 }
 
 /// How a payload is compressed: the number in the header, whether known or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Method(pub u16);
 
 impl Method {
@@ -123,7 +123,7 @@ impl fmt::Display for Method {
 }
 
 /// The library that does the work for a [`Method`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Codec {
     /// `miniz_oxide`: zlib in Rust, levels 0 to 10.

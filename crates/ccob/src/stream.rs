@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::decompress::check_limit;
+#[cfg(feature = "std")]
+use crate::error::Problem;
 use crate::header::to_u64;
 use crate::{Error, Header, Limits, codec};
 
@@ -28,8 +30,9 @@ use crate::{Error, Header, Limits, codec};
 ///
 /// # Errors
 ///
-/// Those of [`Header::parse`], but not [`Error::Truncated`]; [`Error::TooLarge`], [`Error::CodecNotCompiled`]; and for
-/// faults in what is read those of [`decompress`](crate::decompress).
+/// Those of [`Header::parse`], but not for a container that ends early after its header; of the kinds
+/// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec); and for faults in what is read those of
+/// [`decompress`](crate::decompress).
 pub fn decompress_prefix(data: &[u8], len: usize, limits: &Limits) -> Result<Vec<u8>, Error> {
     let header = Header::parse(data, u64::MAX)?;
     check_limit(&header, limits)?;
@@ -42,7 +45,7 @@ pub fn decompress_prefix(data: &[u8], len: usize, limits: &Limits) -> Result<Vec
     stream.append(input, len, &mut out)?;
     if is_whole && out.len() < len && to_u64(out.len()) < header.uncompressed_size() {
         let position = usize::try_from(stream.left().unwrap_or(0)).unwrap_or(usize::MAX);
-        return Err(stream.ends_early(position));
+        return Err(stream.ends_early(position).into());
     }
     Ok(out)
 }
@@ -55,7 +58,7 @@ mod reader {
     use std::fmt;
     use std::io::{self, Read};
 
-    use super::{Error, Header, Limits, Vec, check_limit, codec, to_u64};
+    use super::{Error, Header, Limits, Problem, Vec, check_limit, codec, to_u64};
     use crate::hash::head;
     use crate::md5::Md5;
 
@@ -130,8 +133,8 @@ mod reader {
         ///
         /// # Errors
         ///
-        /// An error of the reader; with an [`Error`] inside those of [`Header::parse`], [`Error::TooLarge`] and
-        /// [`Error::CodecNotCompiled`].
+        /// An error of the reader; with an [`Error`] inside those of [`Header::parse`], and of the kinds
+        /// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec).
         pub fn new(mut reader: R, limits: &Limits) -> io::Result<Self> {
             let mut head = Vec::new();
             loop {
@@ -174,7 +177,7 @@ mod reader {
             let available = self.stream.position().saturating_add(to_u64(self.input.len()));
             match self.header.total_size() {
                 Some(total_size) if left > 0 => {
-                    Err(Error::Truncated { total_size, available }.into())
+                    Err(Problem::Truncated { total_size, available }.into())
                 }
                 _ => Ok(self.stream.end_input(&self.input)?),
             }
@@ -188,7 +191,7 @@ mod reader {
             let (stored, computed) = (self.header.hash(), head(self.hash.clone()));
             match stored == computed {
                 true => Ok(()),
-                false => Err(Error::HashMismatch { stored, computed }.into()),
+                false => Err(Problem::HashMismatch { stored, computed }.into()),
             }
         }
 

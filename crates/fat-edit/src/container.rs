@@ -130,7 +130,7 @@ impl Planner<'_, '_> {
             _ => self.contents.max_decompressed,
         };
         if size > max {
-            return Err(damaged(ccob::Error::TooLarge { uncompressed_size: size, max }));
+            return Err(damaged(ccob::Error::too_large(size, max)));
         }
         let allow_findings = self.edit.options.allow_findings;
         let later = Decompress {
@@ -251,7 +251,7 @@ impl Planner<'_, '_> {
             _ => self.contents.max_decompressed,
         };
         if size > max {
-            let error = ccob::Error::TooLarge { uncompressed_size: size, max };
+            let error = ccob::Error::too_large(size, max);
             return Err(malformed(Error::PackageStream(error)).of(node, path));
         }
         let later = Decompress {

@@ -276,7 +276,7 @@ fn damage_is_reported_where_it_is() {
     input[4096 + 24] ^= 1; // the hash of the second
     let error = decompress_error(&input);
     let EditError::Damaged { error: inner, .. } = &error else { panic!("{error}") };
-    assert!(matches!(**inner, Error::Ccob(ccob::Error::HashMismatch { .. })), "{error}");
+    assert!(matches!(&**inner, Error::Ccob(e) if e.kind() == ccob::ErrorKind::Hash), "{error}");
     let message = error.to_string();
     assert!(message.starts_with("at byte 0x1000: compressed bundle hash"), "{message}");
     // Compressing does not touch it.
@@ -294,7 +294,7 @@ fn limits_hold() {
     edit.decompress();
     let error = contents.plan(&mut Cursor::new(&file), &edit).unwrap_err();
     let EditError::Damaged { error, .. } = &error else { panic!("{error}") };
-    assert!(matches!(**error, Error::Ccob(ccob::Error::TooLarge { .. })), "{error}");
+    assert!(matches!(&**error, Error::Ccob(e) if e.kind() == ccob::ErrorKind::Limit), "{error}");
 }
 
 #[test]

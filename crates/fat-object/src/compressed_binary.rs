@@ -136,27 +136,16 @@ fn inflate(header: &CompressedBinary, stream: &[u8], max: u64) -> Result<(Method
         ccob::decompress_stream(method, stream, header.body_size()).map_err(of_stream)?;
     let head = header.plain_header();
     let size = header.inflated_size();
-    plain
-        .try_reserve_exact(head.len())
-        .map_err(|_| of_stream(ccob::Error::OutOfMemory { size }))?;
+    plain.try_reserve_exact(head.len()).map_err(|_| of_stream(ccob::Error::out_of_memory(size)))?;
     plain.splice(..0, head);
     Ok((method, plain))
 }
 
 fn too_large(header: &CompressedBinary, max: u64) -> Error {
-    Error::PackageStream(ccob::Error::TooLarge { uncompressed_size: header.inflated_size(), max })
+    Error::PackageStream(ccob::Error::too_large(header.inflated_size(), max))
 }
 
 /// The error about a stream, with offsets from the start of the offload binary.
-fn of_stream(mut error: ccob::Error) -> Error {
-    let header_len = FormatVersion::V3.header_len();
-    match &mut error {
-        ccob::Error::BadStream { offset, .. } => *offset = offset.saturating_add(header_len),
-        ccob::Error::TrailingBytes { offset, end, .. } => {
-            *offset = offset.saturating_add(header_len);
-            *end = end.saturating_add(header_len);
-        }
-        _ => {}
-    }
-    Error::PackageStream(error)
+fn of_stream(error: ccob::Error) -> Error {
+    Error::PackageStream(error.moved(FormatVersion::V3.header_len()))
 }

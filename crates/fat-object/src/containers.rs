@@ -545,8 +545,10 @@ pub(crate) fn read_and(
     loop {
         let stored = source.read_range(&(window.start..window.start + len))?;
         match decompress(&stored, limits) {
-            Err(ccob::Error::BadStream { fault: ccob::Fault::EndsEarly, .. })
-                if total_size.is_none() && len < available =>
+            Err(error)
+                if error.kind() == ccob::ErrorKind::EndsEarly
+                    && total_size.is_none()
+                    && len < available =>
             {
                 len = len.saturating_mul(2).min(available);
             }
@@ -559,13 +561,11 @@ pub(crate) fn read_and(
 fn cost_of_failure(error: &ccob::Error, uncompressed_size: u64, stored: u64) -> u64 {
     // A block of Zstandard that repeats one byte: 128 KiB in 4 bytes.
     const MAX_EXPANSION: u64 = 32 << 10;
-    match error {
-        ccob::Error::BadStream { .. }
-        | ccob::Error::OutputTooShort { .. }
-        | ccob::Error::OutputTooLong { .. }
-        | ccob::Error::HashMismatch { .. } => {
-            uncompressed_size.min(stored.saturating_mul(MAX_EXPANSION))
-        }
+    match error.kind() {
+        ccob::ErrorKind::Stream
+        | ccob::ErrorKind::EndsEarly
+        | ccob::ErrorKind::Output
+        | ccob::ErrorKind::Hash => uncompressed_size.min(stored.saturating_mul(MAX_EXPANSION)),
         // Found in headers.
         _ => 0,
     }

@@ -2,8 +2,6 @@
 
 use core::ffi::CStr;
 use core::fmt;
-use core::iter::FusedIterator;
-use core::ops::Range;
 use core::str;
 
 use crate::error::Error;
@@ -11,7 +9,7 @@ use crate::image_entry::FormatVersion;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
 use crate::to_u64;
 use crate::validate;
-use crate::wire::{EntryHeader, HEADER_LEN, StringEntries, StringEntry};
+use crate::wire::{EntryHeader, EntryTable, HEADER_LEN, StringEntries, StringEntry};
 
 /// A valid offload binary of version 1, 2 or 3, not compressed.
 ///
@@ -27,7 +25,7 @@ pub struct OffloadBinary<'data> {
     version: FormatVersion,
     size: u64,
     data: &'data [u8],
-    entries: &'data [EntryHeader],
+    entries: EntryTable<'data>,
 }
 
 impl<'data> OffloadBinary<'data> {
@@ -94,8 +92,15 @@ impl<'data> OffloadBinary<'data> {
     }
 
     /// The entries in stored order: one in version 1, any number in versions 2 and 3.
-    pub fn entries(&self) -> Entries<'data> {
-        Entries { binary: *self, left: 0..self.entries.len() }
+    pub fn entries(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Entry<'data>> + ExactSizeIterator + Clone + use<'data>
+    {
+        let Self { version, data, entries, .. } = *self;
+        entries.iter().enumerate().map(move |(index, raw)| {
+            let strings = validate::string_entries(version, data, &raw);
+            Entry { index, data, raw, strings }
+        })
     }
 }
 
@@ -109,56 +114,12 @@ impl fmt::Debug for OffloadBinary<'_> {
     }
 }
 
-/// The entries of a binary, from [`OffloadBinary::entries`].
-#[derive(Clone, Debug)]
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct Entries<'data> {
-    binary: OffloadBinary<'data>,
-    left: Range<usize>,
-}
-
-impl<'data> Entries<'data> {
-    fn entry(&self, index: usize) -> Option<Entry<'data>> {
-        let OffloadBinary { version, data, entries, .. } = self.binary;
-        let raw = entries.get(index)?;
-        Some(Entry { index, data, raw, strings: validate::string_entries(version, data, raw) })
-    }
-}
-
-impl<'data> Iterator for Entries<'data> {
-    type Item = Entry<'data>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let index = self.left.next()?;
-        self.entry(index)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.left.size_hint()
-    }
-
-    fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        let index = self.left.nth(n)?;
-        self.entry(index)
-    }
-}
-
-impl DoubleEndedIterator for Entries<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let index = self.left.next_back()?;
-        self.entry(index)
-    }
-}
-
-impl ExactSizeIterator for Entries<'_> {}
-impl FusedIterator for Entries<'_> {}
-
 /// One device image and what is known about it.
 #[derive(Clone, Copy)]
 pub struct Entry<'data> {
     index: usize,
     data: &'data [u8],
-    raw: &'data EntryHeader,
+    raw: EntryHeader,
     strings: StringEntries<'data>,
 }
 
@@ -172,31 +133,31 @@ impl<'data> Entry<'data> {
     /// The format of the image.
     #[must_use]
     pub fn image_kind(&self) -> ImageKind {
-        ImageKind(self.raw.image_kind.get())
+        ImageKind(self.raw.image_kind)
     }
 
     /// The programming model that produced the image.
     #[must_use]
     pub fn offload_kind(&self) -> OffloadKind {
-        OffloadKind(self.raw.offload_kind.get())
+        OffloadKind(self.raw.offload_kind)
     }
 
     /// The flags, unknown ones included.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        Flags(self.raw.flags.get())
+        Flags(self.raw.flags)
     }
 
     /// Where the image starts, in bytes from the start of the binary.
     #[must_use]
     pub fn image_offset(&self) -> u64 {
-        self.raw.image_offset.get()
+        self.raw.image_offset
     }
 
     /// Length of the image in bytes, without padding.
     #[must_use]
     pub fn image_size(&self) -> u64 {
-        self.raw.image_size.get()
+        self.raw.image_size
     }
 
     /// The image, or `None` when it is not all in memory (see [`OffloadBinary::parse_prefix`]).
@@ -207,8 +168,13 @@ impl<'data> Entry<'data> {
 
     /// The keys and values in stored order, as bytes: they are not bound to be UTF-8. A key may
     /// be there more than once.
-    pub fn strings(&self) -> Strings<'data> {
-        Strings { data: self.data, entries: self.strings, left: 0..self.strings.len() }
+    pub fn strings(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (&'data [u8], &'data [u8])> + Clone + use<'data> {
+        let Self { data, strings, .. } = *self;
+        (0..strings.len())
+            .filter_map(move |index| strings.get(index))
+            .map(move |entry| (until_nul(data, entry.key_offset), value(data, entry)))
     }
 
     /// The value of `key`. Where a key is there more than once the last one counts, as in LLVM.
@@ -254,56 +220,6 @@ impl fmt::Debug for Entry<'_> {
             .field("image_offset", &self.image_offset())
             .field("image_size", &self.image_size())
             .finish_non_exhaustive()
-    }
-}
-
-/// The keys and values of an entry, from [`Entry::strings`].
-#[derive(Clone)]
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct Strings<'data> {
-    data: &'data [u8],
-    entries: StringEntries<'data>,
-    left: Range<usize>,
-}
-
-impl<'data> Strings<'data> {
-    fn string(&self, index: usize) -> Option<(&'data [u8], &'data [u8])> {
-        let entry = self.entries.get(index)?;
-        Some((until_nul(self.data, entry.key_offset), value(self.data, entry)))
-    }
-}
-
-impl<'data> Iterator for Strings<'data> {
-    type Item = (&'data [u8], &'data [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let index = self.left.next()?;
-        self.string(index)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.left.size_hint()
-    }
-
-    fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        let index = self.left.nth(n)?;
-        self.string(index)
-    }
-}
-
-impl DoubleEndedIterator for Strings<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let index = self.left.next_back()?;
-        self.string(index)
-    }
-}
-
-impl ExactSizeIterator for Strings<'_> {}
-impl FusedIterator for Strings<'_> {}
-
-impl fmt::Debug for Strings<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Strings").field("left", &self.len()).finish_non_exhaustive()
     }
 }
 

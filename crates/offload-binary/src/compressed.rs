@@ -2,9 +2,6 @@
 
 use core::ops::Range;
 
-use zerocopy::IntoBytes;
-
-use crate::MAGIC;
 use crate::error::{Error, Problem};
 use crate::image_entry::FormatVersion;
 use crate::validate;
@@ -73,9 +70,9 @@ impl CompressedBinary {
 
     /// The fields of a header of version 3 that has an inflated size.
     pub(crate) fn from_header(header: &Header, inflated_size: u64) -> Result<Self, Problem> {
-        let (size, entries) = (header.size.get(), header.entries_extent.get());
+        let (size, entries) = (header.size, header.entries_extent);
         let binary = Self { size, inflated_size, entries };
-        binary.check(header.entries_offset.get())?;
+        binary.check(header.entries_offset)?;
         Ok(binary)
     }
 
@@ -153,16 +150,11 @@ impl CompressedBinary {
 
     fn header_with(&self, size: u64, inflated_size: u64) -> [u8; 40] {
         let header = Header {
-            magic: MAGIC,
-            version: FormatVersion::V3.number().into(),
-            size: size.into(),
-            entries_offset: HEADER_V3_LEN.into(),
-            entries_extent: self.entries.into(),
+            version: FormatVersion::V3.number(),
+            size,
+            entries_offset: HEADER_V3_LEN,
+            entries_extent: self.entries,
         };
-        let mut bytes = [0; 40];
-        let (common, inflated) = bytes.split_at_mut(32);
-        common.copy_from_slice(header.as_bytes());
-        inflated.copy_from_slice(&inflated_size.to_le_bytes());
-        bytes
+        header.bytes(inflated_size)
     }
 }

@@ -7,13 +7,12 @@ use core::slice;
 #[cfg(feature = "std")]
 use byte_parts::WriteError;
 use byte_parts::{Parts, Plan};
-use zerocopy::IntoBytes;
 
 use crate::error::{Error, Problem};
 use crate::image_entry::{FormatVersion, ImageEntry};
 use crate::string_table::StringTable;
-use crate::wire::{ENTRY_LEN, EntryHeader, Header, StringEntryV1, StringEntryV2};
-use crate::{MAGIC, to_u64};
+use crate::to_u64;
+use crate::wire::{ENTRY_LEN, EntryHeader, Header};
 
 /// The most bytes all keys and values of a [`Layout`] may have together: 64 MiB. Real ones have
 /// a few kilobytes; the limit keeps [`convert`](crate::convert) from unfolding megabytes of
@@ -99,13 +98,13 @@ impl Layout {
             let overflow = Problem::OffsetOverflow { entry: to_u64(self.offsets.len()) };
             let string_count = to_u64(entry.strings.len());
             headers.push(EntryHeader {
-                image_kind: entry.image_kind.0.into(),
-                offload_kind: entry.offload_kind.0.into(),
-                flags: entry.flags.0.into(),
-                string_offset: strings_at.into(),
-                string_count: string_count.into(),
-                image_offset: image_at.into(),
-                image_size: entry.size.into(),
+                image_kind: entry.image_kind.0,
+                offload_kind: entry.offload_kind.0,
+                flags: entry.flags.0,
+                string_offset: strings_at,
+                string_count,
+                image_offset: image_at,
+                image_size: entry.size,
             });
             strings_at += string_len * string_count;
             self.offsets.push(start.checked_add(image_at).ok_or(overflow.clone())?);
@@ -117,34 +116,24 @@ impl Layout {
         let end = start.checked_add(size).ok_or(overflow)?;
 
         let header = Header {
-            magic: MAGIC,
-            version: self.version.number().into(),
-            size: size.into(),
-            entries_offset: header_len.into(),
+            version: self.version.number(),
+            size,
+            entries_offset: header_len,
             entries_extent: match self.version {
-                FormatVersion::V1 => ENTRY_LEN.into(),
-                FormatVersion::V2 | FormatVersion::V3 => entry_count.into(),
+                FormatVersion::V1 => ENTRY_LEN,
+                FormatVersion::V2 | FormatVersion::V3 => entry_count,
             },
         };
-        let mut bytes = header.as_bytes().to_vec();
-        if self.version == FormatVersion::V3 {
-            // The inflated size, 0 in a binary that is not compressed.
-            bytes.extend_from_slice(&[0; 8]);
-        }
-        bytes.extend_from_slice(headers.as_bytes());
+        // The inflated size is 0 in a binary that is not compressed.
+        let mut bytes = header.bytes(0).to_vec();
+        bytes.truncate(usize::try_from(header_len).unwrap_or_default());
+        headers.iter().for_each(|header| header.write(&mut bytes));
         for (key, value) in strings() {
-            let key_offset = (table_at + table.offset(key)).into();
-            let value_offset = (table_at + table.offset(value)).into();
-            match self.version {
-                FormatVersion::V1 => {
-                    let string = StringEntryV1 { key_offset, value_offset };
-                    bytes.extend_from_slice(string.as_bytes());
-                }
-                FormatVersion::V2 | FormatVersion::V3 => {
-                    let value_size = to_u64(value.len()).into();
-                    let string = StringEntryV2 { key_offset, value_offset, value_size };
-                    bytes.extend_from_slice(string.as_bytes());
-                }
+            for string in [key, value] {
+                bytes.extend_from_slice(&(table_at + table.offset(string)).to_le_bytes());
+            }
+            if self.version != FormatVersion::V1 {
+                bytes.extend_from_slice(&to_u64(value.len()).to_le_bytes());
             }
         }
         bytes.extend_from_slice(table.bytes());

@@ -138,7 +138,7 @@ mod target;
 mod validate;
 mod wire;
 
-pub use binary::{Entries, Entry, OffloadBinary, Strings};
+pub use binary::{Entry, OffloadBinary};
 pub use byte_parts;
 pub use compressed::CompressedBinary;
 pub use concatenated::{Binaries, binaries};

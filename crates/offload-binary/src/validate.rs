@@ -3,12 +3,12 @@
 
 use alloc::vec::Vec;
 
-use zerocopy::FromBytes;
-
 use crate::compressed::CompressedBinary;
 use crate::error::Problem;
 use crate::image_entry::FormatVersion;
-use crate::wire::{ENTRY_LEN, EntryHeader, HEADER_LEN, HEADER_V3_LEN, Header, StringEntries};
+use crate::wire::{
+    ENTRY_LEN, EntryHeader, EntryTable, HEADER_LEN, HEADER_V3_LEN, Header, StringEntries, u64_at,
+};
 use crate::{MAGIC, to_u64};
 
 /// What a valid binary consists of.
@@ -17,16 +17,16 @@ pub(crate) struct Parts<'data> {
     pub(crate) size: u64,
     /// The bytes of the binary that are in memory.
     pub(crate) data: &'data [u8],
-    pub(crate) entries: &'data [EntryHeader],
+    pub(crate) entries: EntryTable<'data>,
 }
 
 pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Problem> {
     let available = available.max(to_u64(prefix.len()));
     let (header, version) = head(prefix, available)?;
-    let size = header.size.get();
+    let size = header.size;
     let data = usize::try_from(size).ok().and_then(|size| prefix.get(..size)).unwrap_or(prefix);
-    let entries = entries(header, version, data)?;
-    let regions = regions(header, version, entries)?;
+    let entries = entries(&header, version, data)?;
+    let regions = regions(&header, version, entries)?;
     let needed = strings(version, size, data, entries, &regions)?;
     if needed > to_u64(data.len()) {
         return Err(Problem::Incomplete { needed });
@@ -44,7 +44,7 @@ pub(crate) const fn minimum_size(version: FormatVersion) -> u64 {
 }
 
 /// The header of a plain binary, once its own fields make sense.
-pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(&Header, FormatVersion), Problem> {
+pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(Header, FormatVersion), Problem> {
     let available = available.max(to_u64(prefix.len()));
     // Of few bytes, each has to be right: what is not, no more bytes would make an offload binary.
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
@@ -56,25 +56,24 @@ pub(crate) fn head(prefix: &[u8], available: u64) -> Result<(&Header, FormatVers
     if available < HEADER_LEN {
         return Err(Problem::TruncatedHeader { needed: HEADER_LEN, available });
     }
-    let Ok((header, rest)) = Header::ref_from_prefix(prefix) else {
+    let Some(header) = Header::read(prefix) else {
         // The one entry usually follows the header, so ask for both at once.
         return Err(Problem::Incomplete { needed: available.min(HEADER_V3_LEN + ENTRY_LEN) });
     };
-    let number = header.version.get();
+    let number = header.version;
     let version = FormatVersion::from_number(number)
         .ok_or(Problem::UnsupportedVersion { version: number })?;
-    let size = header.size.get();
+    let size = header.size;
     if version == FormatVersion::V3 {
         if available < HEADER_V3_LEN {
             return Err(Problem::TruncatedHeader { needed: HEADER_V3_LEN, available });
         }
-        let Some(inflated_size) = rest.first_chunk() else {
+        let Some(inflated_size) = u64_at(prefix, 32) else {
             let needed = size.clamp(HEADER_V3_LEN, HEADER_V3_LEN + ENTRY_LEN).min(available);
             return Err(Problem::Incomplete { needed });
         };
-        let inflated_size = u64::from_le_bytes(*inflated_size);
         if inflated_size != 0 {
-            let binary = CompressedBinary::from_header(header, inflated_size)?;
+            let binary = CompressedBinary::from_header(&header, inflated_size)?;
             return Err(match size > available {
                 true => Problem::SizeBeyondEnd { size, available },
                 false => Problem::Compressed { binary },
@@ -99,12 +98,12 @@ fn entries<'data>(
     header: &Header,
     version: FormatVersion,
     data: &'data [u8],
-) -> Result<&'data [EntryHeader], Problem> {
-    let size = header.size.get();
-    let offset = header.entries_offset.get();
+) -> Result<EntryTable<'data>, Problem> {
+    let size = header.size;
+    let offset = header.entries_offset;
     let count = match version {
         FormatVersion::V1 => 1,
-        FormatVersion::V2 | FormatVersion::V3 => header.entries_extent.get(),
+        FormatVersion::V2 | FormatVersion::V3 => header.entries_extent,
     };
     if offset < version.header_len() {
         return Err(Problem::EntriesInsideHeader { version, offset });
@@ -112,7 +111,7 @@ fn entries<'data>(
     let beyond = Problem::EntriesBeyondEnd { offset, count, size };
     let end = range_end(offset, count, ENTRY_LEN, size).ok_or_else(|| beyond.clone())?;
     if version == FormatVersion::V1 {
-        let entry_size = header.entries_extent.get();
+        let entry_size = header.entries_extent;
         // A size too small for an entry is ignored, as LLVM 22 and 23 do.
         if range_end(offset, entry_size, 1, size).is_none() {
             return Err(Problem::EntrySizeBeyondEnd { offset, entry_size, size });
@@ -126,8 +125,7 @@ fn entries<'data>(
         .ok()
         .and_then(|offset| data.get(offset..))
         .zip(usize::try_from(count).ok())
-        .and_then(|(bytes, count)| <[EntryHeader]>::ref_from_prefix_with_elems(bytes, count).ok())
-        .map(|(entries, _)| entries)
+        .and_then(|(bytes, count)| EntryTable::new(bytes, count))
         .ok_or(beyond)
 }
 
@@ -156,24 +154,24 @@ enum Owner {
 fn regions(
     header: &Header,
     version: FormatVersion,
-    entries: &[EntryHeader],
+    entries: EntryTable<'_>,
 ) -> Result<Vec<Region>, Problem> {
-    let size = header.size.get();
+    let size = header.size;
     let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
     regions.push(Region { start: 0, end: version.header_len(), owner: Owner::Header });
-    let start = header.entries_offset.get();
+    let start = header.entries_offset;
     let end = range_end(start, to_u64(entries.len()), ENTRY_LEN, size).unwrap_or(start);
     if start < end {
         regions.push(Region { start, end, owner: Owner::Entries });
     }
-    for (entry, raw) in (0_u64..).zip(entries) {
-        let (start, count) = (raw.string_offset.get(), raw.string_count.get());
+    for (entry, raw) in (0_u64..).zip(entries.iter()) {
+        let (start, count) = (raw.string_offset, raw.string_count);
         if count > 0 {
             let end = range_end(start, count, version.string_entry_len(), size)
                 .ok_or(Problem::StringEntriesBeyondEnd { entry, offset: start, count, size })?;
             regions.push(Region { start, end, owner: Owner::Strings(entry) });
         }
-        let (start, image_size) = (raw.image_offset.get(), raw.image_size.get());
+        let (start, image_size) = (raw.image_offset, raw.image_size);
         let end = range_end(start, image_size, 1, size).ok_or(Problem::ImageBeyondEnd {
             entry,
             offset: start,
@@ -214,7 +212,7 @@ fn strings(
     version: FormatVersion,
     size: u64,
     data: &[u8],
-    entries: &[EntryHeader],
+    entries: EntryTable<'_>,
     regions: &[Region],
 ) -> Result<u64, Problem> {
     let in_memory = to_u64(data.len());
@@ -229,8 +227,8 @@ fn strings(
     }
     let gaps = gaps(size, data, regions);
     let mut needed = 0;
-    for (entry, raw) in (0_u64..).zip(entries) {
-        let table = string_entries(version, data, raw);
+    for (entry, raw) in (0_u64..).zip(entries.iter()) {
+        let table = string_entries(version, data, &raw);
         for (string, raw) in (0_u64..).zip((0..table.len()).filter_map(|i| table.get(i))) {
             let offset = raw.key_offset;
             let end = terminated(&gaps, offset, size, in_memory).map_err(|fault| match fault {
@@ -265,10 +263,10 @@ pub(crate) fn string_entries<'data>(
     data: &'data [u8],
     raw: &EntryHeader,
 ) -> StringEntries<'data> {
-    usize::try_from(raw.string_offset.get())
+    usize::try_from(raw.string_offset)
         .ok()
         .and_then(|offset| data.get(offset..))
-        .zip(usize::try_from(raw.string_count.get()).ok())
+        .zip(usize::try_from(raw.string_count).ok())
         .and_then(|(bytes, count)| StringEntries::new(version, bytes, count))
         .unwrap_or(StringEntries::V1(&[]))
 }

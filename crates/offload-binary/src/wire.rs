@@ -1,8 +1,8 @@
 //! The structures of the format as they lie in a file, little-endian and unaligned.
 
-use zerocopy::byteorder::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use alloc::vec::Vec;
 
+use crate::MAGIC;
 use crate::image_entry::FormatVersion;
 
 /// Length in bytes of [`Header`], which is all of it in versions 1 and 2.
@@ -11,63 +11,128 @@ pub(crate) const HEADER_LEN: u64 = 32;
 pub(crate) const HEADER_V3_LEN: u64 = 40;
 /// Length in bytes of [`EntryHeader`].
 pub(crate) const ENTRY_LEN: u64 = 40;
-/// Length in bytes of [`StringEntryV1`].
+/// Length in bytes of a string entry of version 1.
 pub(crate) const STRING_V1_LEN: u64 = 16;
-/// Length in bytes of [`StringEntryV2`].
+/// Length in bytes of a string entry of versions 2 and 3.
 pub(crate) const STRING_V2_LEN: u64 = 24;
 
-/// Start of every binary.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
+/// The bytes of a field, or `None` past the end of `bytes`.
+fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    field(bytes, at).map(u16::from_le_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    field(bytes, at).map(u32::from_le_bytes)
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    field(bytes, at).map(u64::from_le_bytes)
+}
+
+/// Returns `count` records of `N` bytes from the start of `bytes`, or `None` when `bytes` is too short.
+fn records<const N: usize>(bytes: &[u8], count: usize) -> Option<&[[u8; N]]> {
+    bytes.get(..count.checked_mul(N)?).map(|bytes| bytes.as_chunks().0)
+}
+
+/// Start of every binary, after the magic.
+#[derive(Clone, Copy)]
 pub(crate) struct Header {
-    pub(crate) magic: [u8; 4],
-    pub(crate) version: U32,
-    pub(crate) size: U64,
-    pub(crate) entries_offset: U64,
+    pub(crate) version: u32,
+    pub(crate) size: u64,
+    pub(crate) entries_offset: u64,
     /// Version 1: size in bytes of the one entry. Versions 2 and 3: number of entries.
-    pub(crate) entries_extent: U64,
+    pub(crate) entries_extent: u64,
+}
+
+impl Header {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            version: u32_at(bytes, 4)?,
+            size: u64_at(bytes, 8)?,
+            entries_offset: u64_at(bytes, 16)?,
+            entries_extent: u64_at(bytes, 24)?,
+        })
+    }
+
+    /// The header of version 3. That of the others is the same without the inflated size at its end.
+    pub(crate) fn bytes(&self, inflated_size: u64) -> [u8; 40] {
+        let version = self.version.to_le_bytes();
+        let sizes = [self.size, self.entries_offset, self.entries_extent, inflated_size];
+        let sizes = sizes.map(u64::to_le_bytes);
+        let fields = MAGIC.iter().chain(&version).chain(sizes.as_flattened());
+        let mut bytes = [0; 40];
+        bytes.iter_mut().zip(fields).for_each(|(to, from)| *to = *from);
+        bytes
+    }
 }
 
 /// One device image, the same in all versions.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryHeader {
-    pub(crate) image_kind: U16,
-    pub(crate) offload_kind: U16,
-    pub(crate) flags: U32,
-    pub(crate) string_offset: U64,
-    pub(crate) string_count: U64,
-    pub(crate) image_offset: U64,
-    pub(crate) image_size: U64,
+    pub(crate) image_kind: u16,
+    pub(crate) offload_kind: u16,
+    pub(crate) flags: u32,
+    pub(crate) string_offset: u64,
+    pub(crate) string_count: u64,
+    pub(crate) image_offset: u64,
+    pub(crate) image_size: u64,
 }
 
-/// Key and value of version 1, both ended by NUL.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct StringEntryV1 {
-    pub(crate) key_offset: U64,
-    pub(crate) value_offset: U64,
+impl EntryHeader {
+    fn read(bytes: &[u8; 40]) -> Self {
+        // All fields lie inside.
+        let number = |at| u64_at(bytes, at).unwrap_or_default();
+        Self {
+            image_kind: u16_at(bytes, 0).unwrap_or_default(),
+            offload_kind: u16_at(bytes, 2).unwrap_or_default(),
+            flags: u32_at(bytes, 4).unwrap_or_default(),
+            string_offset: number(8),
+            string_count: number(16),
+            image_offset: number(24),
+            image_size: number(32),
+        }
+    }
+
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.image_kind.to_le_bytes());
+        to.extend_from_slice(&self.offload_kind.to_le_bytes());
+        to.extend_from_slice(&self.flags.to_le_bytes());
+        for field in [self.string_offset, self.string_count, self.image_offset, self.image_size] {
+            to.extend_from_slice(&field.to_le_bytes());
+        }
+    }
 }
 
-/// Key and value of versions 2 and 3: the key is ended by NUL, the value has a size.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub(crate) struct StringEntryV2 {
-    pub(crate) key_offset: U64,
-    pub(crate) value_offset: U64,
-    pub(crate) value_size: U64,
-}
+/// The table of entries, in memory as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryTable<'data>(&'data [[u8; 40]]);
 
-const _: () = assert!(size_of::<Header>() as u64 == HEADER_LEN);
-const _: () = assert!(size_of::<EntryHeader>() as u64 == ENTRY_LEN);
-const _: () = assert!(size_of::<StringEntryV1>() as u64 == STRING_V1_LEN);
-const _: () = assert!(size_of::<StringEntryV2>() as u64 == STRING_V2_LEN);
+impl<'data> EntryTable<'data> {
+    /// `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
+    pub(crate) fn new(bytes: &'data [u8], count: usize) -> Option<Self> {
+        records(bytes, count).map(Self)
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn iter(
+        self,
+    ) -> impl DoubleEndedIterator<Item = EntryHeader> + ExactSizeIterator + Clone + use<'data> {
+        self.0.iter().map(EntryHeader::read)
+    }
+}
 
 /// The string entries of one image, whichever version they have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StringEntries<'data> {
-    V1(&'data [StringEntryV1]),
-    V2(&'data [StringEntryV2]),
+    V1(&'data [[u8; 16]]),
+    V2(&'data [[u8; 24]]),
 }
 
 /// One string entry, whichever version it has.
@@ -83,14 +148,8 @@ impl<'data> StringEntries<'data> {
     /// `count` entries at the start of `bytes`, or `None` when `bytes` is too short.
     pub(crate) fn new(version: FormatVersion, bytes: &'data [u8], count: usize) -> Option<Self> {
         match version {
-            FormatVersion::V1 => {
-                let entries = <[StringEntryV1]>::ref_from_prefix_with_elems(bytes, count);
-                entries.ok().map(|(entries, _)| Self::V1(entries))
-            }
-            FormatVersion::V2 | FormatVersion::V3 => {
-                let entries = <[StringEntryV2]>::ref_from_prefix_with_elems(bytes, count);
-                entries.ok().map(|(entries, _)| Self::V2(entries))
-            }
+            FormatVersion::V1 => records(bytes, count).map(Self::V1),
+            FormatVersion::V2 | FormatVersion::V3 => records(bytes, count).map(Self::V2),
         }
     }
 
@@ -102,17 +161,14 @@ impl<'data> StringEntries<'data> {
     }
 
     pub(crate) fn get(self, index: usize) -> Option<StringEntry> {
-        match self {
-            Self::V1(entries) => entries.get(index).map(|entry| StringEntry {
-                key_offset: entry.key_offset.get(),
-                value_offset: entry.value_offset.get(),
-                value_size: None,
-            }),
-            Self::V2(entries) => entries.get(index).map(|entry| StringEntry {
-                key_offset: entry.key_offset.get(),
-                value_offset: entry.value_offset.get(),
-                value_size: Some(entry.value_size.get()),
-            }),
-        }
+        let (bytes, has_size) = match self {
+            Self::V1(entries) => (&entries.get(index)?[..], false),
+            Self::V2(entries) => (&entries.get(index)?[..], true),
+        };
+        Some(StringEntry {
+            key_offset: u64_at(bytes, 0)?,
+            value_offset: u64_at(bytes, 8)?,
+            value_size: if has_size { Some(u64_at(bytes, 16)?) } else { None },
+        })
     }
 }

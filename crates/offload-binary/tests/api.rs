@@ -8,8 +8,8 @@ use core::iter::FusedIterator;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use offload_binary::{
-    Binaries, Entries, Entry, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind,
-    Layout, LlvmRelease, MAGIC, OffloadBinary, OffloadKind, Strings, binaries,
+    Binaries, Entry, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout,
+    LlvmRelease, MAGIC, OffloadBinary, OffloadKind, binaries,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned.
@@ -24,16 +24,13 @@ fn copied<T: Copy>() {}
 fn ordered<T: Ord>() {}
 fn displayed<T: Display>() {}
 fn defaulted<T: Default>() {}
-fn counted<T: ExactSizeIterator + DoubleEndedIterator + FusedIterator>() {}
 fn fused<T: FusedIterator>() {}
 
 #[test]
 fn public_types_keep_their_promises() {
     view::<Binaries<'_>>();
-    view::<Entries<'_>>();
     view::<Entry<'_>>();
     view::<OffloadBinary<'_>>();
-    view::<Strings<'_>>();
     value::<Error>();
     value::<ErrorKind>();
     value::<Flags>();
@@ -51,8 +48,6 @@ fn public_types_keep_their_promises() {
     displayed::<ImageKind>();
     displayed::<OffloadKind>();
     defaulted::<(Flags, FormatVersion)>();
-    counted::<Entries<'_>>();
-    counted::<Strings<'_>>();
     fused::<Binaries<'_>>();
     let _: fn(&Error) -> &dyn StdError = |error| error;
 }

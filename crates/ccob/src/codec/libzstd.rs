@@ -10,8 +10,9 @@ use zstd::zstd_safe::{
 
 use super::zstd_frame::{Frames, MAX_BLOCK, MAX_WINDOW_LOG, damaged, plain_header};
 use super::{Input, reserve_total};
+use crate::error::{Fault, Problem};
 use crate::header::to_u64;
-use crate::{Error, Fault, Method, WriteOptions};
+use crate::{Method, WriteOptions};
 
 /// libzstd's own default, which Clang takes.
 const DEFAULT_LEVEL: i32 = 3;
@@ -77,7 +78,7 @@ const STEP: usize = 64 << 10;
 pub(super) fn decode(
     input: &Input<'_>,
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<(Vec<u8>, usize), Error> {
+) -> Result<(Vec<u8>, usize), Problem> {
     let frames = Frames::parse(input)?;
     // Memory of the final size, which the blocks of the frames have vouched for.
     let mut out = Vec::new();
@@ -91,7 +92,7 @@ pub(super) fn decode_into(
     input: &Input<'_>,
     out: &mut [u8],
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<usize, Error> {
+) -> Result<usize, Problem> {
     let frames = Frames::parse(input)?;
     decode_frames(input, &frames, out, grown)?;
     Ok(frames.len)
@@ -103,18 +104,18 @@ fn decode_frames<C: WriteBuf + ?Sized>(
     frames: &Frames,
     out: &mut C,
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let stream = input.stream.get(..frames.len).unwrap_or_default();
     let mut context =
-        DCtx::try_create().ok_or(Error::OutOfMemory { size: input.uncompressed_size })?;
+        DCtx::try_create().ok_or(Problem::OutOfMemory { size: input.uncompressed_size })?;
     let failed = |code: usize| match error_code(code) {
-        OUTPUT_TOO_SMALL => Error::OutputTooLong { expected: input.uncompressed_size },
+        OUTPUT_TOO_SMALL => Problem::OutputTooLong { expected: input.uncompressed_size },
         CHECKSUM_WRONG => {
             // Of several frames it does not tell which.
             let position = if frames.count == 1 { frames.first.blocks_end } else { 0 };
             input.bad_stream(Method::ZSTD, position, Fault::Checksum)
         }
-        OUT_OF_MEMORY => Error::OutOfMemory { size: frames.window },
+        OUT_OF_MEMORY => Problem::OutOfMemory { size: frames.window },
         _ => damaged(input),
     };
 
@@ -136,7 +137,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
             written = output.pos();
             if (step.pos(), written) == before {
                 // No room for what is left.
-                return Err(Error::OutputTooLong { expected: input.uncompressed_size });
+                return Err(Problem::OutputTooLong { expected: input.uncompressed_size });
             }
         }
         // All of it is shown when nothing is found wrong with what follows.
@@ -145,7 +146,7 @@ fn decode_frames<C: WriteBuf + ?Sized>(
         }
     }
     if left > 0 && written == len {
-        return Err(Error::OutputTooLong { expected: input.uncompressed_size });
+        return Err(Problem::OutputTooLong { expected: input.uncompressed_size });
     }
     input.check_output(written)
 }
@@ -192,10 +193,10 @@ impl Blocks {
     }
 }
 
-const FAILED: Error = Error::EncoderFailed { method: Method::ZSTD };
+const FAILED: Problem = Problem::EncoderFailed { method: Method::ZSTD };
 
 /// libzstd set up for so many bytes.
-fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
+fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Problem> {
     // As libzstd, which takes 0 for its default.
     let level = options.level.filter(|&level| level != 0).unwrap_or(DEFAULT_LEVEL);
     let level = level.clamp(min_c_level(), max_c_level());
@@ -229,7 +230,11 @@ fn encoder(len: usize, options: &WriteOptions) -> Result<CCtx<'static>, Error> {
     Ok(context)
 }
 
-pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn encode(
+    data: &[u8],
+    options: &WriteOptions,
+    out: &mut Vec<u8>,
+) -> Result<(), Problem> {
     let mut context = encoder(data.len(), options)?;
     // With room for the worst case libzstd works on input and output themselves instead of copies
     // of its own. Memory that is not written to costs nothing.
@@ -238,7 +243,7 @@ pub(super) fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> 
     loop {
         let len = out.len();
         out.try_reserve_exact(room)
-            .map_err(|_| Error::OutOfMemory { size: to_u64(len.saturating_add(room)) })?;
+            .map_err(|_| Problem::OutOfMemory { size: to_u64(len.saturating_add(room)) })?;
         let mut output = OutBuffer::around_pos(out, len);
         let left = context
             .compress_stream2(&mut output, &mut input, ZSTD_EndDirective::ZSTD_e_end)

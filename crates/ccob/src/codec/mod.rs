@@ -14,8 +14,9 @@
 
 use alloc::vec::Vec;
 
+use crate::error::{Fault, Problem};
 use crate::header::to_u64;
-use crate::{Codec, Error, Fault, Method, WriteOptions};
+use crate::{Codec, Method, WriteOptions};
 
 #[cfg(feature = "zstd")]
 mod libzstd;
@@ -49,14 +50,14 @@ impl Input<'_> {
         self.offset.saturating_add(to_u64(position))
     }
 
-    fn bad_stream(&self, method: Method, position: usize, fault: Fault) -> Error {
-        Error::BadStream { method, offset: self.at(position), fault }
+    fn bad_stream(&self, method: Method, position: usize, fault: Fault) -> Problem {
+        Problem::BadStream { method, offset: self.at(position), fault }
     }
 
     /// Checks where the stream ends.
-    fn check_end(&self, method: Method, position: usize) -> Result<(), Error> {
+    fn check_end(&self, method: Method, position: usize) -> Result<(), Problem> {
         if self.exact && position != self.stream.len() {
-            return Err(Error::TrailingBytes {
+            return Err(Problem::TrailingBytes {
                 method,
                 offset: self.at(position),
                 end: self.at(self.stream.len()),
@@ -66,27 +67,27 @@ impl Input<'_> {
     }
 
     /// Checks that exactly as much came out as the header says.
-    fn check_output(&self, len: usize) -> Result<(), Error> {
+    fn check_output(&self, len: usize) -> Result<(), Problem> {
         let found = to_u64(len);
         let expected = self.uncompressed_size;
         match found.cmp(&expected) {
-            core::cmp::Ordering::Less => Err(Error::OutputTooShort { expected, found }),
+            core::cmp::Ordering::Less => Err(Problem::OutputTooShort { expected, found }),
             core::cmp::Ordering::Equal => Ok(()),
-            core::cmp::Ordering::Greater => Err(Error::OutputTooLong { expected }),
+            core::cmp::Ordering::Greater => Err(Problem::OutputTooLong { expected }),
         }
     }
 
     /// The size of the result as this machine counts memory.
-    fn output_len(&self) -> Result<usize, Error> {
+    fn output_len(&self) -> Result<usize, Problem> {
         let size = self.uncompressed_size;
-        usize::try_from(size).map_err(|_| Error::OutOfMemory { size })
+        usize::try_from(size).map_err(|_| Problem::OutOfMemory { size })
     }
 }
 
 /// Makes room for `total` bytes in all.
-fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Error> {
+fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Problem> {
     out.try_reserve_exact(total.saturating_sub(out.len()))
-        .map_err(|_| Error::OutOfMemory { size: to_u64(total) })
+        .map_err(|_| Problem::OutOfMemory { size: to_u64(total) })
 }
 
 /// Decodes one stream; returns the data and the length of the stream. A codec that works in steps
@@ -96,7 +97,7 @@ pub(crate) fn decode(
     method: Method,
     input: &Input<'_>,
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<(Vec<u8>, usize), Error> {
+) -> Result<(Vec<u8>, usize), Problem> {
     match method.codec() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::decode(input),
@@ -115,7 +116,7 @@ pub(crate) fn decode_into(
     input: &Input<'_>,
     out: &mut [u8],
     grown: &mut dyn FnMut(&[u8]),
-) -> Result<usize, Error> {
+) -> Result<usize, Problem> {
     match method.codec() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::decode_into(input, out),
@@ -133,7 +134,7 @@ pub(crate) fn encode(
     data: &[u8],
     options: &WriteOptions,
     out: &mut Vec<u8>,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     match method.codec() {
         #[cfg(feature = "miniz_oxide")]
         Some(Codec::MinizOxide) => zlib::encode(data, options, out),
@@ -148,10 +149,10 @@ pub(crate) fn encode(
     }
 }
 
-fn no_codec(method: Method) -> Error {
+fn no_codec(method: Method) -> Problem {
     match method.name() {
-        Some(_) => Error::CodecNotCompiled { method },
-        None => Error::UnsupportedMethod { method },
+        Some(_) => Problem::CodecNotCompiled { method },
+        None => Problem::UnsupportedMethod { method },
     }
 }
 

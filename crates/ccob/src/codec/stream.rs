@@ -9,8 +9,9 @@ use super::no_codec;
 use super::zlib;
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 use super::zstd_steps::{self, Expected, StepError};
+use crate::error::{Fault, Problem};
 use crate::header::to_u64;
-use crate::{Codec, Error, Fault, Header, Method};
+use crate::{Codec, Header, Method};
 
 /// The stream of a container, and how far it is decoded.
 pub(crate) struct Stream {
@@ -34,12 +35,12 @@ enum Steps {
 
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "some of it is for readers"))]
 impl Stream {
-    pub(crate) fn new(header: &Header) -> Result<Self, Error> {
+    pub(crate) fn new(header: &Header) -> Result<Self, Problem> {
         let method = header.method();
         Self::with_codec(header, method.codec().ok_or_else(|| no_codec(method))?)
     }
 
-    pub(super) fn with_codec(header: &Header, codec: Codec) -> Result<Self, Error> {
+    pub(super) fn with_codec(header: &Header, codec: Codec) -> Result<Self, Problem> {
         let steps = match codec {
             #[cfg(feature = "miniz_oxide")]
             Codec::MinizOxide => Steps::Zlib(zlib::Steps::new()),
@@ -94,7 +95,7 @@ impl Stream {
 
     /// Takes the end of the input, after `last`, which is shorter than [needed](Self::needed): the end of a stream of
     /// frames whose container does not record it, or an error.
-    pub(crate) fn end_input(&mut self, last: &[u8]) -> Result<(), Error> {
+    pub(crate) fn end_input(&mut self, last: &[u8]) -> Result<(), Problem> {
         let ended: bool = match self.steps {
             #[cfg(feature = "miniz_oxide")]
             Steps::Zlib(_) => false,
@@ -110,18 +111,18 @@ impl Stream {
     }
 
     /// The error for input that ends after so many more bytes, fewer than are [needed](Self::needed).
-    pub(crate) fn ends_early(&self, more: usize) -> Error {
+    pub(crate) fn ends_early(&self, more: usize) -> Problem {
         self.bad(more, Fault::EndsEarly)
     }
 
-    fn bad(&self, position: usize, fault: Fault) -> Error {
+    fn bad(&self, position: usize, fault: Fault) -> Problem {
         let offset = self.position.saturating_add(to_u64(position));
-        Error::BadStream { method: self.method, offset, fault }
+        Problem::BadStream { method: self.method, offset, fault }
     }
 
     /// Takes one step: reads from the start of `input`, as much as is [needed](Self::needed) at least, writes to the
     /// start of `to`, or both. How many bytes were read and written.
-    pub(crate) fn step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize), Error> {
+    pub(crate) fn step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize), Problem> {
         let mut scratch = [0];
         let missing = usize::try_from(self.missing()).unwrap_or(usize::MAX);
         let to = match missing {
@@ -132,7 +133,7 @@ impl Stream {
         let (read, written, ended) = self.codec_step(input, to)?;
         self.position = self.position.saturating_add(to_u64(read));
         if missing == 0 && written > 0 {
-            return Err(Error::OutputTooLong { expected: self.uncompressed_size });
+            return Err(Problem::OutputTooLong { expected: self.uncompressed_size });
         }
         self.written = self.written.saturating_add(to_u64(written));
         if ended {
@@ -142,7 +143,7 @@ impl Stream {
         Ok((read, if missing == 0 { 0 } else { written }))
     }
 
-    fn codec_step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize, bool), Error> {
+    fn codec_step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize, bool), Problem> {
         #[cfg(any(feature = "ruzstd", feature = "zstd"))]
         let expected = Expected { uncompressed_size: self.uncompressed_size, left: self.left() };
         match self.steps {
@@ -154,7 +155,7 @@ impl Stream {
             Steps::Zstd(ref mut steps) => match steps.step(input, to, &expected) {
                 Ok((read, written)) => Ok((read, written, steps.is_ended())),
                 Err(StepError::Faulty((position, fault))) => Err(self.bad(position, fault)),
-                Err(StepError::ContentSize(frame_size)) => Err(Error::FrameSizeMismatch {
+                Err(StepError::ContentSize(frame_size)) => Err(Problem::FrameSizeMismatch {
                     uncompressed_size: self.uncompressed_size,
                     frame_size,
                 }),
@@ -162,15 +163,16 @@ impl Stream {
         }
     }
 
-    fn check_end(&self) -> Result<(), Error> {
+    fn check_end(&self) -> Result<(), Problem> {
         if let Some(end) = self.end.filter(|&end| end != self.position) {
-            return Err(Error::TrailingBytes { method: self.method, offset: self.position, end });
+            return Err(Problem::TrailingBytes { method: self.method, offset: self.position, end });
         }
         match self.missing() {
             0 => Ok(()),
-            _ => {
-                Err(Error::OutputTooShort { expected: self.uncompressed_size, found: self.written })
-            }
+            _ => Err(Problem::OutputTooShort {
+                expected: self.uncompressed_size,
+                found: self.written,
+            }),
         }
     }
 
@@ -180,7 +182,7 @@ impl Stream {
         mut input: &[u8],
         len: usize,
         to: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Problem> {
         const STEP: usize = 64 << 10;
         let mut filled = to.len();
         let end = filled.saturating_add(len);
@@ -192,7 +194,7 @@ impl Stream {
                 let more = STEP.min(end.saturating_sub(filled));
                 if to.try_reserve(more).is_err() {
                     let size = to_u64(filled.saturating_add(more));
-                    break Err(Error::OutOfMemory { size });
+                    break Err(Problem::OutOfMemory { size });
                 }
                 to.resize(filled.saturating_add(more), 0);
             }

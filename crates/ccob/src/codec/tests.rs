@@ -4,7 +4,7 @@ use super::*;
 use crate::{Header, Version};
 use alloc::vec;
 
-type Decoder = fn(&Input<'_>) -> Result<(Vec<u8>, usize), Error>;
+type Decoder = fn(&Input<'_>) -> Result<(Vec<u8>, usize), Problem>;
 
 const ZSTD: &[Decoder] = &[
     #[cfg(feature = "ruzstd")]
@@ -17,7 +17,7 @@ const ZLIB: &[Decoder] = &[
     zlib::decode,
 ];
 
-type IntoDecoder = fn(&Input<'_>, &mut [u8]) -> Result<usize, Error>;
+type IntoDecoder = fn(&Input<'_>, &mut [u8]) -> Result<usize, Problem>;
 
 const ZSTD_INTO: &[IntoDecoder] = &[
     #[cfg(feature = "ruzstd")]
@@ -43,7 +43,7 @@ const ZLIB_STEPS: &[Codec] = &[
 ];
 
 /// Decodes step by step, with as little input as is needed and output of `room` bytes at a time.
-fn in_steps(codec: Codec, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, usize), Error> {
+fn in_steps(codec: Codec, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, usize), Problem> {
     let method = if codec == Codec::MinizOxide { Method::ZLIB } else { Method::ZSTD };
     let (version, total_size) = match input.exact {
         true => (Version::V3, 32 + to_u64(input.stream.len())),
@@ -143,12 +143,12 @@ fn good(decoders: &[Decoder], stream: &[u8], data: &[u8]) {
 }
 
 #[track_caller]
-fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Error) {
+fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Problem) {
     for decode in decoders {
         let result = decode(&input(stream, uncompressed_size));
         assert_eq!(result.as_ref(), Err(error));
     }
-    let is_zlib = matches!(error, Error::BadStream { method: Method::ZLIB, .. })
+    let is_zlib = matches!(error, Problem::BadStream { method: Method::ZLIB, .. })
         || decoders.len() == ZLIB.len() && stream.first() == Some(&0x78);
     if let Ok(len) = usize::try_from(uncompressed_size)
         && len < 16 << 20
@@ -163,20 +163,23 @@ fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Erro
         for room in [100, 1 << 20] {
             let found = in_steps(codec, &input(stream, uncompressed_size), room).unwrap_err();
             match (error, &found) {
-                (Error::BadStream { fault: Fault::Damaged, .. }, found) => {
-                    assert!(matches!(found, Error::BadStream { fault: Fault::Damaged, .. }));
+                (Problem::BadStream { fault: Fault::Damaged, .. }, found) => {
+                    assert!(matches!(found, Problem::BadStream { fault: Fault::Damaged, .. }));
                 }
                 (
-                    Error::BadStream { offset, fault, .. },
-                    Error::BadStream { offset: at, fault: f, .. },
+                    Problem::BadStream { offset, fault, .. },
+                    Problem::BadStream { offset: at, fault: f, .. },
                 ) => {
                     assert_eq!((offset + 8, fault), (*at, f), "{codec}");
                 }
                 (
-                    Error::FrameSizeMismatch { .. } | Error::ImplausibleSize { .. },
-                    Error::FrameSizeMismatch { .. } | Error::OutputTooShort { .. },
+                    Problem::FrameSizeMismatch { .. } | Problem::ImplausibleSize { .. },
+                    Problem::FrameSizeMismatch { .. } | Problem::OutputTooShort { .. },
                 ) => {}
-                (Error::TrailingBytes { offset, .. }, Error::TrailingBytes { offset: at, .. }) => {
+                (
+                    Problem::TrailingBytes { offset, .. },
+                    Problem::TrailingBytes { offset: at, .. },
+                ) => {
                     assert_eq!(offset + 8, *at);
                 }
                 (error, found) => assert_eq!(error, found),
@@ -187,7 +190,7 @@ fn bad(decoders: &[Decoder], stream: &[u8], uncompressed_size: u64, error: &Erro
 
 #[track_caller]
 fn faulty(stream: &[u8], uncompressed_size: u64, position: u64, fault: Fault) {
-    let error = Error::BadStream { method: Method::ZSTD, offset: OFFSET + position, fault };
+    let error = Problem::BadStream { method: Method::ZSTD, offset: OFFSET + position, fault };
     bad(ZSTD, stream, uncompressed_size, &error);
 }
 
@@ -246,9 +249,9 @@ fn zstd_several_frames() {
     good(ZSTD, &[EMPTY_SKIPPABLE, ABC, SKIPPABLE, TWENTY, SKIPPABLE].concat(), &b"abc".repeat(21));
     good(ZSTD, &[ABC_CHECKED, EMPTY_SKIPPABLE].concat(), b"abc");
 
-    let error = Error::FrameSizeMismatch { uncompressed_size: 5, frame_size: 6 };
+    let error = Problem::FrameSizeMismatch { uncompressed_size: 5, frame_size: 6 };
     bad(ZSTD, &[ABC, ABC].concat(), 5, &error);
-    bad(ZSTD, &[TWENTY, ABC].concat(), 62, &Error::OutputTooLong { expected: 62 });
+    bad(ZSTD, &[TWENTY, ABC].concat(), 62, &Problem::OutputTooLong { expected: 62 });
     for len in ABC.len()..ABC.len() + SKIPPABLE.len() {
         let cut = &[ABC, SKIPPABLE].concat()[..len];
         match len - ABC.len() {
@@ -256,7 +259,7 @@ fn zstd_several_frames() {
             // Too few for a magic.
             1..4 => {
                 let (offset, end) = (OFFSET + 12, OFFSET + to_u64(len));
-                bad(ZSTD, cut, 3, &Error::TrailingBytes { method: Method::ZSTD, offset, end });
+                bad(ZSTD, cut, 3, &Problem::TrailingBytes { method: Method::ZSTD, offset, end });
             }
             _ => faulty(cut, 3, to_u64(len), Fault::EndsEarly),
         }
@@ -275,11 +278,11 @@ fn zstd_several_frames() {
     // Without data there is none.
     for decode in ZSTD {
         let fault = Fault::SkippableFrame;
-        let error = Error::BadStream { method: Method::ZSTD, offset: OFFSET, fault };
+        let error = Problem::BadStream { method: Method::ZSTD, offset: OFFSET, fault };
         assert_eq!(decode(&input(SKIPPABLE, 3)), Err(error));
     }
     for &codec in ZSTD_STEPS {
-        let error = Error::OutputTooShort { expected: 3, found: 0 };
+        let error = Problem::OutputTooShort { expected: 3, found: 0 };
         assert_eq!(in_steps(codec, &input(SKIPPABLE, 3), 9), Err(error));
     }
 }
@@ -329,7 +332,7 @@ fn zstd_several_frames_without_a_recorded_end() {
         let cut = [&stream, &skippable[..9]].concat();
         let (end, size) = (to_u64(cut.len()), to_u64(data.len()));
         let cut = Input { exact: false, ..input(&cut, size) };
-        let error = |start| Error::BadStream {
+        let error = |start| Problem::BadStream {
             method: Method::ZSTD,
             offset: start + end,
             fault: Fault::EndsEarly,
@@ -435,7 +438,7 @@ fn zstd_damaged_block() {
 fn zstd_more_bytes_than_the_frame() {
     for more in [&[0][..], b"CCOB"] {
         let stream = [ABC, more].concat();
-        let error = Error::TrailingBytes {
+        let error = Problem::TrailingBytes {
             method: Method::ZSTD,
             offset: OFFSET + 12,
             end: OFFSET + to_u64(stream.len()),
@@ -452,7 +455,7 @@ fn zstd_more_bytes_than_the_frame() {
 #[test]
 fn zstd_frame_of_another_size() {
     for uncompressed_size in [0, 2, 4, u64::MAX] {
-        let error = Error::FrameSizeMismatch { uncompressed_size, frame_size: 3 };
+        let error = Problem::FrameSizeMismatch { uncompressed_size, frame_size: 3 };
         bad(ZSTD, ABC, uncompressed_size, &error);
     }
 }
@@ -460,17 +463,17 @@ fn zstd_frame_of_another_size() {
 #[test]
 fn zstd_size_that_no_block_can_hold() {
     for uncompressed_size in [4, 1_900_000_000, u64::MAX] {
-        let error = Error::ImplausibleSize { uncompressed_size, at_most: 3 };
+        let error = Problem::ImplausibleSize { uncompressed_size, at_most: 3 };
         bad(ZSTD, ABC_CHECKED, uncompressed_size, &error);
     }
 }
 
 #[test]
 fn zstd_output_too_short_or_long() {
-    let error = Error::OutputTooShort { expected: 61, found: 60 };
+    let error = Problem::OutputTooShort { expected: 61, found: 60 };
     bad(ZSTD, TWENTY, 61, &error);
     for expected in [0, 3, 59] {
-        bad(ZSTD, TWENTY, expected, &Error::OutputTooLong { expected });
+        bad(ZSTD, TWENTY, expected, &Problem::OutputTooLong { expected });
     }
 }
 
@@ -491,7 +494,7 @@ fn zstd_large_output() {
     let size = to_u64(data.len());
     good(ZSTD, &frame, &data);
     for expected in [size - 1, size - (128 << 10), 4 << 20] {
-        bad(ZSTD, &frame, expected, &Error::OutputTooLong { expected });
+        bad(ZSTD, &frame, expected, &Problem::OutputTooLong { expected });
     }
     // A block of raw bytes behind them, of which one byte is missing.
     let raw = [&[0x01, 0x00, 0x10][..], &vec![7; (128 << 10) - 1]].concat();
@@ -503,7 +506,7 @@ fn zstd_large_output() {
     data.extend(&raw[3..]);
     data.push(8);
     good(ZSTD, &frame, &data);
-    bad(ZSTD, &frame, size + 5, &Error::OutputTooLong { expected: size + 5 });
+    bad(ZSTD, &frame, size + 5, &Problem::OutputTooLong { expected: size + 5 });
 }
 
 #[test]
@@ -516,7 +519,7 @@ fn zlib_stream() {
 #[test]
 fn zlib_faults() {
     let faulty = |stream: &[u8], position, fault| {
-        let error = Error::BadStream { method: Method::ZLIB, offset: OFFSET + position, fault };
+        let error = Problem::BadStream { method: Method::ZLIB, offset: OFFSET + position, fault };
         bad(ZLIB, stream, 3, &error);
     };
     for len in 0..ABC_ZLIB.len() {
@@ -532,7 +535,7 @@ fn zlib_faults() {
 fn zlib_more_bytes_than_the_stream() {
     let stream = [ABC_ZLIB, &[0]].concat();
     let error =
-        Error::TrailingBytes { method: Method::ZLIB, offset: OFFSET + 14, end: OFFSET + 15 };
+        Problem::TrailingBytes { method: Method::ZLIB, offset: OFFSET + 14, end: OFFSET + 15 };
     bad(ZLIB, &stream, 3, &error);
     for decode in ZLIB {
         let input = Input { exact: false, ..input(&stream, 3) };
@@ -545,11 +548,11 @@ fn zlib_output_too_short_or_long() {
     // Also where the header promises more than there is memory: it grows with the data only.
     let most = u64::try_from(usize::MAX).unwrap().min(1 << 50);
     for expected in if cfg!(miri) { [4, 5, 6] } else { [4, 1_900_000_000, most] } {
-        let error = Error::OutputTooShort { expected, found: 3 };
+        let error = Problem::OutputTooShort { expected, found: 3 };
         bad(ZLIB, ABC_ZLIB, expected, &error);
     }
     for expected in 0..3 {
-        bad(ZLIB, ABC_ZLIB, expected, &Error::OutputTooLong { expected });
+        bad(ZLIB, ABC_ZLIB, expected, &Problem::OutputTooLong { expected });
     }
 }
 

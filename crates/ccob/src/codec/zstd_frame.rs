@@ -4,8 +4,9 @@
 //! it rejects what the two decoders would judge differently.
 
 use super::Input;
+use crate::Method;
+use crate::error::{Fault, Problem};
 use crate::header::to_u64;
-use crate::{Error, Fault, Method};
 
 const MAGIC: u32 = 0xFD2F_B528;
 const SKIPPABLE: core::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
@@ -220,7 +221,7 @@ pub(super) struct Frames {
 impl Frames {
     /// Reads the frames that `input` starts with, and checks their sizes and their end against the header of the
     /// container. Where that does not record its end, the stream ends with the last frame.
-    pub(super) fn parse(input: &Input<'_>) -> Result<Self, Error> {
+    pub(super) fn parse(input: &Input<'_>) -> Result<Self, Problem> {
         let mut walk = Walk::new(input);
         let first = walk.next()?.ok_or_else(|| {
             // Nothing but skippable frames.
@@ -237,13 +238,13 @@ impl Frames {
         let uncompressed_size = input.uncompressed_size;
         match content {
             Some(frame_size) if frame_size != uncompressed_size => {
-                return Err(Error::FrameSizeMismatch { uncompressed_size, frame_size });
+                return Err(Problem::FrameSizeMismatch { uncompressed_size, frame_size });
             }
             _ => {}
         }
         input.check_end(Method::ZSTD, walk.position)?;
         if uncompressed_size > at_most {
-            return Err(Error::ImplausibleSize { uncompressed_size, at_most });
+            return Err(Problem::ImplausibleSize { uncompressed_size, at_most });
         }
         Ok(Self { first, count, window, len: walk.position })
     }
@@ -267,19 +268,19 @@ impl<'a> Walk<'a> {
         self.input.stream.get(self.position..).unwrap_or_default()
     }
 
-    fn ends_early(&self) -> Error {
+    fn ends_early(&self) -> Problem {
         self.input.bad_stream(Method::ZSTD, self.input.stream.len(), Fault::EndsEarly)
     }
 
     /// Passes over this many bytes.
-    fn skip(&mut self, len: usize) -> Result<&'a [u8], Error> {
+    fn skip(&mut self, len: usize) -> Result<&'a [u8], Problem> {
         let bytes = self.rest().get(..len).ok_or_else(|| self.ends_early())?;
         self.position = self.position.saturating_add(len);
         Ok(bytes)
     }
 
     /// The next frame with data; `None` where none follows.
-    pub(super) fn next(&mut self) -> Result<Option<Frame>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, Problem> {
         loop {
             if self.begun && !is_magic(self.rest()) {
                 return Ok(None);
@@ -303,7 +304,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes over all blocks of a frame.
-    fn blocks(&mut self, header: FrameHeader) -> Result<Frame, Error> {
+    fn blocks(&mut self, header: FrameHeader) -> Result<Frame, Problem> {
         let blocks_start = self.position;
         let mut at_most = 0_u64;
         loop {
@@ -351,7 +352,7 @@ fn window_descriptor(size: u64) -> (u8, u64) {
 }
 
 /// Where in the container the stream of `input` starts; for faults without a better place.
-pub(super) fn damaged(input: &Input<'_>) -> Error {
+pub(super) fn damaged(input: &Input<'_>) -> Problem {
     input.bad_stream(Method::ZSTD, 0, Fault::Damaged)
 }
 

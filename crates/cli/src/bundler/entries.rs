@@ -339,12 +339,12 @@ impl Visitor for Finder<'_> {
 
 /// LLVM's words for what is wrong with a compressed bundle.
 fn llvm_words(error: &ccob::Error) -> &'static str {
-    use ccob::Error::{BadStream, TrailingBytes, Truncated, UnsupportedMethod};
-    match error {
-        BadStream { .. } | TrailingBytes { .. } | Truncated { .. } => {
+    use ccob::ErrorKind::{EndsEarly, Method, Stream, TrailingData, Truncated};
+    match error.kind() {
+        Stream | EndsEarly | TrailingData | Truncated => {
             "Could not decompress embedded file contents: "
         }
-        UnsupportedMethod { .. } => "Unknown compressing method: ",
+        Method => "Unknown compressing method: ",
         _ => "",
     }
 }

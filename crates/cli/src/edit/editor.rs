@@ -260,7 +260,7 @@ fn is_mixed(contents: &Contents) -> bool {
 }
 
 fn is_about_hash(error: &Error) -> bool {
-    matches!(error, Error::Ccob(ccob::Error::HashMismatch { .. }))
+    matches!(error, Error::Ccob(error) if error.kind() == ccob::ErrorKind::Hash)
 }
 
 /// An error of the library, with the option that helps.

@@ -78,21 +78,15 @@ fn llvm_words(error: &Error, release: LlvmRelease) -> Option<&'static str> {
 
 /// The words for an error in a stream: LLVM 24 says what the codec says, and nothing else.
 fn codec_words(error: &ccob::Error) -> &'static str {
-    use ccob::{Error, Fault, Method};
+    use ccob::{ErrorKind as Kind, Method};
 
-    match error {
-        Error::FrameSizeMismatch { uncompressed_size, frame_size }
-            if uncompressed_size < frame_size =>
-        {
-            "Destination buffer is too small"
-        }
-        Error::OutputTooLong { .. } => "zlib error: Z_BUF_ERROR",
-        Error::BadStream { method: Method::ZLIB, .. } => "zlib error: Z_DATA_ERROR",
-        Error::TrailingBytes { method: Method::ZSTD, .. }
-        | Error::BadStream { method: Method::ZSTD, fault: Fault::EndsEarly, .. } => {
-            "Src size is incorrect"
-        }
-        Error::BadStream { method: Method::ZSTD, .. } => "Data corruption detected",
+    let is_zstd = error.method() == Some(Method::ZSTD);
+    match error.kind() {
+        Kind::Size if error.is_too_long() => "Destination buffer is too small",
+        Kind::Output if error.is_too_long() => "zlib error: Z_BUF_ERROR",
+        Kind::TrailingData | Kind::EndsEarly if is_zstd => "Src size is incorrect",
+        Kind::Stream if is_zstd => "Data corruption detected",
+        Kind::Stream | Kind::EndsEarly => "zlib error: Z_DATA_ERROR",
         _ => INVALID,
     }
 }
