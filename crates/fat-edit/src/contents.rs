@@ -115,7 +115,7 @@ pub(super) struct Planner<'a, 'i> {
     pub(super) notes: Vec<EditNote>,
     /// The inputs [`Input::Derived`](object_edit::Input::Derived), by number.
     pub(super) derived: Vec<Decompress>,
-    /// As [`HostContext::stay`](object_edit::Options::stay).
+    /// As [`Options::with_stay`](object_edit::Options::with_stay).
     pub(super) stay: bool,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn file(
 }
 
 /// What kind of file holds containers.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Host {
     /// None: they follow each other.
     Raw,

@@ -34,7 +34,6 @@ fn public_types_keep_their_promises() {
     value::<EditPart<'static>>();
     value::<EditableContainer>();
     value::<ImageChange>();
-    value::<ObjectPart>();
 
     owned::<CompressOptions>();
     owned::<Contents>();
@@ -46,6 +45,7 @@ fn public_types_keep_their_promises() {
     shared::<EditError>();
     shared::<Embedding<'_>>();
     shared::<ObjectBundle<'_>>();
+    shared::<ObjectPart>();
 
     displayed::<Change>();
     default::<(CompressOptions, Edit, EditOptions)>();

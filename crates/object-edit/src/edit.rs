@@ -11,7 +11,7 @@ use crate::output::NewInputs;
 use crate::{coff, elf, elf_object, pe};
 
 /// The format of a host file whose sections can be edited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Format {
     /// A linked ELF file: an executable or a library.

@@ -68,35 +68,31 @@ pub struct Edited {
 }
 
 /// The freedom of an edit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// `true` if contents that are larger than their place in a linked file may get a new place at the end of the
-    /// program's memory. Default: `false`.
-    pub grow: bool,
-    /// `true` if a signature that the edit makes invalid is removed. Otherwise signed files are refused. Default: `false`.
-    pub drop_signature: bool,
-    /// `true` if items of linked files stay where they are as long as they fit there, although closing up would free
-    /// more: so each can get its old contents back. Default: `false`.
-    pub stay: bool,
+    pub(crate) grow: bool,
+    pub(crate) drop_signature: bool,
+    pub(crate) stay: bool,
 }
 
 impl Options {
-    /// These options, with larger contents given [a new place](Self::grow) or not.
+    /// Allows contents that are larger than their place in a linked file to get a new place at the end of the program's
+    /// memory. Default: `false`.
     #[must_use]
     pub fn with_grow(mut self, grow: bool) -> Self {
         self.grow = grow;
         self
     }
 
-    /// These options, with signatures [removed](Self::drop_signature) or not.
+    /// Removes a signature that the edit makes invalid. Otherwise signed files are refused. Default: `false`.
     #[must_use]
     pub fn with_drop_signature(mut self, drop_signature: bool) -> Self {
         self.drop_signature = drop_signature;
         self
     }
 
-    /// These options, with items that [stay](Self::stay) or not.
+    /// Keeps items of linked files where they are as long as they fit there, although closing up would free more: so each
+    /// can get its old contents back. Default: `false`.
     #[must_use]
     pub fn with_stay(mut self, stay: bool) -> Self {
         self.stay = stay;
@@ -105,7 +101,7 @@ impl Options {
 }
 
 /// A fact about an edit that worked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Note {
     /// Bytes that are not needed any more could not leave the file, and are zeros now.

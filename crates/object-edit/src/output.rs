@@ -6,7 +6,7 @@ use std::ops::Range;
 use byte_parts::{ReadSeek, Source};
 
 /// An input of an edit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Input {
     /// The edited file.
     File,
@@ -34,7 +34,7 @@ pub trait NewInputs {
 }
 
 /// Inputs that nobody reads: to read one is an error.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug)]
 pub struct Unread;
 
 impl NewInputs for Unread {

@@ -6,7 +6,7 @@ use std::{fmt, io};
 /// Why [`embed`](crate::embed), [`Embedding`](crate::Embedding), [`ObjectBundle`](crate::ObjectBundle) or
 /// [`remove_bundle_sections`](crate::remove_bundle_sections) refuses an object file. Offsets count from its
 /// start.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
     /// No object file of a format that this is possible in: packages can be embedded in ELF and COFF objects, as
@@ -235,7 +235,7 @@ impl From<EmbedError> for io::Error {
 }
 
 /// A part of an object file that an [`EmbedError`] is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ObjectPart {
     /// The header at its start.
