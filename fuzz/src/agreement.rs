@@ -1,7 +1,7 @@
 //! Whether images are for the targets that they are stored for.
 
 use arbitrary::{Result, Unstructured};
-use fat_object::{BundleForm, Disagreement, Image, FileFormat, check_agreement};
+use fat_object::{BundleForm, Disagreement, FileFormat, Image, check_agreement};
 use target_id::{Family, OffloadKind, Target, TargetId, Triple, compatible};
 
 use crate::assert_message;

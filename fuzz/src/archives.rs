@@ -3,7 +3,10 @@
 use std::io::{self, Cursor, Read};
 
 use bundle_format::{EntryId, MAGIC_TEXT, Request};
-use fat_object::{BundleForm, Container, ContainerKind, Finding, Image, FileFormat, Options, ReadSeek, PathStep, Visitor, walk};
+use fat_object::{
+    BundleForm, Container, ContainerKind, Enter, FileFormat, Finding, Image, Options, PathStep,
+    ReadSeek, Visitor, walk,
+};
 use hda_archive::{Member, Symbols, Unbundling, conflicts, create, entries, write_archive};
 
 use crate::assert_message;
@@ -59,11 +62,10 @@ fn check_create(data: &[u8]) {
 }
 
 fn options() -> Options {
-    let mut options = Options::default();
-    options.max_decompressed = 16 << 20;
-    options.max_expansion = 64;
-    options.max_thin_bytes = 1 << 20;
-    options
+    Options::default()
+        .with_max_decompressed(16 << 20)
+        .with_max_expansion(64)
+        .with_max_thin_bytes(1 << 20)
 }
 
 fn no_thin(_: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
@@ -127,9 +129,7 @@ fn check_archive(data: &[u8]) {
 }
 
 fn walk_options() -> Options {
-    let mut options = options();
-    options.enter_images = false;
-    options
+    options().with_enter_images(false)
 }
 
 /// The entries of bundles directly in members. Host objects that would have to be restored have no contents.
@@ -139,14 +139,15 @@ struct Found<'d> {
 }
 
 impl Visitor for Found<'_> {
-    fn looks_into(&mut self, container: &Container<'_>) -> bool {
-        match container.path() {
+    fn opens(&mut self, container: &Container) -> Enter {
+        let opens = match container.path() {
             [_, step] => match step.kind() {
                 ContainerKind::Section => step.name().starts_with(MAGIC_TEXT),
                 kind => matches!(kind, ContainerKind::Ccob | ContainerKind::Bundle),
             },
             _ => true,
-        }
+        };
+        if opens { Enter::Open } else { Enter::Skip }
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
@@ -169,7 +170,7 @@ impl Visitor for Found<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, _: &Finding) -> io::Result<()> {
         Ok(())
     }
 
@@ -182,7 +183,7 @@ impl Visitor for Found<'_> {
 fn members(archive: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     struct Members<'a>(&'a [u8], Vec<(Vec<u8>, Vec<u8>)>);
     impl Visitor for Members<'_> {
-        fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        fn enter(&mut self, container: &Container) -> io::Result<()> {
             let [member] = container.path() else { panic!("not looked into") };
             let start = container.location().file_offset().expect("lies in the file") as usize;
             let data = self.0[start..start + container.size() as usize].to_vec();
@@ -190,15 +191,15 @@ fn members(archive: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
             Ok(())
         }
 
-        fn looks_into(&mut self, _: &Container<'_>) -> bool {
-            false
+        fn opens(&mut self, _: &Container) -> Enter {
+            Enter::Skip
         }
 
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             panic!("not looked into")
         }
 
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             panic!("{finding}")
         }
     }

@@ -1,6 +1,5 @@
 //! The symbols of bitcode.
 
-
 use crate::assert_message;
 
 /// Any file: as it is, and in a wrapper at two places, where the same must be found.

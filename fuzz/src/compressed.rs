@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use ccob::{
-    Decoder, Decompressed, Error, ErrorKind, Header, Limits, Method, Version, WriteOptions, compress,
-    decompress, decompress_into, decompress_prefix, decompress_unverified, hash,
+    Decoder, Decompressed, Error, ErrorKind, Header, Limits, Method, Version, WriteOptions,
+    compress, decompress, decompress_into, decompress_prefix, decompress_unverified, hash,
 };
 
 use crate::assert_message;

@@ -3,7 +3,10 @@
 use std::io::{self, Cursor, Read};
 
 use ccob::{Method, Version, WriteOptions};
-use fat_edit::{Change, CompressOptions, ContainerChange, Contents, Edit, EditOptions, EditPlan, survey};
+use fat_edit::{
+    Change, CompressOptions, ContainerChange, Contents, Edit, EditOptions, EditPlan, survey,
+    survey_closed,
+};
 use fat_object::{ContainerKind, Finding, Image, Options, Severity, Visitor, walk};
 
 use crate::{assert_message, model};
@@ -55,13 +58,8 @@ impl Choices {
     }
 }
 
-fn options(decompress: bool) -> Options {
-    let mut options = Options::default();
-    options.max_decompressed = LIMIT;
-    options.max_expansion = 64;
-    options.decompress = decompress;
-    options.enter_images = false;
-    options
+fn options() -> Options {
+    Options::default().with_max_decompressed(LIMIT).with_max_expansion(64).with_enter_images(false)
 }
 
 /// What is wished of bundles as such.
@@ -95,7 +93,8 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
     let form = forms[choices.of(5) as usize];
     // Whoever edits no images need not see those in compressed bundles.
     let opens = matches!(form, Form::Keep) || choices.of(2) == 0;
-    let surveyed = survey(&mut Cursor::new(data), &options(opens));
+    let input = &mut Cursor::new(data);
+    let surveyed = if opens { survey(input, &options()) } else { survey_closed(input, &options()) };
     let contents = match surveyed {
         Ok(contents) => contents,
         Err(error) => return assert_message(&error),
@@ -154,7 +153,7 @@ fn check_edit(data: &[u8], choices: &mut Choices, check: &dyn Fn(&[u8])) {
         return;
     }
     let contents =
-        survey(&mut Cursor::new(&out), &options(true)).expect("the walk found nothing wrong");
+        survey(&mut Cursor::new(&out), &options()).expect("the walk found nothing wrong");
     let mut again = Edit::new(edit_options);
     form.wish(&mut again, choices);
     if let Some((plan, _)) = run(&contents, &out, &again, form)
@@ -260,7 +259,7 @@ fn found(data: &[u8]) -> (Vec<Stored>, Option<String>) {
             self.0.push((image.id().map(str::to_owned), bytes));
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             if finding.severity() == Severity::Error {
                 self.1 = Some(finding.to_string());
             }
@@ -268,10 +267,10 @@ fn found(data: &[u8]) -> (Vec<Stored>, Option<String>) {
         }
     }
     let mut gather = Gather(Vec::new(), None);
-    let mut options = options(true);
+    let mut options = options();
     // The file has become smaller, what it holds has not.
-    options.max_expansion = 1 << 20;
-    options.max_decompressed = 4 * LIMIT;
+    options = options.with_max_expansion(1 << 20);
+    options = options.with_max_decompressed(4 * LIMIT);
     walk(&mut Cursor::new(data), &options, &mut gather).expect("bytes can be read");
     (gather.0, gather.1)
 }

@@ -184,10 +184,7 @@ impl Write for Disk {
 }
 
 fn options() -> Options {
-    let mut options = Options::default();
-    options.max_decompressed = LIMIT;
-    options.max_expansion = 64;
-    options
+    Options::default().with_max_decompressed(LIMIT).with_max_expansion(64)
 }
 
 /// Bytes as characters.
@@ -199,7 +196,7 @@ fn text(bytes: &[u8]) -> String {
 fn walked(input: &mut dyn ReadSeek) -> io::Result<Seen> {
     struct Trace(Vec<String>);
     impl Visitor for Trace {
-        fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        fn enter(&mut self, container: &Container) -> io::Result<()> {
             let location = container.location();
             self.0.push(format!("{:?} {location:?} {}", container.path().last(), container.size()));
             Ok(())
@@ -214,7 +211,7 @@ fn walked(input: &mut dyn ReadSeek) -> io::Result<Seen> {
             self.0.push(format!("{:?} {:?} {}", image.id(), image.target(), text(&bytes)));
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             self.0.push(finding.to_string());
             Ok(())
         }

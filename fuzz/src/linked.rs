@@ -124,7 +124,10 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let layout = offload_binary::Layout::new(version, &entries).expect("is small");
     let plain = layout.to_vec(&images).expect("as laid out");
     match version == FormatVersion::V3 && u.arbitrary()? {
-        true => Ok(fat_object::compress_offload_binary(&plain, &WriteOptions::default()).expect("sound")),
+        true => {
+            Ok(fat_object::compress_offload_binary(&plain, &WriteOptions::default())
+                .expect("sound"))
+        }
         false => Ok(plain),
     }
 }

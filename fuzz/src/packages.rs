@@ -53,7 +53,9 @@ pub fn check_layout(data: &[u8]) {
             let method = if u.ratio(1, 2).unwrap_or(false) { Method::ZLIB } else { Method::ZSTD };
             let how = WriteOptions::default().with_method(method);
             let compressed = compress_offload_binary(&bytes, &how).expect("was laid out");
-            assert!(decompress_offload_binary(&compressed, LIMIT).expect("was compressed") == bytes);
+            assert!(
+                decompress_offload_binary(&compressed, LIMIT).expect("was compressed") == bytes
+            );
             compressed
         }
         _ => bytes,

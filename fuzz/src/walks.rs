@@ -3,7 +3,11 @@
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
-use fat_object::{Container, ContainerKind, Error, Finding, Image, FileFormat, ListedImage, Listing, Location, Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice, list_with_thin_members, walk};
+use fat_object::{
+    Container, ContainerKind, Error, FileFormat, Finding, Image, ImageInfo, Listing, Location,
+    Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice,
+    list_with_thin_members, walk,
+};
 
 use crate::agreement;
 
@@ -66,7 +70,7 @@ pub struct Walk<'d> {
     /// The contents of all images in the order of the walk.
     pub images: Vec<Vec<u8>>,
     /// The same as values.
-    listed: Vec<ListedImage>,
+    listed: Vec<ImageInfo>,
     /// `true` if a container of device code was entered.
     has_code: bool,
     /// Images that are for other devices than their containers say, and findings that say so.
@@ -110,10 +114,9 @@ impl<'d> Walk<'d> {
 
     /// Walks.
     pub fn run(&mut self) {
-        let mut options = Options::default();
-        options.max_decompressed = LIMIT;
-        options.max_expansion = EXPANSION;
-        let depth = options.max_depth as u64;
+        let options = Options::default().with_max_decompressed(LIMIT).with_max_expansion(EXPANSION);
+        let depth = 32;
+        let options = options.with_max_depth(depth as usize);
         let result = walk(&mut Cursor::new(self.data), &options, self);
         let summary = result.expect("memory can always be read");
         assert_eq!(summary.size, self.data.len() as u64);
@@ -281,7 +284,7 @@ fn assert_disjoint(frame: &mut Frame) {
 }
 
 impl Visitor for Walk<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         assert_eq!(container.path().len(), self.frames.len());
         assert_eq!(container.path().last().map(|segment| segment.kind()), Some(container.kind()));
         let (kind, size) = (container.kind(), container.size());
@@ -372,15 +375,15 @@ impl Visitor for Walk<'_> {
         let in_compressed = self.frames.iter().any(|frame| frame.is_compressed);
         assert_eq!(image.compression_around().is_some(), in_compressed);
         self.images.push(contents);
-        self.listed.push(image.to_listed());
+        self.listed.push(image.info().clone());
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         assert_eq!(finding.path().len() + 1, self.frames.len());
         let text = finding.to_string();
         assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
-        assert_eq!(text, finding.to_listed().to_string());
+        assert_eq!(text, finding.clone().to_string());
         if finding.severity() == Severity::Error {
             self.errors.push(text.clone());
         }

@@ -4,8 +4,8 @@ use arbitrary::{Result, Unstructured};
 use offload_binary::{FormatVersion, ImageEntry, Layout as PackageLayout, OffloadKind};
 use wrapper_ir::byte_parts::Part;
 use wrapper_ir::{
-    Abi, Entries, EntryFlags, Error, ErrorKind, Image, ImageInfo, Kind, Layout, ManagedCall, Module,
-    OffloadEntry, Target, Wrapper,
+    Abi, Entries, EntryFlags, Error, ErrorKind, Image, ImageInfo, Kind, Layout, ManagedCall,
+    Module, OffloadEntry, Target, Wrapper,
 };
 
 use crate::assert_message;

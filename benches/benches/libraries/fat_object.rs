@@ -14,7 +14,7 @@ impl Visitor for Counter {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> std::io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> std::io::Result<()> {
         Err(std::io::Error::other(finding.to_string()))
     }
 }

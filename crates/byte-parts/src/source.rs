@@ -1,9 +1,11 @@
 //! Bounded, random access to the bytes of a file, or of what lies in memory.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Anything that can be read at any position: a [`File`](std::fs::File), a [`Cursor`](std::io::Cursor), ...
 pub trait ReadSeek: Read + Seek {}
@@ -28,14 +30,29 @@ const LARGEST_BLOCK: usize = 128 * 1024;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Source<'r> {
-    reader: &'r mut dyn ReadSeek,
+    reader: Box<dyn ReadSeek + 'r>,
     len: u64,
     /// All bytes, where they are in memory anyway.
-    bytes: Option<&'r [u8]>,
+    memory: Option<Memory<'r>>,
     block_start: u64,
     block: Vec<u8>,
     /// The size that the block was to have.
     block_size: usize,
+}
+
+/// Bytes that are borrowed, or shared.
+enum Memory<'r> {
+    Borrowed(&'r [u8]),
+    Shared(Arc<Vec<u8>>),
+}
+
+/// Bytes that are shared, for a [`Cursor`].
+struct Shared(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl<'r> Source<'r> {
@@ -44,29 +61,41 @@ impl<'r> Source<'r> {
     /// # Errors
     ///
     /// An error of seeking to its end.
-    pub fn new(reader: &'r mut dyn ReadSeek) -> io::Result<Self> {
+    pub fn new(mut reader: impl ReadSeek + 'r) -> io::Result<Self> {
         let len = reader.seek(SeekFrom::End(0))?;
         Ok(Self::with_len(reader, len))
     }
 
     /// A reader that is known to have this length in bytes, or of which no more is to be read.
-    pub fn with_len(reader: &'r mut dyn ReadSeek, len: u64) -> Self {
-        let block = Vec::new();
-        Source { reader, len, bytes: None, block_start: 0, block, block_size: 0 }
+    pub fn with_len(reader: impl ReadSeek + 'r, len: u64) -> Self {
+        let (reader, block) = (Box::new(reader), Vec::new());
+        Source { reader, len, memory: None, block_start: 0, block, block_size: 0 }
     }
 
-    /// What is in memory, and a reader of the same.
-    pub fn of_bytes(reader: &'r mut dyn ReadSeek, bytes: &'r [u8]) -> Self {
-        let mut source = Self::with_len(reader, bytes.len() as u64);
-        source.bytes = Some(bytes);
-        source
+    /// Bytes in memory.
+    #[must_use]
+    pub fn of_bytes(bytes: &'r [u8]) -> Self {
+        let source = Self::with_len(Cursor::new(bytes), bytes.len() as u64);
+        Source { memory: Some(Memory::Borrowed(bytes)), ..source }
+    }
+
+    /// Bytes in memory that the source keeps, and that others may share.
+    #[must_use]
+    pub fn of_shared(bytes: Arc<Vec<u8>>) -> Self {
+        let len = bytes.len() as u64;
+        let source = Self::with_len(Cursor::new(Shared(Arc::clone(&bytes))), len);
+        Source { memory: Some(Memory::Shared(bytes)), ..source }
     }
 
     /// Returns the bytes of `range`, if the source is in memory and has them.
     #[must_use]
-    pub fn bytes(&self, range: &Range<u64>) -> Option<&'r [u8]> {
+    pub fn bytes(&self, range: &Range<u64>) -> Option<&[u8]> {
         let index = |at: u64| usize::try_from(at).ok();
-        self.bytes?.get(index(range.start)?..index(range.end)?)
+        let bytes = match self.memory.as_ref()? {
+            Memory::Borrowed(bytes) => bytes,
+            Memory::Shared(bytes) => &bytes[..],
+        };
+        bytes.get(index(range.start)?..index(range.end)?)
     }
 
     /// Returns the length in bytes.
@@ -77,7 +106,7 @@ impl<'r> Source<'r> {
     }
 
     /// Returns what is read from, which may be moved to any position.
-    pub fn reader(&mut self) -> &mut dyn ReadSeek {
+    pub fn reader(&mut self) -> &mut (dyn ReadSeek + 'r) {
         &mut *self.reader
     }
 
@@ -108,7 +137,7 @@ impl<'r> Source<'r> {
             if buf.len() >= self.block_size {
                 self.block.clear();
                 self.block_start = offset;
-                let n = read_some(self.reader, buf)?;
+                let n = read_some(&mut *self.reader, buf)?;
                 self.block_start = offset.saturating_add(n as u64);
                 return Ok(n);
             }
@@ -131,7 +160,7 @@ impl<'r> Source<'r> {
     fn fill_block(&mut self) -> io::Result<()> {
         let kept = self.block.len();
         self.block.resize(kept + self.block_size, 0);
-        let read = read_some(self.reader, self.block.get_mut(kept..).unwrap_or_default());
+        let read = read_some(&mut *self.reader, self.block.get_mut(kept..).unwrap_or_default());
         self.block.truncate(kept + *read.as_ref().unwrap_or(&0));
         read.map(drop)
     }
@@ -328,6 +357,7 @@ mod tests {
                 let bytes = source.read_range(&(range.start as u64..range.end as u64)).unwrap();
                 assert_eq!(bytes, data[range]);
             }
+            drop(source);
             (reader.1, reader.2)
         };
         // On and on, with small gaps, and each read starting in the one before.

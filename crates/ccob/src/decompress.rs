@@ -1,5 +1,7 @@
 //! From a compressed bundle to the bundle inside it.
 
+#[cfg(feature = "std")]
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -89,6 +91,56 @@ pub fn decompress_growing(
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<Decompressed, Error> {
     verified(data, limits, Some(grown))
+}
+
+/// Like [`decompress`], but hands out the data while it is still being hashed, on a second thread. Needs feature `std`.
+///
+/// What is made of the data may not last if [`HashCheck::finish`] fails.
+///
+/// ```
+/// # if ccob::Method::default().codec().is_none() { return Ok(()); }
+/// let container = ccob::compress(b"bundle", &ccob::WriteOptions::default())?;
+/// let (data, hash) = ccob::decompress_early(&container, &ccob::Limits::default())?;
+/// assert_eq!(data[..], b"bundle"[..]);
+/// hash.finish()?; // it was that indeed
+/// # Ok::<(), ccob::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`decompress`], but for a hash that differs.
+#[cfg(feature = "std")]
+pub fn decompress_early(data: &[u8], limits: &Limits) -> Result<(Arc<Vec<u8>>, HashCheck), Error> {
+    let mut hash = crate::hash::GrowingHash::default();
+    let decompressed = decode(data, limits, &mut |data| hash.grown(data))?;
+    let stored = decompressed.header.hash();
+    let data = Arc::new(decompressed.data);
+    let computed = hash.finish_later(Arc::clone(&data));
+    Ok((data, HashCheck { stored, computed }))
+}
+
+/// A comparison of data with the hash in its header that is still going on.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct HashCheck {
+    stored: u64,
+    computed: crate::hash::LaterHash,
+}
+
+#[cfg(feature = "std")]
+impl HashCheck {
+    /// Waits for the end of the comparison.
+    ///
+    /// # Errors
+    ///
+    /// The error of [`decompress`] for data with another hash than its header says.
+    pub fn finish(self) -> Result<(), Error> {
+        let (stored, computed) = (self.stored, self.computed.finish());
+        match stored == computed {
+            true => Ok(()),
+            false => Err(Problem::HashMismatch { stored, computed }.into()),
+        }
+    }
 }
 
 /// Who sees the data while it grows.

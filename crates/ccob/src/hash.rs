@@ -2,6 +2,7 @@
 
 #[cfg(feature = "std")]
 use {
+    alloc::sync::Arc,
     alloc::vec::Vec,
     std::sync::mpsc::{Receiver, Sender, channel},
     std::thread::JoinHandle,
@@ -125,6 +126,21 @@ impl GrowingHash {
         Some(head(hash))
     }
 
+    /// The hash of the whole data, which is computed meanwhile.
+    pub(crate) fn finish_later(self, data: Arc<Vec<u8>>) -> LaterHash {
+        let rest = data.len().saturating_sub(self.given);
+        if self.refused || rest < Self::WORTH_A_THREAD {
+            return LaterHash { data, hash: Err(self) };
+        }
+        let shared = Arc::clone(&data);
+        let spawned = std::thread::Builder::new().spawn(move || self.rest(&shared));
+        match spawned {
+            Ok(thread) => LaterHash { data, hash: Ok(thread) },
+            // No thread to be had is no reason to fail.
+            Err(_) => LaterHash { data, hash: Err(Self { given: 0, thread: None, refused: true }) },
+        }
+    }
+
     /// The hash of the whole data, and what `work` returns, which runs meanwhile.
     pub(crate) fn finish_beside<T>(self, data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {
         let rest = data.len().saturating_sub(self.given);
@@ -138,6 +154,24 @@ impl GrowingHash {
             let hash = thread.ok().and_then(|thread| thread.join().ok().flatten());
             (result, hash.unwrap_or_else(|| crate::hash(data)))
         })
+    }
+}
+
+/// A hash that is being computed.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub(crate) struct LaterHash {
+    data: Arc<Vec<u8>>,
+    hash: Result<JoinHandle<Option<u64>>, GrowingHash>,
+}
+
+#[cfg(feature = "std")]
+impl LaterHash {
+    pub(crate) fn finish(self) -> u64 {
+        match self.hash {
+            Ok(thread) => thread.join().ok().flatten().unwrap_or_else(|| hash(&self.data)),
+            Err(growing) => growing.finish(&self.data),
+        }
     }
 }
 
@@ -173,6 +207,8 @@ mod tests {
             };
             assert_eq!(growing().finish(&data), hash(&data));
             assert_eq!(growing().finish_beside(&data, || 5), (5, hash(&data)));
+            let later = growing().finish_later(alloc::sync::Arc::new(data.clone()));
+            assert_eq!(later.finish(), hash(&data));
         }
     }
 }

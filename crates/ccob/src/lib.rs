@@ -129,6 +129,8 @@ pub use decompress::{
     Decompressed, Limits, decompress, decompress_growing, decompress_into, decompress_stream,
     decompress_unverified,
 };
+#[cfg(feature = "std")]
+pub use decompress::{HashCheck, decompress_early};
 pub use error::{Error, ErrorKind};
 pub use hash::hash;
 pub use header::Header;

@@ -235,7 +235,7 @@ impl Visitor for Extractor<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         report::finding(self.file, finding);
         self.errors += usize::from(finding.severity() == Severity::Error);
         Ok(())

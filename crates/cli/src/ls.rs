@@ -293,7 +293,7 @@ impl Listing<'_> {
 }
 
 impl Visitor for Listing<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         if container.kind() == ContainerKind::Member
             && container.location() == Location::ThinMember(0)
         {
@@ -307,14 +307,14 @@ impl Visitor for Listing<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         if self.selection.includes(image) {
             let hash = if self.hashes { row::hash(image)? } else { None };
-            self.items.push(Item::image(self.depth, Hashed { listed: image.to_listed(), hash }));
+            self.items.push(Item::image(self.depth, Hashed { listed: image.info().clone(), hash }));
         } else {
             self.passed.add(image);
         }
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.push((finding.severity(), finding.to_string()));
         Ok(())
     }

@@ -112,7 +112,7 @@ pub(crate) fn reason_first(error: io::Error) -> io::Error {
 }
 
 /// A finding of a walk, as an error or a warning.
-pub(crate) fn finding(file: &str, finding: &Finding<'_>) {
+pub(crate) fn finding(file: &str, finding: &Finding) {
     Complaint::new(file, finding).report();
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Complaint {
 
 impl Complaint {
     /// A finding of a walk.
-    pub(crate) fn new(file: &str, finding: &Finding<'_>) -> Self {
+    pub(crate) fn new(file: &str, finding: &Finding) -> Self {
         Complaint { severity: finding.severity(), message: format!("{file}: {finding}") }
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use device_select::{Fate, Rule, is_host, is_misnamed};
-use fat_object::{FileFormat, ListedImage};
+use fat_object::{FileFormat, ImageInfo};
 
 use crate::Outcome;
 use crate::edit::{Editor, NewImages, Options, Subject, Uneditable, Wishes, Work, closest, names};
@@ -187,15 +187,15 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
 /// Images that stay though nobody asked for it, and images that go and are for other devices than its entry says.
 #[derive(Default)]
 struct Also<'c> {
-    compatible: Vec<&'c ListedImage>,
-    unlabelled: Vec<&'c ListedImage>,
+    compatible: Vec<&'c ImageInfo>,
+    unlabelled: Vec<&'c ImageInfo>,
     /// Images that go although their names may be asked for.
-    misnamed: Vec<&'c ListedImage>,
+    misnamed: Vec<&'c ImageInfo>,
 }
 
 impl Also<'_> {
     fn report(&self, typed: &str, wishes: &mut Wishes) {
-        let names = |images: &[&ListedImage]| names(images.iter().copied());
+        let names = |images: &[&ImageInfo]| names(images.iter().copied());
         if !self.compatible.is_empty() {
             let (spirv, native): (Vec<_>, Vec<_>) =
                 self.compatible.iter().partition(|image| image.format() == FileFormat::SpirV);

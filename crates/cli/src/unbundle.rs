@@ -271,7 +271,7 @@ impl Visitor for Taker<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         match finding.severity() {
             Severity::Warning => report::finding(self.name, finding),
             Severity::Error => self.errors.push(format!("{}: {finding}", self.name)),

@@ -149,7 +149,7 @@ struct Checker<'a> {
 }
 
 impl Visitor for Checker<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         use ContainerKind::{Bundle, Ccob, Hcf, NvFatbin, OffloadBinary};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
@@ -177,7 +177,7 @@ impl Visitor for Checker<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.findings.push(finding.to_string());
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Candidate {
         self.index = index;
     }
 
-    /// Returns the target [as it is loaded](fat_object::ListedImage::loaded_as), which decides whether it fits.
+    /// Returns the target [as it is loaded](fat_object::ImageInfo::loaded_as), which decides whether it fits.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target

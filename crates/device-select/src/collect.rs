@@ -57,7 +57,7 @@ struct Around {
 impl Collector {
     /// Returns the first offload binary of the unit that this one belongs to, if both are registered. Version 1 has one for each
     /// image, one directly after the other.
-    fn registered(&mut self, container: &Container<'_>, new: &Around) -> Option<Around> {
+    fn registered(&mut self, container: &Container, new: &Around) -> Option<Around> {
         let section = self.around.last()?;
         let is_registered =
             section.section.as_deref().is_some_and(|name| REGISTERED_SECTIONS.contains(&name));
@@ -101,7 +101,7 @@ impl Collector {
 }
 
 impl Visitor for Collector {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         self.containers += 1;
         let section = (container.path().last())
             .filter(|segment| segment.kind() == ContainerKind::Section)

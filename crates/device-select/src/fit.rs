@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use fat_object::{ContainerKind, Disagreement, FileFormat, ListedImage};
+use fat_object::{ContainerKind, Disagreement, FileFormat, ImageInfo};
 use target_id::{IntelGpu, Target, Verdict, compatible};
 
 use crate::device::{Device, States, Vendor};
@@ -18,7 +18,7 @@ const VULKAN: &str = "vulkan";
 /// An image as far as the rule looks at it.
 #[derive(Clone, Debug)]
 pub(crate) struct Code<'a> {
-    /// The target of the image [as it is loaded](ListedImage::loaded_as).
+    /// The target of the image [as it is loaded](ImageInfo::loaded_as).
     pub(crate) target: Cow<'a, Target>,
     pub(crate) format: FileFormat,
     pub(crate) size: u64,
@@ -31,8 +31,8 @@ pub(crate) struct Code<'a> {
     pub(crate) gpus: Option<&'a [String]>,
 }
 
-impl<'a> From<&'a ListedImage> for Code<'a> {
-    fn from(image: &'a ListedImage) -> Self {
+impl<'a> From<&'a ImageInfo> for Code<'a> {
+    fn from(image: &'a ImageInfo) -> Self {
         Code {
             target: image.loaded_as(),
             format: image.format(),

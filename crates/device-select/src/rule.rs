@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use bundle_format::EntryId;
-use fat_object::{Disagreement, FileFormat, ListedImage, PathStep};
+use fat_object::{Disagreement, FileFormat, ImageInfo, PathStep};
 use target_id::{Target, Triple, compatible};
 
 use crate::device::{Device, NotADevice};
@@ -75,7 +75,7 @@ impl Wanted {
     }
 
     /// Returns whether an image serves what is asked for in every state that is left open. `loaded_as` is the target [as it
-    /// is loaded](ListedImage::loaded_as).
+    /// is loaded](ImageInfo::loaded_as).
     #[must_use]
     pub fn is_served_by(&self, loaded_as: &Target, disagreement: Option<&Disagreement>) -> bool {
         compatible(loaded_as, &self.target).is_compatible()
@@ -100,7 +100,7 @@ impl Wanted {
     /// Returns how an image fits the device, by the rule of [`select`](crate::select()).
     ///
     /// Containers in containers are not looked into: their label decides.
-    fn fit(&self, image: &ListedImage) -> Option<Fit> {
+    fn fit(&self, image: &ImageInfo) -> Option<Fit> {
         let mut code = Code::from(image);
         if code.format.is_container() {
             code.format = FileFormat::Unknown;
@@ -110,13 +110,13 @@ impl Wanted {
 
     /// Returns whether the device could load an image in one of its states.
     #[must_use]
-    pub fn could_load(&self, image: &ListedImage) -> bool {
+    pub fn could_load(&self, image: &ImageInfo) -> bool {
         self.fit(image).is_some_and(|fit| fit.could_load())
     }
 
     /// Returns whether an image without a target ID may be for the device: neither its triple nor its format tells
     /// otherwise.
-    fn may_load(&self, image: &ListedImage) -> bool {
+    fn may_load(&self, image: &ImageInfo) -> bool {
         let for_gpu =
             |triple: &Triple| triple.is_amdgpu() || triple.is_nvptx() || !triple.is_known_arch();
         let target = image.target();
@@ -179,7 +179,7 @@ impl Rule {
 
     /// Returns the fate of an image. It does not ask whether the container can be edited.
     #[must_use]
-    pub fn fate(&self, image: &ListedImage) -> Fate {
+    pub fn fate(&self, image: &ImageInfo) -> Fate {
         if is_host(image) || is_loose_shader(image) {
             return Fate::Stays;
         }
@@ -205,7 +205,7 @@ impl Rule {
 
     /// Returns whether one of the targets means this image.
     #[must_use]
-    pub fn means(&self, wanted: &Wanted, image: &ListedImage) -> bool {
+    pub fn means(&self, wanted: &Wanted, image: &ImageInfo) -> bool {
         let just = || wanted.is_just_for(image.target(), image.disagreement());
         match self {
             _ if is_host(image) => false,
@@ -218,18 +218,18 @@ impl Rule {
 
 /// Returns whether an image is the host's entry of a bundle, which always stays.
 #[must_use]
-pub fn is_host(image: &ListedImage) -> bool {
+pub fn is_host(image: &ImageInfo) -> bool {
     image.target().is_host() || image.format() == FileFormat::HostPlaceholder
 }
 
 /// Returns whether it is a graphics shader in no container, which is no alternative to any other image.
-fn is_loose_shader(image: &ListedImage) -> bool {
+fn is_loose_shader(image: &ImageInfo) -> bool {
     image.path().last().is_some_and(PathStep::is_found_by_scan) && Code::from(image).is_shader()
 }
 
 /// Returns whether an image is for other devices than its entry says.
 #[must_use]
-pub fn is_misnamed(image: &ListedImage) -> bool {
+pub fn is_misnamed(image: &ImageInfo) -> bool {
     is_for_others(image.disagreement())
 }
 

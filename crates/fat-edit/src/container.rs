@@ -1,6 +1,7 @@
 //! What becomes of one container.
 
 use std::io::{Cursor, Read as _};
+use std::sync::Arc;
 
 use byte_parts::Source;
 use ccob::{Header, Limits, Method, Version, WriteOptions};
@@ -163,8 +164,8 @@ impl Planner<'_, '_> {
         if node.children.is_empty() {
             later.check_contents(&data)?;
         }
-        let mut data = Cursor::new(data);
-        let mut inner = Source::new(&mut data)?;
+        let data = Arc::new(data);
+        let mut inner = Source::of_shared(Arc::clone(&data));
         let window = 0..inner.len();
         let new = self.containers(&mut inner, &node.children, path)?;
         let is_removed = !new.is_empty() && new.values().all(Option::is_none);
@@ -182,7 +183,10 @@ impl Planner<'_, '_> {
             }
             BundleEdit::Compress(options) if options.recompress => {
                 let data = match is_unchanged {
-                    true => data.into_inner(),
+                    true => {
+                        drop(inner);
+                        Arc::unwrap_or_clone(data)
+                    }
                     false => self.bytes(&mut inner, &new)?,
                 };
                 let job = Job {

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use bundle_format::EntryId;
 use byte_parts::{ReadSeek, Source};
-use fat_object::{BundleForm, ContainerKind, ListedImage, Location, PathStep, check_agreement};
+use fat_object::{BundleForm, ContainerKind, ImageInfo, Location, PathStep, check_agreement};
 use object_edit::Output;
 use target_id::Target;
 
@@ -406,7 +406,7 @@ impl<'a, 'i> Planner<'a, 'i> {
     ) -> Result<bool, EditError> {
         let container = node.container.and_then(|c| self.contents.containers.get(c));
         let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
-        let is_device = |image: &ListedImage| {
+        let is_device = |image: &ImageInfo| {
             let is_metadata = image
                 .offload_binary_entry()
                 .is_some_and(|entry| entry.flags().contains(offload_binary::Flags::METADATA));

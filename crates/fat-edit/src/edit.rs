@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 #[cfg(doc)]
-use fat_object::ListedImage;
+use fat_object::ImageInfo;
 
 use crate::compress::CompressOptions;
 #[cfg(doc)]
@@ -14,7 +14,7 @@ use crate::{Contents, EditError, EditNote, EditPlan, EditableContainer};
 /// reverse. Indices and numbers are looked at by [`Contents::plan`].
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
-    /// By [`ListedImage::index`].
+    /// By [`ImageInfo::index`].
     pub(crate) images: BTreeMap<usize, ImageEdit>,
     pub(crate) added: Vec<Added>,
     pub(crate) bundles: BundleEdit,
@@ -66,7 +66,7 @@ pub struct EditOptions {
     /// Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: no.
     pub remove_host: bool,
     /// `true` if a file is edited although it has [findings](Contents::findings), or hashes of compressed bundles that do
-    /// not match and that the survey did not [compare](fat_object::Options::verify_hash). Damage that hides the place of
+    /// not match and that the survey did not [compare](fat_object::Options::with_verify_hash). Damage that hides the place of
     /// anything is always refused. Default: `false`.
     pub allow_findings: bool,
     /// `true` if containers that [cannot be edited](EditableContainer::uneditable) stay as they are where the edit would
@@ -143,14 +143,14 @@ impl Edit {
     }
 
     /// Removes the image with this index among [`Contents::images`]. A [listing](fat_object::list()) may count
-    /// [otherwise](ListedImage::index). The host's entry of a bundle goes only with [`EditOptions::remove_host`].
+    /// [otherwise](ImageInfo::index). The host's entry of a bundle goes only with [`EditOptions::remove_host`].
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }
 
     /// Puts the new image with the number `image`, from 0 in the list given to [`Contents::plan_with_images`] and
     /// [`EditPlan::write_with_images`], in the place of the one with this index among [`Contents::images`]. A
-    /// [listing](fat_object::list()) may count [otherwise](ListedImage::index).
+    /// [listing](fat_object::list()) may count [otherwise](ImageInfo::index).
     pub fn replace(&mut self, index: usize, image: usize) {
         self.images.insert(index, ImageEdit::Replace(image));
     }

@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use bundle_format::CompositionFinding;
-use fat_object::{Disagreement, Error, FileFormat, ListedFinding, Location, PathStep};
+use fat_object::{Disagreement, Error, FileFormat, Finding, Location, PathStep};
 use target_id::Target;
 
 /// Why an edit is refused. Nothing was written.
@@ -145,8 +145,8 @@ pub enum EditError {
     },
 }
 
-impl From<ListedFinding> for EditError {
-    fn from(finding: ListedFinding) -> Self {
+impl From<Finding> for EditError {
+    fn from(finding: Finding) -> Self {
         let (path, location) = (finding.path().to_vec(), finding.location());
         EditError::Damaged { path, location, error: Box::new(finding.error().clone()) }
     }

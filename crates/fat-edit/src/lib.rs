@@ -109,7 +109,7 @@ pub use edit::{Edit, EditOptions};
 pub use error::EditError;
 pub use fat_object;
 pub use plan::{Change, ContainerChange, EditNote, EditPart, EditPlan, ImageChange};
-pub use survey::{Contents, EditableContainer, survey};
+pub use survey::{Contents, EditableContainer, survey, survey_closed};
 
 /// The first bytes of a file, which tell its format.
 const SNIFF_LEN: usize = 2048;

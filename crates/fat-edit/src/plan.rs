@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use byte_parts::Part;
 #[cfg(doc)]
-use fat_object::ListedImage;
+use fat_object::ImageInfo;
 use object_edit::{Input, Output, is_copy_of};
 use target_id::Target;
 
@@ -91,7 +91,7 @@ impl fmt::Display for Change {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ImageChange {
-    /// Its [index](ListedImage::index); `None` for one that is added.
+    /// Its [index](ImageInfo::index); `None` for one that is added.
     pub index: Option<usize>,
     /// The index of its container among [`Contents::containers`].
     pub container: usize,

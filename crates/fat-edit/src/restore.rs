@@ -15,7 +15,7 @@ use crate::edit::{Edit, EditOptions};
 use crate::error::EditError;
 use crate::inputs::Sources;
 use crate::plan::EditNote;
-use crate::survey::{Contents, survey};
+use crate::survey::{Contents, survey_closed};
 
 /// A file as parts of another, and the compressed bundles among the inputs of those parts.
 type Plain = (Output, Vec<Decompress>);
@@ -150,9 +150,9 @@ fn way_back(
 ) -> Result<Back, EditError> {
     let mut inputs = Sources::new(&mut *planner.images.readers, &planner.derived);
     let mut reader = reader(new, source.reader(), &mut inputs);
-    let options = Options::default().with_decompress(false).with_max_decompressed(u64::MAX);
+    let options = Options::default().with_max_decompressed(u64::MAX);
     let options = options.with_scan(planner.contents.scanned);
-    let back = survey(&mut reader, &options).and_then(|after| {
+    let back = survey_closed(&mut reader, &options).and_then(|after| {
         let back = decompressed(&after, &mut reader, &planner.edit.options)?;
         Ok((after, back))
     });

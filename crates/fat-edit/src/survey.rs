@@ -4,8 +4,8 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 
 use fat_object::{
-    Compression, Container, ContainerKind, Error, FileFormat, Finding, Image, ListedFinding,
-    ListedImage, Location, Options, PathStep, Severity, Visitor, walk,
+    Compression, Container, ContainerKind, Enter, Error, FileFormat, Finding, Image, ImageInfo,
+    Location, Options, PathStep, Severity, Visitor, walk,
 };
 
 use crate::compress::CompressOptions;
@@ -17,14 +17,14 @@ use crate::readers::{PackageForm, Treatment};
 pub struct Contents {
     pub(crate) size: u64,
     pub(crate) format: FileFormat,
-    pub(crate) images: Vec<ListedImage>,
+    pub(crate) images: Vec<ImageInfo>,
     pub(crate) containers: Vec<EditableContainer>,
     /// Of each image, the index of its container.
     pub(crate) containers_of: Vec<usize>,
     /// What lies directly in the file.
     pub(crate) root: Vec<Node>,
     /// Findings that leave it known where everything lies.
-    pub(crate) findings: Vec<ListedFinding>,
+    pub(crate) findings: Vec<Finding>,
     /// Whether what compressed bundles hold was compared with their hashes.
     pub(crate) verified: bool,
     /// Bytes that a compressed bundle may expand to.
@@ -46,10 +46,10 @@ impl Contents {
         self.format
     }
 
-    /// All images, in the order of the walk. Their [indices](ListedImage::index) are those of a walk that enters no
+    /// All images, in the order of the walk. Their [indices](ImageInfo::index) are those of a walk that enters no
     /// images.
     #[must_use]
-    pub fn images(&self) -> &[ListedImage] {
+    pub fn images(&self) -> &[ImageInfo] {
         &self.images
     }
 
@@ -64,11 +64,11 @@ impl Contents {
     /// devices than their entries say, bytes after containers, and what is wrong inside images. [`plan`](Contents::plan) refuses such files, unless they are
     /// [allowed](crate::EditOptions::allow_findings).
     #[must_use]
-    pub fn findings(&self) -> &[ListedFinding] {
+    pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The container that the image with this [index](ListedImage::index) lies in; `None` if there is no such image.
+    /// The container that the image with this [index](ImageInfo::index) lies in; `None` if there is no such image.
     #[must_use]
     pub fn container_of(&self, image: usize) -> Option<&EditableContainer> {
         self.containers.get(*self.containers_of.get(image)?)
@@ -182,12 +182,8 @@ impl Node {
 /// Walks a file and keeps what it finds, as far as it can be edited.
 ///
 /// It costs a [walk](fat_object::walk()), and memory as a [listing](fat_object::list()) does, and for each container. Whether images
-/// are [entered](Options::enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in them;
-/// nor whether [tables only](Options::tables_only) are to be read.
-///
-/// To compress or decompress bundles nobody needs to know their images: without [`Options::decompress`] compressed ones
-/// are listed without them. Only those of version 1, whose end nothing else tells, are decompressed then. Others are checked
-/// when they are decompressed, those that an edit leaves alone never.
+/// are [entered](Options::with_enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in
+/// them; nor whether [tables only](Options::with_tables_only) are to be read.
 ///
 /// # Errors
 ///
@@ -195,10 +191,29 @@ impl Node {
 /// [`Contents::findings`]. [`EditError::ThinArchive`], [`MovedOut`](object_edit::Error::MovedOut) and
 /// [`NoSectionHeaders`](object_edit::Error::NoSectionHeaders) of ELF files in which nothing is found for that reason,
 /// [`EditError::Read`].
-pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Contents, EditError> {
-    let mut surveyor = Surveyor::default();
-    let walked = options.clone().with_enter_images(true).with_tables_only(false).with_extents(true);
-    let summary = walk(&mut input, &walked, &mut surveyor);
+pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, EditError> {
+    survey_with(input, options, false)
+}
+
+/// As [`survey`], with compressed bundles listed without their images: to compress or decompress bundles nobody needs to
+/// know these. Only bundles of version 1, whose end nothing else tells, are decompressed. Others are checked when they are
+/// decompressed, those that an edit leaves alone never.
+///
+/// # Errors
+///
+/// Those of [`survey`].
+pub fn survey_closed<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, EditError> {
+    survey_with(input, options, true)
+}
+
+fn survey_with<R: Read + Seek>(
+    mut input: R,
+    options: &Options,
+    is_closed: bool,
+) -> Result<Contents, EditError> {
+    let mut surveyor = Surveyor { is_closed, ..Surveyor::default() };
+    let walked = options.clone().with_enter_images(true).with_whole_sections(true);
+    let summary = walk(&mut input, &walked.with_tables_only(is_closed), &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
     }
@@ -214,9 +229,9 @@ pub fn survey<R: Read + Seek>(mut input: R, options: &Options) -> Result<Content
         containers_of: surveyor.containers_of,
         root: surveyor.root,
         findings: surveyor.findings,
-        verified: options.decompress && options.verify_hash,
-        max_decompressed: options.max_decompressed,
-        scanned: options.scan,
+        verified: !is_closed && options.verify_hash(),
+        max_decompressed: options.max_decompressed(),
+        scanned: options.scan(),
     };
     pad(&mut contents.root, contents.size);
     contents.find_uneditable(&mut input)?;
@@ -242,7 +257,9 @@ fn pad(nodes: &mut [Node], end: u64) {
 
 #[derive(Default)]
 struct Surveyor {
-    images: Vec<ListedImage>,
+    /// `true` if compressed bundles are not opened.
+    is_closed: bool,
+    images: Vec<ImageInfo>,
     containers: Vec<EditableContainer>,
     containers_of: Vec<usize>,
     root: Vec<Node>,
@@ -250,7 +267,7 @@ struct Surveyor {
     open: Vec<(Node, EditableContainer)>,
     /// Containers entered and not left from an image inwards: images are edited as a whole.
     inside_image: usize,
-    findings: Vec<ListedFinding>,
+    findings: Vec<Finding>,
     damage: Option<EditError>,
 }
 
@@ -296,7 +313,17 @@ impl Surveyor {
 }
 
 impl Visitor for Surveyor {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn opens(&mut self, container: &Container) -> Enter {
+        match container.compression() {
+            // No bundle is empty: what is wrong with one that claims to be is found at no cost.
+            Some(compression) if self.is_closed && compression.uncompressed_size() > 0 => {
+                Enter::Skip
+            }
+            _ => Enter::Open,
+        }
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         if self.inside_image > 0 || container.kind() == ContainerKind::Image {
             self.inside_image += 1;
             return Ok(());
@@ -372,12 +399,12 @@ impl Visitor for Surveyor {
                 container.size = image.size();
             }
         }
-        self.images.push(image.to_listed().with_index(index));
+        self.images.push(image.info().clone().with_index(index));
         self.containers_of.push(container);
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         let is_about_an_id = match finding.error() {
             Error::Composition(broken) => broken.is_about_one_id(),
             Error::Disagreement { .. } => true,
@@ -390,7 +417,7 @@ impl Visitor for Surveyor {
             || is_about_an_id
             || matches!(finding.error(), Error::TrailingBytes { .. });
         if hides_nothing {
-            self.findings.push(finding.to_listed());
+            self.findings.push(finding.clone());
             return Ok(());
         }
         let path = finding.path().to_vec();

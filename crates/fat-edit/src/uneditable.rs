@@ -29,7 +29,7 @@ impl Contents {
             let first = self.images.get(container.images.start);
             let form = first
                 .filter(|_| !container.images.is_empty())
-                .and_then(fat_object::ListedImage::bundle_form);
+                .and_then(fat_object::ImageInfo::bundle_form);
             match (container.kind, form) {
                 (ContainerKind::NvFatbin, _) => {
                     container.uneditable = Some("NVIDIA fatbinaries");

@@ -32,7 +32,7 @@ impl Visitor for Forms {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         panic!("{finding}");
     }
 }
@@ -89,8 +89,7 @@ fn images_are_entered_unless_told_otherwise() {
     let layout = bundle_format::Layout::new(sizes, 1).unwrap();
     let bundle = layout.to_vec(&[&entries[0].1, &entries[1].1]).unwrap();
     assert!(forms(bundle.clone(), &Options::default()).len() > 4);
-    let mut options = Options::default();
-    options.enter_images = false;
+    let options = Options::default().with_enter_images(false);
     assert_eq!(forms(bundle, &options).len(), 2);
 }
 

@@ -20,6 +20,7 @@ use editing::*;
 use elf_objects::{Elf, elf, progbits};
 use fat_edit::{
     Change, CompressOptions, Contents, Edit, EditError, EditOptions, EditPart, EditPlan, survey,
+    survey_closed,
 };
 use fat_object::{Error, FileFormat, Options};
 use linked::{Linked, Style};
@@ -37,9 +38,7 @@ fn ccob(bundle: &[u8], version: Version, method: Method) -> Vec<u8> {
 
 /// The survey of a file that is not looked into.
 fn outside(file: &[u8]) -> Result<Contents, EditError> {
-    let mut walk = Options::default();
-    walk.decompress = false;
-    survey(&mut Cursor::new(file), &walk)
+    survey_closed(&mut Cursor::new(file), &Options::default())
 }
 
 fn compressing(options: CompressOptions) -> Edit {
@@ -287,9 +286,8 @@ fn damage_is_reported_where_it_is() {
 fn limits_hold() {
     let plain = plain(1, 9000);
     let file = ccob(&plain, Version::V3, Method::ZSTD);
-    let mut walk = Options::default();
-    (walk.decompress, walk.max_decompressed) = (false, plain.len() as u64 - 1);
-    let contents = survey(&mut Cursor::new(&file), &walk).unwrap();
+    let walk = Options::default().with_max_decompressed(plain.len() as u64 - 1);
+    let contents = survey_closed(&mut Cursor::new(&file), &walk).unwrap();
     let mut edit = Edit::default();
     edit.decompress();
     let error = contents.plan(&mut Cursor::new(&file), &edit).unwrap_err();
@@ -451,9 +449,9 @@ fn a_bundle_that_claims_to_hold_nothing_is_refused() {
                 if name == "in another" && !opens {
                     continue;
                 }
-                let mut walk = Options::default();
-                walk.decompress = opens;
-                let tried = survey(&mut Cursor::new(&file), &walk)
+                let (input, walk) = (&mut Cursor::new(&file), Options::default());
+                let tried = if opens { survey(input, &walk) } else { survey_closed(input, &walk) };
+                let tried = tried
                     .and_then(|contents| contents.plan(&mut Cursor::new(&file), edit))
                     .and_then(|plan| plan.write(&mut Cursor::new(&file), &mut io::sink()));
                 let error = tried.unwrap_err();
@@ -511,8 +509,9 @@ fn wrong_hashes_can_be_allowed() {
     file[24] ^= 1;
     let walk = Options::default().with_verify_hash(false);
     for opens in [true, false] {
-        let contents =
-            survey(&mut Cursor::new(&file), &walk.clone().with_decompress(opens)).unwrap();
+        let input = &mut Cursor::new(&file);
+        let contents = if opens { survey(input, &walk) } else { survey_closed(input, &walk) };
+        let contents = contents.unwrap();
         let run = |options, change: fn(&mut Edit)| {
             let mut edit = Edit::new(options);
             change(&mut edit);

@@ -19,7 +19,8 @@ use ccob::{Method, WriteOptions};
 use editing::{bundle, code, hip_binary, images, plan_with, run, surveyed};
 use elf_objects::{all_elf, progbits};
 use fat_edit::{
-    Change, CompressOptions, Contents, Edit, EditError, EditNote, EditOptions, EditPlan, survey,
+    Change, CompressOptions, Contents, Edit, EditError, EditNote, EditOptions, EditPlan,
+    survey_closed,
 };
 use fat_object::{Options, compress_offload_binary, decompress_offload_binary};
 use linked::{Linked, Loaded, Style};
@@ -242,8 +243,8 @@ fn sizes_in_headers_count_against_limits() {
     for how in methods() {
         let file = compressed(&[50_000, 3000], &how);
         let decompress = |file: &[u8], max: u64| {
-            let options = Options::default().with_decompress(false).with_max_decompressed(max);
-            let contents = survey(&mut Cursor::new(file), &options)?;
+            let options = Options::default().with_max_decompressed(max);
+            let contents = survey_closed(&mut Cursor::new(file), &options)?;
             let mut edit = Edit::default();
             edit.decompress();
             let mut out = Vec::new();

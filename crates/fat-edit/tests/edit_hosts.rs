@@ -15,8 +15,10 @@ use std::path::Path;
 
 use ccob::{Limits, WriteOptions};
 use editing::*;
-use fat_edit::{Change, CompressOptions, Contents, Edit, EditError, EditOptions, survey};
-use fat_object::{ContainerKind, ListedImage, Options};
+use fat_edit::{
+    Change, CompressOptions, Contents, Edit, EditError, EditOptions, survey, survey_closed,
+};
+use fat_object::{ContainerKind, ImageInfo, Options};
 use target_id::OffloadKind;
 
 /// The files of the examples that hold device code, and what it is.
@@ -55,7 +57,7 @@ fn files_are_thinned_to_every_target_in_turn() {
         let targets: BTreeSet<String> =
             contents.images().iter().map(|image| image.target().id().to_owned()).collect();
         for target in targets.iter().filter(|target| !target.is_empty()) {
-            let stays = |image: &ListedImage| {
+            let stays = |image: &ImageInfo| {
                 image.target().kind() == Some(&OffloadKind::Host) || image.target().id() == target
             };
             let edit = |contents: &Contents, edit: &mut Edit| {
@@ -165,9 +167,8 @@ fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
     let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\n";
     let with = |bundle: &[u8]| archive(&[("bundle", bundle), ("text", text)]);
     let file = with(&ccob::compress(&whole, &WriteOptions::default()).unwrap());
-    let mut walk = Options::default();
-    walk.decompress = false;
-    let contents = survey(&mut io::Cursor::new(&file), &walk).unwrap();
+    let walk = Options::default();
+    let contents = survey_closed(&mut io::Cursor::new(&file), &walk).unwrap();
     let mut edit = Edit::default();
     edit.decompress();
     assert!(run(&contents, &file, &[], &edit).unwrap().1 == with(&whole));
@@ -176,19 +177,18 @@ fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
 #[test]
 fn the_host_stays_unless_it_is_meant() {
     let file = bundle(&[(HOST, b"host code"), (GFX906, b"one"), (GFX1100, b"other")], 1);
-    let thin = |options: EditOptions, is_wanted: fn(&ListedImage) -> bool| {
+    let thin = |options: EditOptions, is_wanted: fn(&ImageInfo) -> bool| {
         plan_with(&file, options, &[], |contents, edit| {
             let images = contents.images().iter().filter(|image| !is_wanted(image));
             images.for_each(|image| edit.remove(image.index()));
         })
         .map(|(_, out)| out)
     };
-    let for_gfx1100 = |image: &ListedImage| image.target().id() == "gfx1100";
+    let for_gfx1100 = |image: &ImageInfo| image.target().id() == "gfx1100";
     let error = thin(EditOptions::default(), for_gfx1100).unwrap_err();
     assert!(matches!(error, EditError::IsHost { index: 0 }), "{error}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidInput);
-    let or_host =
-        |image: &ListedImage| image.target().is_host() || image.target().id() == "gfx1100";
+    let or_host = |image: &ImageInfo| image.target().is_host() || image.target().id() == "gfx1100";
     let kept = thin(EditOptions::default(), or_host).unwrap();
     assert_eq!(kept, bundle(&[(HOST, b"host code"), (GFX1100, b"other")], 1));
     let bare = thin(EditOptions::default().with_remove_host(true), for_gfx1100).unwrap();

@@ -13,7 +13,7 @@ use std::io::{self, Cursor, Read as _};
 
 use ccob::{Method, Version, WriteOptions};
 use editing::*;
-use fat_edit::{CompressOptions, Contents, Edit, EditError, EditOptions, survey};
+use fat_edit::{CompressOptions, Contents, Edit, EditError, EditOptions, survey_closed};
 use fat_object::{Finding, Image, Options, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 use proptest::prelude::*;
@@ -207,7 +207,7 @@ fn found(file: &[u8]) -> Vec<(Option<String>, Vec<u8>)> {
             self.0.push((image.id().map(str::to_owned), bytes));
             Ok(())
         }
-        fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, _: &Finding) -> io::Result<()> {
             Ok(())
         }
     }
@@ -230,9 +230,7 @@ fn decompressed(file: &[u8]) -> Vec<u8> {
 
 /// The survey of a file that is not looked into.
 fn outside(file: &[u8]) -> Contents {
-    let mut walk = Options::default();
-    walk.decompress = false;
-    survey(&mut Cursor::new(file), &walk).unwrap()
+    survey_closed(&mut Cursor::new(file), &Options::default()).unwrap()
 }
 
 proptest! {
@@ -344,10 +342,8 @@ proptest! {
             1 => edit.compress(CompressOptions::default().with_recompress(true)),
             _ => edit.decompress(),
         }
-        let mut walk = Options::default();
-        walk.decompress = false;
         let mut out = Vec::new();
-        let edited = survey(&mut Cursor::new(&file), &walk)
+        let edited = survey_closed(&mut Cursor::new(&file), &Options::default())
             .and_then(|contents| contents.plan(&mut Cursor::new(&file), &edit))
             .and_then(|plan| plan.write(&mut Cursor::new(&file), &mut out));
         if edited.is_ok() {

@@ -184,7 +184,7 @@ fn most_of_an_object_is_copied() {
     let file = data("hip.o");
     let kept = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
         let gfx1100 = |id: &str| id.ends_with("gfx1100");
-        let other = |i: &&fat_object::ListedImage| !i.id().is_some_and(gfx1100) && i.size() > 0;
+        let other = |i: &&fat_object::ImageInfo| !i.id().is_some_and(gfx1100) && i.size() > 0;
         contents.images().iter().filter(other).for_each(|image| edit.remove(image.index()));
     };
     let (plan, _) = plan_with(&file, EditOptions::default(), &[], kept).unwrap();

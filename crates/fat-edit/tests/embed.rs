@@ -33,7 +33,7 @@ impl Visitor for Images {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         panic!("{finding}");
     }
 }

@@ -51,7 +51,7 @@ struct Listener<'r> {
 }
 
 impl Visitor for Listener<'_> {
-    fn enter(&mut self, container: &fat_object::Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &fat_object::Container) -> io::Result<()> {
         self.said.push(format!("{container:?}"));
         Ok(())
     }
@@ -70,7 +70,7 @@ impl Visitor for Listener<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.said.push(finding.to_string());
         Ok(())
     }

@@ -124,7 +124,7 @@ fn the_walk_says_what_is_cut_short() {
             Ok(())
         }
 
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             self.1.push(finding.to_string());
             Ok(())
         }

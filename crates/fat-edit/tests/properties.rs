@@ -31,7 +31,7 @@ use proptest::prelude::*;
 struct Log(String);
 
 impl Visitor for Log {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         writeln!(
             self.0,
             "{:?} {:?} {} {:?}",
@@ -58,7 +58,7 @@ impl Visitor for Log {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         writeln!(self.0, "{:?}: {finding}", finding.severity()).unwrap();
         Ok(())
     }

@@ -4,7 +4,7 @@ use offload_binary::ImageKind;
 use target_id::{Family, NvidiaArch, Processor, Target, Triple, Verdict, compatible};
 
 use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat, SNIFF_LEN};
-use crate::image::{BundleForm, Description, OffloadBinaryEntry, loaded_as};
+use crate::image::{BundleForm, ImageInfo, OffloadBinaryEntry, loaded_as};
 use crate::image_target;
 
 /// A contradiction between an image and the target that its container states for it.
@@ -59,7 +59,7 @@ impl Disagreement {
 /// code for an earlier NVIDIA GPU with each that runs it.
 ///
 /// A [walk](crate::walk) makes the same check of each image that it reads
-/// ([`Image::disagreement`](crate::Image::disagreement)), except that an image of an unknown format, or one that is a
+/// ([`ImageInfo::disagreement`](crate::ImageInfo::disagreement)), except that an image of an unknown format, or one that is a
 /// container, is no contradiction there.
 ///
 /// # Errors
@@ -100,16 +100,16 @@ fn agreement(target: &Target, found: FileFormat, head: &[u8]) -> Result<(), Disa
 /// Formats that no device loads are not looked at: sources and precompiled headers, which text bundles hold above all, and
 /// containers, whose images are checked themselves.
 pub(crate) fn contradiction(
-    description: &Description,
+    info: &ImageInfo,
     format: FileFormat,
     head: &[u8],
 ) -> Option<Disagreement> {
-    let is_text = matches!(description.form, Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
+    let is_text = matches!(info.bundle_form, Some(BundleForm::Text(_) | BundleForm::EndMarkers(_)));
     if is_text || !is_device_code(format) {
         return None;
     }
-    let kind = description.offload_binary.as_ref().map(OffloadBinaryEntry::image_kind);
-    agreement(&description.target, format, head)
+    let kind = info.offload_binary_entry.as_ref().map(OffloadBinaryEntry::image_kind);
+    agreement(&info.target, format, head)
         .err()
         .or_else(|| kind.and_then(|kind| kind_agreement(kind, format).err()))
 }

@@ -8,11 +8,11 @@ use std::thread::Scope;
 
 use byte_parts::{Bounds, in_order};
 
-use crate::containers::read_and;
-use crate::image::Image;
-use crate::model::{Container, ContainerKind, Finding, Location, Visitor};
+use crate::compressed::read_and;
+use crate::model::{ContainerKind, Enter, Location, Visitor};
+use crate::options::Options;
 use crate::source::{Origin, ReadSeek, Source};
-use crate::walker::{Options, Summary, Walker, walk};
+use crate::walker::{Event, Summary, Walk};
 
 /// What decompressing came to.
 pub(crate) type Outcome = Result<ccob::Decompressed, ccob::Error>;
@@ -20,20 +20,20 @@ pub(crate) type Outcome = Result<ccob::Decompressed, ccob::Error>;
 /// Less data than this in all is not worth starting threads for.
 const WORTHWHILE: u64 = 1 << 20;
 
-/// Walks as [`walk`] does, and has compressed bundles decompressed by up to `threads` threads at the same time, one for
+/// Walks as [`walk`](crate::walk()) does, and has compressed bundles decompressed by up to `threads` threads at the same time, one for
 /// each core if there is no number: those of the file itself and of what lies in it, not those of files that thin archives name. The visitor sees and hears the
 /// same in the same order.
 ///
 /// `input` is cloned for each thread; a clone has a position of its own. As many bundles as there are threads are
-/// held beside those that are walked, but never more than [`Options::max_decompressed`] bytes in all of them. For
-/// [tables only](Options::tables_only) no threads are started.
+/// held beside those that are walked, but never more than [`Options::with_max_decompressed`] bytes in all of them. For
+/// [tables only](Options::with_tables_only) no threads are started.
 ///
 /// ```
 /// use std::io::Cursor;
 /// # struct Nothing;
 /// # impl fat_object::Visitor for Nothing {
 /// #     fn image(&mut self, _: &mut fat_object::Image<'_, '_>) -> std::io::Result<()> { Ok(()) }
-/// #     fn finding(&mut self, _: &fat_object::Finding<'_>) -> std::io::Result<()> { Ok(()) }
+/// #     fn finding(&mut self, _: &fat_object::Finding) -> std::io::Result<()> { Ok(()) }
 /// # }
 /// # let (file, mut visitor) = (b"", Nothing);
 /// let options = fat_object::Options::default();
@@ -44,30 +44,26 @@ const WORTHWHILE: u64 = 1 << 20;
 ///
 /// # Errors
 ///
-/// Those of [`walk`].
+/// Those of [`walk`](crate::walk()).
 pub fn walk_with_threads<R: ReadSeek + Clone + Send>(
     input: &R,
     threads: Option<NonZeroUsize>,
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    if threads == Some(NonZeroUsize::MIN) || !options.decompress || options.tables_only {
-        return walk(&mut input.clone(), options, visitor);
+    if threads == Some(NonZeroUsize::MIN) || options.tables_only {
+        return Walk::new(input.clone(), options)?.visit(visitor);
     }
     let position = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let mut ahead = None;
-        let mut take = |offset| {
+        let take = |offset| {
             position.store(offset, Ordering::Relaxed);
             let start = || Ahead::start(scope, (input, &position), threads, options);
             ahead.get_or_insert_with(start).take(offset)
         };
-        Walker::walk(
-            Source::new(&mut input.clone(), Origin::File)?,
-            options,
-            visitor,
-            Some(&mut take),
-        )
+        let source = Source::new(input.clone(), Origin::File)?;
+        Walk::start(source, options, Some(Box::new(take))).visit(visitor)
     })
 }
 
@@ -145,47 +141,37 @@ fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<O
 
 /// Returns the bundles from this offset on, no more than the walk would decompress.
 fn jobs<R: ReadSeek + Clone>(input: &R, from: u64, options: &Options) -> VecDeque<Job> {
-    let finding = Options { decompress: false, tell_sized: true, scan: false, ..options.clone() };
-    let mut finder = Finder { from, largest: options.max_decompressed, jobs: VecDeque::new() };
     // What is wrong is found by the walk itself.
-    if walk(&mut input.clone(), &finding, &mut finder).is_err() {
-        return VecDeque::new();
-    }
+    let mut found = find(input, from, options).unwrap_or_default();
     let mut left = input.clone().seek(SeekFrom::End(0)).map_or(0, |len| {
         len.saturating_mul(options.max_expansion).saturating_add(options.max_decompressed)
     });
-    let fits = |job: &Job| {
+    let mut fits = |job: &Job| {
         left = left.saturating_sub(job.uncompressed_size);
         left > 0
     };
-    finder.jobs.into_iter().take_while(fits).collect()
+    let count = found.iter().take_while(|job| fits(job)).count();
+    found.truncate(count);
+    found
 }
 
 /// Finds compressed bundles by their headers.
-struct Finder {
-    from: u64,
-    largest: u64,
-    jobs: VecDeque<Job>,
-}
-
-impl Visitor for Finder {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
-        if let (ContainerKind::Ccob, Location::File(offset), Some(compression)) =
-            (container.kind(), container.location(), container.compression())
-            && offset >= self.from
-            && compression.uncompressed_size() <= self.largest
+fn find<R: ReadSeek + Clone>(input: &R, from: u64, options: &Options) -> io::Result<VecDeque<Job>> {
+    let mut jobs = VecDeque::new();
+    let options = Options { only_sized: true, scan: false, ..options.clone() };
+    let mut walk = Walk::new(input.clone(), &options)?;
+    while let Some(event) = walk.next()? {
+        let Event::Enter(container) = event else { continue };
+        let Some(compression) = container.compression() else { continue };
+        if let (ContainerKind::Ccob, Location::File(offset)) =
+            (container.kind(), container.location())
+            && offset >= from
+            && compression.uncompressed_size() <= options.max_decompressed
         {
             let (size, uncompressed_size) = (container.size(), compression.uncompressed_size());
-            self.jobs.push_back(Job { offset, size, uncompressed_size });
+            jobs.push_back(Job { offset, size, uncompressed_size });
         }
-        Ok(())
+        walk.answer(Enter::Skip);
     }
-
-    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(jobs)
 }

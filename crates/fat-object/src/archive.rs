@@ -3,19 +3,22 @@
 //! Read with the `object` crate, which knows all four, checks every bound and tells where members lie.
 
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
+use std::vec;
 
 use byte_parts::Budget;
 use object::archive::Header;
 use object::read::ReadRef;
 use object::read::archive::{ArchiveFile, ArchiveMember};
 
-use crate::containers::lossy;
+use crate::bundle::lossy;
+use crate::contents::Contents;
+use crate::context::Context;
 use crate::error::Error;
 use crate::host::with_object_reader;
 use crate::model::{ContainerKind, PathStep};
-use crate::source::{Origin, Source};
-use crate::walker::Walker;
+use crate::opened::{Children, Found, Inner, Inside, Opened};
+use crate::source::{Origin, ReadSeek, Source};
 
 const THIN_MAGIC: [u8; 8] = *b"!<thin>\n";
 
@@ -28,86 +31,105 @@ const MAGIC_LEN: u64 = 8;
 /// COFF's archives start with three tables, and one more for ARM64EC.
 const MAX_TABLES: usize = 4;
 
-struct Member {
-    name: Vec<u8>,
+/// A member, as the archive names it.
+pub(crate) struct Member {
+    pub(crate) name: Vec<u8>,
     /// Offset in the archive; `None` for a thin archive's member, which is a file of its own.
     start: Option<u64>,
     size: u64,
+    /// Where the archive starts.
+    archive: u64,
 }
 
-impl Walker<'_> {
-    pub(crate) fn archive(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-    ) -> io::Result<()> {
-        // It could name itself, however it is wrapped up: one level is all that `ar` writes.
-        if self.in_thin_member && source.peek(window, THIN_MAGIC.len())? == THIN_MAGIC {
-            return self.finding(source, window.start, Error::NestedThinArchive);
-        }
-        let (members, fault) = members(source, window, &mut self.names)?;
-        let available = window.end - window.start;
-        for member in members {
-            let name = lossy(&member.name);
-            let Some(start) = member.start else {
-                match self.thin_member(source, window.start, &member, name)? {
-                    ControlFlow::Continue(()) => continue,
-                    ControlFlow::Break(()) => return Ok(()),
-                }
-            };
-            let end = start.saturating_add(member.size);
-            if end > available {
-                let error = Error::MemberBeyondEnd { name, start, end, available };
-                return self.finding(source, window.start, error);
-            }
-            let inner = window.start + start..window.start + end;
-            let segment = PathStep::from_bytes(ContainerKind::Member, &member.name);
-            self.within(source, segment, &inner, None, |walker, source| {
-                walker.contents(source, &inner).map(drop)
-            })?;
-        }
-        match fault {
-            Some(error) => self.finding(source, window.start, error),
-            None => Ok(()),
-        }
-    }
+/// The members of an archive.
+pub(crate) struct Members {
+    window: Range<u64>,
+    members: vec::IntoIter<Member>,
+    fault: Option<Error>,
+}
 
-    /// Walks the file that a thin archive names. Breaks when no more of them may be opened.
-    fn thin_member(
-        &mut self,
-        source: &mut Source<'_>,
-        start: u64,
-        member: &Member,
-        text: String,
-    ) -> io::Result<ControlFlow<()>> {
-        let mut reader = match self.visitor.open_thin_member(&member.name) {
-            Ok(reader) => reader,
-            Err(error) => {
-                let error = Error::ThinMember { name: text, source: error.into() };
-                return self.finding(source, start, error).map(ControlFlow::Continue);
-            }
-        };
-        let mut inner = Source::new(reader.as_mut(), Origin::ThinMember)?;
-        if !self.thin_members.take(inner.len().max(OPENING)) {
-            let limit = self.thin_members.limit();
-            let error = Error::ThinMembersTooLarge { name: text, size: inner.len(), limit };
-            return self.finding(source, start, error).map(ControlFlow::Break);
-        }
-        if inner.len() != member.size {
-            let (expected, found) = (member.size, inner.len());
-            self.finding(source, start, Error::ThinMemberSize { name: text, expected, found })?;
-        }
-        self.add_file(&inner);
-        let all = 0..inner.len();
-        let segment = PathStep::from_bytes(ContainerKind::Member, &member.name);
-        self.in_thin_member = true;
-        self.within(&mut inner, segment, &all, None, |walker, inner| {
-            walker.contents(inner, &all).map(drop)
-        })?;
-        // In such a file there is no other.
-        self.in_thin_member = false;
-        Ok(ControlFlow::Continue(()))
+/// Opens the archive in the window.
+pub(crate) fn open(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Result<Members, Error>> {
+    // It could name itself, however it is wrapped up: one level is all that `ar` writes.
+    if cx.in_thin_member && source.peek(window, THIN_MAGIC.len())? == THIN_MAGIC {
+        return Ok(Err(Error::NestedThinArchive));
     }
+    let (members, fault) = members(source, window, &mut cx.names)?;
+    Ok(Ok(Members { window: window.clone(), members: members.into_iter(), fault }))
+}
+
+impl Children for Members {
+    fn next(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let Some(member) = self.members.next() else {
+            if let Some(error) = self.fault.take() {
+                found.finding(self.window.start, error);
+            }
+            return Ok(false);
+        };
+        let Some(start) = member.start else {
+            found.thin_member(member);
+            return Ok(true);
+        };
+        let available = self.window.end - self.window.start;
+        let end = start.saturating_add(member.size);
+        if end > available {
+            let name = lossy(&member.name);
+            let error = Error::MemberBeyondEnd { name, start, end, available };
+            found.finding(self.window.start, error);
+            return Ok(false);
+        }
+        let inner = self.window.start + start..self.window.start + end;
+        let step = PathStep::from_bytes(ContainerKind::Member, &member.name);
+        found.container(Opened::here(step, inner.clone(), Contents::new(inner)));
+        Ok(true)
+    }
+}
+
+/// Adds the file that a thin archive names. Returns `false` if no more of them may be opened.
+pub(crate) fn thin_member(
+    cx: &mut Context<'_>,
+    member: &Member,
+    file: io::Result<Box<dyn ReadSeek>>,
+    found: &mut Found,
+) -> io::Result<bool> {
+    let name = lossy(&member.name);
+    let file = match file {
+        Ok(file) => file,
+        Err(error) => {
+            found.finding(member.archive, Error::ThinMember { name, source: error.into() });
+            return Ok(true);
+        }
+    };
+    let source = Source::new(file, Origin::ThinMember)?;
+    let size = source.len();
+    if !cx.thin_members.take(size.max(OPENING)) {
+        let limit = cx.thin_members.limit();
+        found.finding(member.archive, Error::ThinMembersTooLarge { name, size, limit });
+        return Ok(false);
+    }
+    if size != member.size {
+        let (expected, found_size) = (member.size, size);
+        let error = Error::ThinMemberSize { name, expected, found: found_size };
+        found.finding(member.archive, error);
+    }
+    cx.add_file(&source);
+    let children = Box::new(Contents::new(0..size));
+    found.container(Opened {
+        step: PathStep::from_bytes(ContainerKind::Member, &member.name),
+        window: 0..size,
+        compression: None,
+        inside: Inside::Elsewhere(Inner { source, children, held: 0, hash: None }),
+    });
+    Ok(true)
 }
 
 /// The members up to the first fault, and the fault.
@@ -147,6 +169,7 @@ fn members(
                 name: member.name().to_vec(),
                 start: (!member.is_thin()).then(|| member.file_range().0),
                 size: member.size(),
+                archive: window.start,
             });
         }
         (members, None)

@@ -11,9 +11,9 @@ use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat};
 use crate::image::Description;
 use crate::image_target;
 use crate::model::ContainerKind;
+use crate::opened::Found;
 use crate::source::Source;
 use crate::spirv;
-use crate::walker::Walker;
 
 /// Returns whether such a file can be a device image by itself. Of LLVM bitcode the triple decides.
 pub(crate) fn may_be(format: FileFormat) -> bool {
@@ -26,51 +26,35 @@ pub(crate) fn is_device_elf(format: FileFormat) -> bool {
     matches!(format, FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT })
 }
 
-impl Walker<'_> {
-    /// Returns whether nothing but archives and universal files lies around.
-    pub(crate) fn is_outside(&self) -> bool {
-        let is_file = |kind| matches!(kind, ContainerKind::Member | ContainerKind::Slice);
-        self.path().iter().all(|segment| is_file(segment.kind()))
-    }
-
-    /// Visits the file or member in `window` as an image, if that is what it is.
-    pub(crate) fn bare_image(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        format: FileFormat,
-    ) -> io::Result<()> {
-        let target = image_target::of_window(source, window, format)?;
-        let fault = match format {
-            FileFormat::Bitcode => {
-                if !target.as_ref().and_then(Target::triple).is_some_and(is_device) {
-                    return Ok(());
-                }
-                None
+/// Adds the file or member in `window` as an image, if that is what it is.
+pub(crate) fn image(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    format: FileFormat,
+    found: &mut Found,
+) -> io::Result<()> {
+    let target = image_target::of_window(source, window, format)?;
+    let fault = match format {
+        FileFormat::Bitcode => {
+            if !target.as_ref().and_then(Target::triple).is_some_and(is_device) {
+                return Ok(());
             }
-            FileFormat::Ptx if target.is_none() => {
-                Some(Error::PtxTarget { looked_at: image_target::HEAD.min(len(window)) })
-            }
-            FileFormat::SpirV => spirv::check(source, window)?,
-            _ if is_device_elf(format) => segments(source, window)?,
-            _ => None,
-        };
-        let description = Description {
-            container: ContainerKind::File,
-            target: target.unwrap_or_else(|| Target::new(None, None, "")).into(),
-            id: None,
-            offset_in_container: 0,
-            offload_binary: None,
-            format: Some(format),
-            compression: None,
-            form: None,
-            object: None,
-            sycl: None,
-            hcf: None,
-        };
-        self.image(source, window, &description)?;
-        fault.map_or(Ok(()), |error| self.finding(source, window.start, error))
+            None
+        }
+        FileFormat::Ptx if target.is_none() => {
+            Some(Error::PtxTarget { looked_at: image_target::HEAD.min(len(window)) })
+        }
+        FileFormat::SpirV => spirv::check(source, window)?,
+        _ if is_device_elf(format) => segments(source, window)?,
+        _ => None,
+    };
+    let mut description = Description::of_loose(ContainerKind::File, target);
+    description.format = Some(format);
+    found.image(window.clone(), description);
+    if let Some(error) = fault {
+        found.finding(window.start, error);
     }
+    Ok(())
 }
 
 fn len(window: &Range<u64>) -> usize {

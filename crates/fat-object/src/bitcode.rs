@@ -6,19 +6,22 @@
 //!
 //! The data starts at any bit, so that it lies in the file nowhere as it is: it is copied out.
 
-use std::io::{self, Cursor};
+use std::io;
 use std::ops::Range;
+use std::sync::Arc;
+use std::vec;
 
 use byte_parts::Budget;
 use llvm_bitcode::{EmbeddedObject, Error, ErrorKind, ReadAt, Reader, Unreadable};
 use target_id::{Target, Triple};
 
 use crate::bare;
-use crate::containers::{Start, starts_with};
+use crate::context::Context;
 use crate::file_format::FileFormat;
 use crate::model::{ContainerKind, PathStep};
+use crate::opened::{Children, Found, Inner, Inside, Opened};
+use crate::sequence::{Sequence, Start, starts_with};
 use crate::source::{Origin, Source};
-use crate::walker::Walker;
 
 /// The section of listed objects.
 const SECTION: &str = ".llvm.offloading";
@@ -58,58 +61,61 @@ fn read<T>(
     }
 }
 
-impl Walker<'_> {
-    /// Walks what host modules embed. Each object is entered as the section that it becomes.
-    pub(crate) fn bitcode(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-    ) -> io::Result<()> {
-        let mut objects = Vec::new();
-        let end = read(source, |source| find(source, window, &mut objects))?;
-        for object in objects {
-            self.embedded_object(source, window, &object)?;
-        }
-        match end {
-            Ok(()) => Ok(()),
-            Err(error) => self.finding(source, window.start, error.into()),
-        }
-    }
+/// Opens host modules: each embedded object becomes the section that the linker would make of it.
+pub(crate) fn open(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Objects> {
+    let mut objects = Vec::new();
+    let end = read(source, |source| find(source, window, &mut objects))?;
+    Ok(Objects { start: window.start, objects: objects.into_iter(), fault: end.err() })
+}
 
-    fn embedded_object(
+/// What host modules embed.
+pub(crate) struct Objects {
+    start: u64,
+    objects: vec::IntoIter<EmbeddedObject>,
+    fault: Option<Error>,
+}
+
+impl Children for Objects {
+    fn next(
         &mut self,
+        cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        window: &Range<u64>,
-        object: &EmbeddedObject,
-    ) -> io::Result<()> {
-        let budget = self.decompression_budget();
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let Some(object) = self.objects.next() else {
+            if let Some(error) = self.fault.take() {
+                found.finding(self.start, error);
+            }
+            return Ok(false);
+        };
+        let budget = cx.decompression_budget();
         let (data, stored) = match read(source, |source| object.read(source, budget))? {
             Ok(read) => read,
-            Err(error) => return self.finding(source, window.start, error.into()),
+            Err(error) => {
+                found.finding(self.start, error);
+                return Ok(true);
+            }
         };
         let held = data.len() as u64;
         let name = match object.is_listed() {
             true => SECTION,
             false => section_of(&data),
         };
-        let mut data = Cursor::new(data);
-        if !object.is_listed() {
-            let mut inner = Source::new(&mut data, Origin::Bitcode)?;
-            if starts_with(&mut inner, &(0..held), &mut Budget::new(held))? != Start::Container {
-                return Ok(());
-            }
+        let mut inner = Source::of_shared(Arc::new(data), Origin::Bitcode);
+        let is_container = object.is_listed()
+            || starts_with(&mut inner, &(0..held), &mut Budget::new(held))? == Start::Container;
+        if is_container {
+            cx.decompressed.spend(held);
+            cx.add_bytes(held);
+            let children = Box::new(Sequence::new(0..held, None, false));
+            found.container(Opened {
+                step: PathStep::new(ContainerKind::Section, name),
+                window: stored,
+                compression: None,
+                inside: Inside::Elsewhere(Inner { source: inner, children, held, hash: None }),
+            });
         }
-        let segment = PathStep::new(ContainerKind::Section, name);
-        self.hold(held);
-        self.decompressed.spend(held);
-        self.within(source, segment, &stored, None, |walker, _| {
-            let mut inner = Source::new(&mut data, Origin::Bitcode)?;
-            walker.add_source(&inner);
-            let all = 0..inner.len();
-            walker.sequence(&mut inner, &all, None, false).map(drop)
-        })?;
-        self.release(held);
-        Ok(())
+        Ok(true)
     }
 }
 

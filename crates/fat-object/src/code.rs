@@ -1,6 +1,6 @@
 //! Search for machine code in ELF files for GPUs.
 
-use std::io::{self, Cursor};
+use std::io;
 use std::ops::Range;
 
 use byte_parts::Budget;
@@ -61,11 +61,7 @@ pub(crate) fn in_compressed(
     let Some(image) = decompressed(source, window, compression, MOST_DECOMPRESSED, budget)? else {
         return Ok(None);
     };
-    let mut reader = Cursor::new(&image[..]);
-    in_elf(
-        &mut Source::of_bytes(&mut reader, &image, Origin::Decompressed),
-        &(0..image.len() as u64),
-    )
+    in_elf(&mut Source::of_bytes(&image, Origin::Decompressed), &(0..image.len() as u64))
 }
 
 /// Returns the first bytes of an image that is compressed by itself, as many as tell what it is; `None` where it cannot be
@@ -143,8 +139,7 @@ mod tests {
     const EMPTY: [(u64, u64); 4] = [(0, 0), (2, 32), (6, 0), (3, 64)];
 
     fn holds_code(file: &[u8]) -> Option<bool> {
-        let mut reader = Cursor::new(file);
-        let mut source = Source::of_bytes(&mut reader, file, Origin::File);
+        let mut source = Source::of_bytes(file, Origin::File);
         in_elf(&mut source, &(0..file.len() as u64)).unwrap()
     }
 
@@ -183,8 +178,7 @@ mod tests {
     fn compressed_images_of_some_kilobytes_are_looked_into() {
         let told = |method, stored: &[u8], size, budget: &mut Budget| {
             let own = Compression { method, stored_size: 0, uncompressed_size: size };
-            let mut reader = Cursor::new(stored);
-            let mut source = Source::of_bytes(&mut reader, stored, Origin::File);
+            let mut source = Source::of_bytes(stored, Origin::File);
             let window = 0..stored.len() as u64;
             in_compressed(&mut source, &window, own, budget).unwrap()
         };

@@ -105,7 +105,7 @@ pub enum Error {
     #[error("a thin archive in the file that a thin archive names: its members are not opened")]
     NestedThinArchive,
     /// The files that thin archives name have more bytes in all than
-    /// [`Options::max_thin_bytes`](crate::Options::max_thin_bytes). The others of this archive are not opened.
+    /// [`Options::with_max_thin_bytes`](crate::Options::with_max_thin_bytes). The others of this archive are not opened.
     #[error(
         "thin archive names {name} of {size} bytes, with which the files named by thin archives have more than the limit of {limit} bytes in all",
         name = printable(name)
@@ -119,7 +119,7 @@ pub enum Error {
         limit: u64,
     },
     /// A compressed bundle or offload binary is not decompressed: with those before it would be more than
-    /// [`Options::max_expansion`](crate::Options::max_expansion) allows.
+    /// [`Options::with_max_expansion`](crate::Options::with_max_expansion) allows.
     #[error(
         "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"
     )]
@@ -246,7 +246,7 @@ pub enum Error {
         /// The first bytes found, at most eight.
         first: Vec<u8>,
     },
-    /// Containers are nested deeper than [`Options::max_depth`](crate::Options::max_depth).
+    /// Containers are nested deeper than [`Options::with_max_depth`](crate::Options::with_max_depth).
     #[error("containers are nested more than {limit} deep")]
     TooDeep {
         /// The limit.
@@ -256,7 +256,7 @@ pub enum Error {
     /// Composition").
     #[error("{0}")]
     Composition(bundle_format::CompositionFinding),
-    /// An image is for other devices than its entry says ([`Image::disagreement`](crate::Image::disagreement)).
+    /// An image is for other devices than its entry says ([`ImageInfo::disagreement`](crate::ImageInfo::disagreement)).
     #[error("entry {entry} holds another image than it says: {disagreement}", entry = printable(entry))]
     Disagreement {
         /// The bundle entry ID, or the target of an image that has none; at most 1024 characters.
@@ -264,7 +264,7 @@ pub enum Error {
         /// The contradiction.
         disagreement: Disagreement,
     },
-    /// The [scan](crate::Options::scan) ended before the end of a host file: too many bytes looked like the start of a
+    /// The [scan](crate::Options::with_scan) ended before the end of a host file: too many bytes looked like the start of a
     /// container and were none, as in files that are made to cost time.
     #[error(
         "the scan for containers ended at {at:#x}: too many bytes before look like the start of one"

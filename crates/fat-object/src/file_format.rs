@@ -78,7 +78,7 @@ pub enum FileFormat {
     /// The one-byte section that stands for the host object itself in an object made by the bundler.
     HostPlaceholder,
     /// Nobody looked: the image of a compressed bundle in a walk of
-    /// [tables only](crate::Options::tables_only).
+    /// [tables only](crate::Options::with_tables_only).
     NotRead,
     /// Anything else.
     Unknown,

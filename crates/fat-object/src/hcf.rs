@@ -7,17 +7,20 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::vec;
 
 use target_id::{OffloadKind, Target};
 
-use crate::containers::lossy;
+use crate::bundle::lossy;
+use crate::context::Context;
 use crate::error::Error as WalkError;
 use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::image::Description;
 use crate::image_target;
 use crate::model::{ContainerKind, PathStep, printable};
+use crate::opened::{Children, Found, Opened};
+use crate::sequence::Container;
 use crate::source::Source;
-use crate::walker::Walker;
 
 /// The key of the first line.
 pub(crate) const MAGIC: &[u8] = b"object-id=";
@@ -120,7 +123,7 @@ impl HcfImage {
         &self.node
     }
 
-    /// The recorded format: `llvm-ir`. [`Image::format`](crate::Image::format) tells what the bytes are.
+    /// The recorded format: `llvm-ir`. [`ImageInfo::format`](crate::ImageInfo::format) tells what the bytes are.
     #[must_use]
     pub fn format(&self) -> Option<&str> {
         self.format.as_deref()
@@ -362,46 +365,47 @@ pub(crate) fn size(
     Ok(sound.map(|hcf| hcf.end))
 }
 
-impl Walker<'_> {
-    /// Walks the container at the start of the window, and returns where it ends; `None` after a fault.
-    pub(crate) fn hcf(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        ordinal: usize,
-    ) -> io::Result<Option<u64>> {
-        let start = window.start;
-        let parsed = text(source, window)?.and_then(|text| parse(&text, window.end - start));
-        let Hcf { images, faults, end } = match parsed {
-            Ok(hcf) => hcf,
-            Err(error) => return self.finding(source, start, error.into()).map(|()| None),
-        };
-        let is_sound = faults.is_empty();
-        let segment = PathStep::new(ContainerKind::Hcf, ordinal.to_string());
-        self.within(source, segment, &(start..start + end), None, |walker, source| {
-            for fault in faults {
-                walker.finding(source, start, fault.into())?;
-            }
-            for (range, image) in images {
-                if !walker.names.take(image.names()) {
-                    let error = WalkError::TooManyNames { limit: walker.names.limit() };
-                    return walker.finding(source, start, error);
-                }
-                walker.hcf_image(source, start, &range, image)?;
-            }
-            Ok(())
-        })?;
-        Ok(is_sound.then_some(start + end))
-    }
+/// Opens the container at the start of the window. Its end is not known if an image in it is damaged.
+pub(crate) fn open(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    ordinal: usize,
+) -> io::Result<Result<Container, WalkError>> {
+    let start = window.start;
+    let parsed = text(source, window)?.and_then(|text| parse(&text, window.end - start));
+    let Hcf { images, faults, end } = match parsed {
+        Ok(hcf) => hcf,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let sound_end = faults.is_empty().then_some(start + end);
+    let images = Images { start, faults, images: images.into_iter() };
+    let step = PathStep::new(ContainerKind::Hcf, ordinal.to_string());
+    Ok(Ok((Opened::here(step, start..start + end, images), sound_end)))
+}
 
-    fn hcf_image(
+/// The images of a container.
+struct Images {
+    start: u64,
+    faults: Vec<Error>,
+    images: vec::IntoIter<(Range<u64>, HcfImage)>,
+}
+
+impl Children for Images {
+    fn next(
         &mut self,
+        cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        start: u64,
-        range: &Range<u64>,
-        image: HcfImage,
-    ) -> io::Result<()> {
-        let window = start + range.start..start + range.end;
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        for fault in self.faults.drain(..) {
+            found.finding(self.start, fault);
+        }
+        let Some((range, image)) = self.images.next() else { return Ok(false) };
+        if let Err(error) = cx.take_names(image.names()) {
+            found.finding(self.start, error);
+            return Ok(false);
+        }
+        let window = self.start + range.start..self.start + range.end;
         let own = match FileFormat::sniff(&source.peek(&window, SNIFF_LEN)?) {
             // Its triple is that of the host: code for all GPUs is made of it.
             FileFormat::Bitcode => None,
@@ -409,19 +413,11 @@ impl Walker<'_> {
         };
         let triple = own.as_ref().and_then(Target::triple).cloned();
         let id = own.as_ref().map(Target::id).unwrap_or_default();
-        let description = Description {
-            container: ContainerKind::Hcf,
-            target: Target::new(Some(OffloadKind::Sycl), triple, id).into(),
-            id: None,
-            offset_in_container: range.start,
-            offload_binary: None,
-            format: None,
-            compression: None,
-            form: None,
-            object: None,
-            sycl: None,
-            hcf: Some(image.into()),
-        };
-        self.image(source, &window, &description)
+        let target = Target::new(Some(OffloadKind::Sycl), triple, id);
+        let mut description = Description::new(ContainerKind::Hcf, target.into());
+        description.info.offset_in_container = range.start;
+        description.info.hcf = Some(image.into());
+        found.image(window, description);
+        Ok(true)
     }
 }

@@ -1,6 +1,5 @@
 //! Host files: ELF, COFF, PE and Mach-O, and which of their sections hold device code.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::{ControlFlow, Range};
 
@@ -10,13 +9,15 @@ use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
 use object::read::{FileKind, ReadCache, ReadRef};
 use object::{Endianness, Object, ObjectSection, elf, macho};
 
-use crate::containers::{Start, lossy, starts_with};
+use crate::bundle::lossy;
+use crate::contents::Contents;
+use crate::context::Context;
 use crate::error::Error;
 use crate::file_format::FileFormat;
-use crate::image::{BundleForm, Description};
 use crate::model::{ContainerKind, PathStep};
+use crate::opened::{Children, Found, Opened};
+use crate::sections::{Ranges, Sections};
 use crate::source::{HeaderReader, Headers, Source};
-use crate::walker::Walker;
 use crate::{bare, sycl};
 
 /// The segment and the section that bundles lie in, in Mach-O objects.
@@ -84,238 +85,78 @@ pub(crate) enum Parts {
     TooManyNames,
 }
 
-impl Walker<'_> {
-    pub(crate) fn host_file(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-    ) -> io::Result<()> {
-        let names = &mut self.names;
-        let mut sections = Vec::new();
-        let mut keep = |section: NamedSection<'_>| {
-            let NamedSection { name, range, device, holds_bundle } = section;
-            sections.push(Section { name: lossy(name), range, device, holds_bundle });
-            ControlFlow::Continue(())
-        };
-        match with_object_reader(source, window, |data| parts(data, names, &mut keep))? {
-            Ok(Parts::Sections) => {
-                let sycl = self.sycl_tables(source, window, &sections)?;
-                self.sections(source, window, &sections, &sycl)
-            }
-            Ok(Parts::Slices(slices)) => self.slices(source, window, slices),
-            Ok(Parts::Nothing) => {
-                // Code for a GPU is loaded by its segments.
-                match bare::is_device_elf(FileFormat::sniff(&source.peek(window, 20)?)) {
-                    true => Ok(()),
-                    false => {
-                        let sycl = self.sycl_tables(source, window, &[])?;
-                        self.sections(source, window, &[], &sycl)?;
-                        match self.options.scan {
-                            true => Ok(()),
-                            false => self.finding(source, window.start, Error::NoSectionHeaders),
-                        }
-                    }
-                }
-            }
-            Ok(Parts::TooManyNames) => {
-                let error = Error::TooManyNames { limit: self.names.limit() };
-                self.finding(source, window.start, error)
-            }
-            Err(error) => self.finding(source, window.start, error),
+/// Opens the host file in the window; `None` if it is malformed, which is a finding then, or holds nothing.
+pub(crate) fn open(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    found: &mut Found,
+) -> io::Result<Option<Box<dyn Children>>> {
+    let names = &mut cx.names;
+    let mut sections = Vec::new();
+    let mut keep = |section: NamedSection<'_>| {
+        let NamedSection { name, range, device, holds_bundle } = section;
+        sections.push(Section { name: lossy(name), range, device, holds_bundle });
+        ControlFlow::Continue(())
+    };
+    let fault = match with_object_reader(source, window, |data| parts(data, names, &mut keep))? {
+        Ok(Parts::Slices(slices)) => return Ok(Some(Box::new(Slices::new(window, slices)))),
+        Ok(Parts::Sections) => None,
+        // Code for a GPU is loaded by its segments.
+        Ok(Parts::Nothing) if bare::is_device_elf(FileFormat::sniff(&source.peek(window, 20)?)) => {
+            return Ok(None);
         }
-    }
+        Ok(Parts::Nothing) => (!cx.options.scan).then_some(Error::NoSectionHeaders),
+        Ok(Parts::TooManyNames) => {
+            found.finding(window.start, Error::TooManyNames { limit: cx.names.limit() });
+            return Ok(None);
+        }
+        Err(error) => {
+            found.finding(window.start, error);
+            return Ok(None);
+        }
+    };
+    let sycl = sycl::tables(cx, source, window, &sections, found)?;
+    let sections = Sections::new(cx, source, window, sections, sycl)?;
+    Ok(Some(Box::new(sections.with_fault(fault))))
+}
 
-    pub(crate) fn sections(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        sections: &[Section],
-        sycl: &sycl::Images,
-    ) -> io::Result<()> {
-        let available = window.end - window.start;
-        let mut walked = Ranges::default();
-        // Sections that do not overlap have no more bytes than the file.
-        let mut headers = Budget::new(available);
-        let mut beyond_end = false;
-        let mut covered = Vec::new();
-        let scans = self.options.scan && !source.is_start() && !is_image(source, window)?;
-        // Objects can lie in objects.
-        let around = std::mem::take(&mut self.has_placeholder);
-        let of_gcc = sections.iter().find(|section| is_gcc_section(section.name.as_bytes()));
-        if let Some(section) = of_gcc {
-            let at = window.start.saturating_add(section.range.start);
-            self.finding(source, at, Error::GccIntermediateCode)?;
-        }
-        for section in sections {
-            let Range { start, end } = section.range;
-            if end > available {
-                // The first says that the file is cut short; the others add nothing.
-                if !beyond_end {
-                    let name = section.name.clone();
-                    let error = Error::SectionBeyondEnd { name, start, end, available };
-                    self.finding(source, window.start, error)?;
-                }
-                beyond_end = true;
-                continue;
-            }
-            let inner = window.start + start..window.start + end;
-            let id = section.name.strip_prefix(bundle_format::MAGIC_TEXT).map(String::from);
-            let is_sycl = sycl.are_in(&inner) || self.holds_sycl(source, &inner, &section.name)?;
-            let known = section.device || id.is_some() || is_sycl;
-            let start_of = match known {
-                true => Start::Container,
-                false => starts_with(source, &inner, &mut headers)?,
-            };
-            let overlaps = match start_of {
-                Start::Nothing => continue,
-                Start::Container => !walked.insert(&section.range),
-                Start::Unknown => true,
-            };
-            if overlaps {
-                let name = section.name.clone();
-                let error = Error::OverlappingSections { name, start, end };
-                self.finding(source, window.start, error)?;
-                continue;
-            }
-            let segment = PathStep::new(ContainerKind::Section, &*section.name);
-            let object = section.holds_bundle.then_some(window);
-            // Other data may follow where only the first bytes speak of a container.
-            let mixed = !known && scans && !self.options.tell_trailing;
-            let mut walked_to = inner.end;
-            self.within(source, segment, &inner, None, |walker, source| match id {
-                _ if is_sycl => {
-                    let images = walker.sycl_section(source, &inner, &section.name, sycl)?;
-                    covered.push((start, images));
-                    Ok(())
-                }
-                Some(id) => walker.section_entry(source, window, &inner, id),
-                None => {
-                    walked_to = walker.sequence(source, &inner, object, mixed)?;
-                    Ok(())
-                }
-            })?;
-            walked.cut(start, walked_to - window.start);
-        }
-        self.has_placeholder = around;
-        for range in self.sycl_outside(source, window, sycl, &walked)? {
-            walked.insert(&range);
-        }
-        for (start, images) in covered {
-            walked.narrow(start, &images, window.start);
-        }
-        match scans {
-            true => self.scan(source, window, &walked, sections),
-            false => Ok(()),
-        }
-    }
+/// The slices of a universal file.
+struct Slices {
+    window: Range<u64>,
+    slices: std::vec::IntoIter<Slice>,
+    index: usize,
+    walked: Ranges,
+}
 
-    /// A section that is a bundle entry itself, as the bundler puts them into objects.
-    fn section_entry(
-        &mut self,
-        source: &mut Source<'_>,
-        object: &Range<u64>,
-        window: &Range<u64>,
-        id: String,
-    ) -> io::Result<()> {
-        self.composition(source, window.start, std::slice::from_ref(&id))?;
-        let form = BundleForm::Section;
-        let mut description = self.described_by_id(ContainerKind::Section, form, id, 0);
-        self.object_form_entry(source, object, window, &mut description)?;
-        self.image(source, window, &description)
-    }
-
-    /// Completes what is known of an entry of a bundle in the object form.
-    pub(crate) fn object_form_entry(
-        &mut self,
-        source: &mut Source<'_>,
-        object: &Range<u64>,
-        window: &Range<u64>,
-        description: &mut Description,
-    ) -> io::Result<()> {
-        description.object = Some(object.clone());
-        // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
-        let is_host = description.target.is_host();
-        if is_host && source.peek(window, 2)? == [0] {
-            // It stands for the whole object: a second one would make its contents a multiple of it.
-            if std::mem::replace(&mut self.has_placeholder, true) {
-                let id = description.id.clone().unwrap_or_default();
-                return self.finding(source, window.start, Error::SecondHost { id });
-            }
-            description.format = Some(FileFormat::HostPlaceholder);
-        }
-        Ok(())
-    }
-
-    fn slices(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        slices: Vec<Slice>,
-    ) -> io::Result<()> {
-        let available = window.end - window.start;
-        let mut walked = Ranges::default();
-        for (index, slice) in slices.into_iter().enumerate() {
-            let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
-            if end > available || !walked.insert(&(start..end)) {
-                self.finding(source, window.start, Error::Slice { index, start, end, available })?;
-                continue;
-            }
-            let inner = window.start + start..window.start + end;
-            let segment = PathStep::new(ContainerKind::Slice, slice.name);
-            self.within(source, segment, &inner, None, |walker, source| {
-                walker.contents(source, &inner).map(drop)
-            })?;
-        }
-        Ok(())
+impl Slices {
+    fn new(window: &Range<u64>, slices: Vec<Slice>) -> Self {
+        let (slices, walked) = (slices.into_iter(), Ranges::default());
+        Slices { window: window.clone(), slices, index: 0, walked }
     }
 }
 
-/// Returns whether the file is a device image, which holds no others.
-fn is_image(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
-    Ok(bare::is_device_elf(FileFormat::sniff(&source.peek(window, 64)?)))
-}
-
-/// Ranges that do not overlap.
-#[derive(Default)]
-pub(crate) struct Ranges(BTreeMap<u64, u64>);
-
-impl Ranges {
-    /// Adds a range; false if it shares bytes with one added before.
-    fn insert(&mut self, range: &Range<u64>) -> bool {
-        if range.is_empty() {
-            return true;
+impl Children for Slices {
+    fn next(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let Some(slice) = self.slices.next() else { return Ok(false) };
+        let base = self.window.start;
+        let available = self.window.end - base;
+        let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
+        if end > available || !self.walked.insert(&(start..end)) {
+            let index = self.index;
+            found.finding(base, Error::Slice { index, start, end, available });
+        } else {
+            let inner = base + start..base + end;
+            let step = PathStep::new(ContainerKind::Slice, slice.name);
+            found.container(Opened::here(step, inner.clone(), Contents::new(inner)));
         }
-        let before = self.0.range(..range.end).next_back();
-        if before.is_some_and(|(_, &end)| end > range.start) {
-            return false;
-        }
-        self.0.insert(range.start, range.end);
-        true
-    }
-
-    /// Lets the range that starts here end earlier.
-    fn cut(&mut self, start: u64, end: u64) {
-        if let Some(old) = self.0.get_mut(&start) {
-            *old = end.clamp(start, *old);
-        }
-    }
-
-    /// Leaves of the range that starts here only these parts, which are in order and count from `base`.
-    fn narrow(&mut self, start: u64, parts: &[Range<u64>], base: u64) {
-        let Some(end) = self.0.remove(&start) else { return };
-        let mut at = start;
-        for part in parts {
-            let first = part.start.saturating_sub(base).max(at);
-            at = part.end.saturating_sub(base).min(end).max(first);
-            self.insert(&(first..at));
-        }
-    }
-
-    /// The ranges between, up to `len`.
-    pub(crate) fn gaps(&self, len: u64) -> impl Iterator<Item = Range<u64>> {
-        let ends = std::iter::once(0).chain(self.0.values().copied());
-        let starts = self.0.keys().copied().chain([len]);
-        ends.zip(starts).map(|(end, start)| end..start).filter(|gap| !gap.is_empty())
+        self.index += 1;
+        Ok(true)
     }
 }
 
@@ -464,29 +305,4 @@ pub(crate) fn is_device_section(name: &[u8]) -> bool {
     // Part of a name: COFF objects may carry several `.llvm.offloading` sections with a suffix.
     name.starts_with(b".llvm.offloading")
         || DEVICE_SECTIONS.iter().any(|device| device.as_bytes() == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_notice_shared_bytes() {
-        let mut ranges = Ranges::default();
-        assert!(ranges.insert(&(10..20)));
-        assert!(ranges.insert(&(20..30)));
-        assert!(ranges.insert(&(0..10)));
-        assert!(ranges.insert(&(15..15)));
-        assert!(!ranges.insert(&(29..31)));
-        assert!(!ranges.insert(&(0..40)));
-        assert!(!ranges.insert(&(12..13)));
-        assert!(ranges.insert(&(30..31)));
-        assert!(ranges.gaps(40).eq(std::iter::once(31..40)));
-        ranges.cut(10, 15);
-        ranges.cut(20, 20);
-        assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [15..20, 20..30]);
-        ranges.narrow(0, &[102..104, 103..105, 104..104, 107..200], 100);
-        assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [0..2, 5..7, 15..20, 20..30]);
-        assert!(Ranges::default().gaps(7).eq(std::iter::once(0..7)));
-    }
 }

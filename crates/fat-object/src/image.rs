@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use byte_parts::Budget;
@@ -12,7 +12,7 @@ use target_id::{NvidiaArch, Target};
 use crate::agreement::Disagreement;
 use crate::file_format::FileFormat;
 use crate::hcf::HcfImage;
-use crate::model::{Compression, ContainerKind, Location, PathStep};
+use crate::model::{Compression, ContainerKind, Location, PathStep, printable, write_path};
 use crate::source::{Source, SourceReader};
 use crate::sycl::SyclImage;
 use crate::{code, image_target};
@@ -27,7 +27,7 @@ pub struct OffloadBinaryEntry {
 }
 
 impl OffloadBinaryEntry {
-    /// The recorded kind of image; [`Image::format`] tells what the bytes are.
+    /// The recorded kind of image; [`ImageInfo::format`] tells what the bytes are.
     #[must_use]
     pub fn image_kind(&self) -> offload_binary::ImageKind {
         self.image_kind
@@ -57,50 +57,6 @@ impl OffloadBinaryEntry {
     }
 }
 
-/// What a container says about an image, gathered before the walker makes an [`Image`] of it.
-pub(crate) struct Description {
-    pub(crate) container: ContainerKind,
-    pub(crate) target: Arc<Target>,
-    pub(crate) id: Option<String>,
-    pub(crate) offset_in_container: u64,
-    pub(crate) offload_binary: Option<OffloadBinaryEntry>,
-    /// Set where the container knows better than the first bytes: compressed entries, host placeholders.
-    pub(crate) format: Option<FileFormat>,
-    /// Set where the image itself is compressed.
-    pub(crate) compression: Option<Compression>,
-    /// Set where the image is an entry of a bundle.
-    pub(crate) form: Option<BundleForm>,
-    /// Where the object file lies whose section the image is, for [`BundleForm::Section`].
-    pub(crate) object: Option<Range<u64>>,
-    /// Set where a table of Intel's SYCL toolchain describes the image.
-    pub(crate) sycl: Option<Arc<SyclImage>>,
-    /// Set where an HCF container of AdaptiveCpp holds the image.
-    pub(crate) hcf: Option<Arc<HcfImage>>,
-}
-
-impl Description {
-    /// Returns the name of the entry for a message: its ID, its target, or its number.
-    pub(crate) fn entry(&self, index: usize) -> String {
-        const LONGEST: usize = 1024;
-        let named = || self.target.to_string();
-        match self.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(named) {
-            name if name.is_empty() => index.to_string(),
-            name => name.chars().take(LONGEST).collect(),
-        }
-    }
-}
-
-/// The target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
-pub(crate) fn loaded_as(target: &Target, format: FileFormat) -> Cow<'_, Target> {
-    match NvidiaArch::parse(target.id()) {
-        Ok(arch) if format == FileFormat::Ptx => {
-            let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
-            Cow::Owned(Target::new(kind, triple, &arch.as_ptx().to_string()))
-        }
-        _ => Cow::Borrowed(target),
-    }
-}
-
 /// How an entry of a bundle is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -117,136 +73,162 @@ pub enum BundleForm {
     Section,
 }
 
-/// One device image (or the host's part of a bundle), while it is visited. [`to_listed`](Image::to_listed) makes a value
-/// of it.
+/// What is known of one device image (or the host's part of a bundle), but its bytes: a walk, a [listing](crate::Listing)
+/// and a survey have the same.
 ///
-/// It reads from the walked file, and is not [`Send`], whatever the file is.
-pub struct Image<'e, 's> {
+/// Its [`Display`](fmt::Display) form is a line for people:
+/// `hip-amdgcn-amd-amdhsa--gfx90a:xnack+ (ELF, 12345 bytes) in section:.hip_fatbin/bundle:0`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ImageInfo {
     pub(crate) index: usize,
-    pub(crate) path: &'e [PathStep],
-    pub(crate) description: &'e Description,
+    pub(crate) path: Arc<[PathStep]>,
+    pub(crate) container: ContainerKind,
+    pub(crate) target: Arc<Target>,
+    pub(crate) id: Option<String>,
+    pub(crate) bundle_form: Option<BundleForm>,
+    pub(crate) offload_binary_entry: Option<OffloadBinaryEntry>,
+    pub(crate) location: Location,
+    pub(crate) offset_in_container: u64,
+    pub(crate) size: u64,
+    pub(crate) compression: Option<Compression>,
+    pub(crate) compression_around: Option<Compression>,
     pub(crate) format: FileFormat,
-    pub(crate) disagreement: Option<&'e Disagreement>,
-    pub(crate) around: Option<Compression>,
-    pub(crate) window: Range<u64>,
-    pub(crate) source: &'e mut Source<'s>,
-    /// Bytes that may be decompressed now, beside those that are held.
-    pub(crate) room: u64,
-    /// Bytes that may still be decompressed in this walk.
-    pub(crate) decompressed: &'e mut Budget,
+    pub(crate) sycl: Option<Arc<SyclImage>>,
+    pub(crate) hcf: Option<Arc<HcfImage>>,
+    pub(crate) disagreement: Option<Box<Disagreement>>,
 }
 
-impl<'e, 's> Image<'e, 's> {
+impl ImageInfo {
     /// The position among all images of the walk, from 0, in file order.
+    ///
+    /// Images in images count, where [`Options::with_enter_images`](crate::Options::with_enter_images) lets a walk look into them, as it does by default. A
+    /// `fat_edit::survey` never does: an edit takes the indices of its images, not
+    /// those of another listing.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
+    /// The same image with another index: for whoever counts images in a way of its own.
+    #[must_use]
+    pub fn with_index(self, index: usize) -> Self {
+        ImageInfo { index, ..self }
+    }
+
     /// The containers around it, from outside in.
     #[must_use]
-    pub fn path(&self) -> &'e [PathStep] {
-        self.path
+    pub fn path(&self) -> &[PathStep] {
+        &self.path
     }
 
     /// The format that describes the image: [`Ccob`](ContainerKind::Ccob) for an entry of a compressed bundle.
     #[must_use]
     pub fn container(&self) -> ContainerKind {
-        self.description.container
+        self.container
     }
 
     /// Offload kind, triple and target ID, as far as the container tells them.
     #[must_use]
     pub fn target(&self) -> &Target {
-        &self.description.target
+        &self.target
     }
 
-    /// The target to compare with that of a device, by [`compatible`](target_id::compatible):
-    /// [`ListedImage::loaded_as`](crate::ListedImage::loaded_as).
+    /// The target to compare with that of a device, by [`compatible`](target_id::compatible).
+    ///
+    /// It is the [`target`](Self::target), but for PTX: containers name it by an architecture, `sm_80`, as they name
+    /// machine code, which runs on that one and those of its generation. PTX is compiled for any newer one when it is loaded;
+    /// the name for that is the one that NVIDIA's compiler has for PTX, `compute_80`.
     #[must_use]
     pub fn loaded_as(&self) -> Cow<'_, Target> {
-        loaded_as(self.target(), self.format)
+        loaded_as(&self.target, self.format)
     }
 
     /// The bundle entry ID, exactly as stored (bytes that are not UTF-8 replaced); `None` outside bundles.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        self.description.id.as_deref()
+        self.id.as_deref()
     }
 
     /// How the bundle stores it; `None` outside bundles.
     #[must_use]
     pub fn bundle_form(&self) -> Option<BundleForm> {
-        self.description.form
-    }
-
-    /// Reads the object file whose section the image is (in), for [`BundleForm::Section`]; `None` for others.
-    /// Without its sections of device code it is the host object, for which a
-    /// [placeholder](FileFormat::HostPlaceholder) stands. Errors are those of [`reader`](Image::reader).
-    pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {
-        let window = self.description.object.clone()?;
-        Some(SourceReader::new(self.source, window))
-    }
-
-    /// The bytes of the walk, and in them the range of that object: what an editor needs to take the host object out of it
-    /// without reading all. `None` for images that lie in no object of the form [`BundleForm::Section`].
-    ///
-    /// Where the [location](Image::location) is one in the walked file, the bytes are that file.
-    pub fn object_source(&mut self) -> Option<(&mut byte_parts::Source<'s>, Range<u64>)> {
-        let window = self.description.object.clone()?;
-        Some((self.source, window))
+        self.bundle_form
     }
 
     /// What the offload binary that holds it records; `None` outside offload binaries.
     #[must_use]
     pub fn offload_binary_entry(&self) -> Option<&OffloadBinaryEntry> {
-        self.description.offload_binary.as_ref()
+        self.offload_binary_entry.as_ref()
     }
 
     /// The record in a table of Intel's SYCL toolchain; `None` for images that no such table describes.
     #[must_use]
     pub fn sycl(&self) -> Option<&SyclImage> {
-        self.description.sycl.as_deref()
+        self.sycl.as_deref()
     }
 
     /// The record in the HCF container of AdaptiveCpp that holds it; `None` outside such containers.
     #[must_use]
     pub fn hcf(&self) -> Option<&HcfImage> {
-        self.description.hcf.as_deref()
+        self.hcf.as_deref()
     }
 
     /// Where its first byte lies.
     #[must_use]
     pub fn location(&self) -> Location {
-        Location::new(self.source.origin(), self.window.start)
+        self.location
     }
 
-    /// Where its first byte lies, from the start of the bundle, offload binary, fatbinary or section that holds it.
+    /// Where its first byte lies, from the start of the (decompressed) bundle, offload binary, fatbinary or section that holds
+    /// it.
     #[must_use]
     pub fn offset_in_container(&self) -> u64 {
-        self.description.offset_in_container
+        self.offset_in_container
     }
 
-    /// Bytes of the image as the container stores them; of a [compressed](Image::compression) one the bytes
-    /// it decompresses to.
+    /// Bytes of the image, decompressed.
     #[must_use]
     pub fn size(&self) -> u64 {
-        match self.description.compression {
-            Some(compression) => compression.uncompressed_size,
-            None => self.window.end - self.window.start,
+        self.size
+    }
+
+    /// Bytes that it takes in the file; `None` where it is compressed together with others.
+    #[must_use]
+    pub fn stored_size(&self) -> Option<u64> {
+        match (self.compression_around, self.compression) {
+            (Some(_), _) => None,
+            (None, Some(own)) => Some(own.stored_size()),
+            (None, None) => Some(self.size),
         }
+    }
+
+    /// The image's bytes as stored, where they lie in `data`, the listed file: nothing is copied. `None` for images of
+    /// compressed bundles, of bitcode and of the files that thin archives name; [`copy_image`](crate::copy_image) copies
+    /// those.
+    ///
+    /// ```
+    /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+    /// let data = layout.to_vec(&[b"code"])?;
+    /// for image in &fat_object::list_slice(&data, &fat_object::Options::default())? {
+    ///     assert_eq!(image.bytes_in(&data), Some(&b"code"[..]));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn bytes_in<'data>(&self, data: &'data [u8]) -> Option<&'data [u8]> {
+        self.location.slice_of(data, self.stored_size()?)
     }
 
     /// The compression of this very image (NVIDIA fatbinaries compress entry by entry).
     #[must_use]
     pub fn compression(&self) -> Option<Compression> {
-        self.description.compression
+        self.compression
     }
 
     /// The compression of the innermost compressed bundle or offload binary around it.
     #[must_use]
     pub fn compression_around(&self) -> Option<Compression> {
-        self.around
+        self.compression_around
     }
 
     /// What it is, by its first bytes.
@@ -260,11 +242,147 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// `None` where nothing is known, as of images that were [not read](FileFormat::NotRead), and of those that are
     /// [compressed](Self::compression) by themselves unless
-    /// [`Options::check_compressed`](crate::Options::check_compressed) is set. Each one is a
+    /// [`Options::with_check_compressed`](crate::Options::with_check_compressed) is set. Each one is a
     /// [finding](crate::Error::Disagreement), too.
+    ///
+    /// ```
+    /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+    /// let data = layout.to_vec(&[b"\x03\x02\x23\x07"])?; // SPIR-V
+    /// let listing = fat_object::list_slice(&data, &fat_object::Options::default())?;
+    /// let found = listing.images()[0].disagreement().map(ToString::to_string);
+    /// let expected = "SPIR-V where an AMD GPU code object or LLVM bitcode is expected";
+    /// assert_eq!(found.as_deref(), Some(expected));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
-    pub fn disagreement(&self) -> Option<&'e Disagreement> {
-        self.disagreement
+    pub fn disagreement(&self) -> Option<&Disagreement> {
+        self.disagreement.as_deref()
+    }
+}
+
+/// One line; control characters of names are escaped, long ones are cut.
+impl fmt::Display for ImageInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.target.to_string();
+        let name = self.id().filter(|id| !id.is_empty()).unwrap_or(&named);
+        match name {
+            "" => write!(f, "image {}", self.index)?,
+            name => write!(f, "{}", printable(name))?,
+        }
+        match self.format {
+            FileFormat::NotRead => write!(f, " ({} bytes) in ", self.size)?,
+            format => write!(f, " ({format}, {} bytes) in ", self.size)?,
+        }
+        write_path(f, &self.path)
+    }
+}
+
+/// What a container says about an image. The walker completes it.
+pub(crate) struct Description {
+    pub(crate) info: ImageInfo,
+    /// Set where the container knows better than the first bytes: compressed entries, host placeholders.
+    pub(crate) format: Option<FileFormat>,
+    /// Where the object file lies whose section the image is, for [`BundleForm::Section`].
+    pub(crate) object: Option<Range<u64>>,
+}
+
+impl Description {
+    pub(crate) fn new(container: ContainerKind, target: Arc<Target>) -> Self {
+        let info = ImageInfo {
+            index: 0,
+            path: Arc::default(),
+            container,
+            target,
+            id: None,
+            bundle_form: None,
+            offload_binary_entry: None,
+            location: Location::File(0),
+            offset_in_container: 0,
+            size: 0,
+            compression: None,
+            compression_around: None,
+            format: FileFormat::Unknown,
+            sycl: None,
+            hcf: None,
+            disagreement: None,
+        };
+        Description { info, format: None, object: None }
+    }
+
+    /// An image in no container, of which nothing is known but what it says itself.
+    pub(crate) fn of_loose(container: ContainerKind, target: Option<Target>) -> Self {
+        let target = target.unwrap_or_else(|| Target::new(None, None, ""));
+        Self::new(container, target.into())
+    }
+}
+
+impl ImageInfo {
+    /// Returns the name of the entry for a message: its ID, its target, or its number.
+    pub(crate) fn entry(&self) -> String {
+        const LONGEST: usize = 1024;
+        let named = || self.target.to_string();
+        match self.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(named) {
+            name if name.is_empty() => self.index.to_string(),
+            name => name.chars().take(LONGEST).collect(),
+        }
+    }
+}
+
+/// The target of PTX by the name that NVIDIA's compiler has for it; that of everything else as it is.
+pub(crate) fn loaded_as(target: &Target, format: FileFormat) -> Cow<'_, Target> {
+    match NvidiaArch::parse(target.id()) {
+        Ok(arch) if format == FileFormat::Ptx => {
+            let (kind, triple) = (target.kind().cloned(), target.triple().cloned());
+            Cow::Owned(Target::new(kind, triple, &arch.as_ptx().to_string()))
+        }
+        _ => Cow::Borrowed(target),
+    }
+}
+
+/// One device image (or the host's part of a bundle), while it is visited: what is [known](ImageInfo) of it, and its bytes.
+///
+/// It reads from the walked file, and is not [`Send`], whatever the file is.
+pub struct Image<'e, 's> {
+    pub(crate) info: &'e ImageInfo,
+    pub(crate) window: Range<u64>,
+    pub(crate) object: Option<Range<u64>>,
+    pub(crate) source: &'e mut Source<'s>,
+    /// Bytes that may be decompressed now, beside those that are held.
+    pub(crate) room: u64,
+    /// Bytes that may still be decompressed in this walk.
+    pub(crate) decompressed: &'e mut Budget,
+}
+
+impl Deref for Image<'_, '_> {
+    type Target = ImageInfo;
+
+    fn deref(&self) -> &ImageInfo {
+        self.info
+    }
+}
+
+impl<'e, 's> Image<'e, 's> {
+    /// What is known of it, which can be kept.
+    #[must_use]
+    pub fn info(&self) -> &'e ImageInfo {
+        self.info
+    }
+
+    /// Reads the object file whose section the image is (in), for [`BundleForm::Section`]; `None` for others.
+    /// Without its sections of device code it is the host object, for which a
+    /// [placeholder](FileFormat::HostPlaceholder) stands. Errors are those of [`reader`](Self::reader).
+    pub fn enclosing_object(&mut self) -> Option<impl Read + '_> {
+        let window = self.object.clone()?;
+        Some(SourceReader::new(self.source, window))
+    }
+
+    /// The bytes of the walk, and in them the range of that object: what an editor needs to take the host object out of it
+    /// without reading all. `None` for images that lie in no object of the form [`BundleForm::Section`].
+    ///
+    /// Where the [location](ImageInfo::location) is one in the walked file, the bytes are that file.
+    pub fn object_source(&mut self) -> Option<(&mut byte_parts::Source<'s>, Range<u64>)> {
+        let window = self.object.clone()?;
+        Some((self.source, window))
     }
 
     /// Returns whether the image holds machine code; `None` where that is not known.
@@ -273,40 +391,40 @@ impl<'e, 's> Image<'e, 's> {
     /// compile for: no GPU needs them, and a GPU gets nothing by them.
     ///
     /// It is known of images of no bytes, and of ELF files for AMD and NVIDIA GPUs by the last 256 headers of their section
-    /// table: the kernels of a cubin have executable sections, those of code for AMD GPUs bytes in one. Images [compressed](Image::compression) by themselves are decompressed
-    /// for that, if they are no larger than 64 KiB and within [`Options::max_decompressed`](crate::Options::max_decompressed).
+    /// table: the kernels of a cubin have executable sections, those of code for AMD GPUs bytes in one. Images [compressed](ImageInfo::compression) by themselves are decompressed
+    /// for that, if they are no larger than 64 KiB and within [`Options::with_max_decompressed`](crate::Options::with_max_decompressed).
     /// It is not known of other formats, of larger compressed images, of malformed ones, and of those that are
     /// [not read](FileFormat::NotRead).
     ///
     /// # Errors
     ///
-    /// Those of [`reader`](Image::reader).
+    /// Those of [`reader`](Self::reader).
     pub fn holds_code(&mut self) -> io::Result<Option<bool>> {
         if self.size() == 0 {
             return Ok(Some(false));
         }
-        if !code::is_told(self.format) {
+        if !code::is_told(self.info.format) {
             return Ok(None);
         }
-        match self.description.compression {
+        match self.info.compression {
             None => code::in_elf(self.source, &self.window),
             Some(own) => code::in_compressed(self.source, &self.window, own, self.decompressed),
         }
     }
 
     /// Returns the target that the image states about itself, as [`image_target`](crate::image_target) has it, whatever
-    /// the [container](Image::target) says; `None` if it states none.
+    /// the [container](ImageInfo::target) says; `None` if it states none.
     ///
-    /// The first kilobytes are read; of LLVM bitcode the triple and the attributes of functions. Images [compressed](Image::compression) by
-    /// themselves are decompressed for that as for [`holds_code`](Image::holds_code); of larger ones, and of those that
+    /// The first kilobytes are read; of LLVM bitcode the triple and the attributes of functions. Images [compressed](ImageInfo::compression) by
+    /// themselves are decompressed for that as for [`holds_code`](Self::holds_code); of larger ones, and of those that
     /// are [not read](FileFormat::NotRead), it is `None`.
     ///
     /// # Errors
     ///
-    /// Those of [`reader`](Image::reader).
+    /// Those of [`reader`](Self::reader).
     pub fn own_target(&mut self) -> io::Result<Option<Target>> {
-        match self.description.compression {
-            None => image_target::of_window(self.source, &self.window, self.format),
+        match self.info.compression {
+            None => image_target::of_window(self.source, &self.window, self.info.format),
             Some(own) => {
                 let (source, window) = (&mut *self.source, &self.window);
                 let image = code::decompressed(
@@ -316,18 +434,9 @@ impl<'e, 's> Image<'e, 's> {
                     code::MOST_DECOMPRESSED,
                     self.decompressed,
                 )?;
-                Ok(image.and_then(|image| image_target::of_bytes(&image, self.format)))
+                Ok(image.and_then(|image| image_target::of_bytes(&image, self.info.format)))
             }
         }
-    }
-
-    /// The image's bytes as stored, where they lie in `data`, the walked file: nothing is copied. `None` for images of
-    /// compressed bundles, of bitcode and of the files that thin archives name, which [`reader`](Self::reader) reads.
-    ///
-    /// See [`walk_slice`](crate::walk_slice) for an example.
-    #[must_use]
-    pub fn bytes_in<'data>(&self, data: &'data [u8]) -> Option<&'data [u8]> {
-        self.location().slice_of(data, self.window.end - self.window.start)
     }
 
     /// Reads the image's bytes as stored. A file that shrinks meanwhile gives
@@ -336,15 +445,15 @@ impl<'e, 's> Image<'e, 's> {
         SourceReader::new(self.source, self.window.clone())
     }
 
-    /// Decompresses an image that is [compressed](Image::compression) by itself; `None` for others, which
-    /// [`reader`](Self::reader) reads. It counts against [`Options::max_decompressed`](crate::Options::max_decompressed).
+    /// Decompresses an image that is [compressed](ImageInfo::compression) by itself; `None` for others, which
+    /// [`reader`](Self::reader) reads. It counts against [`Options::with_max_decompressed`](crate::Options::with_max_decompressed).
     ///
     /// # Errors
     ///
     /// [`InvalidData`](io::ErrorKind::InvalidData) for a damaged image, and for one that exceeds the limit; those of
     /// [`reader`](Self::reader).
     pub fn decompress(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let Some(own) = self.description.compression else { return Ok(None) };
+        let Some(own) = self.info.compression else { return Ok(None) };
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let size = own.uncompressed_size;
         if size > self.room || !self.decompressed.take(size) {
@@ -366,7 +475,7 @@ impl<'e, 's> Image<'e, 's> {
     ///
     /// Those of [`decompress`](Self::decompress).
     pub fn archived_gpus(&mut self) -> io::Result<Option<Vec<String>>> {
-        if self.format != FileFormat::Archive {
+        if self.info.format != FileFormat::Archive {
             return Ok(None);
         }
         let image = match self.decompress()? {
@@ -388,15 +497,9 @@ impl<'e, 's> Image<'e, 's> {
     }
 }
 
+/// What is known of the image.
 impl fmt::Debug for Image<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Image")
-            .field("index", &self.index)
-            .field("path", &self.path)
-            .field("target", &self.description.target)
-            .field("id", &self.description.id)
-            .field("window", &self.window)
-            .field("format", &self.format)
-            .finish_non_exhaustive()
+        fmt::Debug::fmt(self.info, f)
     }
 }

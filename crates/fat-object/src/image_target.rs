@@ -1,6 +1,6 @@
 //! Target of an image by its own bytes, whatever the container around it says.
 
-use std::io::{self, Cursor};
+use std::io;
 use std::ops::Range;
 
 use target_id::{Family, IntelGpu, Processor, Target, TargetId, Triple};
@@ -54,8 +54,7 @@ pub fn image_target(image: &[u8]) -> Option<Target> {
 
 /// As [`image_target`], of an image of this format.
 pub(crate) fn of_bytes(image: &[u8], format: FileFormat) -> Option<Target> {
-    let mut reader = Cursor::new(image);
-    let mut source = Source::of_bytes(&mut reader, image, Origin::File);
+    let mut source = Source::of_bytes(image, Origin::File);
     of_window(&mut source, &(0..image.len() as u64), format).ok().flatten()
 }
 

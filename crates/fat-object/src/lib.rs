@@ -30,7 +30,7 @@
 //!       └─ ccob:1 ...
 //! ```
 //!
-//! The words in front of the colons are [`ContainerKind`]s; a line is a [`PathStep`] of the [path](ListedImage::path) of
+//! The words in front of the colons are [`ContainerKind`]s; a line is a [`PathStep`] of the [path](ImageInfo::path) of
 //! what lies below.
 //!
 //! | where | what |
@@ -60,11 +60,12 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | list images | [`list`], [`Listing`], [`ListedImage`]; of large compressed libraries by [their tables](Options::tables_only) |
+//! | list images | [`list`], [`Listing`], [`ImageInfo`]; of large compressed libraries by [their tables](Options::with_tables_only) |
 //! | know whether an input of a linker has device code | [`has_device_code`] |
-//! | list or walk what is in memory, without copying images | [`list_slice`], [`walk_slice`], [`Image::bytes_in`] |
+//! | list or walk what is in memory, without copying images | [`list_slice`], [`walk_slice`], [`ImageInfo::bytes_in`] |
 //! | get the bytes of one image | [`copy_image`] |
-//! | read images, see containers | [`walk`] with a [`Visitor`]; [`walk_with_threads`] decompresses on several threads |
+//! | read images | [`images()`] |
+//! | see containers, too, and pass over some | [`walk`] with a [`Visitor`], [`Walk`]; [`walk_with_threads`] decompresses on several threads |
 //! | tell what bytes are | [`FileFormat::sniff`] |
 //! | tell for which target an image says it is | [`image_target`], [`Image::own_target`] |
 //! | compress an offload binary, or decompress one | [`compress_offload_binary`], [`decompress_offload_binary`] |
@@ -73,17 +74,26 @@
 //!
 //! # Walking
 //!
-//! [`walk`] tells a [`Visitor`] about every container, every image and everything that is wrong, in file order. It reads
-//! headers only; payloads are read when the visitor asks for them, or to decompress a compressed bundle.
+//! A walk tells of every container, every image and everything that is wrong, in file order. It reads headers only; the
+//! bytes of images are read when somebody asks for them, or to decompress a compressed bundle. There are three ways to it:
+//!
+//! - A closure gets [all images](images()).
+//! - A [`Visitor`] sees containers, images and findings, and says which containers to [open](Enter); [`walk`] shows it a file.
+//! - The events of a [`Walk`] are pulled, one after the other.
 //!
 //! ```
 //! use std::io::{self, Cursor, Read};
+//! use fat_object::{Container, ContainerKind, Enter, Image, Options, Visitor, walk};
 //!
-//! /// The bytes of all images for AMD GPUs.
+//! /// The bytes of all images for AMD GPUs that are not compressed.
 //! struct CodeObjects(Vec<Vec<u8>>);
 //!
-//! impl fat_object::Visitor for CodeObjects {
-//!     fn image(&mut self, image: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
+//! impl Visitor for CodeObjects {
+//!     fn opens(&mut self, container: &Container) -> Enter {
+//!         if container.compression().is_some() { Enter::Skip } else { Enter::Open }
+//!     }
+//!
+//!     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
 //!         if image.target().id().starts_with("gfx") {
 //!             let mut bytes = Vec::new();
 //!             image.reader().read_to_end(&mut bytes)?;
@@ -96,7 +106,7 @@
 //! let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
 //! let bundle = layout.to_vec(&[b"code"])?;
 //! let mut found = CodeObjects(Vec::new());
-//! fat_object::walk(Cursor::new(bundle), &fat_object::Options::default(), &mut found)?;
+//! walk(Cursor::new(bundle), &Options::default(), &mut found)?;
 //! assert_eq!(found.0, [b"code"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -116,17 +126,16 @@
 //! Of every file, memory and time grow no faster than its size, with constants that are small for honest files:
 //!
 //! - Ranges that overlap are errors, so that no byte is walked twice on one level, and levels are bounded by
-//!   [`Options::max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
-//! - [`Options::max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
-//!   [`Options::max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed, with
-//!   [`Options::early_images`] while it is walked; [`walk_with_threads`] holds one more for each thread, as far as
+//!   [`Options::with_max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
+//! - [`Options::with_max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
+//!   [`Options::with_max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed; [`walk_with_threads`] holds one more for each thread, as far as
 //!   these bytes allow.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
 //!   above each container and image included.
-//! - A [scan](Options::scan) reads the bytes of a host file once, and headers of what is not a container after all up to
+//! - A [scan](Options::with_scan) reads the bytes of a host file once, and headers of what is not a container after all up to
 //!   a quarter of the file and 16 MiB; then it [ends](Error::ScanStopped).
 //! - One section of an object can stand for the object itself, no more.
-//! - Thin archives name files: [`Options::max_thin_bytes`] bounds those, and in them are no further ones.
+//! - Thin archives name files: [`Options::with_max_thin_bytes`] bounds those, and in them are no further ones.
 
 //!
 //! # Errors
@@ -136,7 +145,7 @@
 //!
 //! | function | error |
 //! |---|---|
-//! | [`has_device_code`] | [`io::Error`](std::io::Error) with an [`Error`] or a [`ListedFinding`] in it |
+//! | [`has_device_code`] | [`io::Error`](std::io::Error) with an [`Error`] or a [`Finding`] in it |
 //! | [`walk`], [`list`] | [`io::Error`](std::io::Error) of reading, or of the visitor; findings are [`Error`]s |
 //! | [`check_agreement`] | [`Disagreement`] |
 //!
@@ -185,9 +194,12 @@ mod ahead;
 mod archive;
 mod bare;
 mod bitcode;
+mod bundle;
 mod code;
+mod compressed;
 mod compressed_binary;
-mod containers;
+mod contents;
+mod context;
 mod copy;
 mod elf;
 mod error;
@@ -200,8 +212,13 @@ mod listing;
 mod model;
 mod notes;
 mod nv_fatbin;
+mod offload;
+mod opened;
+mod options;
 mod question;
 mod scan;
+mod sections;
+mod sequence;
 #[cfg(feature = "serde")]
 mod serialize;
 mod source;
@@ -220,17 +237,18 @@ pub use copy::copy_image;
 pub use error::Error;
 pub use file_format::FileFormat;
 pub use hcf::{Error as HcfError, HcfImage};
-pub use image::{BundleForm, Image, OffloadBinaryEntry};
+pub use image::{BundleForm, Image, ImageInfo, OffloadBinaryEntry};
 pub use image_target::image_target;
-pub use listing::{ListedFinding, ListedImage, Listing, list, list_slice, list_with_thin_members};
+pub use listing::{Listing, list, list_slice, list_with_thin_members};
 pub use llvm_bitcode;
 pub use model::{
-    Compression, Container, ContainerKind, Finding, Location, PathStep, Severity, Visitor,
+    Compression, Container, ContainerKind, Enter, Finding, Location, PathStep, Severity, Visitor,
 };
 pub use nv_fatbin::Error as NvFatbinError;
 pub use offload_binary;
+pub use options::Options;
 pub use question::has_device_code;
 pub use source::ReadSeek;
 pub use sycl::{Error as SyclError, SyclImage, SyclProperty, SyclValue, aspect_name};
 pub use target_id;
-pub use walker::{Options, Summary, walk, walk_slice};
+pub use walker::{Event, Summary, Walk, images, walk, walk_slice};

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
 
-use crate::containers::lossy;
+use crate::bundle::lossy;
 use crate::error::Error;
 use crate::image::Image;
 use crate::source::{Origin, ReadSeek};
@@ -34,7 +34,7 @@ pub enum ContainerKind {
     /// An image that is a container itself, or a host object that carries device code.
     Image,
     /// Bytes of a host file in no section that is known by name: after the last section, or of a file without any. The
-    /// [scan](crate::Options::scan) finds containers there.
+    /// [scan](crate::Options::with_scan) finds containers there.
     OutsideSections,
 }
 
@@ -102,7 +102,7 @@ impl PathStep {
         PathStep { scanned: true, ..self }
     }
 
-    /// Returns whether the [scan](crate::Options::scan) found what lies here: a section for other data, or
+    /// Returns whether the [scan](crate::Options::with_scan) found what lies here: a section for other data, or
     /// [bytes outside of sections](ContainerKind::OutsideSections). The [name](Self::name) of such a place tells its
     /// offset.
     #[must_use]
@@ -119,7 +119,7 @@ impl PathStep {
     /// The name of the member, slice, section or image; the position among their neighbours, from 0, of
     /// containers that have no name.
     ///
-    /// Containers that the [scan](crate::Options::scan) finds are named by their offset in the file (or in the data that
+    /// Containers that the [scan](crate::Options::with_scan) finds are named by their offset in the file (or in the data that
     /// is [not of the file](Location)): `.rodata at 0x1b9fe050` in a section, `0x1b9fe050` outside.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -257,21 +257,21 @@ impl Compression {
     }
 }
 
-/// A container that the walk enters.
-#[derive(Clone, Copy, Debug)]
-pub struct Container<'e> {
-    pub(crate) path: &'e [PathStep],
+/// A container that the walk came to.
+#[derive(Clone, Debug)]
+pub struct Container {
+    pub(crate) path: Arc<[PathStep]>,
     pub(crate) kind: ContainerKind,
     pub(crate) location: Location,
     pub(crate) size: u64,
     pub(crate) compression: Option<Compression>,
 }
 
-impl Container<'_> {
+impl Container {
     /// The containers around it from outside in, itself the last.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
-        self.path
+        &self.path
     }
 
     /// What it is.
@@ -297,6 +297,19 @@ impl Container<'_> {
     pub fn compression(&self) -> Option<Compression> {
         self.compression
     }
+}
+
+/// The answer of a consumer to the question whether a container is to be opened: there are these three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enter {
+    /// All in it is walked.
+    Open,
+    /// As before, but the images of a compressed bundle are shown while what it holds is still being compared with its
+    /// hash, on a second thread. For consumers who take back what they made of images when there is something wrong: that
+    /// the hash is, is a finding behind them, and of the images before it nothing is certain.
+    OpenEarly,
+    /// It is passed over: not read, not decompressed, and nothing in it is found wrong.
+    Skip,
 }
 
 /// How bad a [`Finding`] is: there are these two.
@@ -326,18 +339,21 @@ impl fmt::Display for Severity {
 }
 
 /// Something wrong in the walked file. The walk goes on wherever the damage leaves a way.
-#[derive(Debug)]
-pub struct Finding<'e> {
-    pub(crate) path: &'e [PathStep],
+///
+/// Its [`Display`](fmt::Display) form is one line that names the place and what is wrong; control characters of names are
+/// escaped: `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub(crate) path: Arc<[PathStep]>,
     pub(crate) location: Location,
     pub(crate) error: Error,
 }
 
-impl Finding<'_> {
+impl Finding {
     /// The containers around it, from outside in.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
-        self.path
+        &self.path
     }
 
     /// Where the container that the error speaks of starts.
@@ -357,25 +373,26 @@ impl Finding<'_> {
     pub fn severity(&self) -> Severity {
         self.error.severity()
     }
-}
 
-/// `section:.hip_fatbin/ccob:1 at byte 0x2000: ...`, one line; control characters of names are escaped.
-impl fmt::Display for Finding<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_finding(f, self.path, self.location, &self.error)
+    /// An error of [`InvalidData`](io::ErrorKind::InvalidData) with the finding inside, unless it is a warning.
+    pub(crate) fn error_only(&self) -> io::Result<()> {
+        match self.severity() {
+            Severity::Warning => Ok(()),
+            Severity::Error => Err(io::Error::new(io::ErrorKind::InvalidData, self.clone())),
+        }
     }
 }
 
-pub(crate) fn write_finding(
-    f: &mut fmt::Formatter<'_>,
-    path: &[PathStep],
-    location: Location,
-    error: &Error,
-) -> fmt::Result {
-    write_path(f, path)?;
-    let space = if path.is_empty() { "" } else { " " };
-    write!(f, "{space}at {location}: {error}")
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_path(f, &self.path)?;
+        let space = if self.path.is_empty() { "" } else { " " };
+        write!(f, "{space}at {}: {}", self.location, self.error)
+    }
 }
+
+/// What [`Visitor::finding`] ends a walk with, unless it is told otherwise.
+impl std::error::Error for Finding {}
 
 /// `section:.hip_fatbin/ccob:1`
 pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
@@ -386,33 +403,31 @@ pub(crate) fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::
     Ok(())
 }
 
-/// Receives what a [`walk`](crate::walk) finds, in file order.
+/// Receives what a [`walk`](crate::walk()) finds, in file order.
 ///
 /// An error from any method ends the walk and becomes its result.
 pub trait Visitor {
-    /// A container is entered; [`leave`](Visitor::leave) follows when all in it was visited.
+    /// Returns whether a container is to be opened. It is asked before anything in it is read or decompressed. Default:
+    /// [`Enter::Open`].
     #[allow(unused_variables, reason = "the names document the parameters")]
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
-        Ok(())
+    fn opens(&mut self, container: &Container) -> Enter {
+        Enter::Open
     }
 
-    /// Whether what the container entered last holds is of interest. If not, it is not read, and nothing in it is
-    /// visited or found wrong. A compressed bundle or offload binary is decompressed before, as far as the walk reads it. Default: yes.
+    /// A container is entered; [`leave`](Visitor::leave) follows when all in it was visited. Not called for one that
+    /// cannot be opened, which is a finding.
     #[allow(unused_variables, reason = "the names document the parameters")]
-    fn looks_into(&mut self, container: &Container<'_>) -> bool {
-        true
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        Ok(())
     }
 
     /// An image.
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()>;
 
     /// Something wrong. Default: a warning is passed over, an error ends the walk, as
-    /// [`InvalidData`](io::ErrorKind::InvalidData) with a [`ListedFinding`](crate::ListedFinding) inside.
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        match finding.severity() {
-            Severity::Warning => Ok(()),
-            Severity::Error => Err(io::Error::new(io::ErrorKind::InvalidData, finding.to_listed())),
-        }
+    /// [`InvalidData`](io::ErrorKind::InvalidData) with the [`Finding`] inside.
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        finding.error_only()
     }
 
     /// The container entered last is left.

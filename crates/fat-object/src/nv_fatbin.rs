@@ -12,8 +12,19 @@
 //!         follows            payload follows the header, the next entry follows the payload
 //! ```
 
-use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use std::io;
+use std::ops::Range;
+
+use target_id::{OffloadKind, Target, Triple};
+
+use crate::context::Context;
+use crate::error::Error as WalkError;
+use crate::file_format::FileFormat;
+use crate::image::Description;
+use crate::model::{Compression, ContainerKind, PathStep};
+use crate::opened::{Children, Found, Opened};
+use crate::sequence::Container;
+use crate::source::Source;
 
 /// The first four bytes: `0xBA55ED50`, little-endian.
 pub(crate) const MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];
@@ -27,37 +38,10 @@ const FLAG_COMPRESSED_ZSTD: u64 = 0x8000;
 const FLAG_ARCHITECTURE_SPECIFIC: u64 = 0x10_0000;
 const FLAG_FAMILY_SPECIFIC: u64 = 0x20_0000;
 
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawHeader {
-    magic: [u8; 4],
-    version: U16,
-    header_size: U16,
-    size: U64,
+/// Returns the bytes at an offset in a header.
+fn field<const N: usize>(header: &[u8], at: usize) -> Option<[u8; N]> {
+    header.get(at..)?.first_chunk().copied()
 }
-
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawEntry {
-    kind: U16,
-    attributes: U16,
-    header_size: U32,
-    payload_size: U64,
-    compressed_size: U32,
-    options_offset: U32,
-    minor: U16,
-    major: U16,
-    sm: U32,
-    name_offset: U32,
-    name_size: U32,
-    flags: U64,
-    reserved: U64,
-    uncompressed_size: U64,
-}
-
-const _: () = assert!(
-    size_of::<RawHeader>() as u64 == HEADER_LEN && size_of::<RawEntry>() as u64 == ENTRY_LEN
-);
 
 /// A malformed NVIDIA fatbinary. Offsets count from its magic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,11 +149,12 @@ impl Entry {
 /// Reads the header: the length of the whole fatbinary. `available` counts from the magic to the end of the
 /// section or file.
 pub(crate) fn parse_header(prefix: &[u8], available: u64) -> Result<u64, Error> {
-    let Ok((header, _)) = RawHeader::ref_from_prefix(prefix) else {
+    let fields = || Some((field(prefix, 4)?, field(prefix, 6)?, field(prefix, 8)?));
+    let Some((version, header_size, size)) = fields() else {
         return Err(Error::TruncatedHeader { available });
     };
-    let (version, header_size, size) =
-        (header.version.get(), header.header_size.get(), header.size.get());
+    let (version, header_size) = (u16::from_le_bytes(version), u16::from_le_bytes(header_size));
+    let size = u64::from_le_bytes(size);
     if version != 1 || u64::from(header_size) != HEADER_LEN {
         return Err(Error::Version { version, header_size });
     }
@@ -189,45 +174,145 @@ pub(crate) fn parse_entry(
     len: u64,
 ) -> Result<Entry, Error> {
     let beyond = |end: u64| Error::EntryBeyondEnd { index, offset, end, available: len };
-    let Ok((entry, _)) = RawEntry::ref_from_prefix(bytes) else {
+    let Some(raw) = RawEntry::read(bytes) else {
         return Err(beyond(offset.saturating_add(ENTRY_LEN)));
     };
-    let header_size = entry.header_size.get();
+    let header_size = raw.header_size;
     if u64::from(header_size) < ENTRY_LEN {
         return Err(Error::EntryHeaderSize { index, offset, header_size });
     }
-    let padded = entry.payload_size.get();
+    let padded = raw.payload_size;
     let payload = offset.saturating_add(u64::from(header_size));
     let end = payload.saturating_add(padded);
     if end > len {
         return Err(beyond(end));
     }
-    let codec = match entry.flags.get() {
+    let codec = match raw.flags {
         flags if flags & FLAG_COMPRESSED_LZ4 != 0 => Some("lz4"),
         flags if flags & FLAG_COMPRESSED_ZSTD != 0 => Some("zstd"),
         _ => None,
     };
-    let exact = u64::from(entry.compressed_size.get());
+    let exact = u64::from(raw.compressed_size);
     let stored_size = if codec.is_some() && exact != 0 { exact } else { padded };
     if stored_size > padded {
         return Err(Error::CompressedSize { index, offset, exact, padded });
     }
     Ok(Entry {
-        kind: match entry.kind.get() {
+        kind: match raw.kind {
             1 => EntryKind::Ptx,
             2 => EntryKind::Elf,
             8 => EntryKind::LinkTimeIr,
             _ => EntryKind::Other,
         },
-        sm: entry.sm.get(),
-        suffix: match entry.flags.get() {
+        sm: raw.sm,
+        suffix: match raw.flags {
             flags if flags & FLAG_ARCHITECTURE_SPECIFIC != 0 => "a",
             flags if flags & FLAG_FAMILY_SPECIFIC != 0 => "f",
             _ => "",
         },
         offset: payload,
         stored_size,
-        compression: codec.map(|codec| (codec, entry.uncompressed_size.get())),
+        compression: codec.map(|codec| (codec, raw.uncompressed_size)),
         end,
     })
+}
+
+/// The fields of an entry's header that are needed.
+struct RawEntry {
+    kind: u16,
+    header_size: u32,
+    payload_size: u64,
+    compressed_size: u32,
+    sm: u32,
+    flags: u64,
+    uncompressed_size: u64,
+}
+
+impl RawEntry {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; 64] = bytes.first_chunk()?;
+        Some(RawEntry {
+            kind: u16::from_le_bytes(field(bytes, 0)?),
+            header_size: u32::from_le_bytes(field(bytes, 4)?),
+            payload_size: u64::from_le_bytes(field(bytes, 8)?),
+            compressed_size: u32::from_le_bytes(field(bytes, 16)?),
+            sm: u32::from_le_bytes(field(bytes, 28)?),
+            flags: u64::from_le_bytes(field(bytes, 40)?),
+            uncompressed_size: u64::from_le_bytes(field(bytes, 56)?),
+        })
+    }
+}
+
+/// Opens the fatbinary at the start of the window.
+pub(crate) fn open(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    ordinal: usize,
+) -> io::Result<Result<Container, WalkError>> {
+    let start = window.start;
+    Ok(parse_header(&source.peek(window, 16)?, window.end - start).map_err(WalkError::from).map(
+        |len| {
+            let end = start + len;
+            let entries = Entries { start, len, offset: HEADER_LEN, index: 0 };
+            let step = PathStep::new(ContainerKind::NvFatbin, ordinal.to_string());
+            (Opened::here(step, start..end, entries), Some(end))
+        },
+    ))
+}
+
+/// The entries of a fatbinary.
+struct Entries {
+    start: u64,
+    len: u64,
+    offset: u64,
+    index: usize,
+}
+
+impl Children for Entries {
+    fn next(
+        &mut self,
+        _: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        if self.offset >= self.len {
+            return Ok(false);
+        }
+        let head = source.peek(&(self.start + self.offset..self.start + self.len), 64)?;
+        match parse_entry(&head, self.index, self.offset, self.len) {
+            Ok(entry) => {
+                let start = self.start + entry.offset;
+                found.image(start..start + entry.stored_size, entry.description());
+                self.offset = entry.end;
+                self.index += 1;
+                Ok(true)
+            }
+            Err(error) => {
+                found.finding(self.start, error);
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn description(&self) -> Description {
+        let triple = Some(Triple::parse("nvptx64-nvidia-cuda"));
+        let id = format!("sm_{}{}", self.sm, self.suffix);
+        let target = Target::new(Some(OffloadKind::Cuda), triple, &id);
+        let mut description = Description::new(ContainerKind::NvFatbin, target.into());
+        description.info.offset_in_container = self.offset;
+        if let Some((method, uncompressed_size)) = self.compression {
+            let stored_size = self.stored_size;
+            description.info.compression =
+                Some(Compression { method, stored_size, uncompressed_size });
+            // The first bytes of compressed code say nothing.
+            description.format = Some(match self.kind {
+                EntryKind::Ptx => FileFormat::Ptx,
+                EntryKind::Elf => FileFormat::Cubin,
+                EntryKind::LinkTimeIr | EntryKind::Other => FileFormat::Unknown,
+            });
+        }
+        description
+    }
 }

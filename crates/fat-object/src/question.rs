@@ -1,24 +1,26 @@
 //! A linker's question: is there device code in a file? Headers tell.
 
-use std::io::{self, Cursor};
+use std::io;
 use std::ops::{ControlFlow, Range};
 
 use byte_parts::Budget;
 
-use crate::containers::{Start, lossy, starts_with};
+use crate::bundle::lossy;
+use crate::context::names_of;
 use crate::error::Error;
 use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::host::{NamedSection, Parts, is_gcc_section, parts};
-use crate::image::Image;
-use crate::model::{Container, ContainerKind, Finding, Visitor};
+use crate::model::ContainerKind;
+use crate::options::Options;
+use crate::sequence::{Start, starts_with};
 use crate::source::{Origin, Source};
-use crate::walker::{Options, names_of, walk_slice};
+use crate::walker::{Event, Walk};
 
 /// Tells whether a file has device code in it, by its headers: the question of a linker to each of its inputs.
 ///
 /// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at about
 /// the cost of reading the headers with the `object` crate. It reads bitcode without its functions, and the members of an
-/// archive up to the first with device code. It does not [scan](Options::scan) for what lies elsewhere.
+/// archive up to the first with device code. It does not [scan](Options::with_scan) for what lies elsewhere.
 ///
 /// | answer | meaning |
 /// |---|---|
@@ -41,7 +43,7 @@ use crate::walker::{Options, names_of, walk_slice};
 /// # Errors
 ///
 /// [`InvalidData`](io::ErrorKind::InvalidData) with what is wrong, an [`Error`] or, in an archive, a
-/// [`ListedFinding`](crate::ListedFinding): [`Error::NoSectionHeaders`] for ELF programs and libraries without,
+/// [`Finding`](crate::Finding): [`Error::NoSectionHeaders`] for ELF programs and libraries without,
 /// [`Error::GccIntermediateCode`] for objects of GCC's, and [`Error::ThinMember`] for thin archives, whose members lie in other files, are among these.
 /// [`Unsupported`](io::ErrorKind::Unsupported) for formats that are not [read](FileFormat::is_read): packages, compressed
 /// data, junk.
@@ -118,8 +120,7 @@ fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Resul
     if !first.is_some_and(|first| FIRST.contains(first)) {
         return Ok(Start::Nothing);
     }
-    let mut reader = Cursor::new(data);
-    starts_with(&mut Source::of_bytes(&mut reader, data, Origin::File), window, headers)
+    starts_with(&mut Source::of_bytes(data, Origin::File), window, headers)
 }
 
 /// The first bytes of containers.
@@ -130,47 +131,32 @@ const FIRST: [u8; 4] = [
     crate::nv_fatbin::MAGIC[0],
 ];
 
-/// The answer of a walk that ends at the first container of device code.
+/// The answer of a walk that ends at the first container of device code: such a one is found by its header.
 fn of_walk(data: &[u8]) -> io::Result<bool> {
-    // A container is found by its header.
-    let mut options =
-        Options::default().with_decompress(false).with_enter_images(false).with_scan(false);
-    options.tell_unopened = true;
-    let mut look = Look { found: false, fault: None };
-    let walked = walk_slice(data, &options, &mut look);
-    if look.found {
-        return Ok(true);
+    let options = Options::default().with_enter_images(false).with_scan(false);
+    let mut walk = Walk::of_slice(data, &options);
+    let mut fault = None;
+    while let Some(event) = walk.next()? {
+        match event {
+            Event::Enter(container)
+                if !matches!(container.kind(), ContainerKind::Member | ContainerKind::Slice) =>
+            {
+                return Ok(true);
+            }
+            Event::Image(image) if image.container() != ContainerKind::File => return Ok(true),
+            Event::Finding(finding) if fault.is_none() => {
+                fault = Some(io::Error::new(io::ErrorKind::InvalidData, finding.clone()));
+            }
+            _ => {}
+        }
     }
-    let format = walked?.format;
-    match look.fault {
+    let format = walk.summary().format;
+    match fault {
         Some(fault) => Err(fault),
         None if format.is_read() => Ok(false),
         None => {
             let text = format!("files of this format are not looked into: {format}");
             Err(io::Error::new(io::ErrorKind::Unsupported, text))
         }
-    }
-}
-
-struct Look {
-    found: bool,
-    fault: Option<io::Error>,
-}
-
-impl Visitor for Look {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
-        self.found |= !matches!(container.kind(), ContainerKind::Member | ContainerKind::Slice);
-        if self.found { Err(io::Error::other("the walk was ended")) } else { Ok(()) }
-    }
-
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        self.found |= image.container() != ContainerKind::File;
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-        let fault = || io::Error::new(io::ErrorKind::InvalidData, finding.to_listed());
-        self.fault.get_or_insert_with(fault);
-        Ok(())
     }
 }

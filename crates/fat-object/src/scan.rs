@@ -6,7 +6,9 @@
 
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::OnceLock;
+use std::vec;
 
 use aho_corasick::packed::Searcher;
 use bundle_format::EntryId;
@@ -14,18 +16,21 @@ use bundle_format::binary::Bundle;
 use byte_parts::Budget;
 use ccob::Method;
 use offload_binary::{CompressedBinary, OffloadBinary};
-use target_id::Target;
 
 use crate::bare::is_device_elf;
-use crate::containers::{bundle_prefix, lossy, package_prefix, read_and};
+use crate::bundle::lossy;
+use crate::compressed::read_and;
+use crate::context::Context;
 use crate::error::Error;
 use crate::file_format::FileFormat;
-use crate::host::{Ranges, Section};
+use crate::host::Section;
 use crate::image::Description;
 use crate::model::{ContainerKind, PathStep};
+use crate::opened::{Children, Found, Opened, Walked};
+use crate::sections::Ranges;
+use crate::sequence::One;
 use crate::source::Source;
-use crate::walker::Walker;
-use crate::{hcf, image_target, nv_fatbin};
+use crate::{bundle, hcf, image_target, nv_fatbin, offload};
 
 mod device_elf;
 mod ptx;
@@ -59,134 +64,174 @@ const PIECE: u64 = 256 << 10;
 const REJECTED_AT_LEAST: u64 = 16 << 20;
 const BYTES_FOR_EACH_REJECTED: u64 = 4;
 
-impl Walker<'_> {
-    /// Walks the containers in all bytes of the host file in `window` that are not `walked`. Sections and ranges count
-    /// from its start.
-    pub(crate) fn scan(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        walked: &Ranges,
-        sections: &[Section],
-    ) -> io::Result<()> {
+/// The containers in all bytes of a host file that nothing accounts for. Sections and gaps count from its start.
+pub(crate) struct Scan {
+    window: Range<u64>,
+    sections: Rc<[Section]>,
+    /// Positions of those inside the file, in its order.
+    order: Vec<usize>,
+    gaps: vec::IntoIter<Range<u64>>,
+    gap: Range<u64>,
+    /// Where the search goes on.
+    at: u64,
+    /// The end of what was found last.
+    free: u64,
+    /// Where that starts.
+    found: u64,
+    scanner: Scanner,
+    rejected: Budget,
+}
+
+impl Scan {
+    pub(crate) fn new(window: Range<u64>, walked: &Ranges, sections: Rc<[Section]>) -> Self {
         let available = window.end - window.start;
-        let mut named: Vec<&Section> =
-            sections.iter().filter(|section| section.range.end <= available).collect();
-        named.sort_by_key(|section| section.range.start);
-        let mut scanner = Scanner::default();
+        let mut order: Vec<_> = (0..sections.len()).collect();
+        let range = |&index: &usize| sections.get(index).map(|section| section.range.clone());
+        order.retain(|index| range(index).is_some_and(|range| range.end <= available));
+        order.sort_by_key(|index| range(index).map(|range| range.start));
         let allowed = (available / BYTES_FOR_EACH_REJECTED).saturating_add(REJECTED_AT_LEAST);
-        let mut rejected = Budget::new(allowed);
-        for gap in walked.gaps(available) {
-            let gap = window.start + gap.start..window.start + gap.end;
-            let (mut at, mut free) = (gap.start, gap.start);
-            while let Some(found) = scanner.next(source, &(at..gap.end))? {
-                let section = section_at(&named, found - window.start);
-                let limit = section.map_or(gap.end, |s| gap.end.min(window.start + s.range.end));
-                let start = section.map_or(free, |s| free.max(window.start + s.range.start));
-                let candidate = Candidate { window: found..limit, before: start };
-                at = match sound(source, &candidate, &mut rejected)? {
-                    Verdict::Sound(format, range) => {
-                        free = self.found(source, &range, format, section)?.max(found + 1);
-                        free
-                    }
-                    Verdict::Rejected => found + 1,
-                    Verdict::Unknown => {
-                        let error = Error::ScanStopped { at: found - window.start };
-                        return self.finding(source, window.start, error);
-                    }
-                };
-            }
+        let gaps: Vec<_> = walked.gaps(available).collect();
+        Scan {
+            window,
+            sections,
+            order,
+            gaps: gaps.into_iter(),
+            gap: 0..0,
+            at: 0,
+            free: 0,
+            found: 0,
+            scanner: Scanner::default(),
+            rejected: Budget::new(allowed),
         }
-        Ok(())
     }
 
-    /// Walks what was found. Returns where it ends.
-    fn found(
-        &mut self,
+    /// The section that holds this byte.
+    fn section_at(&self, at: u64) -> Option<&Section> {
+        let section = |&index: &usize| self.sections.get(index);
+        let starts = |index: &usize| section(index).is_some_and(|s| s.range.start <= at);
+        let after = self.order.partition_point(starts);
+        let section = section(self.order.get(after.checked_sub(1)?)?)?;
+        section.range.contains(&at).then_some(section)
+    }
+
+    /// The next gap; `false` if there is none.
+    fn next_gap(&mut self) -> bool {
+        let Some(gap) = self.gaps.next() else { return false };
+        self.gap = self.window.start + gap.start..self.window.start + gap.end;
+        (self.at, self.free) = (self.gap.start, self.gap.start);
+        true
+    }
+
+    /// What was found, with the name of the place it lies in.
+    fn opened(
+        cx: &Context<'_>,
         source: &mut Source<'_>,
-        window: &Range<u64>,
+        window: Range<u64>,
         format: FileFormat,
         section: Option<&Section>,
-    ) -> io::Result<u64> {
-        let segment = match section {
+    ) -> io::Result<Opened> {
+        let step = match section {
             Some(section) => {
                 let name = format!("{} at {:#x}", section.name, window.start);
                 PathStep::new(ContainerKind::Section, name)
             }
             None => PathStep::new(ContainerKind::OutsideSections, format!("{:#x}", window.start)),
         };
-        let kind = segment.kind();
-        let mut end = window.end;
+        let kind = step.kind();
         let entered = match format {
-            FileFormat::CompressedBundle => window.start..self.stored_end(source, window)?,
+            FileFormat::CompressedBundle => window.start..stored_end(cx, source, &window)?,
             _ => window.clone(),
         };
-        self.within(source, segment.found_by_scan(), &entered, None, |walker, source| {
-            let walked = match format {
-                FileFormat::Bundle => walker.bundle(source, window, 0, None)?,
-                FileFormat::CompressedBundle => walker.compressed_bundle(source, window, 0)?,
-                FileFormat::OffloadBinary => walker.offload_binary(source, window, 0)?,
-                FileFormat::Fatbinary => walker.nv_fatbin(source, window, 0)?,
-                FileFormat::Hcf => walker.hcf(source, window, 0)?,
-                format => {
-                    let target = image_target::of_window(source, window, format)?;
-                    let description = Description::of_loose(kind, target);
-                    walker.image(source, window, &description)?;
-                    Some(window.end)
-                }
-            };
-            // It is damaged after all, or of a size that only decompression tells.
-            end = walked.unwrap_or(window.start);
-            Ok(())
-        })?;
-        Ok(end)
+        let step = step.found_by_scan();
+        Ok(match format {
+            FileFormat::Bundle
+            | FileFormat::CompressedBundle
+            | FileFormat::OffloadBinary
+            | FileFormat::Fatbinary
+            | FileFormat::Hcf => Opened::here(step, entered, One::new(window, format)),
+            format => Opened::here(step, entered, Loose { kind, window, format }),
+        })
     }
+}
 
-    /// Returns the end of a compressed bundle. Version 1 records no size: its stream is decoded here to find its end, and
-    /// again by the walk, which counts what it comes to. If it has no end, only its header is certain.
-    fn stored_end(&self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<u64> {
-        let head = source.peek(window, HEAD_LEN)?;
-        let Ok(header) = ccob::Header::parse(&head, window.end - window.start) else {
-            return Ok(window.end);
+impl Children for Scan {
+    fn next(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let base = self.window.start;
+        let Some(at) = self.scanner.next(source, &(self.at..self.gap.end))? else {
+            return Ok(self.next_gap());
         };
-        if header.total_size().is_some() {
-            return Ok(window.end);
+        let section = self.section_at(at - base);
+        let end = section.map_or(self.gap.end, |s| self.gap.end.min(base + s.range.end));
+        let before = section.map_or(self.free, |s| self.free.max(base + s.range.start));
+        let candidate = Candidate { window: at..end, before };
+        match sound(source, &candidate, &mut self.rejected)? {
+            Verdict::Sound(format, range) => {
+                let next = range.end.max(at + 1);
+                found.container(Self::opened(
+                    cx,
+                    source,
+                    range,
+                    format,
+                    self.section_at(at - base),
+                )?);
+                (self.found, self.at, self.free) = (at, next, next);
+            }
+            Verdict::Rejected => self.at = at + 1,
+            Verdict::Unknown => {
+                found.finding(base, Error::ScanStopped { at: at - base });
+                return Ok(false);
+            }
         }
-        let mut stored = header.header_len() as u64;
-        if self.options.decompress || self.options.tell_unopened {
-            let room = self.decompression_budget();
-            let limits = ccob::Limits::default().with_max_uncompressed(room);
-            let outcome = read_and(ccob::decompress_unverified, source, window, None, &limits)?;
-            stored = outcome.map_or(stored, |decompressed| decompressed.consumed);
+        Ok(true)
+    }
+
+    fn left(&mut self, walked: Walked) {
+        if let Some(end) = walked.end {
+            self.at = end.max(self.found + 1);
+            self.free = self.at;
         }
-        Ok(window.start + stored)
     }
 }
 
-impl Description {
-    /// An image in no container, of which nothing is known but what it says itself.
-    fn of_loose(container: ContainerKind, target: Option<Target>) -> Self {
-        Description {
-            container,
-            target: target.unwrap_or_else(|| Target::new(None, None, "")).into(),
-            id: None,
-            offset_in_container: 0,
-            offload_binary: None,
-            format: None,
-            compression: None,
-            form: None,
-            object: None,
-            sycl: None,
-            hcf: None,
-        }
+/// Returns the end of a compressed bundle. Version 1 records no size: its stream is decoded here to find its end, and
+/// again by the walk, which counts what it comes to. If it has no end, only its header is certain.
+fn stored_end(cx: &Context<'_>, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<u64> {
+    let head = source.peek(window, HEAD_LEN)?;
+    let Ok(header) = ccob::Header::parse(&head, window.end - window.start) else {
+        return Ok(window.end);
+    };
+    if header.total_size().is_some() {
+        return Ok(window.end);
     }
+    let limits = ccob::Limits::default().with_max_uncompressed(cx.decompression_budget());
+    let outcome = read_and(ccob::decompress_unverified, source, window, None, &limits)?;
+    let stored = outcome.map_or(header.header_len() as u64, |decompressed| decompressed.consumed);
+    Ok(window.start + stored)
 }
 
-/// The section that holds this byte.
-fn section_at<'s>(sections: &[&'s Section], at: u64) -> Option<&'s Section> {
-    let after = sections.partition_point(|section| section.range.start <= at);
-    let section = sections.get(after.checked_sub(1)?)?;
-    section.range.contains(&at).then_some(section)
+/// An image in no container.
+struct Loose {
+    kind: ContainerKind,
+    window: Range<u64>,
+    format: FileFormat,
+}
+
+impl Children for Loose {
+    fn next(
+        &mut self,
+        _: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let target = image_target::of_window(source, &self.window, self.format)?;
+        found.image(self.window.clone(), Description::of_loose(self.kind, target));
+        Ok(false)
+    }
 }
 
 /// What starts with a magic.
@@ -236,16 +281,16 @@ fn sound(
             None
         }
         FileFormat::Bundle => {
-            let prefix = bundle_prefix(source, window)?;
+            let prefix = bundle::prefix(source, window)?;
             read += prefix.len() as u64;
-            bundle(&prefix, available)
+            bundle_size(&prefix, available)
         }
         FileFormat::OffloadBinary => match OffloadBinary::parse_prefix(&head, available) {
             Err(error) if error.needed().is_none() => {
                 error.compressed().and_then(|binary| compressed_package(&head, binary))
             }
             _ => {
-                let prefix = package_prefix(source, window)?;
+                let prefix = offload::prefix(source, window)?;
                 read += prefix.len() as u64;
                 let binary = OffloadBinary::parse_prefix(&prefix, available).ok();
                 let binary = binary.filter(|binary| binary.entries().next().is_some());
@@ -269,7 +314,7 @@ fn verdict(found: Option<(FileFormat, Range<u64>)>, rejected: &mut Budget, read:
 }
 
 /// The size of a bundle, each of whose entries has an ID.
-fn bundle(prefix: &[u8], available: u64) -> Option<u64> {
+fn bundle_size(prefix: &[u8], available: u64) -> Option<u64> {
     let bundle = Bundle::parse_prefix(prefix, available).ok()?;
     let is_sound = !bundle.is_empty()
         && bundle.entries().all(|entry| EntryId::parse(&lossy(entry.id())).is_ok());

@@ -5,8 +5,9 @@ use target_id::{OffloadKind, Target};
 
 use crate::file_format::FileFormat;
 use crate::hcf::HcfImage;
-use crate::listing::{ListedFinding, ListedImage, Listing};
-use crate::model::{Compression, ContainerKind, Location, PathStep, Severity};
+use crate::image::ImageInfo;
+use crate::listing::Listing;
+use crate::model::{Compression, ContainerKind, Finding, Location, PathStep, Severity};
 use crate::sycl::{SyclImage, SyclProperty, SyclValue, aspect_name};
 
 /// The name used in machine-readable output.
@@ -59,13 +60,13 @@ impl Serialize for Compression {
 }
 
 /// One object of `offload ls --json`, without the name of the file.
-impl Serialize for ListedImage {
+impl Serialize for ImageInfo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let target = self.target();
         let id = Some(target.id()).filter(|id| !id.is_empty());
         let compression = self.compression_around().or(self.compression());
         let more = if self.disagreement().is_some() { 2 } else { 0 };
-        let mut fields = serializer.serialize_struct("ListedImage", 16 + more)?;
+        let mut fields = serializer.serialize_struct("ImageInfo", 16 + more)?;
         fields.serialize_field("index", &self.index())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("container", &self.container())?;
@@ -151,9 +152,9 @@ impl Serialize for SyclValue {
 }
 
 /// `severity`, `path`, `offset`, `message`.
-impl Serialize for ListedFinding {
+impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("ListedFinding", 4)?;
+        let mut fields = serializer.serialize_struct("Finding", 4)?;
         fields.serialize_field("severity", &self.severity())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("offset", &self.location())?;

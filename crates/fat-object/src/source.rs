@@ -1,7 +1,8 @@
 //! What is walked: a file, a thin archive's member, or decompressed data.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 pub use byte_parts::ReadSeek;
 use object::read::{ReadCacheRange, ReadRef};
@@ -31,18 +32,24 @@ pub(crate) struct Source<'r> {
 }
 
 impl<'r> Source<'r> {
-    pub(crate) fn new(reader: &'r mut dyn ReadSeek, origin: Origin) -> io::Result<Self> {
+    pub(crate) fn new(reader: impl ReadSeek + 'r, origin: Origin) -> io::Result<Self> {
         Ok(Source { bytes: byte_parts::Source::new(reader)?, origin, is_start: false })
     }
 
     /// The start of something of which no more can be read.
-    pub(crate) fn of_start(reader: &'r mut dyn ReadSeek, len: u64, origin: Origin) -> Self {
-        Source { bytes: byte_parts::Source::with_len(reader, len), origin, is_start: true }
+    pub(crate) fn of_start(start: Vec<u8>, len: u64, origin: Origin) -> Self {
+        let bytes = byte_parts::Source::with_len(Cursor::new(start), len);
+        Source { bytes, origin, is_start: true }
     }
 
-    /// What is in memory, and a reader of the same.
-    pub(crate) fn of_bytes(reader: &'r mut dyn ReadSeek, bytes: &'r [u8], origin: Origin) -> Self {
-        Source { bytes: byte_parts::Source::of_bytes(reader, bytes), origin, is_start: false }
+    /// Bytes in memory.
+    pub(crate) fn of_bytes(bytes: &'r [u8], origin: Origin) -> Self {
+        Source { bytes: byte_parts::Source::of_bytes(bytes), origin, is_start: false }
+    }
+
+    /// Bytes in memory that the source keeps.
+    pub(crate) fn of_shared(bytes: Arc<Vec<u8>>, origin: Origin) -> Self {
+        Source { bytes: byte_parts::Source::of_shared(bytes), origin, is_start: false }
     }
 
     /// Returns whether only the start can be read.

@@ -1,16 +1,17 @@
 //! Compressed bundles by their tables of entries, without decompressing what the entries hold.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 use std::ops::Range;
 
 use bundle_format::EntryId;
 use bundle_format::binary::{Bundle, Entry};
 use target_id::Target;
 
+use crate::bundle;
+use crate::context::Context;
 use crate::file_format::{FileFormat, SNIFF_LEN};
-use crate::model::{Compression, PathStep};
+use crate::opened::{Found, Inner, Known};
 use crate::source::{Origin, Source, SourceReader};
-use crate::walker::Walker;
 
 /// Larger tables are read with the whole bundle. That of a bundle for 30 GPUs has 2 KiB.
 const LARGEST: u64 = 1 << 20;
@@ -18,34 +19,28 @@ const LARGEST: u64 = 1 << 20;
 /// How far behind its table the first image of a bundle may start to be looked at.
 const NEAR: u64 = 64 << 10;
 
-impl Walker<'_> {
-    /// Walks a compressed bundle by its table of entries; false if that does not tell everything: then nothing was
-    /// visited, and the whole has to be read.
-    pub(crate) fn by_table(
-        &mut self,
-        source: &mut Source<'_>,
-        segment: PathStep,
-        window: &Range<u64>,
-        compression: Compression,
-    ) -> io::Result<bool> {
-        let size = compression.uncompressed_size;
-        let most = LARGEST.min(self.decompressed.left()).min(size);
-        let limits = ccob::Limits::default().with_max_uncompressed(size);
-        let Some(start) = read_start(source, window, &limits, most)? else { return Ok(false) };
-        self.decompressed.spend(start.len() as u64);
-        let Ok(bundle) = Bundle::parse_prefix(&start, size) else { return Ok(false) };
-        // Something may follow the bundle.
-        if bundle.end() != size || self.options.enter_images && holds_images(&bundle, &start) {
-            return Ok(false);
-        }
-        self.within(source, segment, window, Some(compression), |walker, _| {
-            let mut reader = Cursor::new(&start[..]);
-            let mut inner = Source::of_start(&mut reader, size, Origin::Decompressed);
-            walker.add_bytes(start.len() as u64);
-            walker.entries_of(&mut inner, 0, 0, &bundle, None)
-        })?;
-        Ok(true)
+/// Opens a compressed bundle by its table of entries; `None` if that does not tell everything: then the whole has to be
+/// read.
+pub(crate) fn open(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    size: u64,
+) -> io::Result<Option<Inner>> {
+    let most = LARGEST.min(cx.decompressed.left()).min(size);
+    let limits = ccob::Limits::default().with_max_uncompressed(size);
+    let Some(start) = read_start(source, window, &limits, most)? else { return Ok(None) };
+    cx.decompressed.spend(start.len() as u64);
+    let Ok(bundle) = Bundle::parse_prefix(&start, size) else { return Ok(None) };
+    // Something may follow the bundle.
+    if bundle.end() != size || cx.options.enter_images && holds_images(&bundle, &start) {
+        return Ok(None);
     }
+    let mut found = Found::default();
+    found.container(bundle::opened(bundle::container_of(true), &bundle, 0, 0, None));
+    cx.add_bytes(start.len() as u64);
+    let source = Source::of_start(start, size, Origin::Decompressed);
+    Ok(Some(Inner { source, children: Box::new(Known(found)), held: 0, hash: None }))
 }
 
 /// Decompresses a bundle up to the end of its table of entries, and a part of the first image if that is near, within a

@@ -1,208 +1,26 @@
 //! The walk: from a file to its images, through any nesting of containers.
 
-use std::collections::HashMap;
-use std::io::{self, Cursor, Read, Seek};
+use std::fmt;
+use std::io::{self, Read, Seek};
 use std::ops::Range;
-use std::sync::Arc;
-
-use byte_parts::Budget;
-use target_id::Target;
 
 use crate::agreement::contradiction;
-use crate::ahead::Outcome;
-use crate::containers::is_text_ending_in_marker;
+use crate::code;
+use crate::contents::Contents;
+use crate::context::{Ahead, Context};
 use crate::error::Error;
 use crate::file_format::{FileFormat, SNIFF_LEN};
-use crate::image::{Description, Image};
-use crate::model::{Compression, Container, ContainerKind, Finding, Location, PathStep, Visitor};
-use crate::source::{Origin, Source};
-use crate::{bare, code};
+use crate::image::{Description, Image, ImageInfo};
+use crate::model::{
+    Compression, Container, ContainerKind, Enter, Finding, Location, PathStep, Visitor,
+};
+use crate::opened::{Child, Children, Found, Inner, Inside, Nothing, Opened};
+use crate::options::Options;
+use crate::source::{Origin, ReadSeek, Source};
+use crate::{archive, archive::Member};
 
-/// What a [`walk`] looks at, and how much it may cost.
-///
-/// ```
-/// let options = fat_object::Options::default().with_max_decompressed(64 << 20).with_verify_hash(false);
-/// assert_eq!(options.max_depth, 32);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Options {
-    /// Bytes of decompressed data, and of data copied out of LLVM bitcode, held at one time, over all levels of
-    /// nesting. Default: 2 GiB.
-    pub max_decompressed: u64,
-    /// Bytes of such data that each byte of the file stands for, over the whole walk: in all it is no more than
-    /// [`max_decompressed`](Options::max_decompressed) and this many times the size of the file, with the files
-    /// that thin archives name. Compressed bundles expand to 20 times their size at most, unless they hold
-    /// next to nothing. Default: 256.
-    pub max_expansion: u64,
-    /// Bytes that the files named by thin archives have together; each counts for 4 KiB at least. Default: 16 GiB.
-    pub max_thin_bytes: u64,
-    /// Containers around an image: archives in archives, bundles in bundles. Default: 32.
-    pub max_depth: usize,
-    /// `true` if compressed bundles and offload binaries are opened. Otherwise they are passed over, as is what follows one of version 1,
-    /// whose end only decompression shows. Default: `true`.
-    pub decompress: bool,
-    /// Whether what compressed bundles hold is compared with their hash. It takes as long as decompressing: a second
-    /// walk of the same file can do without. Default: yes.
-    pub verify_hash: bool,
-    /// Whether the images of a compressed bundle are shown while what it holds is still being compared with its hash, on
-    /// a second thread. For visitors who take back what they made of images when there is something wrong: that the
-    /// hash is, is a finding behind them, and of the images before it nothing is certain. Default: no.
-    pub early_images: bool,
-    /// Whether images that can hold further images are looked into: host objects, bundles in bundles. Default: yes.
-    pub enter_images: bool,
-    /// `true` if compressed bundles are read only up to the end of their tables of entries, which have the IDs, offsets
-    /// and sizes of images: their first kilobytes instead of hundreds of megabytes. Default: `false`.
-    ///
-    /// Images in them then have the format [`NotRead`](FileFormat::NotRead) and no bytes to [read](crate::Image::reader),
-    /// hashes are not compared, and damage after the table is not found. A bundle is read to its end nevertheless where
-    /// its table does not tell everything: if something is wrong with it, if it is a text bundle, of version 1, or followed
-    /// by something; compressed offload binaries are always; and, to [look into images](Self::enter_images), if it holds more than code for AMD GPUs. An entry for
-    /// an AMD GPU that is a container all the same is not looked into, unless it is the first.
-    pub tables_only: bool,
-    /// `true` if images that are compressed by themselves, in NVIDIA's fatbinaries, are decompressed to be compared with what
-    /// their entries say ([`Image::disagreement`](crate::Image::disagreement)). It takes as long as decompressing.
-    /// Default: `false`.
-    pub check_compressed: bool,
-    /// `true` if host files (ELF, PE, Mach-O, COFF, WebAssembly) are searched for containers in all bytes that nothing
-    /// accounts for: sections for other data, files without section headers, bytes after the last section. It costs
-    /// less than reading those bytes. Default: `true`.
-    ///
-    /// A container is found by its magic and taken for one if all of its headers are in order. Such containers come
-    /// after those of the host file's own sections; [`PathStep::is_found_by_scan`] tells them apart.
-    pub scan: bool,
-    /// Whether compressed bundles that are not opened are told of, and the ends of those of version 1 found, for which
-    /// these are decompressed nevertheless.
-    pub(crate) tell_unopened: bool,
-    /// Whether compressed bundles that are not opened are told of whose headers record where they end.
-    pub(crate) tell_sized: bool,
-    /// `true` if a container at the start of a section for other data is to be the only thing there.
-    pub(crate) tell_trailing: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            max_decompressed: 2 << 30,
-            max_expansion: 256,
-            max_thin_bytes: 16 << 30,
-            max_depth: 32,
-            decompress: true,
-            verify_hash: true,
-            early_images: false,
-            enter_images: true,
-            tables_only: false,
-            check_compressed: false,
-            scan: true,
-            tell_trailing: false,
-            tell_unopened: false,
-            tell_sized: false,
-        }
-    }
-}
-
-impl Options {
-    /// These options with another limit of bytes that are decompressed [at one time](Self::max_decompressed).
-    #[must_use]
-    pub fn with_max_decompressed(mut self, max_decompressed: u64) -> Self {
-        self.max_decompressed = max_decompressed;
-        self
-    }
-
-    /// These options with another limit of bytes decompressed [for each byte](Self::max_expansion) of the file.
-    #[must_use]
-    pub fn with_max_expansion(mut self, max_expansion: u64) -> Self {
-        self.max_expansion = max_expansion;
-        self
-    }
-
-    /// These options with another limit of bytes of [files that thin archives name](Self::max_thin_bytes).
-    #[must_use]
-    pub fn with_max_thin_bytes(mut self, max_thin_bytes: u64) -> Self {
-        self.max_thin_bytes = max_thin_bytes;
-        self
-    }
-
-    /// These options with another limit of [containers around an image](Self::max_depth).
-    #[must_use]
-    pub fn with_max_depth(mut self, max_depth: usize) -> Self {
-        self.max_depth = max_depth;
-        self
-    }
-
-    /// These options, with compressed bundles [opened](Self::decompress) or not.
-    #[must_use]
-    pub fn with_decompress(mut self, decompress: bool) -> Self {
-        self.decompress = decompress;
-        self
-    }
-
-    /// These options, with [hashes](Self::verify_hash) compared or not.
-    #[must_use]
-    pub fn with_verify_hash(mut self, verify_hash: bool) -> Self {
-        self.verify_hash = verify_hash;
-        self
-    }
-
-    /// These options, with images shown [before](Self::early_images) the hash is known to be right, or not.
-    #[must_use]
-    pub fn with_early_images(mut self, early_images: bool) -> Self {
-        self.early_images = early_images;
-        self
-    }
-
-    /// These options, with images [looked into](Self::enter_images) or not.
-    #[must_use]
-    pub fn with_enter_images(mut self, enter_images: bool) -> Self {
-        self.enter_images = enter_images;
-        self
-    }
-
-    /// These options, with compressed bundles read by their [tables](Self::tables_only) only, or to their end.
-    #[must_use]
-    pub fn with_tables_only(mut self, tables_only: bool) -> Self {
-        self.tables_only = tables_only;
-        self
-    }
-
-    /// These options, with images that are compressed by themselves [checked](Self::check_compressed) or not.
-    #[must_use]
-    pub fn with_check_compressed(mut self, check_compressed: bool) -> Self {
-        self.check_compressed = check_compressed;
-        self
-    }
-
-    /// These options, with all told that an editor of the file has to know, or not. Then compressed bundles that are not
-    /// opened are [entered](crate::Visitor::enter) nevertheless, and the ends of those of version 1 are found, for which these
-    /// are decompressed; and a container at the start of a section for other data is to be the only thing there.
-    #[must_use]
-    pub fn with_extents(mut self, extents: bool) -> Self {
-        self.tell_unopened = extents;
-        self.tell_trailing = extents;
-        self
-    }
-
-    /// These options, with host files [scanned](Self::scan) for containers in any of their bytes, or not.
-    #[must_use]
-    pub fn with_scan(mut self, scan: bool) -> Self {
-        self.scan = scan;
-        self
-    }
-}
-
-/// Names may share bytes, and one name may stand above many images: copies of them, and looking for their ends, must
-/// not add up to a multiple of the file. Honest names come to less than twice the bytes around them. Those of small
-/// files may do as they like.
-const NAMES_FOR_EACH_BYTE: u64 = 4;
-const NAMES_AT_LEAST: u64 = 1 << 26;
-
-/// Returns the limit on the size of names for a file of this many bytes.
-pub(crate) fn names_of(len: u64) -> Budget {
-    Budget::new(NAMES_AT_LEAST.saturating_add(len.saturating_mul(NAMES_FOR_EACH_BYTE)))
-}
-
-/// What a finished [`walk`] saw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What a finished walk saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
     /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a
@@ -225,40 +43,15 @@ pub struct Summary {
 /// An error of reading `input`, or the error that a method of `visitor` returned. A malformed file is no
 /// error of the walk: the visitor gets [`Finding`]s.
 pub fn walk<R: Read + Seek>(
-    mut input: R,
+    input: R,
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    Walker::walk(Source::new(&mut input, Origin::File)?, options, visitor, None)
+    Walk::new(input, options)?.visit(visitor)
 }
 
 /// Walks through `data` as [`walk`] does, without copying the bytes that it looks at: faster for what is in memory, read
-/// or mapped. [`Image::bytes_in`] gives the images that lie in `data`.
-///
-/// ```
-/// use std::io;
-/// use fat_object::{Image, Options, Visitor, walk_slice};
-///
-/// /// The images of an input of a linker, which stay where they are.
-/// struct Images<'data> {
-///     data: &'data [u8],
-///     found: Vec<&'data [u8]>,
-/// }
-///
-/// impl Visitor for Images<'_> {
-///     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-///         self.found.extend(image.bytes_in(self.data)); // none for images of compressed bundles
-///         Ok(())
-///     }
-/// }
-///
-/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
-/// let data = layout.to_vec(&[b"code"])?;
-/// let mut images = Images { data: &data, found: Vec::new() };
-/// walk_slice(&data, &Options::default(), &mut images)?;
-/// assert_eq!(images.found, [b"code"]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// or mapped. [`ImageInfo::bytes_in`] gives the images that lie in `data`.
 ///
 /// # Errors
 ///
@@ -268,339 +61,521 @@ pub fn walk_slice(
     options: &Options,
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
-    let mut reader = Cursor::new(data);
-    Walker::walk(Source::of_bytes(&mut reader, data, Origin::File), options, visitor, None)
+    Walk::of_slice(data, options).visit(visitor)
 }
 
-pub(crate) struct Walker<'v> {
-    pub(crate) options: &'v Options,
-    pub(crate) visitor: &'v mut dyn Visitor,
-    /// Gives what the compressed bundle at an offset of the file came to, if somebody else decompresses it.
-    pub(crate) ahead: Option<&'v mut dyn FnMut(u64) -> Option<Outcome>>,
-    path: Vec<PathStep>,
-    compressions: Vec<Compression>,
-    /// Bytes that are held beside the walked file.
-    held: u64,
-    /// Bytes decompressed, or copied out of bitcode, in all.
-    pub(crate) decompressed: Budget,
-    /// Bytes of names and of strings of offload binaries.
-    pub(crate) names: Budget,
-    /// Bytes of the files that thin archives name.
-    pub(crate) thin_members: Budget,
-    /// Whether the walk is in such a file, at any depth.
-    pub(crate) in_thin_member: bool,
-    /// Whether an entry that stands for the object itself was found in the object that is walked.
-    pub(crate) has_placeholder: bool,
+/// Shows every image of a file to a closure, in file order: the shortest way to their bytes.
+///
+/// ```
+/// use std::io::{Cursor, Read};
+///
+/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+/// let file = Cursor::new(layout.to_vec(&[b"code"])?);
+/// let mut code = Vec::new();
+/// fat_object::images(file, &fat_object::Options::default(), |image| {
+///     assert_eq!(image.target().id(), "gfx906");
+///     image.reader().read_to_end(&mut code).map(drop)
+/// })?;
+/// assert_eq!(code, b"code");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// An error of reading `input`, and the first of `each`. Damage that may hide images ends the walk with
+/// [`InvalidData`](io::ErrorKind::InvalidData) and the [`Finding`] inside.
+pub fn images<R: Read + Seek>(
+    input: R,
+    options: &Options,
+    mut each: impl FnMut(&mut Image<'_, '_>) -> io::Result<()>,
+) -> io::Result<Summary> {
+    let mut walk = Walk::new(input, options)?;
+    while let Some(event) = walk.next()? {
+        match event {
+            Event::Image(mut image) => each(&mut image)?,
+            Event::Finding(finding) => finding.error_only()?,
+            Event::Enter(_) | Event::Leave | Event::ThinMember(_) => {}
+        }
+    }
+    Ok(walk.summary())
+}
+
+/// Something that a [`Walk`] came to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'w, 'r> {
+    /// A container. What follows up to its [`Leave`](Self::Leave) is of it; [`Walk::answer`] skips that. A compressed one is
+    /// opened after this event: a finding about that is of what lies around.
+    Enter(&'w Container),
+    /// An image.
+    Image(Image<'w, 'r>),
+    /// Something wrong. The walk goes on wherever the damage leaves a way.
+    Finding(&'w Finding),
+    /// The end of the container that was entered last.
+    Leave,
+    /// A thin archive names a file: a path relative to the directory of the archive. [`Walk::open_thin_member`] hands it to
+    /// the walk; without it there is a finding.
+    ThinMember(&'w [u8]),
+}
+
+/// A walk whose events are pulled, one after the other: for whoever cannot give control away. [`walk`](crate::walk()) is this
+/// one with a [`Visitor`].
+///
+/// ```
+/// use std::io::Cursor;
+/// use fat_object::{ContainerKind, Enter, Event, Options, Walk};
+///
+/// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;
+/// let mut walk = Walk::new(Cursor::new(layout.to_vec(&[b"code"])?), &Options::default())?;
+/// let mut sizes = Vec::new();
+/// while let Some(event) = walk.next()? {
+///     match event {
+///         Event::Enter(container) if container.kind() == ContainerKind::Ccob => walk.answer(Enter::Skip),
+///         Event::Image(image) => sizes.push(image.size()),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(sizes, [4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Walk<'r> {
+    cx: Context<'r>,
+    /// The file, and in it what was decompressed or opened.
+    sources: Vec<Source<'r>>,
+    levels: Vec<Level>,
+    state: State,
+    answer: Enter,
+    thin_member: Option<Box<dyn ReadSeek>>,
+    format: FileFormat,
+    size: u64,
     images: usize,
-    /// Containers entered so far.
-    entered: usize,
-    pub(crate) findings: usize,
-    /// The IDs of a bundle without fault that came before.
-    pub(crate) sound_ids: Vec<String>,
-    /// What IDs say that came before.
-    pub(crate) targets: HashMap<String, Arc<Target>>,
+    findings: usize,
 }
 
-impl<'v> Walker<'v> {
-    /// As [`walk`].
-    pub(crate) fn walk(
-        mut source: Source<'_>,
-        options: &'v Options,
-        visitor: &'v mut dyn Visitor,
-        ahead: Option<&'v mut dyn FnMut(u64) -> Option<Outcome>>,
-    ) -> io::Result<Summary> {
+/// A container that the walk is in; the lowest is the file.
+struct Level {
+    children: Box<dyn Children>,
+    found: Found,
+    /// `true` if there are no more children.
+    is_done: bool,
+    /// Where it starts in the source around.
+    start: u64,
+    /// `true` if its bytes are a source of their own.
+    has_source: bool,
+    compression: Option<Compression>,
+    held: u64,
+    hash: Option<ccob::HashCheck>,
+}
+
+/// What the walk was interrupted for.
+enum State {
+    Between,
+    /// A container is to be opened, if the answer is to do so.
+    Asked(Container, Option<Box<Opened>>),
+    Image(Box<Seen>),
+    Finding(Finding),
+    /// As the one before, about a container that could not be opened.
+    Unopened(Finding),
+    ThinMember(Member),
+}
+
+/// An image that is shown.
+struct Seen {
+    info: ImageInfo,
+    window: Range<u64>,
+    object: Option<Range<u64>>,
+    /// `true` if it may hold further images, and these are asked for.
+    is_entered: bool,
+}
+
+/// Why the walk was interrupted.
+enum Step {
+    Ask,
+    Enter,
+    Image,
+    Finding,
+    Leave,
+    /// The container could not be opened, so that nothing is left.
+    Unopened,
+    ThinMember,
+    End,
+}
+
+impl<'r> Walk<'r> {
+    /// Starts a walk through `input`.
+    ///
+    /// # Errors
+    ///
+    /// An error of seeking in `input`.
+    pub fn new<R: Read + Seek + 'r>(input: R, options: &Options) -> io::Result<Self> {
+        Ok(Self::start(Source::new(input, Origin::File)?, options, None))
+    }
+
+    /// Starts a walk through `data`, as [`walk_slice`] does.
+    #[must_use]
+    pub fn of_slice(data: &'r [u8], options: &Options) -> Self {
+        Self::start(Source::of_bytes(data, Origin::File), options, None)
+    }
+
+    pub(crate) fn start(source: Source<'r>, options: &Options, ahead: Option<Ahead<'r>>) -> Self {
         let size = source.len();
-        let mut walker = Walker {
-            options,
-            visitor,
-            ahead,
-            path: Vec::new(),
-            compressions: Vec::new(),
-            held: 0,
-            decompressed: Budget::new(options.max_decompressed),
-            names: names_of(0),
-            thin_members: Budget::new(options.max_thin_bytes),
-            in_thin_member: false,
-            has_placeholder: false,
+        Walk {
+            cx: Context::new(options, ahead, &source),
+            sources: vec![source],
+            levels: vec![Level::new(Box::new(Contents::new(0..size)), 0)],
+            state: State::Between,
+            answer: Enter::Open,
+            thin_member: None,
+            format: FileFormat::Unknown,
+            size,
             images: 0,
-            entered: 0,
             findings: 0,
-            sound_ids: Vec::new(),
-            targets: HashMap::new(),
-        };
-        walker.add_file(&source);
-        let format = walker.contents(&mut source, &(0..size))?;
-        Ok(Summary { format, size, images: walker.images, findings: walker.findings })
-    }
-}
-
-impl Walker<'_> {
-    /// Walks what lies in `window`, by its first bytes. Returns what that was.
-    pub(crate) fn contents(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-    ) -> io::Result<FileFormat> {
-        let head = source.peek(window, SNIFF_LEN)?;
-        let format = FileFormat::sniff(&head);
-        let before = self.entered;
-        match format {
-            FileFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
-                self.text_bundle(source, window)?;
-            }
-            FileFormat::Bundle
-            | FileFormat::CompressedBundle
-            | FileFormat::OffloadBinary
-            | FileFormat::Hcf
-            | FileFormat::Fatbinary => self.sequence(source, window, None, false).map(drop)?,
-            FileFormat::Archive | FileFormat::Deb => self.archive(source, window)?,
-            FileFormat::Wasm => self.wasm(source, window)?,
-            FileFormat::Bitcode => self.bitcode(source, window)?,
-            // The file itself may be a code object that was made the host of a bundle.
-            FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::Coff | FileFormat::MachO
-                if format.may_hold_images() || self.is_outside() =>
-            {
-                self.host_file(source, window)?;
-            }
-            // Last, because it costs another reading. Code for a GPU may stand first in such a text.
-            FileFormat::Unknown | FileFormat::Ptx | FileFormat::LinkerScript
-                if is_text_ending_in_marker(source, window, &head)? =>
-            {
-                self.text_ending_in_marker(source, window)?;
-                return Ok(FileFormat::Bundle);
-            }
-            _ => {}
         }
-        if bare::may_be(format) && self.entered == before && self.is_outside() {
-            self.bare_image(source, window, format)?;
-        }
-        Ok(format)
     }
 
-    /// Walks containers that follow each other, with zeros between and after them. `object` is where the object
-    /// file lies for which bundles among them are its object form. Returns where other bytes follow that may do so: the end
-    /// of the window, unless it is `mixed`.
-    pub(crate) fn sequence(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        object: Option<&Range<u64>>,
-        mixed: bool,
-    ) -> io::Result<u64> {
-        let mut at = window.start;
-        let mut ordinal = 0;
+    /// Goes on to the next event; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// An error of reading the input.
+    #[allow(clippy::should_implement_trait, reason = "events borrow from the walk")]
+    pub fn next(&mut self) -> io::Result<Option<Event<'_, 'r>>> {
         loop {
-            let before = at;
-            at = source.skip_zeros(&(at..window.end))?;
-            if at >= window.end {
-                return Ok(window.end);
+            match self.step()? {
+                // Its event was that of the question.
+                Step::Enter => {}
+                Step::Ask | Step::Image | Step::Finding | Step::ThinMember => break,
+                Step::Leave | Step::Unopened => return Ok(Some(Event::Leave)),
+                Step::End => return Ok(None),
             }
-            let rest = at..window.end;
-            let head = source.peek(&rest, SNIFF_LEN)?;
-            if ordinal > 0 && self.directly_in(ContainerKind::Member) && is_member_padding(&head) {
-                return Ok(window.end);
-            }
-            let end = match FileFormat::sniff(&head) {
-                FileFormat::Bundle if !bundle_format::text::is_text_bundle(&head) => {
-                    self.bundle(source, &rest, ordinal, object)?
-                }
-                FileFormat::CompressedBundle => self.compressed_bundle(source, &rest, ordinal)?,
-                FileFormat::OffloadBinary => self.offload_binary(source, &rest, ordinal)?,
-                FileFormat::Fatbinary => self.nv_fatbin(source, &rest, ordinal)?,
-                FileFormat::Hcf => self.hcf(source, &rest, ordinal)?,
-                _ if mixed && ordinal > 0 => return Ok(before),
-                _ => {
-                    let first = head.into_iter().take(8).collect();
-                    let error = match ordinal {
-                        0 => Error::UnknownContents { first },
-                        _ => Error::TrailingBytes { after: at - window.start, first },
-                    };
-                    self.finding(source, at, error)?;
-                    None
-                }
-            };
-            // A container always takes at least its header; the check only guards the loop.
-            match end {
-                Some(end) if end > at => at = end,
-                _ => return Ok(window.end),
-            }
-            ordinal += 1;
         }
-    }
-
-    /// Enters a container, walks what `inside` walks, and leaves it. Returns without entering when the
-    /// nesting is too deep.
-    pub(crate) fn within<'s>(
-        &mut self,
-        source: &mut Source<'s>,
-        segment: PathStep,
-        window: &Range<u64>,
-        compression: Option<Compression>,
-        inside: impl FnOnce(&mut Self, &mut Source<'s>) -> io::Result<()>,
-    ) -> io::Result<()> {
-        if self.path.len() >= self.options.max_depth {
-            return self.finding(
-                source,
-                window.start,
-                Error::TooDeep { limit: self.options.max_depth },
-            );
+        if let State::Image(_) = self.state {
+            return Ok(self.image().map(Event::Image));
         }
-        // Visitors keep the path of each container, too; the names of members and sections are counted where they are
-        // read.
-        if !self.takes_path() {
-            let error = Error::TooManyNames { limit: self.names.limit() };
-            return self.finding(source, window.start, error);
-        }
-        let kind = segment.kind();
-        self.entered += 1;
-        self.path.push(segment);
-        let container = Container {
-            path: &self.path,
-            kind,
-            location: Location::new(source.origin(), window.start),
-            size: window.end.saturating_sub(window.start),
-            compression,
-        };
-        self.visitor.enter(&container)?;
-        let looks_into = self.visitor.looks_into(&container);
-        if let Some(compression) = compression {
-            self.compressions.push(compression);
-            self.hold(compression.uncompressed_size);
-        }
-        if looks_into {
-            inside(self, source)?;
-        }
-        if let Some(compression) = compression {
-            self.compressions.pop();
-            self.release(compression.uncompressed_size);
-        }
-        self.visitor.leave()?;
-        self.path.pop();
-        Ok(())
-    }
-
-    /// Reports an image, then walks into it if it can hold further images.
-    pub(crate) fn image(
-        &mut self,
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        description: &Description,
-    ) -> io::Result<()> {
-        // Visitors keep the path of each image.
-        if !self.takes_path() {
-            let error = Error::TooManyNames { limit: self.names.limit() };
-            return self.finding(source, window.start, error);
-        }
-        let head = match (description.format, description.compression) {
-            (None, _) => Some(source.peek(window, SNIFF_LEN)?),
-            (Some(_), Some(own)) if self.options.check_compressed => {
-                let room = self.room();
-                code::decompressed_head(source, window, own, room, &mut self.decompressed)?
-            }
-            _ => None,
-        };
-        let format = match (description.format, &head) {
-            (Some(format), _) => format,
-            (None, head) => FileFormat::sniff(head.as_deref().unwrap_or_default()),
-        };
-        let disagreement = head.and_then(|head| {
-            let own = description.format.map_or(format, |_| FileFormat::sniff(&head));
-            contradiction(description, own, &head)
-        });
-        let index = self.images;
-        self.images += 1;
-        let room = self.room();
-        self.visitor.image(&mut Image {
-            index,
-            path: &self.path,
-            description,
-            format,
-            disagreement: disagreement.as_ref(),
-            around: self.compressions.last().copied(),
-            window: window.clone(),
-            source,
-            room,
-            decompressed: &mut self.decompressed,
-        })?;
-        if let Some(disagreement) = disagreement {
-            let error = Error::Disagreement { entry: description.entry(index), disagreement };
-            self.finding(source, window.start, error)?;
-        }
-        // Bitcode for a device embeds nothing, and there can be much of it.
-        let is_host = description.target.is_host();
-        let may_hold = format.may_hold_images() || (format == FileFormat::Bitcode && is_host);
-        // Archives of code for several GPUs of Intel are images as a whole.
-        let is_whole = description.compression.is_some() || description.sycl.is_some();
-        if !may_hold || is_whole || !self.options.enter_images {
-            return Ok(());
-        }
-        let name = description.id.clone().unwrap_or_else(|| index.to_string());
-        let segment = PathStep::new(ContainerKind::Image, name);
-        self.within(source, segment, window, None, |walker, source| {
-            walker.contents(source, window).map(drop)
+        Ok(match &self.state {
+            State::Asked(container, _) => Some(Event::Enter(container)),
+            State::Finding(finding) | State::Unopened(finding) => Some(Event::Finding(finding)),
+            State::ThinMember(member) => Some(Event::ThinMember(&member.name)),
+            State::Image(_) | State::Between => None,
         })
     }
 
-    /// Reports something wrong in the container that starts at `at`.
-    pub(crate) fn finding(&mut self, source: &Source<'_>, at: u64, error: Error) -> io::Result<()> {
+    /// Answers the [`Enter`](Event::Enter) event that came last. Without an answer the container is [opened](Enter::Open).
+    pub fn answer(&mut self, answer: Enter) {
+        self.answer = answer;
+    }
+
+    /// Answers the [`ThinMember`](Event::ThinMember) event that came last.
+    pub fn open_thin_member(&mut self, file: Box<dyn ReadSeek>) {
+        self.thin_member = Some(file);
+    }
+
+    /// Returns what the walk has seen so far.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let Walk { format, size, images, findings, .. } = *self;
+        Summary { format, size, images, findings }
+    }
+
+    /// Shows all to a visitor.
+    pub(crate) fn visit(mut self, visitor: &mut dyn Visitor) -> io::Result<Summary> {
+        loop {
+            let step = self.step()?;
+            match (&self.state, step) {
+                (_, Step::End) => return Ok(self.summary()),
+                (_, Step::Leave) => visitor.leave()?,
+                (State::Asked(container, _), Step::Ask) => {
+                    let answer = visitor.opens(container);
+                    self.answer = answer;
+                }
+                (State::Asked(container, _), Step::Enter) => visitor.enter(container)?,
+                (State::Finding(finding) | State::Unopened(finding), Step::Finding) => {
+                    visitor.finding(finding)?;
+                }
+                (State::ThinMember(member), Step::ThinMember) => {
+                    let opened = visitor.open_thin_member(&member.name);
+                    self.enter_thin_member(opened)?;
+                }
+                (State::Image(_), Step::Image) => {
+                    if let Some(mut image) = self.image() {
+                        visitor.image(&mut image)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Walks up to the next interruption, which `state` describes.
+    fn step(&mut self) -> io::Result<Step> {
+        match std::mem::replace(&mut self.state, State::Between) {
+            State::Asked(container, Some(opened)) => {
+                let answer = std::mem::replace(&mut self.answer, Enter::Open);
+                return self.open(container, *opened, answer);
+            }
+            State::Unopened(_) => return Ok(Step::Unopened),
+            State::Image(seen) => self.behind_image(*seen),
+            State::ThinMember(member) => {
+                let opened = self.thin_member.take().ok_or(io::ErrorKind::Unsupported.into());
+                self.state = State::ThinMember(member);
+                self.enter_thin_member(opened)?;
+            }
+            State::Asked(_, None) | State::Finding(_) | State::Between => {}
+        }
+        loop {
+            let (Some(level), Some(source)) = (self.levels.last_mut(), self.sources.last_mut())
+            else {
+                return Ok(Step::End);
+            };
+            match level.found.next() {
+                Some(Child::Image(window, description)) => {
+                    return self.see_image(window, *description);
+                }
+                Some(Child::Finding(at, error)) => return Ok(self.find(at, error)),
+                Some(Child::Container(opened)) => return Ok(self.ask(opened)),
+                Some(Child::ThinMember(member)) => {
+                    self.state = State::ThinMember(member);
+                    return Ok(Step::ThinMember);
+                }
+                None if !level.is_done => {
+                    let goes_on = level.children.next(&mut self.cx, source, &mut level.found)?;
+                    level.is_done = !goes_on;
+                }
+                None => return Ok(self.leave()),
+            }
+        }
+    }
+
+    /// Asks whether a container is to be opened.
+    fn ask(&mut self, opened: Box<Opened>) -> Step {
+        let Range { start, end } = opened.window;
+        let origin = match &opened.inside {
+            // The file that a thin archive names is the member.
+            Inside::Elsewhere(inner) if inner.source.origin() == Origin::ThinMember => {
+                Origin::ThinMember
+            }
+            _ => self.origin(),
+        };
+        let location = Location::new(origin, start);
+        let limit = self.cx.options.max_depth;
+        if self.cx.path().len() >= limit {
+            return self.find_at(location, Error::TooDeep { limit });
+        }
+        // Visitors keep the path of each container, too; the names of members and sections are counted where they are
+        // read.
+        if let Err(error) = self.cx.take_path() {
+            return self.find_at(location, error);
+        }
+        let kind = opened.step.kind();
+        self.cx.entered += 1;
+        self.cx.push(opened.step.clone());
+        let container = Container {
+            path: self.cx.shared_path(),
+            kind,
+            location,
+            size: end.saturating_sub(start),
+            compression: opened.compression,
+        };
+        self.state = State::Asked(container, Some(opened));
+        Step::Ask
+    }
+
+    /// Opens a container that was asked about.
+    fn open(&mut self, container: Container, opened: Opened, answer: Enter) -> io::Result<Step> {
+        let Opened { window, compression, inside, .. } = opened;
+        let is_skipped = answer == Enter::Skip;
+        let mut level = Level::new(Box::new(Nothing), window.start);
+        let inner = match inside {
+            Inside::Here(children) => {
+                level.children = children;
+                None
+            }
+            Inside::Elsewhere(inner) => Some(inner),
+            Inside::Closed(_) if is_skipped => None,
+            Inside::Closed(closed) => {
+                let Some(source) = self.sources.last_mut() else { return Ok(Step::End) };
+                match closed.open(&mut self.cx, source, &window, answer)? {
+                    Ok(inner) => Some(inner),
+                    Err(error) => {
+                        self.cx.pop();
+                        self.find(window.start, error);
+                        if let State::Finding(finding) =
+                            std::mem::replace(&mut self.state, State::Between)
+                        {
+                            self.state = State::Unopened(finding);
+                        }
+                        return Ok(Step::Finding);
+                    }
+                }
+            }
+        };
+        if let Some(Inner { source, children, held, hash }) = inner {
+            self.cx.in_thin_member |= source.origin() == Origin::ThinMember;
+            self.sources.push(source);
+            (level.children, level.held, level.hash) = (children, held, hash);
+            level.has_source = true;
+        }
+        if is_skipped {
+            level.children = Box::new(Nothing);
+        }
+        level.compression = compression;
+        level.held += compression.map_or(0, |compression| compression.uncompressed_size);
+        self.cx.hold(level.held, compression);
+        self.levels.push(level);
+        self.state = State::Asked(container, None);
+        Ok(Step::Enter)
+    }
+
+    /// Leaves the innermost container, or the file.
+    fn leave(&mut self) -> Step {
+        let Some(mut level) = self.levels.pop() else { return Step::End };
+        let walked = level.children.walked();
+        let Some(around) = self.levels.last_mut() else {
+            self.format = walked.format.unwrap_or(self.format);
+            return Step::End;
+        };
+        if level.has_source {
+            let source = self.sources.pop();
+            // In such a file there is no other.
+            if source.is_some_and(|source| source.origin() == Origin::ThinMember) {
+                self.cx.in_thin_member = false;
+            }
+        }
+        self.cx.release(level.held, level.compression);
+        self.cx.pop();
+        around.children.left(walked);
+        if let Some(Err(error)) = level.hash.map(ccob::HashCheck::finish) {
+            // Before what is behind the damaged images.
+            around.found.first(Child::Finding(level.start, error.into()));
+        }
+        Step::Leave
+    }
+
+    /// Notes something wrong in the container that starts at `at`.
+    fn find(&mut self, at: u64, error: Error) -> Step {
+        self.find_at(Location::new(self.origin(), at), error)
+    }
+
+    /// Returns what offsets count from.
+    fn origin(&self) -> Origin {
+        self.sources.last().map_or(Origin::File, Source::origin)
+    }
+
+    fn find_at(&mut self, location: Location, error: Error) -> Step {
         self.findings += 1;
-        let location = Location::new(source.origin(), at);
-        self.visitor.finding(&Finding { path: &self.path, location, error })
+        let path = self.cx.shared_path();
+        self.state = State::Finding(Finding { path, location, error });
+        Step::Finding
     }
 
-    /// Counts the names of all containers around; false if these are too many.
-    fn takes_path(&mut self) -> bool {
-        self.names.take(self.path.iter().map(|segment| segment.name().len() as u64).sum())
+    /// Completes what is known of an image by its first bytes.
+    fn see_image(&mut self, window: Range<u64>, description: Description) -> io::Result<Step> {
+        // Visitors keep the path of each image.
+        if let Err(error) = self.cx.take_path() {
+            return Ok(self.find(window.start, error));
+        }
+        let Description { mut info, format, object } = description;
+        let Some(source) = self.sources.last_mut() else { return Ok(Step::End) };
+        let head = match (format, info.compression) {
+            (None, _) => Some(source.peek(&window, SNIFF_LEN)?),
+            (Some(_), Some(own)) if self.cx.options.check_compressed => {
+                let room = self.cx.room();
+                code::decompressed_head(source, &window, own, room, &mut self.cx.decompressed)?
+            }
+            _ => None,
+        };
+        let sniffed = head.as_deref().map(FileFormat::sniff);
+        info.format = format.or(sniffed).unwrap_or(FileFormat::Unknown);
+        info.disagreement = match (head, sniffed) {
+            (Some(head), Some(own)) => contradiction(&info, own, &head).map(Box::new),
+            _ => None,
+        };
+        info.index = self.images;
+        self.images += 1;
+        info.path = self.cx.shared_path();
+        info.location = Location::new(source.origin(), window.start);
+        info.compression_around = self.cx.compression_around();
+        info.size = match info.compression {
+            Some(own) => own.uncompressed_size,
+            None => window.end.saturating_sub(window.start),
+        };
+        // Bitcode for a device embeds nothing, and there can be much of it.
+        let is_host = info.target.is_host();
+        let may_hold =
+            info.format.may_hold_images() || (info.format == FileFormat::Bitcode && is_host);
+        // Archives of code for several GPUs of Intel are images as a whole.
+        let is_whole = info.compression.is_some() || info.sycl.is_some();
+        let is_entered = may_hold && !is_whole && self.cx.options.enter_images;
+        self.state = State::Image(Box::new(Seen { info, window, object, is_entered }));
+        Ok(Step::Image)
     }
 
-    /// The containers around.
-    pub(crate) fn path(&self) -> &[PathStep] {
-        &self.path
+    /// The image that is shown.
+    fn image(&mut self) -> Option<Image<'_, 'r>> {
+        let (State::Image(seen), Some(source)) = (&self.state, self.sources.last_mut()) else {
+            return None;
+        };
+        Some(Image {
+            info: &seen.info,
+            window: seen.window.clone(),
+            object: seen.object.clone(),
+            source,
+            room: self.cx.room(),
+            decompressed: &mut self.cx.decompressed,
+        })
     }
 
-    /// Whether the walk is directly inside a container of this kind.
-    pub(crate) fn directly_in(&self, kind: ContainerKind) -> bool {
-        self.path.last().is_some_and(|segment| segment.kind() == kind)
+    /// Notes what follows the image that was shown: what contradicts its name, and what lies in it.
+    fn behind_image(&mut self, seen: Seen) {
+        let Seen { info, window, is_entered, .. } = seen;
+        let Some(level) = self.levels.last_mut() else { return };
+        if is_entered {
+            let name = info.id.clone().unwrap_or_else(|| info.index.to_string());
+            let step = PathStep::new(ContainerKind::Image, name);
+            let opened = Opened::here(step, window.clone(), Contents::new(window.clone()));
+            level.found.first(Child::Container(Box::new(opened)));
+        }
+        if let Some(disagreement) = &info.disagreement {
+            let error =
+                Error::Disagreement { entry: info.entry(), disagreement: (**disagreement).clone() };
+            level.found.first(Child::Finding(window.start, error));
+        }
     }
 
-    /// Allows for what a file costs that is not made of other data.
-    pub(crate) fn add_file(&mut self, source: &Source<'_>) {
-        self.decompressed.grow(source.len().saturating_mul(self.options.max_expansion));
-        self.add_source(source);
-    }
-
-    /// Allows for the names in new bytes.
-    pub(crate) fn add_source(&mut self, source: &Source<'_>) {
-        self.add_bytes(source.len());
-    }
-
-    /// Allows for the names in so many new bytes.
-    pub(crate) fn add_bytes(&mut self, len: u64) {
-        self.names.grow(len.saturating_mul(NAMES_FOR_EACH_BYTE));
-    }
-
-    /// How many bytes may be held on top of what is held already.
-    pub(crate) fn room(&self) -> u64 {
-        self.options.max_decompressed.saturating_sub(self.held)
-    }
-
-    /// How many bytes may be made now: held, and counted among [all](Walker::decompressed).
-    pub(crate) fn decompression_budget(&self) -> u64 {
-        self.room().min(self.decompressed.left())
-    }
-
-    /// Counts bytes that are held until they are [released](Walker::release).
-    pub(crate) fn hold(&mut self, bytes: u64) {
-        self.held = self.held.saturating_add(bytes);
-    }
-
-    pub(crate) fn release(&mut self, bytes: u64) {
-        self.held = self.held.saturating_sub(bytes);
+    /// Goes on in the file that a thin archive names, if it was opened.
+    fn enter_thin_member(&mut self, opened: io::Result<Box<dyn ReadSeek>>) -> io::Result<()> {
+        let State::ThinMember(member) = std::mem::replace(&mut self.state, State::Between) else {
+            return Ok(());
+        };
+        if let Some(level) = self.levels.last_mut() {
+            level.is_done |=
+                !archive::thin_member(&mut self.cx, &member, opened, &mut level.found)?;
+        }
+        Ok(())
     }
 }
 
-/// Whether these last bytes of a member fill it up to a multiple of 8, as in archives for Apple's linker, where the
-/// padding counts as part of the member.
-fn is_member_padding(rest: &[u8]) -> bool {
-    rest.len() < 8 && rest.iter().all(|&byte| byte == b'\n')
+impl fmt::Debug for Walk<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.cx.path();
+        f.debug_struct("Walk")
+            .field("size", &self.size)
+            .field("path", &path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Level {
+    fn new(children: Box<dyn Children>, start: u64) -> Self {
+        Level {
+            children,
+            found: Found::default(),
+            is_done: false,
+            start,
+            has_source: false,
+            compression: None,
+            held: 0,
+            hash: None,
+        }
+    }
 }

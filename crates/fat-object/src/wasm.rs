@@ -11,12 +11,15 @@ use std::ops::Range;
 
 use byte_parts::Budget;
 
-use crate::containers::{Start, lossy, starts_with};
+use crate::bundle::lossy;
+use crate::context::Context;
 use crate::error::Error;
 use crate::host::{Section, is_device_section};
+use crate::opened::Children;
+use crate::sections::Sections;
+use crate::sequence::{Start, starts_with};
 use crate::source::Source;
 use crate::sycl;
-use crate::walker::Walker;
 
 /// What all modules start with.
 pub(crate) const MAGIC: [u8; 4] = *b"\0asm";
@@ -55,45 +58,45 @@ pub(crate) fn read_leb128(bytes: &[u8]) -> Option<(u64, u64)> {
     None
 }
 
-impl Walker<'_> {
-    pub(crate) fn wasm(&mut self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<()> {
-        if source.peek(window, HEADER.len())? != HEADER {
-            return Ok(());
+/// Opens a module; `None` for components.
+pub(crate) fn open(
+    cx: &mut Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> io::Result<Option<Box<dyn Children>>> {
+    if source.peek(window, HEADER.len())? != HEADER {
+        return Ok(None);
+    }
+    let mut sections = Vec::new();
+    let mut headers = Budget::new(window.end - window.start);
+    let mut at = window.start + HEADER.len() as u64;
+    let mut fault = None;
+    while at < window.end {
+        let Some(section) = section(source, at, window.end)? else {
+            let at = at - window.start;
+            let detail = format!("no section that ends inside the file starts at {at:#x}");
+            fault = Some(Error::Object { format: "WebAssembly", detail });
+            break;
+        };
+        at = section.contents.end;
+        let Some(name) = section.name else { continue };
+        if let Err(error) = cx.take_names(name.end - name.start) {
+            fault = Some(error);
+            break;
         }
-        let mut sections = Vec::new();
-        let mut headers = Budget::new(window.end - window.start);
-        let mut at = window.start + HEADER.len() as u64;
-        let mut fault = None;
-        while at < window.end {
-            let Some(section) = section(source, at, window.end)? else {
-                let at = at - window.start;
-                let detail = format!("no section that ends inside the file starts at {at:#x}");
-                fault = Some(Error::Object { format: "WebAssembly", detail });
-                break;
-            };
-            at = section.contents.end;
-            let Some(name) = section.name else { continue };
-            if !self.names.take(name.end - name.start) {
-                fault = Some(Error::TooManyNames { limit: self.names.limit() });
-                break;
-            }
-            let name = lossy(&source.read_range(&name)?);
-            let device = is_device_section(name.as_bytes())
-                || name.starts_with(bundle_format::MAGIC_TEXT)
-                || starts_with(source, &section.contents, &mut headers)? != Start::Nothing;
-            // Of the others there may be many.
-            if device {
-                let Range { start, end } = section.contents;
-                let range = start - window.start..end - window.start;
-                sections.push(Section { name, range, device, holds_bundle: false });
-            }
-        }
-        self.sections(source, window, &sections, &sycl::Images::default())?;
-        match fault {
-            Some(error) => self.finding(source, window.start, error),
-            None => Ok(()),
+        let name = lossy(&source.read_range(&name)?);
+        let device = is_device_section(name.as_bytes())
+            || name.starts_with(bundle_format::MAGIC_TEXT)
+            || starts_with(source, &section.contents, &mut headers)? != Start::Nothing;
+        // Of the others there may be many.
+        if device {
+            let Range { start, end } = section.contents;
+            let range = start - window.start..end - window.start;
+            sections.push(Section { name, range, device, holds_bundle: false });
         }
     }
+    let sections = Sections::new(cx, source, window, sections, sycl::Images::default())?;
+    Ok(Some(Box::new(sections.with_fault(fault))))
 }
 
 /// Where the name of a custom section is, and what follows it.

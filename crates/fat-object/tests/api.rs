@@ -10,13 +10,11 @@ use std::io::{self, Cursor, Read, Seek};
 
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Disagreement, Error, FileFormat, Finding,
-    ListedFinding, ListedImage, Listing, Location, NvFatbinError, OffloadBinaryEntry, Options,
-    PathStep, ReadSeek, Severity, Summary, Visitor, list, walk,
+    ImageInfo, Listing, Location, NvFatbinError, OffloadBinaryEntry, Options, PathStep, ReadSeek,
+    Severity, Summary, Visitor, list, walk,
 };
 
-/// Sent to and shared by threads, printed for debugging.
-fn shared<T: Debug + Send + Sync + Unpin>() {}
-/// Besides, cloned, and owning all it has.
+/// Sent to and shared by threads, printed for debugging, cloned, and owning all it has.
 fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
 /// Besides, compared, and a key of a map.
 fn value<T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static>() {}
@@ -31,30 +29,28 @@ fn public_types_keep_their_promises() {
     value::<Compression>();
     value::<ContainerKind>();
     value::<FileFormat>();
-    value::<ListedImage>();
+    value::<ImageInfo>();
     value::<Location>();
-    value::<Options>();
     value::<OffloadBinaryEntry>();
     value::<PathStep>();
     value::<Severity>();
-    value::<Summary>();
 
     owned::<llvm_bitcode::Error>();
     owned::<Disagreement>();
     owned::<Error>();
-    owned::<ListedFinding>();
+    owned::<Finding>();
     owned::<Listing>();
     owned::<NvFatbinError>();
 
-    shared::<Container<'_>>();
-    shared::<Finding<'_>>();
+    owned::<Container>();
+    owned::<Options>();
+    owned::<Summary>();
 
     copied::<(BundleForm, Compression, ContainerKind, FileFormat, Location, Severity, Summary)>();
     displayed::<ContainerKind>();
-    displayed::<Finding<'_>>();
     displayed::<FileFormat>();
-    displayed::<ListedFinding>();
-    displayed::<ListedImage>();
+    displayed::<Finding>();
+    displayed::<ImageInfo>();
     displayed::<Location>();
     displayed::<PathStep>();
     displayed::<Severity>();
@@ -68,14 +64,14 @@ fn public_types_keep_their_promises() {
 /// A visitor can be made a value of another type, and hands out what outlives the walk.
 #[test]
 fn visitors_are_objects() {
-    struct Gather(Vec<ListedImage>, Vec<ListedFinding>);
+    struct Gather(Vec<ImageInfo>, Vec<Finding>);
     impl Visitor for Gather {
         fn image(&mut self, image: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
-            self.0.push(image.to_listed());
+            self.0.push(image.info().clone());
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
-            self.1.push(finding.to_listed());
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            self.1.push(finding.clone());
             Ok(())
         }
     }
@@ -115,8 +111,8 @@ fn what_is_listed_can_be_serialized() {
     serialized::<Compression>();
     serialized::<ContainerKind>();
     serialized::<FileFormat>();
-    serialized::<ListedFinding>();
-    serialized::<ListedImage>();
+    serialized::<Finding>();
+    serialized::<ImageInfo>();
     serialized::<Listing>();
     serialized::<Location>();
     serialized::<PathStep>();

@@ -32,7 +32,7 @@ struct Collect {
 }
 
 impl Visitor for Collect {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         if container.kind() == ContainerKind::Section {
             self.sections.push((container.location(), container.size()));
         }
@@ -47,7 +47,7 @@ impl Visitor for Collect {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.errors.push(finding.to_string());
         if let Error::Bitcode(error) = finding.error() {
             self.bitcode.push(error.clone());
@@ -477,12 +477,11 @@ fn in_archives_and_for_the_host() {
 fn no_more_is_held_than_allowed() {
     let package = package(&[7; 1000]);
     let bytes = embedding(|bits| bits.record(8, &wide(&package)).done());
-    let mut options = Options::default();
-    options.max_decompressed = 1072;
+    let mut options = Options::default().with_max_decompressed(1072);
     let mut seen = Collect::default();
     walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
     assert_eq!((seen.images.len(), seen.errors.len()), (1, 0));
-    options.max_decompressed = 1071;
+    options = options.with_max_decompressed(1071);
     let mut seen = Collect::default();
     walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
     let [found] = &seen.bitcode[..] else { panic!("{:?}", seen.errors) };

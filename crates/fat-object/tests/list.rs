@@ -7,7 +7,7 @@ use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    ContainerKind, Error, FileFormat, Image, ListedFinding, Listing, Location, Options, Severity,
+    ContainerKind, Error, FileFormat, Finding, Image, Listing, Location, Options, Severity,
     Visitor, copy_image, list, list_with_thin_members, walk,
 };
 
@@ -164,7 +164,7 @@ fn visitors_end_at_errors() {
     let error = walk(Cursor::new(b"CCOB"), &Options::default(), &mut Indifferent).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     let inner = error.into_inner().unwrap();
-    let finding = inner.downcast_ref::<ListedFinding>().unwrap();
+    let finding = inner.downcast_ref::<Finding>().unwrap();
     assert!(matches!(finding.error(), Error::Ccob(_)));
     let layout = bundle_format::Layout::new([("odd", 0)], 1).unwrap();
     let bundle = layout.to_vec(&[b""]).unwrap();

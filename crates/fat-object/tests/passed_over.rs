@@ -18,7 +18,7 @@ impl Visitor for Findings {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.0.push(finding.error().to_string());
         Ok(())
     }

@@ -11,8 +11,8 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use std::path::Path;
 
 use fat_object::{
-    Container, ContainerKind, Error, Finding, Image, ListedFinding, ListedImage, Location, Options,
-    Visitor, has_device_code, list, list_slice, walk, walk_slice,
+    Container, ContainerKind, Error, Finding, Image, ImageInfo, Location, Options, Visitor,
+    has_device_code, list, list_slice, walk, walk_slice,
 };
 
 fn examples() -> Vec<(String, Vec<u8>)> {
@@ -38,12 +38,12 @@ fn data(name: &str) -> Vec<u8> {
 struct Seen<'d> {
     data: &'d [u8],
     has_code: bool,
-    images: Vec<(ListedImage, Vec<u8>)>,
+    images: Vec<(ImageInfo, Vec<u8>)>,
     findings: Vec<String>,
 }
 
 impl Visitor for Seen<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         self.has_code |= !matches!(container.kind(), ContainerKind::Member | ContainerKind::Slice);
         Ok(())
     }
@@ -51,7 +51,7 @@ impl Visitor for Seen<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let mut bytes = Vec::new();
         image.reader().read_to_end(&mut bytes)?;
-        let (lent, listed) = (image.bytes_in(self.data), image.to_listed());
+        let (lent, listed) = (image.bytes_in(self.data), image.info().clone());
         assert_eq!(lent, listed.bytes_in(self.data));
         match image.location() {
             Location::File(_) => assert_eq!(lent, Some(&bytes[..])),
@@ -61,7 +61,7 @@ impl Visitor for Seen<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.push(finding.to_string());
         Ok(())
     }
@@ -97,7 +97,7 @@ fn example_files() {
             "libhip-thin.a" => {
                 let error = answer.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::InvalidData);
-                let inner = error.get_ref().unwrap().downcast_ref::<ListedFinding>().unwrap();
+                let inner = error.get_ref().unwrap().downcast_ref::<Finding>().unwrap();
                 assert!(matches!(inner.error(), Error::ThinMember { .. }), "{error}");
             }
             ".gitattributes" | "README.md" | "regenerate.sh" => {

@@ -15,7 +15,7 @@ use std::path::Path;
 use ccob::Method;
 use elf_objects::{elf, progbits};
 use fat_object::{
-    Container, Error, Finding, Image, ListedImage, Listing, Options, PathStep, Visitor, list,
+    Container, Error, Finding, Image, ImageInfo, Listing, Options, PathStep, Visitor, list,
     list_slice, walk_slice,
 };
 use offload_binary::{CompressedBinary, FormatVersion};
@@ -149,7 +149,7 @@ fn texts(listing: &Listing) -> Vec<String> {
     listing.findings().iter().map(ToString::to_string).collect()
 }
 
-fn path(image: &ListedImage) -> String {
+fn path(image: &ImageInfo) -> String {
     image.path().iter().map(ToString::to_string).collect::<Vec<_>>().join("/")
 }
 
@@ -519,7 +519,7 @@ fn containers_that_leave_their_section_are_none() {
 struct Entered(Vec<(u64, u64)>);
 
 impl Visitor for Entered {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         let offset = container.location().file_offset();
         self.0.extend(offset.map(|offset| (offset, container.size())));
         Ok(())
@@ -529,7 +529,7 @@ impl Visitor for Entered {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         assert!(matches!(finding.error(), Error::Ccob(_)), "{finding}");
         Ok(())
     }

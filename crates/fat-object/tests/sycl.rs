@@ -8,8 +8,8 @@ mod sycl_sample;
 use std::io;
 
 use fat_object::{
-    ContainerKind, Error, FileFormat, Finding, Image, ListedFinding, ListedImage, Options,
-    SyclError, SyclValue, Visitor, list_slice, walk_slice,
+    ContainerKind, Error, FileFormat, Finding, Image, ImageInfo, Options, SyclError, SyclValue,
+    Visitor, list_slice, walk_slice,
 };
 use target_id::OffloadKind;
 
@@ -41,7 +41,7 @@ fn forms() -> Vec<Form> {
 }
 
 /// The errors and the images of a file.
-fn listed(bytes: &[u8]) -> (Vec<SyclError>, Vec<ListedImage>) {
+fn listed(bytes: &[u8]) -> (Vec<SyclError>, Vec<ImageInfo>) {
     let listing = list_slice(bytes, &Options::default()).unwrap();
     let errors = listing.findings().iter().map(|finding| match finding.error() {
         Error::Sycl(error) => error.clone(),
@@ -104,7 +104,7 @@ impl Visitor for Decompressed {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         assert!(matches!(finding.error(), Error::Sycl(SyclError::Limit { .. })), "{finding}");
         Ok(())
     }
@@ -138,8 +138,7 @@ fn files_without_section_headers_have_the_same_images() {
         strip(&mut file.bytes);
         for scan in [false, true] {
             let listing = list_slice(&file.bytes, &Options::default().with_scan(scan)).unwrap();
-            let is_hint =
-                |finding: &ListedFinding| matches!(finding.error(), Error::NoSectionHeaders);
+            let is_hint = |finding: &Finding| matches!(finding.error(), Error::NoSectionHeaders);
             assert!(listing.findings().iter().all(is_hint), "{:?}", listing.findings());
             assert_eq!(listing.findings().len(), usize::from(!scan));
             assert_eq!(listing.images().len(), images.len(), "{form:?}");
@@ -202,7 +201,7 @@ fn images_without_tables_end_where_their_bytes_tell() {
         let address = sycl_sample::BASE + file.images[0] as u64;
         assert_eq!(errors, [SyclError::Undescribed { count: 5, address }]);
         assert!(found.iter().all(|image| image.sycl().is_none()));
-        let sizes: Vec<_> = found.iter().map(ListedImage::size).collect();
+        let sizes: Vec<_> = found.iter().map(ImageInfo::size).collect();
         assert_eq!(sizes[..3], [28, 28, 28]);
     }
 }

@@ -14,7 +14,7 @@ use bundle_format::Layout;
 use bundle_format::text::{self, Leader};
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
-    Error, FileFormat, Finding, Image, ListedImage, Listing, Options, Visitor, copy_image, list,
+    Error, FileFormat, Finding, Image, ImageInfo, Listing, Options, Visitor, copy_image, list,
     walk, walk_with_threads,
 };
 
@@ -64,7 +64,7 @@ fn by_table(file: &[u8]) -> Listing {
 }
 
 /// Everything but the format.
-fn told(image: &ListedImage) -> String {
+fn told(image: &ImageInfo) -> String {
     format!(
         "{} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?} {:?}",
         image.index(),
@@ -194,7 +194,7 @@ fn bundles_are_read_where_the_table_is_not_enough() {
     let file = compressed(&bundle(&[(HOST, &object), (NVIDIA, &code)]));
     let options = Options::default().with_enter_images(false).with_tables_only(true);
     let listing = list(Cursor::new(&file), &options).unwrap();
-    let formats: Vec<_> = listing.iter().map(ListedImage::format).collect();
+    let formats: Vec<_> = listing.iter().map(ImageInfo::format).collect();
     assert_eq!(formats, [FileFormat::NotRead; 2]);
 }
 
@@ -245,7 +245,7 @@ impl Visitor for Reads {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         panic!("{finding}");
     }
 }

@@ -40,7 +40,7 @@ impl Visitor for Seen {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.push((finding.severity(), finding.to_string()));
         Ok(())
     }
@@ -201,7 +201,7 @@ fn its_errors_are_those_of_the_format() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             panic!("damaged");
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             let expected = |e: &Error| matches!(e, Error::Bundle(e) if e.kind() == bundle_format::ErrorKind::Id && e.entry() == Some(1));
             self.0 = Some(expected(finding.error()));
             Ok(())

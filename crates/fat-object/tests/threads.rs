@@ -12,7 +12,9 @@ use std::num::NonZeroUsize;
 
 use bundle_format::Layout;
 use ccob::{Version, WriteOptions};
-use fat_object::{Container, Finding, Image, Options, ReadSeek, Visitor, walk, walk_with_threads};
+use fat_object::{
+    Container, Enter, Finding, Image, Options, ReadSeek, Visitor, walk, walk_with_threads,
+};
 
 /// All that is said of a file.
 #[derive(Default)]
@@ -26,14 +28,16 @@ struct Log {
 }
 
 impl Visitor for Log {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         self.lines.push(format!("{:?} {:?}", container.path(), container.location()));
         Ok(())
     }
 
-    fn looks_into(&mut self, container: &Container<'_>) -> bool {
+    fn opens(&mut self, container: &Container) -> Enter {
         self.compressed += usize::from(container.compression().is_some());
-        !self.skips || container.compression().is_none() || self.compressed.is_multiple_of(3)
+        let is_skipped =
+            self.skips && container.compression().is_some() && !self.compressed.is_multiple_of(3);
+        if is_skipped { Enter::Skip } else { Enter::Open }
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
@@ -46,7 +50,7 @@ impl Visitor for Log {
         }
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.lines.push(finding.to_string());
         Ok(())
     }
@@ -93,8 +97,7 @@ fn compare(bytes: &[u8], options: &Options, log: impl Fn() -> Log) {
 fn all_is_the_same_in_the_same_order() {
     let all = bundles().concat();
     compare(&all, &Options::default(), Log::default);
-    let mut unverified = Options::default();
-    unverified.verify_hash = false;
+    let unverified = Options::default().with_verify_hash(false);
     compare(&all, &unverified, Log::default);
     for ends in [0, 5, 39] {
         compare(&all, &Options::default(), || Log { ends: Some(ends), ..Log::default() });
@@ -107,9 +110,8 @@ fn limits_are_the_same() {
     let all = bundles().concat();
     for limit in [100, 100_000, 200_000, 1 << 20] {
         for expansion in [0, 256] {
-            let mut options = Options::default();
-            options.max_decompressed = limit;
-            options.max_expansion = expansion;
+            let options =
+                Options::default().with_max_decompressed(limit).with_max_expansion(expansion);
             compare(&all, &options, Log::default);
         }
     }

@@ -11,8 +11,8 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Error, FileFormat, Finding, Image, Location, Options, ReadSeek,
-    Severity, Summary, Visitor, walk,
+    Container, ContainerKind, Enter, Error, FileFormat, Finding, Image, Location, Options,
+    ReadSeek, Severity, Summary, Visitor, walk,
 };
 
 fn data(name: &str) -> Vec<u8> {
@@ -41,7 +41,7 @@ struct Collect {
 }
 
 impl Visitor for Collect {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
         assert_eq!(container.path().len(), self.depth);
@@ -66,7 +66,7 @@ impl Visitor for Collect {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.push((finding.to_string(), finding.severity()));
         Ok(())
     }
@@ -221,7 +221,7 @@ fn thin_archives_open_their_members() {
 fn archives_agree_with_a_second_reader() {
     struct Members(Vec<(String, u64, u64)>);
     impl Visitor for Members {
-        fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        fn enter(&mut self, container: &Container) -> io::Result<()> {
             if container.kind() == ContainerKind::Member {
                 let name = container.path().last().unwrap().name().to_owned();
                 self.0.push((name, container.location().file_offset().unwrap(), container.size()));
@@ -231,7 +231,7 @@ fn archives_agree_with_a_second_reader() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             Err(io::Error::other(finding.to_string()))
         }
     }
@@ -293,8 +293,7 @@ fn nesting_has_a_limit() {
     let seen = collect(&nested);
     assert_eq!(seen.images.len(), 2);
     assert_eq!(seen.deepest, 21);
-    let mut options = Options::default();
-    options.max_depth = 10;
+    let options = Options::default().with_max_depth(10);
     let (seen, _) = collect_with(&nested, &options);
     assert_eq!(seen.images, []);
     assert_eq!(seen.findings.len(), 1);
@@ -448,10 +447,10 @@ fn a_bundle_in_a_bundle_and_a_compressed_one_in_a_compressed_one() {
     assert_eq!(seen.images[1].path, "ccob:0/ccob:0/bundle:0");
     assert_eq!(seen.images[1].bytes, collect(&inner).images[1].bytes);
     // Both levels are held at one time: the limit is for their sum.
-    let mut options = Options::default();
-    options.max_decompressed = (once.len() + inner.len()) as u64;
+    let both = (once.len() + inner.len()) as u64;
+    let options = Options::default().with_max_decompressed(both);
     assert_eq!(collect_with(&twice, &options).0.findings, []);
-    options.max_decompressed -= 1;
+    let options = Options::default().with_max_decompressed(both - 1);
     assert_eq!(collect_with(&twice, &options).0.images, []);
 }
 
@@ -490,7 +489,7 @@ fn errors_of_the_visitor_end_the_walk() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Err(io::Error::other("enough"))
         }
-        fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, _: &Finding) -> io::Result<()> {
             Ok(())
         }
     }
@@ -581,7 +580,7 @@ fn fatbinary_entries_for_one_architecture_or_family() {
             self.0.push(image.target().id().to_owned());
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             Err(io::Error::other(finding.to_string()))
         }
     }
@@ -626,7 +625,7 @@ fn package_entries_keep_what_they_record() {
             self.0.push((entry.image_kind().0, entry.offload_kind().0, feature));
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             Err(io::Error::other(finding.to_string()))
         }
     }
@@ -643,7 +642,7 @@ fn error_is_matchable() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             self.0.push(matches!(finding.error(), Error::Ccob(_)));
             Ok(())
         }
@@ -694,7 +693,7 @@ impl Visitor for NamesItself {
     fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
         Ok(())
     }
-    fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, _: &Finding) -> io::Result<()> {
         self.2 += 1;
         Ok(())
     }
@@ -763,7 +762,7 @@ fn members_with_absolute_names_are_no_tables() {
 fn names_of_members_are_told_as_stored() {
     struct Names(Vec<(String, Vec<u8>)>);
     impl Visitor for Names {
-        fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        fn enter(&mut self, container: &Container) -> io::Result<()> {
             let segment = container.path().first().unwrap();
             self.0.push((segment.name().to_owned(), segment.name_bytes().to_owned()));
             Ok(())
@@ -771,7 +770,7 @@ fn names_of_members_are_told_as_stored() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             panic!("{finding}");
         }
     }
@@ -790,22 +789,49 @@ fn hashes_are_verified_unless_told_otherwise() {
     // The hash in the header.
     bytes[24] ^= 1;
     assert_eq!(collect(&bytes).findings.len(), 1);
-    let mut options = Options::default();
-    options.verify_hash = false;
+    let options = Options::default().with_verify_hash(false);
     let (found, _) = collect_with(&bytes, &options);
     assert!(found.findings.is_empty() && !found.images.is_empty());
+}
+
+/// Collects images before their hash is known.
+struct Early(Collect);
+
+impl Visitor for Early {
+    fn opens(&mut self, _: &Container) -> Enter {
+        Enter::OpenEarly
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        self.0.enter(container)
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.0.image(image)
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.0.finding(finding)
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.0.leave()
+    }
 }
 
 #[test]
 fn images_may_be_seen_before_their_hash_is_known() {
     let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
-    let mut early = Options::default();
-    early.early_images = true;
-    let (found, _) = collect_with(&bytes, &early);
+    let early = |bytes: &[u8]| {
+        let mut early = Early(Collect::default());
+        walk(&mut Cursor::new(bytes), &Options::default(), &mut early).unwrap();
+        early.0
+    };
+    let found = early(&bytes);
     assert!(found.findings.is_empty() && !found.images.is_empty());
     assert_eq!(found.images, collect(&bytes).images);
     bytes[24] ^= 1;
-    let (damaged, _) = collect_with(&bytes, &early);
+    let damaged = early(&bytes);
     assert_eq!(damaged.images, found.images);
     assert_eq!(damaged.findings, collect(&bytes).findings);
     assert_eq!(collect(&bytes).images.len(), 0);
@@ -815,17 +841,20 @@ fn images_may_be_seen_before_their_hash_is_known() {
 fn containers_of_no_interest_are_passed_over() {
     struct Shallow(usize, usize);
     impl Visitor for Shallow {
-        fn enter(&mut self, _: &Container<'_>) -> io::Result<()> {
+        fn enter(&mut self, _: &Container) -> io::Result<()> {
             self.0 += 1;
             Ok(())
         }
-        fn looks_into(&mut self, container: &Container<'_>) -> bool {
-            container.kind() != ContainerKind::Section
+        fn opens(&mut self, container: &Container) -> Enter {
+            match container.kind() {
+                ContainerKind::Section => Enter::Skip,
+                _ => Enter::Open,
+            }
         }
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
             panic!("{image:?}");
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             panic!("{finding}");
         }
         fn leave(&mut self) -> io::Result<()> {

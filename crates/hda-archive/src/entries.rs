@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek};
 use std::num::NonZeroUsize;
 
 use fat_object::{
-    BundleForm, Container, ContainerKind, FileFormat, Finding, Image, Options, PathStep, ReadSeek,
-    Severity, Summary, Visitor, walk, walk_with_threads,
+    BundleForm, Container, ContainerKind, Enter, FileFormat, Finding, Image, Options, PathStep,
+    ReadSeek, Severity, Summary, Visitor, walk, walk_with_threads,
 };
 
 use crate::error::{Error, Problem};
@@ -182,8 +182,9 @@ pub(crate) fn entries_of(
     each: Each<'_>,
 ) -> Result<(), Error> {
     check_archive(input)?;
-    let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
-    visitor.walk(options, hashes, |options, visitor| walk(input, options, visitor))
+    let mut visitor =
+        TopLevel { member_depth: 1, bundles: 0, open_thin, each, hashes, failed: None };
+    visitor.walk(options, |options, visitor| walk(input, options, visitor))
 }
 
 /// As [`entries_of`], with compressed bundles decompressed by several threads.
@@ -196,10 +197,9 @@ pub(crate) fn entries_with_threads<R: ReadSeek + Clone + Send>(
     each: Each<'_>,
 ) -> Result<(), Error> {
     check_archive(&mut input.clone())?;
-    let mut visitor = TopLevel { member_depth: 1, bundles: 0, open_thin, each, failed: None };
-    visitor.walk(options, hashes, |options, visitor| {
-        walk_with_threads(input, threads, options, visitor)
-    })
+    let mut visitor =
+        TopLevel { member_depth: 1, bundles: 0, open_thin, each, hashes, failed: None };
+    visitor.walk(options, |options, visitor| walk_with_threads(input, threads, options, visitor))
 }
 
 fn check_archive(input: &mut dyn ReadSeek) -> Result<(), Error> {
@@ -224,11 +224,10 @@ pub(crate) fn is_bundled(data: &[u8], options: &Options) -> Result<bool, Error> 
         bundles: 0,
         open_thin: &mut no_thin_members,
         each: &mut each,
+        hashes: Hashes::First,
         failed: None,
     };
-    visitor.walk(options, Hashes::First, |options, visitor| {
-        walk(&mut io::Cursor::new(data), options, visitor)
-    })?;
+    visitor.walk(options, |options, visitor| walk(&mut io::Cursor::new(data), options, visitor))?;
     Ok(found)
 }
 
@@ -239,6 +238,7 @@ struct TopLevel<'v> {
     bundles: usize,
     open_thin: OpenThin<'v>,
     each: Each<'v>,
+    hashes: Hashes,
     /// Why the walk was ended.
     failed: Option<Error>,
 }
@@ -247,15 +247,10 @@ impl TopLevel<'_> {
     fn walk(
         &mut self,
         options: &Options,
-        hashes: Hashes,
         walk: impl FnOnce(&Options, &mut dyn Visitor) -> io::Result<Summary>,
     ) -> Result<(), Error> {
-        let mut options = options.clone();
-        options.decompress = true;
-        options.verify_hash = hashes != Hashes::Known;
-        options.early_images = hashes == Hashes::Beside;
-        options.enter_images = false;
-        options.scan = false;
+        let options = options.clone().with_verify_hash(self.hashes != Hashes::Known);
+        let options = options.with_enter_images(false).with_scan(false).with_tables_only(false);
         match walk(&options, self) {
             Ok(_) => Ok(()),
             Err(error) => Err(self.failed.take().unwrap_or(error.into())),
@@ -275,7 +270,7 @@ impl TopLevel<'_> {
 }
 
 impl Visitor for TopLevel<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         // Sections of one object are one bundle, which starts with the member.
         let starts_bundle = match self.inside(container.path()) {
             Some([]) => true,
@@ -286,15 +281,18 @@ impl Visitor for TopLevel<'_> {
         Ok(())
     }
 
-    fn looks_into(&mut self, container: &Container<'_>) -> bool {
+    fn opens(&mut self, container: &Container) -> Enter {
         match self.inside(container.path()) {
-            Some([step]) => step.kind() == ContainerKind::Ccob || is_bundle_step(step),
-            _ => true,
+            Some([step]) if step.kind() != ContainerKind::Ccob && !is_bundle_step(step) => {
+                Enter::Skip
+            }
+            _ if self.hashes == Hashes::Beside => Enter::OpenEarly,
+            _ => Enter::Open,
         }
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let path = image.path();
+        let path = image.info().path();
         let wanted = match self.inside(path) {
             Some([section]) if section.kind() == ContainerKind::Section => {
                 image.bundle_form() == Some(BundleForm::Section)
@@ -311,7 +309,7 @@ impl Visitor for TopLevel<'_> {
         (self.each)(&mut entry).map_err(|error| self.fail(error))
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         use fat_object::Error as Fault;
         if finding.severity() != Severity::Error {
             return Ok(());
@@ -337,7 +335,7 @@ impl Visitor for TopLevel<'_> {
             Some(inside) => is_bundle(inside),
         };
         if matters {
-            let error = Error::from(Problem::Damaged { finding: Box::new(finding.to_listed()) });
+            let error = Error::from(Problem::Damaged { finding: Box::new(finding.clone()) });
             return Err(self.fail(error));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fat_object::{ListedFinding, Location};
+use fat_object::{Finding, Location};
 
 /// What is wrong with an archive, a member, or the calls made.
 ///
@@ -95,7 +95,7 @@ impl Error {
     }
 
     /// Returns what [`fat_object`] found in the input, if that is the error.
-    pub fn finding(&self) -> Option<&ListedFinding> {
+    pub fn finding(&self) -> Option<&Finding> {
         match &self.0 {
             Problem::Damaged { finding } => Some(finding),
             Problem::Member { source, .. } => source.finding(),
@@ -175,7 +175,7 @@ pub(crate) enum Problem {
     #[error("not an ar archive (first bytes {first:02x?})")]
     NotAnArchive { first: Vec<u8> },
     #[error("{finding}")]
-    Damaged { finding: Box<ListedFinding> },
+    Damaged { finding: Box<Finding> },
     #[error("archive member \"{}\": {source}", member.escape_debug())]
     Member { member: String, source: Box<Error> },
     #[error("malformed {format} file: {detail}")]

@@ -26,7 +26,6 @@ fn error<T: StdError + Send + Sync + 'static>() {}
 fn public_types_keep_their_promises() {
     value::<Conflict>();
     value::<Member>();
-    value::<Options>();
     value::<Symbols>();
     shared::<ArchiveCopy<'_>>();
     shared::<DeviceArchive>();

@@ -35,7 +35,7 @@
 //! let edited =
 //!     edit(&mut source, &window, Format::ElfObject, vec![section], Options::default(), &mut Unread)?;
 //! let mut new = Vec::new();
-//! reader(&edited.parts, &mut file, &mut Unread).read_to_end(&mut new)?;
+//! reader(&edited.parts, source.reader(), &mut Unread).read_to_end(&mut new)?;
 //! assert!(new.windows(16).any(|bytes| bytes == b"longer contents!"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use fat_object::{Container, ContainerKind, Image, Options, ReadSeek, Visitor};
+use fat_object::{Container, ContainerKind, Enter, Image, Options, ReadSeek, Visitor};
 use offload_binary::OffloadKind;
 use offload_examples::{Error, about, exit, path_from_bytes, read, run};
 use target_id::{Target, Triple, compatible};
@@ -90,9 +90,12 @@ impl<'a> Collector<'a> {
 
 impl Visitor for Collector<'_> {
     /// Only what is to be linked: sections of other names hold what is linked already.
-    fn looks_into(&mut self, container: &Container<'_>) -> bool {
+    fn opens(&mut self, container: &Container) -> Enter {
         let name = container.path().last().map(|segment| segment.name());
-        container.kind() != ContainerKind::Section || name == Some(".llvm.offloading")
+        match container.kind() {
+            ContainerKind::Section if name != Some(".llvm.offloading") => Enter::Skip,
+            _ => Enter::Open,
+        }
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bundle_format::TextBundle;
 use bundle_format::text::Leader;
 use fat_object::{
-    BundleForm, Compression, Container, ContainerKind, Error, FileFormat, Finding, Image, Location,
-    PathStep, ReadSeek, Severity, Visitor,
+    BundleForm, Compression, Container, ContainerKind, Enter, Error, FileFormat, Finding, Image,
+    Location, PathStep, ReadSeek, Severity, Visitor,
 };
 use object_edit::MACH_O_BUNDLE_SECTION;
 
@@ -57,7 +57,7 @@ pub(super) fn for_each(
     path: &Path,
     file: &mut File,
     file_type: FileType,
-    limits: &fat_object::Options,
+    (limits, opening): (&fat_object::Options, Enter),
     notes: &mut Notes,
     on_entry: &mut dyn FnMut(&mut Entry<'_, '_, '_>) -> io::Result<()>,
 ) -> Result<Summary, Failure> {
@@ -67,15 +67,15 @@ pub(super) fn for_each(
     file.rewind()?;
     Read::take(&mut *file, HEAD).read_to_end(&mut head)?;
     let format = FileFormat::sniff(&head);
-    let mut limits = limits.clone();
-    limits.enter_images = false;
+    let limits = limits.clone().with_enter_images(false);
     // What is compressed in the sections of an object is for the loader.
     let bundles = matches!(format, FileFormat::Bundle | FileFormat::CompressedBundle);
-    limits.decompress = bundles || file_type == FileType::Archive;
+    let opens_compressed = bundles || file_type == FileType::Archive;
     let mut finder = Finder {
         input: path,
         file_type,
         on_entry,
+        opening: if opens_compressed { opening } else { Enter::Skip },
         summary: Summary::default(),
         misfit: None,
         warnings: Vec::new(),
@@ -188,6 +188,8 @@ fn tell_compression(
 struct Finder<'a> {
     input: &'a Path,
     file_type: FileType,
+    /// The answer to compressed bundles.
+    opening: Enter,
     on_entry: &'a mut dyn FnMut(&mut Entry<'_, '_, '_>) -> io::Result<()>,
     summary: Summary,
     /// A bundle of another form than the type has.
@@ -233,7 +235,17 @@ fn is_bundle_section(way: &[PathStep]) -> bool {
 }
 
 impl Visitor for Finder<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn opens(&mut self, container: &Container) -> Enter {
+        match container.compression() {
+            Some(_) => self.opening,
+            None => Enter::Open,
+        }
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        if container.compression().is_some() && self.opening == Enter::Skip {
+            return Ok(());
+        }
         let Some((_, way)) = self.way(container.path()) else {
             return Ok(());
         };
@@ -287,7 +299,7 @@ impl Visitor for Finder<'_> {
         (self.on_entry)(&mut Entry { id: &id, member: member.as_deref(), contents })
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         let way = match self.way(finding.path()) {
             Some((_, way)) => way,
             // The archive itself.

@@ -21,7 +21,8 @@ pub(super) fn list(
     let mut file = input::open_sized(path, MaxInput::default())
         .map_err(|error| crate::payload::at(path, &error))?;
     let limits = fat_object::Options::default().with_tables_only(tables_only).with_scan(false);
-    let summary = entries::for_each(path, &mut file, file_type, &limits, notes, &mut |entry| {
+    let walk = (&limits, fat_object::Enter::Open);
+    let summary = entries::for_each(path, &mut file, file_type, walk, notes, &mut |entry| {
         lines.push(match entry.member {
             Some(member) => format!("{member}: {}", entry.id),
             None => entry.id.to_owned(),

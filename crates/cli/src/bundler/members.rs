@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use fat_object::{
-    Compression, Container, ContainerKind, Finding, Image, Location, Options, PathStep, ReadSeek,
-    Severity, Visitor, walk,
+    Compression, Container, ContainerKind, Enter, Finding, Image, Location, Options, PathStep,
+    ReadSeek, Severity, Visitor, walk,
 };
 
 use super::verbose::{self, Measured};
@@ -24,9 +24,7 @@ pub(super) fn tell(
     limits: &Options,
     lines: &mut Vec<String>,
 ) -> io::Result<()> {
-    let mut options = limits.clone();
-    options.decompress = true;
-    options.enter_images = false;
+    let options = limits.clone().with_enter_images(false);
     let mut teller =
         Teller { path, file, lines, plain: false, since: Instant::now(), ended: false };
     match walk(&mut Positioned::new(file), &options, &mut teller) {
@@ -80,7 +78,7 @@ fn read_head(file: &mut dyn ReadSeek, at: u64, head: &mut Vec<u8>) -> io::Result
 }
 
 impl Visitor for Teller<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         match (container.path(), container.compression()) {
             ([member], _) if member.kind() == ContainerKind::Member => {
                 self.plain = container.size() >= SHORTEST;
@@ -95,8 +93,11 @@ impl Visitor for Teller<'_> {
         Ok(())
     }
 
-    fn looks_into(&mut self, container: &Container<'_>) -> bool {
-        container.path().len() < 2
+    /// Compressed bundles are read, to measure that.
+    fn opens(&mut self, container: &Container) -> Enter {
+        let depth = container.path().len();
+        let opens = depth < 2 || depth == 2 && container.compression().is_some();
+        if opens { Enter::Open } else { Enter::Skip }
     }
 
     fn leave(&mut self) -> io::Result<()> {
@@ -111,7 +112,7 @@ impl Visitor for Teller<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         let of_bundles = matches!(finding.error(), fat_object::Error::Ccob(_));
         // LLVM does not compare the sizes of a thin archive's members.
         let of_archive = finding.path().is_empty()

@@ -37,13 +37,11 @@ pub(crate) fn unbundle(
     let mut file = opened.file;
     let stamp = Stamp::of(&file).map_err(named)?;
     let mut selection = Selection::new(job, keeper);
-    let mut limits = job.limits.clone();
     // What is damaged is taken back.
-    limits.early_images = true;
-    let read =
-        entries::for_each(&job.input, &mut file, job.file_type, &limits, notes, &mut |entry| {
-            selection.offer(entry)
-        });
+    let walk = (&job.limits, fat_object::Enter::OpenEarly);
+    let read = entries::for_each(&job.input, &mut file, job.file_type, walk, notes, &mut |entry| {
+        selection.offer(entry)
+    });
     let Selection { mut best, mut keeper, debug, .. } = selection;
     notes.debug.extend(debug);
     let summary = read?;

@@ -1,6 +1,6 @@
 //! The processor that was meant by a name that no processor has.
 
-use fat_object::ListedImage;
+use fat_object::ImageInfo;
 use target_id::{TargetId, is_known_processor};
 
 use crate::select::Request;
@@ -9,7 +9,7 @@ use crate::suggest::{distance, nearest};
 /// What may have been meant by a processor that nobody knows: one of the file's, or another one.
 pub(crate) fn closest<'i>(
     wanted: &Request,
-    images: impl Iterator<Item = &'i ListedImage>,
+    images: impl Iterator<Item = &'i ImageInfo>,
 ) -> Option<String> {
     let typed = wanted.target().target_id().ok()?;
     if is_known_processor(typed.processor()) {

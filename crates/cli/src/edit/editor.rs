@@ -4,7 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fat_edit::{Contents, EditError, EditNote, EditPlan, EditableContainer, survey};
+use fat_edit::{Contents, EditError, EditNote, EditPlan, EditableContainer, survey, survey_closed};
 use fat_object::{ContainerKind, Error};
 
 use super::attributes;
@@ -174,7 +174,10 @@ impl Editor<'_> {
         let walk = self.options.limits.options();
         let opens = self.needs_images() || allow_findings;
         let mut warnings = Vec::new();
-        let mut contents = survey(&mut *input, &walk.clone().with_decompress(opens));
+        let mut contents = match opens {
+            true => survey(&mut *input, &walk),
+            false => survey_closed(&mut *input, &walk),
+        };
         match &contents {
             // Compressed bundles stay beside those that are compressed now.
             Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {

@@ -4,7 +4,7 @@ use std::io;
 
 use device_select::is_host;
 use fat_edit::EditableContainer;
-use fat_object::{ContainerKind, FileFormat, Finding, Image, ListedImage, Visitor, walk};
+use fat_object::{ContainerKind, FileFormat, Finding, Image, ImageInfo, Visitor, walk};
 
 use super::editor::Subject;
 use super::wishes::{path_text, place};
@@ -60,26 +60,26 @@ impl<'c> Numbered<'c> {
     }
 
     /// The number in the first column of `offload ls`.
-    pub(crate) fn number(&self, image: &ListedImage) -> usize {
+    pub(crate) fn number(&self, image: &ImageInfo) -> usize {
         self.numbers.get(image.index()).copied().unwrap_or(image.index())
     }
 
-    pub(crate) fn container(&self, image: &ListedImage) -> Option<&'c EditableContainer> {
+    pub(crate) fn container(&self, image: &ImageInfo) -> Option<&'c EditableContainer> {
         self.subject.contents.container_of(image.index())
     }
 
-    fn images(&self) -> impl Iterator<Item = &'c ListedImage> {
+    fn images(&self) -> impl Iterator<Item = &'c ImageInfo> {
         let images = self.subject.contents.images().iter();
         images.filter(|image| self.container(image).is_some_and(|c| self.within.includes(c)))
     }
 
     /// All images with exactly this ID.
-    pub(crate) fn with_id(&self, id: &str) -> Vec<&'c ListedImage> {
+    pub(crate) fn with_id(&self, id: &str) -> Vec<&'c ImageInfo> {
         self.images().filter(|image| name(image) == id).collect()
     }
 
     /// The image with this number, wherever it lies.
-    pub(crate) fn with_number(&self, number: usize) -> Result<&'c ListedImage, String> {
+    pub(crate) fn with_number(&self, number: usize) -> Result<&'c ImageInfo, String> {
         let images = self.subject.contents.images();
         images.iter().find(|image| self.number(image) == number).ok_or_else(|| {
             let what = if self.numbers.is_empty() { "no image" } else { "no such image to edit" };
@@ -88,7 +88,7 @@ impl<'c> Numbered<'c> {
     }
 
     /// The one image that is meant: by its ID, by a target ID that no other image has, or by its number.
-    pub(crate) fn only(&self, typed: &str) -> Result<&'c ListedImage, String> {
+    pub(crate) fn only(&self, typed: &str) -> Result<&'c ImageInfo, String> {
         let mut found = self.with_id(typed);
         if found.is_empty()
             && let Ok(number) = typed.strip_prefix('#').unwrap_or(typed).parse()
@@ -98,7 +98,7 @@ impl<'c> Numbered<'c> {
         if found.is_empty()
             && let Ok(request) = Request::parse(typed)
         {
-            let is_meant = |image: &&ListedImage| request.wanted().names(image.target());
+            let is_meant = |image: &&ImageInfo| request.wanted().names(image.target());
             found = self.images().filter(|image| !is_host(image)).filter(is_meant).collect();
         }
         match found[..] {
@@ -154,7 +154,7 @@ impl<'c> Numbered<'c> {
         }
     }
 
-    fn list<'i>(&self, images: impl Iterator<Item = &'i ListedImage>) -> String {
+    fn list<'i>(&self, images: impl Iterator<Item = &'i ImageInfo>) -> String {
         report::few(images.map(|image| {
             let path = self.container(image).map(|c| path_text(c.path())).unwrap_or_default();
             format!("#{} {} in {path}", self.number(image), name(image))
@@ -167,7 +167,7 @@ impl<'c> Numbered<'c> {
 }
 
 /// The ID of the entry, or what stands for it in a package.
-pub(crate) fn name(image: &ListedImage) -> String {
+pub(crate) fn name(image: &ImageInfo) -> String {
     match image.id() {
         Some(id) => id.to_owned(),
         None if image.target().kind().is_some() => image.target().to_string(),
@@ -177,7 +177,7 @@ pub(crate) fn name(image: &ListedImage) -> String {
 
 /// The numbers of `offload ls`, by the index of the image: those count what lies in images, too. Empty if nothing does.
 fn numbers(subject: &Subject<'_>) -> io::Result<Vec<usize>> {
-    let may_hold = |image: &ListedImage| {
+    let may_hold = |image: &ImageInfo| {
         image.format().may_hold_images() || image.format() == FileFormat::Bitcode
     };
     if !subject.contents.images().iter().any(may_hold) {
@@ -201,7 +201,7 @@ impl Visitor for Numbers {
         Ok(())
     }
 
-    fn finding(&mut self, _finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, _finding: &Finding) -> io::Result<()> {
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::naming::{group, marked};
 use crate::report;
 use device_select::is_host;
 use fat_edit::{Contents, Edit, EditOptions, EditableContainer};
-use fat_object::{ContainerKind, ListedImage, PathStep};
+use fat_object::{ContainerKind, ImageInfo, PathStep};
 
 /// An [`Edit`], and what the report says about it.
 #[derive(Debug)]
@@ -29,13 +29,13 @@ impl Wishes {
         &mut self.edit
     }
 
-    pub(crate) fn remove(&mut self, image: &ListedImage) {
+    pub(crate) fn remove(&mut self, image: &ImageInfo) {
         self.edit.remove(image.index());
         self.removed.insert(image.index());
     }
 
     /// The image gets the contents of the new one with this number.
-    pub(crate) fn replace(&mut self, image: &ListedImage, number: usize) {
+    pub(crate) fn replace(&mut self, image: &ImageInfo, number: usize) {
         self.edit.replace(image.index(), number);
     }
 
@@ -56,20 +56,20 @@ impl Wishes {
 
     /// Returns the targets of the images that were to leave these containers.
     pub(super) fn removed_from(&self, contents: &Contents, containers: &[usize]) -> String {
-        let is_there = |image: &&ListedImage| {
+        let is_there = |image: &&ImageInfo| {
             let container = contents.container_of(image.index());
             container.is_some_and(|container| containers.binary_search(&container.index()).is_ok())
         };
         names(contents.images().iter().filter(|image| self.is_removed(image)).filter(is_there))
     }
 
-    fn is_removed(&self, image: &ListedImage) -> bool {
+    fn is_removed(&self, image: &ImageInfo) -> bool {
         self.removed.contains(&image.index())
     }
 
     /// The places that lose all their device images, as far as they can be edited.
     pub(crate) fn emptied(&self, contents: &Contents) -> Vec<Emptied> {
-        let mut places: Vec<(String, Vec<&ListedImage>)> = Vec::new();
+        let mut places: Vec<(String, Vec<&ImageInfo>)> = Vec::new();
         for image in contents.images().iter().filter(|image| !is_host(image)) {
             let Some(container) = contents.container_of(image.index()) else { continue };
             if container.uneditable().is_some() {
@@ -118,7 +118,7 @@ pub(super) fn path_text(path: &[PathStep]) -> String {
 }
 
 /// What images are for, each once, for a message.
-pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ListedImage>) -> String {
+pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ImageInfo>) -> String {
     let mut seen = BTreeSet::new();
     let names =
         images.map(|image| marked(&group(image.target(), image.id()), image.disagreement()));

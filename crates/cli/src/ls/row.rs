@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::hash::Hasher;
 use std::io;
 
-use fat_object::{FileFormat, Image, ListedImage};
+use fat_object::{FileFormat, Image, ImageInfo};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
@@ -16,14 +16,14 @@ use crate::style;
 pub(super) struct Row<'a> {
     pub(super) file: &'a str,
     #[serde(flatten)]
-    pub(super) image: &'a ListedImage,
+    pub(super) image: &'a ImageInfo,
     /// With `--hash`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hash: Option<&'a str>,
 }
 
 /// Bytes in the file that this image stands for: exact, or its part of the compressed bundle around it.
-pub(super) fn stored(image: &ListedImage) -> u64 {
+pub(super) fn stored(image: &ImageInfo) -> u64 {
     match (image.stored_size(), image.compression_around()) {
         (Some(stored), _) => stored,
         (None, Some(around)) if around.uncompressed_size() > 0 => {
@@ -36,7 +36,7 @@ pub(super) fn stored(image: &ListedImage) -> u64 {
 }
 
 /// The text of the STORED column: empty when stored as it is.
-pub(super) fn stored_text(image: &ListedImage) -> String {
+pub(super) fn stored_text(image: &ImageInfo) -> String {
     match (image.compression_around().or(image.compression()), image.stored_size()) {
         (None, _) => String::new(),
         _ if image.size() == 0 => String::new(),
@@ -46,18 +46,18 @@ pub(super) fn stored_text(image: &ListedImage) -> String {
 }
 
 /// The containers from outside in, each as `kind:name`. Not as displayed: names are exact here.
-pub(super) fn path(image: &ListedImage) -> String {
+pub(super) fn path(image: &ImageInfo) -> String {
     let segments = image.path().iter();
     let texts: Vec<_> = segments.map(|s| format!("{}:{}", s.kind(), s.name())).collect();
     texts.join(" ")
 }
 
 /// The name that totals are counted by: the target ID, else the kind or triple, with what the image holds instead.
-pub(super) fn group(image: &ListedImage) -> String {
+pub(super) fn group(image: &ImageInfo) -> String {
     crate::naming::marked(&name(image), image.disagreement())
 }
 
-fn name(image: &ListedImage) -> String {
+fn name(image: &ImageInfo) -> String {
     let target = image.target();
     let kind = target.kind().map(ToString::to_string);
     match target.id() {
@@ -98,7 +98,7 @@ impl Key {
 /// An image and its hash, if that is wanted.
 #[derive(Debug)]
 pub(super) struct Hashed {
-    pub(super) listed: ListedImage,
+    pub(super) listed: ImageInfo,
     pub(super) hash: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use fat_object::{Container, FileFormat, ListedImage, Summary};
+use fat_object::{Container, FileFormat, ImageInfo, Summary};
 use target_id::{OffloadKind, Target};
 
 use super::row::{Hashed, Key, group, path, stored, stored_text};
@@ -26,7 +26,7 @@ enum What {
 }
 
 impl Item {
-    pub(super) fn container(depth: usize, container: &Container<'_>) -> Self {
+    pub(super) fn container(depth: usize, container: &Container) -> Self {
         let name = container.path().last().map(ToString::to_string).unwrap_or_default();
         let size = style::size(container.size());
         let text = match container.compression() {
@@ -172,7 +172,7 @@ impl Totals {
 
     /// Counts an image, unless it has no bytes of its own: the placeholders of the host, and containers whose
     /// images are counted themselves.
-    pub(super) fn add(&mut self, image: &ListedImage) {
+    pub(super) fn add(&mut self, image: &ImageInfo) {
         let format = image.format();
         let is_entered = image.compression().is_none() && image.sycl().is_none();
         let is_around = format.is_container() && is_entered;

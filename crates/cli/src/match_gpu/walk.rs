@@ -33,7 +33,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Visitor for Walk<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         if container.kind() == ContainerKind::Member
             && container.location() == Location::ThinMember(0)
         {
@@ -50,7 +50,7 @@ impl Visitor for Walk<'_> {
         self.collector.image(image)
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         if finding.severity() == fat_object::Severity::Error {
             self.errors += 1;
         }

@@ -171,7 +171,7 @@ impl<'a> Collector<'a> {
 }
 
 impl Visitor for Collector<'_> {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         let Some(around) = self.frames.last_mut() else {
             return Ok(());
         };
@@ -236,7 +236,7 @@ impl Visitor for Collector<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         let Some(frame) = self.frames.last().filter(|frame| frame.of_interest) else {
             return Ok(());
         };

@@ -44,7 +44,7 @@ impl Visitor for Collect<'_> {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.messages.push(finding.to_string());
         if finding.severity() == Severity::Error {
             self.errors.push(finding.to_string());

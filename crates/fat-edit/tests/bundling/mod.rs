@@ -86,7 +86,7 @@ impl Visitor for Images {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         panic!("{finding}");
     }
 }
@@ -106,7 +106,7 @@ pub fn walked(object: &[u8]) -> Vec<(String, FileFormat, Vec<u8>)> {
             Ok(())
         }
 
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             panic!("{finding}");
         }
     }
@@ -160,7 +160,7 @@ fn walk_quietly(bytes: &[u8]) {
             io::copy(&mut image.reader(), &mut io::sink()).map(drop)
         }
 
-        fn finding(&mut self, _: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, _: &Finding) -> io::Result<()> {
             Ok(())
         }
     }

@@ -112,7 +112,7 @@ pub fn images(file: &[u8]) -> Vec<(String, Vec<u8>)> {
             self.0.push((name, bytes));
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             match finding.severity() {
                 Severity::Error => Err(io::Error::other(finding.to_string())),
                 Severity::Warning => Ok(()),
@@ -120,8 +120,7 @@ pub fn images(file: &[u8]) -> Vec<(String, Vec<u8>)> {
         }
     }
     let mut gather = Gather(Vec::new());
-    let mut options = Options::default();
-    options.enter_images = false;
+    let options = Options::default().with_enter_images(false);
     walk(&mut Cursor::new(file), &options, &mut gather).unwrap();
     gather.0
 }

@@ -42,7 +42,7 @@ impl Visitor for Found {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         panic!("{finding}");
     }
 }

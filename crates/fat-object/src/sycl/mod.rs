@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub use error::Error;
 pub(crate) use native::gpus;
-pub(crate) use walk::Images;
+pub(crate) use walk::{Images, Section, is_in_section, tables};
 
 /// Description of an image in a table of Intel's SYCL toolchain.
 ///
@@ -47,7 +47,7 @@ impl SyclImage {
     }
 
     /// The recorded format: 0 unknown, 1 machine code, 2 SPIR-V, 3 LLVM bitcode, 4 compressed by zstd.
-    /// [`Image::format`](crate::Image::format) tells what the bytes are.
+    /// [`ImageInfo::format`](crate::ImageInfo::format) tells what the bytes are.
     #[must_use]
     pub fn format(&self) -> u8 {
         self.format

@@ -155,14 +155,12 @@ impl FrameHeader {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
 
     use super::*;
     use crate::source::Origin;
 
     fn modules(bytes: &[u8]) -> Vec<(Range<u64>, bool)> {
-        let mut reader = Cursor::new(bytes);
-        let mut source = Source::of_bytes(&mut reader, bytes, Origin::File);
+        let mut source = Source::of_bytes(bytes, Origin::File);
         let mut found = Vec::new();
         let mut at = 0;
         while let Some(module) = module(&mut source, &(at..bytes.len() as u64)).unwrap() {

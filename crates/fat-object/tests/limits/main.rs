@@ -60,7 +60,7 @@ struct Cost {
 }
 
 impl Visitor for Cost {
-    fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
         self.entered += 1;
         self.names += container.path().last().unwrap().name().len() as u64;
         if container.kind() == ContainerKind::Ccob {
@@ -77,7 +77,7 @@ impl Visitor for Cost {
         Ok(())
     }
 
-    fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         assert_eq!(finding.severity(), Severity::Error);
         self.findings += 1;
         self.last_finding = finding.to_string();
@@ -146,8 +146,7 @@ fn a_thin_archive_in_a_thin_member_is_not_opened() {
 #[test]
 fn thin_members_have_a_limit_in_all() {
     let thin = inputs::thin_archive(1000 * 60);
-    let mut options = Options::default();
-    options.max_thin_bytes = 10 * thin.len() as u64 + 1;
+    let mut options = Options::default().with_max_thin_bytes(10 * thin.len() as u64 + 1);
     let seen = cost_with(thin, &options);
     assert_eq!((seen.opened, seen.entered, seen.findings), (11, 10, 11));
     assert!(
@@ -160,7 +159,7 @@ fn thin_members_have_a_limit_in_all() {
     );
     // Small files are not opened without end, either.
     let thin = inputs::thin_archive_of(100 * 60, 0);
-    options.max_thin_bytes = 10 * 4096;
+    options = options.with_max_thin_bytes(10 * 4096);
     let seen = cost_of(&thin.into(), Rc::default(), &options);
     assert_eq!((seen.opened, seen.entered, seen.findings), (11, 10, 1));
 }
@@ -169,9 +168,7 @@ fn thin_members_have_a_limit_in_all() {
 fn what_is_decompressed_has_a_limit_in_all() {
     let size = 1 << 16;
     let bytes = inputs::nested_compressed_bundles(size);
-    let mut options = Options::default();
-    options.max_decompressed = 1 << 20;
-    options.max_expansion = 16;
+    let options = Options::default().with_max_decompressed(1 << 20).with_max_expansion(16);
     let limit = (1 << 20) + 16 * bytes.len() as u64;
     let seen = cost_with(bytes.clone(), &options);
     assert!(seen.decompressed <= limit && seen.decompressed + size as u64 > limit);
@@ -201,9 +198,7 @@ fn failures_count_as_decompressed() {
     bundle.resize(1 << 20, 0);
     let mut one = ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap();
     one[24] ^= 1;
-    let mut options = Options::default();
-    options.max_decompressed = 4 << 20;
-    options.max_expansion = 0;
+    let options = Options::default().with_max_decompressed(4 << 20).with_max_expansion(0);
     let seen = cost_with(one.repeat(100), &options);
     assert_eq!(seen.findings, 100);
     assert!(seen.last_finding.contains("bytes in total"), "{}", seen.last_finding);
@@ -344,7 +339,7 @@ fn names_of_sections_may_be_long() {
                 self.0.push(image.path()[0].name().to_owned());
                 Ok(())
             }
-            fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+            fn finding(&mut self, finding: &Finding) -> io::Result<()> {
                 assert_eq!(finding.severity(), Severity::Warning);
                 Ok(())
             }
@@ -389,7 +384,7 @@ fn an_object_stands_for_itself_once() {
             self.0 += usize::from(image.format() == FileFormat::HostPlaceholder);
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             self.1.push(finding.to_string());
             Ok(())
         }
@@ -424,7 +419,7 @@ fn an_object_stands_for_itself_once() {
 fn texts_have_no_control_characters() {
     struct Texts(Vec<String>, Vec<String>);
     impl Visitor for Texts {
-        fn enter(&mut self, container: &Container<'_>) -> io::Result<()> {
+        fn enter(&mut self, container: &Container) -> io::Result<()> {
             let segment = container.path().last().unwrap();
             self.0.push(segment.to_string());
             self.1.push(segment.name().to_owned());
@@ -433,7 +428,7 @@ fn texts_have_no_control_characters() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding<'_>) -> io::Result<()> {
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
             self.0.push(finding.to_string());
             self.0.push(finding.error().to_string());
             Ok(())
@@ -463,8 +458,7 @@ fn texts_have_no_control_characters() {
     assert_eq!(seen.1, ["\x1b[2J\r\n"]);
     texts(&archive, &options);
     archive[..8].copy_from_slice(b"!<thin>\n");
-    let mut none = Options::default();
-    none.max_thin_bytes = 0;
+    let none = Options::default().with_max_thin_bytes(0);
     texts(&archive, &none);
     texts(&archive, &options);
 

@@ -1,0 +1,299 @@
+//! Bundles, binary and text: from their entries to images.
+
+use std::io;
+use std::ops::Range;
+use std::vec;
+
+use bundle_format::binary::Bundle;
+use bundle_format::text::{EndMarkedBundle, TAIL_LEN, TextBundle, ends_in_marker};
+use byte_parts::Budget;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::file_format::FileFormat;
+use crate::image::{BundleForm, Description};
+use crate::model::{ContainerKind, PathStep};
+use crate::opened::{Children, Found, Opened};
+use crate::sequence::{Container, Object};
+use crate::source::Source;
+
+/// Opens the binary bundle at the start of the window. In an `object` it is that object's form of a bundle.
+pub(crate) fn open(
+    cx: &Context<'_>,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    ordinal: usize,
+    object: Option<&Object>,
+) -> io::Result<Result<Container, Error>> {
+    let prefix = prefix(source, window)?;
+    let bundle = match Bundle::parse_prefix(&prefix, window.end - window.start) {
+        Ok(bundle) => bundle,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let container = container_of(cx.directly_in(ContainerKind::Ccob));
+    let opened = opened(container, &bundle, window.start, ordinal, object);
+    let end = opened.window.end;
+    Ok(Ok((opened, Some(end))))
+}
+
+/// The bundle that starts here.
+pub(crate) fn opened(
+    container: ContainerKind,
+    bundle: &Bundle<'_>,
+    start: u64,
+    ordinal: usize,
+    object: Option<&Object>,
+) -> Opened {
+    let entries = bundle.entries().map(|entry| (lossy(entry.id()), entry.offset(), entry.size()));
+    let form = object.map_or(BundleForm::Binary, |_| BundleForm::Section);
+    let entries = Entries::new(container, form, start, entries, object.cloned());
+    let step = PathStep::new(ContainerKind::Bundle, ordinal.to_string());
+    Opened::here(step, start..start + bundle.end(), entries)
+}
+
+/// An entry of a compressed bundle is said to lie in the compressed bundle.
+pub(crate) fn container_of(is_compressed: bool) -> ContainerKind {
+    match is_compressed {
+        true => ContainerKind::Ccob,
+        false => ContainerKind::Bundle,
+    }
+}
+
+/// The entries of a bundle: ID, offset from its start, size.
+struct Entries {
+    container: ContainerKind,
+    form: BundleForm,
+    start: u64,
+    ids: Vec<String>,
+    places: vec::IntoIter<(u64, u64)>,
+    object: Option<Object>,
+    next: usize,
+}
+
+impl Entries {
+    fn new(
+        container: ContainerKind,
+        form: BundleForm,
+        start: u64,
+        entries: impl Iterator<Item = (String, u64, u64)>,
+        object: Option<Object>,
+    ) -> Self {
+        let (ids, places): (Vec<_>, Vec<_>) =
+            entries.map(|(id, offset, size)| (id, (offset, size))).unzip();
+        Entries { container, form, start, ids, places: places.into_iter(), object, next: 0 }
+    }
+
+    fn composition(&self, cx: &mut Context<'_>, found: &mut Found) {
+        let findings = match self.form {
+            // The proposal leaves it to the user what an ID is.
+            BundleForm::EndMarkers(_) => {
+                let ids = self.ids.iter().map(String::as_str);
+                bundle_format::composition(ids)
+                    .into_iter()
+                    .filter(|finding| !finding.is_about_one_id())
+                    .collect()
+            }
+            _ => cx.composition(&self.ids),
+        };
+        for finding in findings {
+            found.finding(self.start, Error::Composition(finding));
+        }
+    }
+}
+
+impl Children for Entries {
+    fn next(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        if self.next == 0 {
+            self.composition(cx, found);
+        }
+        let id = self.ids.get_mut(self.next).map(std::mem::take);
+        let (Some((offset, size)), Some(id)) = (self.places.next(), id) else { return Ok(false) };
+        self.next += 1;
+        let start = self.start + offset;
+        let window = start..start + size;
+        let mut description = Description::of_entry(cx, self.container, self.form, id, offset);
+        if source.is_start() {
+            description.format = Some(match size {
+                0 => FileFormat::Empty,
+                _ => FileFormat::NotRead,
+            });
+        }
+        if let Some(object) = &self.object {
+            in_object(source, object, &window, &mut description, found)?;
+        }
+        found.image(window, description);
+        Ok(true)
+    }
+}
+
+impl Description {
+    /// The description of an image that a bundle entry ID names.
+    fn of_entry(
+        cx: &mut Context<'_>,
+        container: ContainerKind,
+        form: BundleForm,
+        id: String,
+        offset_in_container: u64,
+    ) -> Self {
+        let mut description = Description::new(container, cx.target_of(&id));
+        description.info.id = Some(id);
+        description.info.bundle_form = Some(form);
+        description.info.offset_in_container = offset_in_container;
+        description
+    }
+}
+
+/// Completes what is known of an entry of a bundle in the object form.
+fn in_object(
+    source: &mut Source<'_>,
+    object: &Object,
+    window: &Range<u64>,
+    description: &mut Description,
+    found: &mut Found,
+) -> io::Result<()> {
+    description.object = Some(object.window.clone());
+    // One zero byte stands for the host object. A device image can be one zero byte, too: the kind decides.
+    let is_host = description.info.target.is_host();
+    if is_host && source.peek(window, 2)? == [0] {
+        // It stands for the whole object: a second one would make its contents a multiple of it.
+        if object.has_placeholder.replace(true) {
+            let id = description.info.id.clone().unwrap_or_default();
+            found.finding(window.start, Error::SecondHost { id });
+        } else {
+            description.format = Some(FileFormat::HostPlaceholder);
+        }
+    }
+    Ok(())
+}
+
+/// A section that is a bundle entry itself, as the bundler puts them into objects.
+pub(crate) struct SectionEntry {
+    pub(crate) object: Object,
+    pub(crate) window: Range<u64>,
+    pub(crate) id: String,
+}
+
+impl Children for SectionEntry {
+    fn next(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let id = std::mem::take(&mut self.id);
+        for finding in cx.composition(std::slice::from_ref(&id)) {
+            found.finding(self.window.start, Error::Composition(finding));
+        }
+        let (container, form) = (ContainerKind::Section, BundleForm::Section);
+        let mut description = Description::of_entry(cx, container, form, id, 0);
+        in_object(source, &self.object, &self.window, &mut description, found)?;
+        found.image(self.window.clone(), description);
+        Ok(false)
+    }
+}
+
+/// A text bundle, which takes the whole window: its end is nowhere recorded.
+pub(crate) struct Text {
+    window: Range<u64>,
+    ends_in_marker: bool,
+}
+
+impl Text {
+    pub(crate) fn new(window: Range<u64>) -> Self {
+        Text { window, ends_in_marker: false }
+    }
+
+    /// A text whose last line is a marker: of the first proposal's form, or a text bundle like any other with something in
+    /// front of its first marker.
+    pub(crate) fn ending_in_marker(window: Range<u64>) -> Self {
+        Text { window, ends_in_marker: true }
+    }
+
+    fn opened<'e>(
+        &self,
+        cx: &Context<'_>,
+        form: BundleForm,
+        entries: impl Iterator<Item = bundle_format::text::Entry<'e>>,
+    ) -> Opened {
+        let container = container_of(cx.directly_in(ContainerKind::Ccob));
+        let entries = entries.map(|entry| (lossy(entry.id()), entry.offset(), entry.size()));
+        let entries = Entries::new(container, form, self.window.start, entries, None);
+        let step = PathStep::new(ContainerKind::Bundle, "0");
+        Opened::here(step, self.window.clone(), entries)
+    }
+
+    fn parse(&self, cx: &Context<'_>, bytes: &[u8]) -> Result<Opened, bundle_format::Error> {
+        if self.ends_in_marker {
+            match EndMarkedBundle::parse(bytes) {
+                Err(error) if error.kind() == bundle_format::ErrorKind::OtherForm => {}
+                parsed => {
+                    let bundle = parsed?;
+                    let form = BundleForm::EndMarkers(bundle.leader());
+                    return Ok(self.opened(cx, form, bundle.entries()));
+                }
+            }
+        }
+        let bundle = TextBundle::parse(bytes)?;
+        Ok(self.opened(cx, BundleForm::Text(bundle.leader()), bundle.entries()))
+    }
+}
+
+impl Children for Text {
+    fn next(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let bytes = source.read_range(&self.window)?;
+        match self.parse(cx, &bytes) {
+            Ok(opened) => found.container(opened),
+            Err(error) => found.finding(self.window.start, error),
+        }
+        Ok(false)
+    }
+}
+
+/// Reads the start of a binary bundle with its table of entries.
+pub(crate) fn prefix(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Vec<u8>> {
+    source.read_prefix(window, |prefix, available| {
+        Bundle::parse_prefix(prefix, available).err().and_then(|error| error.needed())
+    })
+}
+
+/// Returns whether a bundle of any entries starts here, and counts what is read of `headers`.
+pub(crate) fn is_start(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    headers: &mut Budget,
+) -> io::Result<bool> {
+    let prefix = prefix(source, window)?;
+    headers.spend(prefix.len() as u64);
+    // Programs that read bundles have the magic among their constants, with zeros behind it.
+    let bundle = Bundle::parse_prefix(&prefix, window.end - window.start);
+    Ok(bundle.is_ok_and(|bundle| !bundle.is_empty()))
+}
+
+/// Returns whether the window holds a text, of which `head` is the start, whose last line is the marker of a text bundle.
+/// Costs one reading of a few kilobytes, whatever the window holds.
+pub(crate) fn is_text_ending_in_marker(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    head: &[u8],
+) -> io::Result<bool> {
+    if head.contains(&0) {
+        return Ok(false);
+    }
+    let start = window.end.saturating_sub(TAIL_LEN as u64).max(window.start);
+    Ok(ends_in_marker(&source.read_range(&(start..window.end))?))
+}
+
+/// Returns these bytes as text, with others in place of what is not UTF-8.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,134 @@
+//! What lies somewhere, by its first bytes.
+
+use std::io;
+use std::ops::Range;
+
+use crate::archive::Members;
+use crate::bundle::{Text, is_text_ending_in_marker};
+use crate::context::Context;
+use crate::error::Error;
+use crate::file_format::{FileFormat, SNIFF_LEN};
+use crate::opened::{Children, Found, Walked};
+use crate::sequence::Sequence;
+use crate::source::Source;
+use crate::{archive, bare, bitcode, host, wasm};
+
+/// What lies in a window: a container, a host file, an archive, or an image in no container.
+pub(crate) struct Contents {
+    window: Range<u64>,
+    state: State,
+    /// `true` if it has to be a container.
+    is_container: bool,
+    format: FileFormat,
+    /// Containers that were entered before.
+    before: usize,
+}
+
+enum State {
+    Unknown,
+    Known(Box<dyn Children>),
+    Walked,
+}
+
+impl Contents {
+    pub(crate) fn new(window: Range<u64>) -> Self {
+        let (state, format) = (State::Unknown, FileFormat::Unknown);
+        Contents { window, state, is_container: false, format, before: 0 }
+    }
+
+    /// What a compressed bundle holds.
+    pub(crate) fn of_container(window: Range<u64>) -> Self {
+        Contents { is_container: true, ..Self::new(window) }
+    }
+
+    fn open(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<Option<Box<dyn Children>>> {
+        let window = self.window.clone();
+        let head = source.peek(&window, SNIFF_LEN)?;
+        let format = FileFormat::sniff(&head);
+        self.format = format;
+        self.before = cx.entered;
+        let is_host = format.may_hold_images() || cx.is_outside();
+        Ok(match format {
+            FileFormat::Bundle if bundle_format::text::is_text_bundle(&head) => {
+                Some(Box::new(Text::new(window)))
+            }
+            FileFormat::Bundle
+            | FileFormat::CompressedBundle
+            | FileFormat::OffloadBinary
+            | FileFormat::Hcf
+            | FileFormat::Fatbinary => Some(Box::new(Sequence::new(window, None, false))),
+            FileFormat::Archive | FileFormat::Deb => match archive::open(cx, source, &window)? {
+                Ok(members) => Some(Box::<Members>::new(members)),
+                Err(error) => {
+                    found.finding(window.start, error);
+                    None
+                }
+            },
+            FileFormat::Wasm => wasm::open(cx, source, &window)?,
+            FileFormat::Bitcode => Some(Box::new(bitcode::open(source, &window)?)),
+            // The file itself may be a code object that was made the host of a bundle.
+            FileFormat::Elf { .. } | FileFormat::Cubin | FileFormat::Coff | FileFormat::MachO
+                if is_host =>
+            {
+                host::open(cx, source, &window, found)?
+            }
+            // Last, because it costs another reading. Code for a GPU may stand first in such a text.
+            FileFormat::Unknown | FileFormat::Ptx | FileFormat::LinkerScript
+                if is_text_ending_in_marker(source, &window, &head)? =>
+            {
+                self.format = FileFormat::Bundle;
+                Some(Box::new(Text::ending_in_marker(window)))
+            }
+            _ => None,
+        })
+    }
+}
+
+impl Children for Contents {
+    fn next(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        match &mut self.state {
+            State::Unknown => {
+                self.state = match self.open(cx, source, found)? {
+                    Some(children) => State::Known(children),
+                    None => State::Walked,
+                };
+                return Ok(true);
+            }
+            State::Known(children) => {
+                if !children.next(cx, source, found)? {
+                    self.state = State::Walked;
+                }
+                return Ok(true);
+            }
+            State::Walked => {}
+        }
+        if bare::may_be(self.format) && cx.entered == self.before && cx.is_outside() {
+            bare::image(source, &self.window, self.format, found)?;
+        }
+        if self.is_container && !self.format.is_container() {
+            let first = source.peek(&self.window, 8)?;
+            found.finding(self.window.start, Error::UnknownContents { first });
+        }
+        Ok(false)
+    }
+
+    fn left(&mut self, walked: Walked) {
+        if let State::Known(children) = &mut self.state {
+            children.left(walked);
+        }
+    }
+
+    fn walked(&mut self) -> Walked {
+        Walked { format: Some(self.format), ..Walked::default() }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a walk keeps in mind from one container to the next: its budgets, and the way to where it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bundle_format::EntryId;
+use byte_parts::Budget;
+use target_id::Target;
+
+use crate::ahead::Outcome;
+use crate::error::Error;
+use crate::model::{Compression, ContainerKind, PathStep};
+use crate::options::Options;
+use crate::source::{Origin, Source};
+
+/// Names may share bytes, and one name may stand above many images: copies of them, and looking for their ends, must
+/// not add up to a multiple of the file. Honest names come to less than twice the bytes around them. Those of small
+/// files may do as they like.
+const NAMES_FOR_EACH_BYTE: u64 = 4;
+const NAMES_AT_LEAST: u64 = 1 << 26;
+
+/// Longer IDs are not kept for the next bundle: memory is for what is walked.
+const REMEMBERED: usize = 4096;
+
+/// Returns the limit on the size of names for a file of this many bytes.
+pub(crate) fn names_of(len: u64) -> Budget {
+    Budget::new(NAMES_AT_LEAST.saturating_add(len.saturating_mul(NAMES_FOR_EACH_BYTE)))
+}
+
+/// Gives what the compressed bundle at an offset of the file came to, if somebody else decompresses it.
+pub(crate) type Ahead<'r> = Box<dyn FnMut(u64) -> Option<Outcome> + 'r>;
+
+pub(crate) struct Context<'r> {
+    pub(crate) options: Options,
+    pub(crate) ahead: Option<Ahead<'r>>,
+    path: Vec<PathStep>,
+    /// The same, once somebody keeps it: neighbours share it.
+    shared_path: Option<Arc<[PathStep]>>,
+    compressions: Vec<Compression>,
+    /// Bytes that are held beside the walked file.
+    held: u64,
+    /// Bytes decompressed, or copied out of bitcode, in all.
+    pub(crate) decompressed: Budget,
+    /// Bytes of names and of strings of offload binaries.
+    pub(crate) names: Budget,
+    /// Bytes of the files that thin archives name.
+    pub(crate) thin_members: Budget,
+    /// `true` in such a file, at any depth.
+    pub(crate) in_thin_member: bool,
+    /// Containers entered so far.
+    pub(crate) entered: usize,
+    /// The IDs of a bundle without fault that came before.
+    sound_ids: Vec<String>,
+    /// What IDs say that came before.
+    targets: HashMap<String, Arc<Target>>,
+}
+
+impl<'r> Context<'r> {
+    pub(crate) fn new(options: &Options, ahead: Option<Ahead<'r>>, source: &Source<'_>) -> Self {
+        let mut cx = Context {
+            options: options.clone(),
+            ahead,
+            path: Vec::new(),
+            shared_path: None,
+            compressions: Vec::new(),
+            held: 0,
+            decompressed: Budget::new(options.max_decompressed),
+            names: names_of(0),
+            thin_members: Budget::new(options.max_thin_bytes),
+            in_thin_member: false,
+            entered: 0,
+            sound_ids: Vec::new(),
+            targets: HashMap::new(),
+        };
+        cx.add_file(source);
+        cx
+    }
+
+    /// The containers around, from outside in.
+    pub(crate) fn path(&self) -> &[PathStep] {
+        &self.path
+    }
+
+    pub(crate) fn shared_path(&mut self) -> Arc<[PathStep]> {
+        Arc::clone(self.shared_path.get_or_insert_with(|| self.path.as_slice().into()))
+    }
+
+    pub(crate) fn push(&mut self, step: PathStep) {
+        self.path.push(step);
+        self.shared_path = None;
+    }
+
+    pub(crate) fn pop(&mut self) {
+        self.path.pop();
+        self.shared_path = None;
+    }
+
+    /// Counts the names of all containers around, as whoever keeps their path has to keep them, too.
+    pub(crate) fn take_path(&mut self) -> Result<(), Error> {
+        self.take_names(self.path.iter().map(|step| step.name().len() as u64).sum())
+    }
+
+    pub(crate) fn take_names(&mut self, len: u64) -> Result<(), Error> {
+        match self.names.take(len) {
+            true => Ok(()),
+            false => Err(Error::TooManyNames { limit: self.names.limit() }),
+        }
+    }
+
+    /// Returns whether the walk is directly inside a container of this kind.
+    pub(crate) fn directly_in(&self, kind: ContainerKind) -> bool {
+        self.path.last().is_some_and(|step| step.kind() == kind)
+    }
+
+    /// Returns whether nothing but archives and universal files lies around.
+    pub(crate) fn is_outside(&self) -> bool {
+        let is_file = |kind| matches!(kind, ContainerKind::Member | ContainerKind::Slice);
+        self.path.iter().all(|step| is_file(step.kind()))
+    }
+
+    /// Allows for what a file costs that is not made of other data.
+    pub(crate) fn add_file(&mut self, source: &Source<'_>) {
+        self.decompressed.grow(source.len().saturating_mul(self.options.max_expansion));
+        self.add_bytes(source.len());
+    }
+
+    /// Allows for the names in this many new bytes.
+    pub(crate) fn add_bytes(&mut self, len: u64) {
+        self.names.grow(len.saturating_mul(NAMES_FOR_EACH_BYTE));
+    }
+
+    /// Returns how many bytes may be held on top of what is held already.
+    pub(crate) fn room(&self) -> u64 {
+        self.options.max_decompressed.saturating_sub(self.held)
+    }
+
+    /// Returns how many bytes may be made now: held, and counted among [all](Self::decompressed).
+    pub(crate) fn decompression_budget(&self) -> u64 {
+        self.room().min(self.decompressed.left())
+    }
+
+    /// Returns the room for data of this size, which is to be decompressed.
+    pub(crate) fn room_for(&self, uncompressed_size: u64) -> Result<u64, Error> {
+        let room = self.room();
+        // Too much at a time is what the decoder says.
+        if uncompressed_size <= room && uncompressed_size > self.decompressed.left() {
+            let limit = self.decompressed.limit();
+            return Err(Error::DecompressedInAll { uncompressed_size, limit });
+        }
+        Ok(room)
+    }
+
+    /// Counts bytes that are held until they are [released](Self::release), with the compression of what holds them.
+    pub(crate) fn hold(&mut self, bytes: u64, compression: Option<Compression>) {
+        self.held = self.held.saturating_add(bytes);
+        self.compressions.extend(compression);
+    }
+
+    pub(crate) fn release(&mut self, bytes: u64, compression: Option<Compression>) {
+        self.held = self.held.saturating_sub(bytes);
+        if compression.is_some() {
+            self.compressions.pop();
+        }
+    }
+
+    /// Returns the compression of the innermost compressed container around.
+    pub(crate) fn compression_around(&self) -> Option<Compression> {
+        self.compressions.last().copied()
+    }
+
+    /// Returns whether the bytes of the file itself are walked, with nothing held: what threads work on ahead of the walk.
+    pub(crate) fn is_in_file(&self, source: &Source<'_>) -> bool {
+        source.origin() == Origin::File && self.held == 0
+    }
+
+    /// Returns what breaks the rules of composition in a bundle of these IDs. The bundles of a library are all of a kind.
+    pub(crate) fn composition(&mut self, ids: &[String]) -> Vec<bundle_format::CompositionFinding> {
+        if self.sound_ids == ids {
+            return Vec::new();
+        }
+        let found = bundle_format::composition(ids.iter().map(String::as_str));
+        if found.is_empty() && ids.iter().map(String::len).sum::<usize>() < REMEMBERED {
+            ids.clone_into(&mut self.sound_ids);
+        }
+        found
+    }
+
+    /// Returns what an ID says. The same few come again and again.
+    pub(crate) fn target_of(&mut self, id: &str) -> Arc<Target> {
+        if let Some(target) = self.targets.get(id) {
+            return Arc::clone(target);
+        }
+        let target = Arc::new(match EntryId::parse(id) {
+            Ok(id) => id.target(),
+            Err(_) => Target::new(None, None, id),
+        });
+        if self.targets.len() < 64 && id.len() < REMEMBERED {
+            self.targets.insert(id.to_owned(), Arc::clone(&target));
+        }
+        target
+    }
+}

@@ -1,0 +1,153 @@
+//! What the modules of formats hand to the walker: what they opened, and what lies in it.
+//!
+//! No module walks into what it found. Each is a function from a window of a source to an [`Opened`]; [`Children`] name
+//! what lies in that, one after the other, and the [walker](crate::walker) alone goes on.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+
+use crate::archive::Member;
+use crate::compressed::Closed;
+use crate::context::Context;
+use crate::error::Error;
+use crate::file_format::FileFormat;
+use crate::image::Description;
+use crate::model::{Compression, PathStep};
+use crate::source::Source;
+
+/// A thing that lies in a container.
+pub(crate) enum Child {
+    /// An image in this window of the source.
+    Image(Range<u64>, Box<Description>),
+    /// Something wrong in the container that starts here.
+    Finding(u64, Error),
+    Container(Box<Opened>),
+    /// A file that somebody has to open first.
+    ThinMember(Member),
+}
+
+/// A container that was found sound as far as its headers go.
+pub(crate) struct Opened {
+    pub(crate) step: PathStep,
+    /// Its place in the source that it was found in.
+    pub(crate) window: Range<u64>,
+    pub(crate) compression: Option<Compression>,
+    pub(crate) inside: Inside,
+}
+
+/// Where the bytes are that a container holds.
+pub(crate) enum Inside {
+    /// Where the container is.
+    Here(Box<dyn Children>),
+    /// In another source.
+    Elsewhere(Inner),
+    /// Compressed: nobody needs them before the consumer has answered.
+    Closed(Closed),
+}
+
+/// A source of its own, and what lies in it.
+pub(crate) struct Inner {
+    pub(crate) source: Source<'static>,
+    pub(crate) children: Box<dyn Children>,
+    /// Bytes that it takes of those which may be held at a time, beside those of a compressed container.
+    pub(crate) held: u64,
+    /// The hash of its bytes, which is still being compared.
+    pub(crate) hash: Option<ccob::HashCheck>,
+}
+
+impl Opened {
+    /// A container whose bytes are where it is.
+    pub(crate) fn here(
+        step: PathStep,
+        window: Range<u64>,
+        children: impl Children + 'static,
+    ) -> Self {
+        Opened { step, window, compression: None, inside: Inside::Here(Box::new(children)) }
+    }
+}
+
+/// Something to walk, in order.
+#[derive(Default)]
+pub(crate) struct Found(VecDeque<Child>);
+
+impl Found {
+    pub(crate) fn finding(&mut self, at: u64, error: impl Into<Error>) {
+        self.0.push_back(Child::Finding(at, error.into()));
+    }
+
+    pub(crate) fn image(&mut self, window: Range<u64>, description: Description) {
+        self.0.push_back(Child::Image(window, Box::new(description)));
+    }
+
+    pub(crate) fn container(&mut self, opened: Opened) {
+        self.0.push_back(Child::Container(Box::new(opened)));
+    }
+
+    pub(crate) fn thin_member(&mut self, member: Member) {
+        self.0.push_back(Child::ThinMember(member));
+    }
+
+    /// Puts something in front of all others.
+    pub(crate) fn first(&mut self, child: Child) {
+        self.0.push_front(child);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Child> {
+        self.0.pop_front()
+    }
+}
+
+/// What lies in a container, one after the other.
+pub(crate) trait Children {
+    /// Adds what comes next to `found`, which may be nothing yet. Returns `false` if it was the last.
+    fn next(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool>;
+
+    /// Takes what is known of the container that was left, the last of these children that was one.
+    fn left(&mut self, _: Walked) {}
+
+    /// Returns what was learnt on the way, for [`left`](Self::left) of those around.
+    fn walked(&mut self) -> Walked {
+        Walked::default()
+    }
+}
+
+/// What a walk through a container learnt of its place.
+#[derive(Default)]
+pub(crate) struct Walked {
+    /// Where other bytes follow that may do so; `None` if nothing is known.
+    pub(crate) end: Option<u64>,
+    /// The parts of it that hold images, in order, where there is more than images.
+    pub(crate) covered: Option<Vec<Range<u64>>>,
+    /// Format of what was walked by its first bytes.
+    pub(crate) format: Option<FileFormat>,
+}
+
+/// Nothing.
+pub(crate) struct Nothing;
+
+impl Children for Nothing {
+    fn next(&mut self, _: &mut Context<'_>, _: &mut Source<'_>, _: &mut Found) -> io::Result<bool> {
+        Ok(false)
+    }
+}
+
+/// What is known beforehand.
+pub(crate) struct Known(pub(crate) Found);
+
+impl Children for Known {
+    fn next(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        found.0.append(&mut self.0.0);
+        Ok(false)
+    }
+}

@@ -1,0 +1,308 @@
+//! The sections of a host file: containers in those that are for device code, and in what nothing accounts for.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use std::vec;
+
+use byte_parts::Budget;
+
+use crate::bare;
+use crate::bundle::SectionEntry;
+use crate::context::Context;
+use crate::error::Error;
+use crate::file_format::FileFormat;
+use crate::host::{Section, is_gcc_section};
+use crate::model::{ContainerKind, PathStep};
+use crate::opened::{Children, Found, Inside, Opened, Walked};
+use crate::scan::Scan;
+use crate::sequence::{Object, Sequence, Start, starts_with};
+use crate::source::Source;
+use crate::sycl;
+
+/// The sections of a host file, and what the scan finds beside them.
+pub(crate) struct Sections {
+    window: Range<u64>,
+    sections: Rc<[Section]>,
+    next: usize,
+    sycl: Rc<sycl::Images>,
+    object: Object,
+    scans: bool,
+    walked: Ranges,
+    /// Sections that do not overlap have no more bytes than the file.
+    headers: Budget,
+    is_beyond_end: bool,
+    /// Start of the section entered last.
+    entered: u64,
+    /// The parts of sections that hold SYCL images.
+    covered: Vec<(u64, Vec<Range<u64>>)>,
+    stage: Stage,
+    fault: Option<Error>,
+}
+
+enum Stage {
+    Sections,
+    /// SYCL images in no section: between those that were walked.
+    Outside(vec::IntoIter<Range<u64>>, Vec<Range<u64>>),
+    Scan(Box<Scan>),
+}
+
+impl Sections {
+    pub(crate) fn new(
+        cx: &Context<'_>,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        sections: Vec<Section>,
+        sycl: sycl::Images,
+    ) -> io::Result<Self> {
+        let scans = cx.options.scan && !source.is_start() && !is_image(source, window)?;
+        // Objects can lie in objects.
+        let has_placeholder = Rc::new(Cell::new(false));
+        Ok(Sections {
+            window: window.clone(),
+            sections: sections.into(),
+            next: 0,
+            sycl: Rc::new(sycl),
+            object: Object { window: window.clone(), has_placeholder },
+            scans,
+            walked: Ranges::default(),
+            headers: Budget::new(window.end - window.start),
+            is_beyond_end: false,
+            entered: 0,
+            covered: Vec::new(),
+            stage: Stage::Sections,
+            fault: None,
+        })
+    }
+
+    /// Adds what is wrong behind the sections.
+    pub(crate) fn with_fault(self, fault: Option<Error>) -> Self {
+        Sections { fault, ..self }
+    }
+
+    /// Adds what is in a section.
+    fn section(
+        &mut self,
+        cx: &Context<'_>,
+        source: &mut Source<'_>,
+        section: &Section,
+        found: &mut Found,
+    ) -> io::Result<()> {
+        let base = self.window.start;
+        let available = self.window.end - base;
+        let Range { start, end } = section.range;
+        let name = || section.name.clone();
+        if end > available {
+            // The first says that the file is cut short; the others add nothing.
+            if !std::mem::replace(&mut self.is_beyond_end, true) {
+                let name = name();
+                found.finding(base, Error::SectionBeyondEnd { name, start, end, available });
+            }
+            return Ok(());
+        }
+        let inner = base + start..base + end;
+        let id = section.name.strip_prefix(bundle_format::MAGIC_TEXT).map(String::from);
+        let is_sycl =
+            self.sycl.are_in(&inner) || sycl::is_in_section(source, &inner, &section.name)?;
+        let is_known = section.device || id.is_some() || is_sycl;
+        let start_of = match is_known {
+            true => Start::Container,
+            false => starts_with(source, &inner, &mut self.headers)?,
+        };
+        let overlaps = match start_of {
+            Start::Nothing => return Ok(()),
+            Start::Container => !self.walked.insert(&section.range),
+            Start::Unknown => true,
+        };
+        if overlaps {
+            found.finding(base, Error::OverlappingSections { name: name(), start, end });
+            return Ok(());
+        }
+        self.entered = start;
+        let children: Box<dyn Children> = match id {
+            _ if is_sycl => {
+                Box::new(sycl::Section::new(inner.clone(), &section.name, Rc::clone(&self.sycl)))
+            }
+            Some(id) => {
+                let object = self.object.clone();
+                Box::new(SectionEntry { object, window: inner.clone(), id })
+            }
+            None => {
+                let object = section.holds_bundle.then(|| self.object.clone());
+                // Other data may follow where only the first bytes speak of a container.
+                let is_mixed = !is_known && self.scans && !cx.options.whole_sections;
+                Box::new(Sequence::new(inner.clone(), object, is_mixed))
+            }
+        };
+        let step = PathStep::new(ContainerKind::Section, &*section.name);
+        let (window, inside) = (inner, Inside::Here(children));
+        found.container(Opened { step, window, compression: None, inside });
+        Ok(())
+    }
+
+    /// Adds the SYCL images in a part of the file between sections.
+    fn outside(&self, gap: &Range<u64>, found: &mut Found) {
+        let base = self.window.start;
+        let Some(all) = self.sycl.extent(&(base + gap.start..base + gap.end)) else { return };
+        let step = PathStep::new(ContainerKind::OutsideSections, format!("{:#x}", all.start));
+        let images = sycl::Section::new(all.clone(), "", Rc::clone(&self.sycl));
+        found.container(Opened::here(step, all, images));
+    }
+}
+
+impl Children for Sections {
+    fn next(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Source<'_>,
+        found: &mut Found,
+    ) -> io::Result<bool> {
+        let base = self.window.start;
+        match &mut self.stage {
+            Stage::Sections => {
+                let sections = Rc::clone(&self.sections);
+                if self.next == 0
+                    && let Some(of_gcc) =
+                        sections.iter().find(|s| is_gcc_section(s.name.as_bytes()))
+                {
+                    let at = base.saturating_add(of_gcc.range.start);
+                    found.finding(at, Error::GccIntermediateCode);
+                }
+                match sections.get(self.next) {
+                    Some(section) => {
+                        self.next += 1;
+                        self.section(cx, source, section, found)?;
+                    }
+                    None => {
+                        let gaps: Vec<_> = match self.sycl.is_empty() {
+                            true => Vec::new(),
+                            false => self.walked.gaps(self.window.end - base).collect(),
+                        };
+                        self.stage = Stage::Outside(gaps.into_iter(), Vec::new());
+                    }
+                }
+                Ok(true)
+            }
+            Stage::Outside(gaps, covered) => {
+                if let Some(gap) = gaps.next() {
+                    self.outside(&gap, found);
+                    return Ok(true);
+                }
+                for range in covered {
+                    self.walked.insert(&(range.start - base..range.end - base));
+                }
+                for (start, images) in self.covered.drain(..) {
+                    self.walked.narrow(start, &images, base);
+                }
+                if self.scans {
+                    let window = self.window.clone();
+                    let scan = Scan::new(window, &self.walked, Rc::clone(&self.sections));
+                    self.stage = Stage::Scan(Box::new(scan));
+                    return Ok(true);
+                }
+                if let Some(error) = self.fault.take() {
+                    found.finding(base, error);
+                }
+                Ok(false)
+            }
+            Stage::Scan(scan) => {
+                if scan.next(cx, source, found)? {
+                    return Ok(true);
+                }
+                if let Some(error) = self.fault.take() {
+                    found.finding(base, error);
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn left(&mut self, walked: Walked) {
+        match &mut self.stage {
+            Stage::Sections => {
+                if let Some(end) = walked.end {
+                    self.walked.cut(self.entered, end - self.window.start);
+                }
+                self.covered.extend(walked.covered.map(|images| (self.entered, images)));
+            }
+            Stage::Outside(_, covered) => covered.extend(walked.covered.unwrap_or_default()),
+            Stage::Scan(scan) => scan.left(walked),
+        }
+    }
+}
+
+/// Returns whether the file is a device image, which holds no others.
+fn is_image(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<bool> {
+    Ok(bare::is_device_elf(FileFormat::sniff(&source.peek(window, 64)?)))
+}
+
+/// Ranges that do not overlap.
+#[derive(Default)]
+pub(crate) struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// Adds a range; false if it shares bytes with one added before.
+    pub(crate) fn insert(&mut self, range: &Range<u64>) -> bool {
+        if range.is_empty() {
+            return true;
+        }
+        let before = self.0.range(..range.end).next_back();
+        if before.is_some_and(|(_, &end)| end > range.start) {
+            return false;
+        }
+        self.0.insert(range.start, range.end);
+        true
+    }
+
+    /// Lets the range that starts here end earlier.
+    fn cut(&mut self, start: u64, end: u64) {
+        if let Some(old) = self.0.get_mut(&start) {
+            *old = end.clamp(start, *old);
+        }
+    }
+
+    /// Leaves of the range that starts here only these parts, which are in order and count from `base`.
+    fn narrow(&mut self, start: u64, parts: &[Range<u64>], base: u64) {
+        let Some(end) = self.0.remove(&start) else { return };
+        let mut at = start;
+        for part in parts {
+            let first = part.start.saturating_sub(base).max(at);
+            at = part.end.saturating_sub(base).min(end).max(first);
+            self.insert(&(first..at));
+        }
+    }
+
+    /// The ranges between, up to `len`.
+    pub(crate) fn gaps(&self, len: u64) -> impl Iterator<Item = Range<u64>> {
+        let ends = std::iter::once(0).chain(self.0.values().copied());
+        let starts = self.0.keys().copied().chain([len]);
+        ends.zip(starts).map(|(end, start)| end..start).filter(|gap| !gap.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_notice_shared_bytes() {
+        let mut ranges = Ranges::default();
+        assert!(ranges.insert(&(10..20)));
+        assert!(ranges.insert(&(20..30)));
+        assert!(ranges.insert(&(0..10)));
+        assert!(ranges.insert(&(15..15)));
+        assert!(!ranges.insert(&(29..31)));
+        assert!(!ranges.insert(&(0..40)));
+        assert!(!ranges.insert(&(12..13)));
+        assert!(ranges.insert(&(30..31)));
+        assert!(ranges.gaps(40).eq(std::iter::once(31..40)));
+        ranges.cut(10, 15);
+        ranges.cut(20, 20);
+        assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [15..20, 20..30]);
+        ranges.narrow(0, &[102..104, 103..105, 104..104, 107..200], 100);
+        assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [0..2, 5..7, 15..20, 20..30]);
+        assert!(Ranges::default().gaps(7).eq(std::iter::once(0..7)));
+    }
+}
