@@ -4,8 +4,8 @@ use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 use fat_object::{
-    Container, ContainerKind, Error, FileFormat, Finding, Image, ImageInfo, Listing, Location,
-    Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice,
+    Container, ContainerKind, Error, ErrorKind, FileFormat, Finding, Image, ImageInfo, Listing,
+    Location, Options, ReadSeek, Severity, Visitor, has_device_code, list, list_slice,
     list_with_thin_members, walk,
 };
 
@@ -140,8 +140,8 @@ impl<'d> Walk<'d> {
         let lent = list_slice(self.data, &options).expect("memory can always be read");
         // A reader limits how often headers are read, which costs nothing in memory.
         let limited = |listing: &Listing| {
-            let mut errors = listing.findings().iter().map(|finding| finding.error());
-            errors.any(|error| matches!(error, Error::Object { .. } | Error::Archive { .. }))
+            let mut kinds = listing.findings().iter().map(|finding| finding.error().kind());
+            kinds.any(|kind| matches!(kind, ErrorKind::HostFile | ErrorKind::Archive))
         };
         if !limited(&read) {
             assert_eq!(lent.images(), read.images());
@@ -193,7 +193,7 @@ impl<'d> Walk<'d> {
         // Tables do not tell what images are.
         let others = |listing: &Listing| -> Vec<_> {
             let findings = listing.findings().iter();
-            let is_other = |error: &Error| !matches!(error, Error::Disagreement { .. });
+            let is_other = |error: &Error| error.kind() != ErrorKind::Disagreement;
             let others = findings.filter(|finding| is_other(finding.error()));
             others.map(ToString::to_string).collect()
         };
@@ -387,7 +387,7 @@ impl Visitor for Walk<'_> {
         if finding.severity() == Severity::Error {
             self.errors.push(text.clone());
         }
-        self.disagreements += usize::from(matches!(finding.error(), Error::Disagreement { .. }));
+        self.disagreements += usize::from(finding.error().kind() == ErrorKind::Disagreement);
         self.findings.push(text);
         Ok(())
     }

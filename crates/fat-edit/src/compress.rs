@@ -76,7 +76,7 @@ impl Job {
         let write = write.with_threads(threads);
         let compress = |write: &WriteOptions| match is_package {
             true => compress_offload_binary(&data, write),
-            false => ccob::compress(&data, write).map_err(Error::Ccob),
+            false => ccob::compress(&data, write).map_err(Error::from),
         };
         let mut best = compress(&write)?;
         for &level in higher_levels(write.method) {

@@ -116,7 +116,7 @@ impl Planner<'_, '_> {
         let damaged = |error: ccob::Error| EditError::Damaged {
             path: path.to_vec(),
             location: node.location,
-            error: Box::new(Error::Ccob(error)),
+            error: Box::new(error.into()),
         };
         let available = node.range.end - node.range.start;
         let header = Header::parse(&source.peek(&node.range, 32)?, available).map_err(damaged)?;
@@ -256,7 +256,7 @@ impl Planner<'_, '_> {
         };
         if size > max {
             let error = ccob::Error::too_large(size, max);
-            return Err(malformed(Error::PackageStream(error)).of(node, path));
+            return Err(malformed(Error::of_offload_binary_stream(error)).of(node, path));
         }
         let later = Decompress {
             stored: node.range.clone(),

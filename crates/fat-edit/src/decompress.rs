@@ -6,7 +6,9 @@ use std::ops::Range;
 use bundle_format::text::is_text_bundle;
 use byte_parts::ReadSeek;
 use ccob::{Decompressed, Limits};
-use fat_object::{Error, FileFormat, Location, Options, PathStep, decompress_offload_binary};
+use fat_object::{
+    Error, ErrorKind, FileFormat, Location, Options, PathStep, decompress_offload_binary,
+};
 
 use crate::{EditError, SNIFF_LEN, survey};
 
@@ -90,7 +92,7 @@ impl Decompress {
             let format = contents.format;
             // Bytes after the bundle would hide what follows it, once it is not compressed.
             let mut refused = contents.findings.into_iter().filter(|finding| {
-                !self.allow_findings || matches!(finding.error(), Error::TrailingBytes { .. })
+                !self.allow_findings || finding.error().kind() == ErrorKind::TrailingData
             });
             match refused.next() {
                 _ if !format.is_container() => {

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 
 use fat_object::{
-    Compression, Container, ContainerKind, Enter, Error, FileFormat, Finding, Image, ImageInfo,
+    Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding, Image, ImageInfo,
     Location, Options, PathStep, Severity, Visitor, walk,
 };
 
@@ -405,27 +405,28 @@ impl Visitor for Surveyor {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        let is_about_an_id = match finding.error() {
-            Error::Composition(broken) => broken.is_about_one_id(),
-            Error::Disagreement { .. } => true,
-            _ => false,
+        let error = finding.error();
+        let is_about_an_id = match error.kind() {
+            ErrorKind::Composition => {
+                error.composition().is_some_and(|rule| rule.is_about_one_id())
+            }
+            kind => kind == ErrorKind::Disagreement,
         };
         if finding.severity() < Severity::Error && !is_about_an_id {
             return Ok(());
         }
-        let hides_nothing = self.inside_image > 0
-            || is_about_an_id
-            || matches!(finding.error(), Error::TrailingBytes { .. });
+        let hides_nothing =
+            self.inside_image > 0 || is_about_an_id || error.kind() == ErrorKind::TrailingData;
         if hides_nothing {
             self.findings.push(finding.clone());
             return Ok(());
         }
         let path = finding.path().to_vec();
         let location = finding.location();
-        self.damage = Some(match finding.error() {
+        self.damage = Some(match error.kind() {
             // Nobody opens them here: they are files of their own.
-            Error::ThinMember { .. } => EditError::ThinArchive { path },
-            error => EditError::Damaged { path, location, error: Box::new(error.clone()) },
+            ErrorKind::ThinMember => EditError::ThinArchive { path },
+            _ => EditError::Damaged { path, location, error: Box::new(error.clone()) },
         });
         Err(io::ErrorKind::InvalidData.into())
     }

@@ -14,7 +14,7 @@ use object::read::archive::{ArchiveFile, ArchiveMember};
 use crate::bundle::lossy;
 use crate::contents::Contents;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::with_object_reader;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Inner, Inside, Opened};
@@ -45,7 +45,7 @@ pub(crate) struct Member {
 pub(crate) struct Members {
     window: Range<u64>,
     members: vec::IntoIter<Member>,
-    fault: Option<Error>,
+    fault: Option<Problem>,
 }
 
 /// Opens the archive in the window.
@@ -53,10 +53,10 @@ pub(crate) fn open(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,
     window: &Range<u64>,
-) -> io::Result<Result<Members, Error>> {
+) -> io::Result<Result<Members, Problem>> {
     // It could name itself, however it is wrapped up: one level is all that `ar` writes.
     if cx.in_thin_member && source.peek(window, THIN_MAGIC.len())? == THIN_MAGIC {
-        return Ok(Err(Error::NestedThinArchive));
+        return Ok(Err(Problem::NestedThinArchive));
     }
     let (members, fault) = members(source, window, &mut cx.names)?;
     Ok(Ok(Members { window: window.clone(), members: members.into_iter(), fault }))
@@ -83,7 +83,7 @@ impl Children for Members {
         let end = start.saturating_add(member.size);
         if end > available {
             let name = lossy(&member.name);
-            let error = Error::MemberBeyondEnd { name, start, end, available };
+            let error = Problem::MemberBeyondEnd { name, start, end, available };
             found.finding(self.window.start, error);
             return Ok(false);
         }
@@ -105,7 +105,7 @@ pub(crate) fn thin_member(
     let file = match file {
         Ok(file) => file,
         Err(error) => {
-            found.finding(member.archive, Error::ThinMember { name, source: error.into() });
+            found.finding(member.archive, Problem::ThinMember { name, source: error.into() });
             return Ok(true);
         }
     };
@@ -113,12 +113,12 @@ pub(crate) fn thin_member(
     let size = source.len();
     if !cx.thin_members.take(size.max(OPENING)) {
         let limit = cx.thin_members.limit();
-        found.finding(member.archive, Error::ThinMembersTooLarge { name, size, limit });
+        found.finding(member.archive, Problem::ThinMembersTooLarge { name, size, limit });
         return Ok(false);
     }
     if size != member.size {
         let (expected, found_size) = (member.size, size);
-        let error = Error::ThinMemberSize { name, expected, found: found_size };
+        let error = Problem::ThinMemberSize { name, expected, found: found_size };
         found.finding(member.archive, error);
     }
     cx.add_file(&source);
@@ -137,11 +137,11 @@ fn members(
     source: &mut Source<'_>,
     window: &Range<u64>,
     names: &mut Budget,
-) -> io::Result<(Vec<Member>, Option<Error>)> {
+) -> io::Result<(Vec<Member>, Option<Problem>)> {
     with_object_reader(source, window, |data| {
         let mut members = Vec::new();
         let malformed =
-            |error: object::read::Error| Some(Error::Archive { detail: error.to_string() });
+            |error: object::read::Error| Some(Problem::Archive { detail: error.to_string() });
         let archive = match ArchiveFile::parse(data) {
             Ok(archive) => archive,
             Err(error) => return (members, malformed(error)),
@@ -156,7 +156,7 @@ fn members(
             };
             // Also of those that are passed over: looking for its end took as long.
             if !names.take(member.name().len() as u64) {
-                return (members, Some(Error::TooManyNames { limit: names.limit() }));
+                return (members, Some(Problem::TooManyNames { limit: names.limit() }));
             }
             if let Some(error) = not_a_name(&member) {
                 return (members, Some(error));
@@ -177,7 +177,7 @@ fn members(
 }
 
 /// `object` passes over indexes of symbols and tables of names, also where they leave nothing behind them.
-fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Error> {
+fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Problem> {
     const HEADER_LEN: u64 = size_of::<Header>() as u64;
     let available = data.len().ok()?;
     let mut at = MAGIC_LEN;
@@ -195,7 +195,7 @@ fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Error> 
         let end = start.checked_add(size)?;
         if end > available {
             let name = lossy(header.name.trim_ascii_end());
-            return Some(Error::MemberBeyondEnd { name, start, end, available });
+            return Some(Problem::MemberBeyondEnd { name, start, end, available });
         }
         at = end.checked_next_multiple_of(2)?;
     }
@@ -204,7 +204,7 @@ fn table_beyond_end<'d>(data: impl ReadRef<'d>, is_thin: bool) -> Option<Error> 
 
 /// Names in tables start with `/` and their offset, names in front of contents with `#1/` and their length. `object`
 /// takes what has no number there for a name.
-fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
+fn not_a_name(member: &ArchiveMember<'_>) -> Option<Problem> {
     let name = &member.header()?.name;
     let sound = match name.split_at_checked(3) {
         // A file that is called `#1`.
@@ -215,7 +215,7 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
         _ => true,
     };
     let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
-    (!sound).then(|| Error::MemberName { name: lossy(name.trim_ascii_end()), offset })
+    (!sound).then(|| Problem::MemberName { name: lossy(name.trim_ascii_end()), offset })
 }
 
 /// Whether a slash starts the name in the header, and no digit follows, which would lead to a long name. That may be

@@ -6,7 +6,7 @@ use std::ops::Range;
 use target_id::{Target, Triple};
 
 use crate::elf::{FileHeader, Header64, LE, Segment64, first, header64};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat};
 use crate::image::Description;
 use crate::image_target;
@@ -42,7 +42,7 @@ pub(crate) fn image(
             None
         }
         FileFormat::Ptx if target.is_none() => {
-            Some(Error::PtxTarget { looked_at: image_target::HEAD.min(len(window)) })
+            Some(Problem::PtxTarget { looked_at: image_target::HEAD.min(len(window)) })
         }
         FileFormat::SpirV => spirv::check(source, window)?,
         _ if is_device_elf(format) => segments(source, window)?,
@@ -68,7 +68,7 @@ pub(crate) fn is_device(triple: &Triple) -> bool {
 }
 
 /// Returns the first segment that lies beyond the end of an ELF file; loaders need no sections.
-fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
+fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
     let head = source.peek(window, size_of::<Header64>())?;
     let Some(header) = header64(&head) else { return Ok(None) };
     let available = window.end - window.start;
@@ -79,7 +79,7 @@ fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<E
     let start = header.e_phoff(LE);
     let end = start.saturating_add(u64::from(header.e_phnum(LE)) * entry);
     if end > available {
-        return Ok(Some(Error::SegmentTable { start, end, available }));
+        return Ok(Some(Problem::SegmentTable { start, end, available }));
     }
     let table = source.read_range(&(window.start + start..window.start + end))?;
     for (index, segment) in table.chunks_exact(size_of::<Segment64>()).enumerate() {
@@ -87,7 +87,7 @@ fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<E
         let (start, size) = (segment.p_offset.get(LE), segment.p_filesz.get(LE));
         let end = start.saturating_add(size);
         if size > 0 && end > available {
-            return Ok(Some(Error::SegmentBeyondEnd { index, start, end, available }));
+            return Ok(Some(Problem::SegmentBeyondEnd { index, start, end, available }));
         }
     }
     Ok(None)

@@ -9,7 +9,7 @@ use bundle_format::text::{EndMarkedBundle, TAIL_LEN, TextBundle, ends_in_marker}
 use byte_parts::Budget;
 
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::FileFormat;
 use crate::image::{BundleForm, Description};
 use crate::model::{ContainerKind, PathStep};
@@ -24,7 +24,7 @@ pub(crate) fn open(
     window: &Range<u64>,
     ordinal: usize,
     object: Option<&Object>,
-) -> io::Result<Result<Container, Error>> {
+) -> io::Result<Result<Container, Problem>> {
     let prefix = prefix(source, window)?;
     let bundle = match Bundle::parse_prefix(&prefix, window.end - window.start) {
         Ok(bundle) => bundle,
@@ -96,7 +96,7 @@ impl Entries {
             _ => cx.composition(&self.ids),
         };
         for finding in findings {
-            found.finding(self.start, Error::Composition(finding));
+            found.finding(self.start, Problem::Composition(finding));
         }
     }
 }
@@ -163,7 +163,7 @@ fn in_object(
         // It stands for the whole object: a second one would make its contents a multiple of it.
         if object.has_placeholder.replace(true) {
             let id = description.info.id.clone().unwrap_or_default();
-            found.finding(window.start, Error::SecondHost { id });
+            found.finding(window.start, Problem::SecondHost { id });
         } else {
             description.format = Some(FileFormat::HostPlaceholder);
         }
@@ -187,7 +187,7 @@ impl Children for SectionEntry {
     ) -> io::Result<bool> {
         let id = std::mem::take(&mut self.id);
         for finding in cx.composition(std::slice::from_ref(&id)) {
-            found.finding(self.window.start, Error::Composition(finding));
+            found.finding(self.window.start, Problem::Composition(finding));
         }
         let (container, form) = (ContainerKind::Section, BundleForm::Section);
         let mut description = Description::of_entry(cx, container, form, id, 0);

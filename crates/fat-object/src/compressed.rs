@@ -9,7 +9,7 @@ use offload_binary::CompressedBinary;
 use crate::ahead::Outcome;
 use crate::contents::Contents;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
 use crate::opened::{Inner, Inside, Opened};
 use crate::sequence::Container;
@@ -29,7 +29,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Option<Container>, Error>> {
+) -> io::Result<Result<Option<Container>, Problem>> {
     let start = window.start;
     let head = source.peek(window, 32)?;
     let header = match ccob::Header::parse(&head, window.end - start) {
@@ -77,7 +77,7 @@ impl Closed {
         source: &mut Source<'_>,
         window: &Range<u64>,
         answer: Enter,
-    ) -> io::Result<Result<Inner, Error>> {
+    ) -> io::Result<Result<Inner, Problem>> {
         match self {
             Closed::Bundle(header) => open_bundle(cx, source, window, &header, answer),
             Closed::Binary(header) => open_binary(cx, source, window, &header),
@@ -91,7 +91,7 @@ fn open_bundle(
     window: &Range<u64>,
     header: &ccob::Header,
     answer: Enter,
-) -> io::Result<Result<Inner, Error>> {
+) -> io::Result<Result<Inner, Problem>> {
     let uncompressed_size = header.uncompressed_size();
     let room = match cx.room_for(uncompressed_size) {
         Ok(room) => room,
@@ -132,7 +132,7 @@ fn decompress(
     window: &Range<u64>,
     header: &ccob::Header,
     ahead: Option<Outcome>,
-) -> io::Result<Result<ccob::Decompressed, Error>> {
+) -> io::Result<Result<ccob::Decompressed, Problem>> {
     let uncompressed_size = header.uncompressed_size();
     let room = match cx.room_for(uncompressed_size) {
         Ok(room) => room,
@@ -155,7 +155,7 @@ fn decompress(
             spend_on_failure(cx, error, uncompressed_size, window.end - window.start);
         }
     }
-    Ok(outcome.map_err(Error::from))
+    Ok(outcome.map_err(Problem::from))
 }
 
 /// Opens the compressed offload binary at the start of the window. Its entries lie in the plain one.
@@ -187,7 +187,7 @@ fn open_binary(
     source: &mut Source<'_>,
     window: &Range<u64>,
     header: &CompressedBinary,
-) -> io::Result<Result<Inner, Error>> {
+) -> io::Result<Result<Inner, Problem>> {
     let uncompressed_size = header.inflated_size();
     let room = match cx.room_for(uncompressed_size) {
         Ok(room) => room,
@@ -196,7 +196,7 @@ fn open_binary(
     let plain = match compressed_binary::read_plain(source, window, header, room)? {
         Ok((_, plain)) => plain,
         Err(error) => {
-            if let Error::PackageStream(error) = &error {
+            if let Problem::PackageStream(error) = &error {
                 spend_on_failure(cx, error, uncompressed_size, header.size());
             }
             return Ok(Err(error));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use ccob::{Method, WriteOptions};
 use offload_binary::{CompressedBinary, FormatVersion, OffloadBinary};
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::source::Source;
 
 /// The level at which LLVM compresses offload binaries with Zstandard if none is asked for.
@@ -42,7 +42,7 @@ fn method_of(stream: &[u8]) -> Method {
 ///
 /// # Errors
 ///
-/// [`Error::OffloadBinary`] for a malformed offload binary, also one that comes out of the stream, and [`Error::PackageStream`]
+/// [`Error::offload_binary`] for a malformed offload binary, also one that comes out of the stream, and [`Error::ccob`]
 /// for a malformed stream, for one that exceeds `max`, and without a codec.
 pub fn decompress_offload_binary(data: &[u8], max: u64) -> Result<Vec<u8>, Error> {
     let available = data.len() as u64;
@@ -69,9 +69,9 @@ pub fn decompress_offload_binary(data: &[u8], max: u64) -> Result<Vec<u8>, Error
 ///
 /// # Errors
 ///
-/// [`Error::OffloadBinary`] if `plain` is not such an offload binary:
+/// [`Error::offload_binary`] if `plain` is not such an offload binary:
 /// [`Version`](offload_binary::ErrorKind::Version) of another version,
-/// [`Compressed`](offload_binary::ErrorKind::Compressed) of a compressed one. [`Error::PackageStream`] if the codec fails, or
+/// [`Compressed`](offload_binary::ErrorKind::Compressed) of a compressed one. [`Error::ccob`] if the codec fails, or
 /// is not compiled in.
 pub fn compress_offload_binary(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let package = OffloadBinary::parse(plain)?;
@@ -108,7 +108,7 @@ pub(crate) fn read_plain(
     window: &Range<u64>,
     header: &CompressedBinary,
     max: u64,
-) -> io::Result<Result<(Method, Vec<u8>), Error>> {
+) -> io::Result<Result<(Method, Vec<u8>), Problem>> {
     if header.inflated_size() > max {
         return Ok(Err(too_large(header, max)));
     }
@@ -127,7 +127,11 @@ pub(crate) fn peek_method(
     Ok(method_of(&source.peek(&(window.start + start..window.start + end), 4)?))
 }
 
-fn inflate(header: &CompressedBinary, stream: &[u8], max: u64) -> Result<(Method, Vec<u8>), Error> {
+fn inflate(
+    header: &CompressedBinary,
+    stream: &[u8],
+    max: u64,
+) -> Result<(Method, Vec<u8>), Problem> {
     if header.inflated_size() > max {
         return Err(too_large(header, max));
     }
@@ -141,11 +145,11 @@ fn inflate(header: &CompressedBinary, stream: &[u8], max: u64) -> Result<(Method
     Ok((method, plain))
 }
 
-fn too_large(header: &CompressedBinary, max: u64) -> Error {
-    Error::PackageStream(ccob::Error::too_large(header.inflated_size(), max))
+fn too_large(header: &CompressedBinary, max: u64) -> Problem {
+    Problem::PackageStream(ccob::Error::too_large(header.inflated_size(), max))
 }
 
 /// The error about a stream, with offsets from the start of the offload binary.
-fn of_stream(error: ccob::Error) -> Error {
-    Error::PackageStream(error.moved(FormatVersion::V3.header_len()))
+fn of_stream(error: ccob::Error) -> Problem {
+    Problem::PackageStream(error.moved(FormatVersion::V3.header_len()))
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::archive::Members;
 use crate::bundle::{Text, is_text_ending_in_marker};
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::opened::{Children, Found, Walked};
 use crate::sequence::Sequence;
@@ -117,7 +117,7 @@ impl Children for Contents {
         }
         if self.is_container && !self.format.is_container() {
             let first = source.peek(&self.window, 8)?;
-            found.finding(self.window.start, Error::UnknownContents { first });
+            found.finding(self.window.start, Problem::UnknownContents { first });
         }
         Ok(false)
     }

@@ -8,7 +8,7 @@ use byte_parts::Budget;
 use target_id::Target;
 
 use crate::ahead::Outcome;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::model::{Compression, ContainerKind, PathStep};
 use crate::options::Options;
 use crate::source::{Origin, Source};
@@ -96,14 +96,14 @@ impl<'r> Context<'r> {
     }
 
     /// Counts the names of all containers around, as whoever keeps their path has to keep them, too.
-    pub(crate) fn take_path(&mut self) -> Result<(), Error> {
+    pub(crate) fn take_path(&mut self) -> Result<(), Problem> {
         self.take_names(self.path.iter().map(|step| step.name().len() as u64).sum())
     }
 
-    pub(crate) fn take_names(&mut self, len: u64) -> Result<(), Error> {
+    pub(crate) fn take_names(&mut self, len: u64) -> Result<(), Problem> {
         match self.names.take(len) {
             true => Ok(()),
-            false => Err(Error::TooManyNames { limit: self.names.limit() }),
+            false => Err(Problem::TooManyNames { limit: self.names.limit() }),
         }
     }
 
@@ -140,12 +140,12 @@ impl<'r> Context<'r> {
     }
 
     /// Returns the room for data of this size, which is to be decompressed.
-    pub(crate) fn room_for(&self, uncompressed_size: u64) -> Result<u64, Error> {
+    pub(crate) fn room_for(&self, uncompressed_size: u64) -> Result<u64, Problem> {
         let room = self.room();
         // Too much at a time is what the decoder says.
         if uncompressed_size <= room && uncompressed_size > self.decompressed.left() {
             let limit = self.decompressed.limit();
-            return Err(Error::DecompressedInAll { uncompressed_size, limit });
+            return Err(Problem::DecompressedInAll { uncompressed_size, limit });
         }
         Ok(room)
     }

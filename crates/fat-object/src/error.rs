@@ -1,306 +1,367 @@
 //! What can be wrong with a walked file.
 
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use crate::agreement::Disagreement;
+use crate::file_format::FileFormat;
 use crate::hcf;
-use crate::model::{Severity, printable};
+use crate::model::{ContainerKind, Finding, Severity, printable};
 use crate::nv_fatbin;
 use crate::sycl;
 
-/// Something wrong in a walked file. Offsets count from the start of the container that the
+/// What is wrong in a walked file, and where. Offsets in the text count from the start of the container that the
 /// [`Finding`](crate::Finding) names.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
+/// programs.
+#[derive(Clone, Debug)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// A binary or text bundle is malformed.
-    #[error(transparent)]
-    Bundle(#[from] bundle_format::Error),
-    /// A compressed bundle is malformed, or its contents fail the hash.
-    #[error(transparent)]
-    Ccob(#[from] ccob::Error),
-    /// An offload binary is malformed.
-    #[error(transparent)]
-    OffloadBinary(#[from] offload_binary::Error),
-    /// The stream of a compressed offload binary is malformed, does not fit its header, or is too large. Sizes are those of what
-    /// follows the header of the plain offload binary, but for the limit.
-    #[error("{}", .0.to_string().replace("compressed bundle", "compressed package"))]
-    PackageStream(ccob::Error),
-    /// An NVIDIA fatbinary is malformed.
-    #[error(transparent)]
-    NvFatbin(#[from] nv_fatbin::Error),
-    /// An HCF container of AdaptiveCpp is malformed.
-    #[error(transparent)]
-    Hcf(#[from] hcf::Error),
-    /// LLVM bitcode is malformed, or what it embeds cannot be reached.
-    #[error(transparent)]
-    Bitcode(#[from] llvm_bitcode::Error),
-    /// Tables of SYCL images, or such images, are malformed.
-    #[error(transparent)]
-    Sycl(#[from] sycl::Error),
-    /// The headers of an object file, executable or library are malformed.
-    #[error("malformed {format} file: {detail}")]
-    Object {
-        /// `ELF`, `COFF`, `PE`, `Mach-O` or `WebAssembly`.
-        format: &'static str,
-        /// What the reader of host files says.
-        detail: String,
-    },
-    /// An archive's structure is malformed.
-    #[error("malformed archive: {detail}")]
-    Archive {
-        /// What the reader of archives says.
-        detail: String,
-    },
-    /// An archive ends inside a member.
-    #[error(
-        "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}",
-        name = printable(name)
-    )]
-    MemberBeyondEnd {
-        /// The member's name.
-        name: String,
-        /// Offset of its first byte in the archive.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-        /// Length of the archive.
-        available: u64,
-    },
-    /// What stands where an archive has a member's name, at `offset`, is no name, and does not tell where one is.
-    #[error(
-        "archive member at {offset:#x} has {name} for a name, which is none and does not tell where one is",
-        name = printable(name)
-    )]
-    MemberName {
-        /// The 16 bytes without the spaces behind.
-        name: String,
-        /// Offset of the member's header in the archive.
-        offset: u64,
-    },
-    /// A file that a thin archive names cannot be read.
-    #[error("thin archive names {name}, which cannot be read: {source}", name = printable(name))]
-    ThinMember {
-        /// The name stored in the archive.
-        name: String,
-        /// What opening or reading it gave.
-        source: Arc<io::Error>,
-    },
+pub enum ErrorKind {
+    /// A container is malformed, cut short, fails its hash, or cannot be decompressed: [`Error::container`] says of which
+    /// kind it is.
+    Malformed,
+    /// The headers of an object file, executable, library or of LLVM bitcode are malformed, or a section lies beyond the end
+    /// or overlaps another.
+    HostFile,
+    /// An archive is malformed or cut short.
+    Archive,
+    /// A file that a thin archive names cannot be read, or is not opened, as it is itself reached through a thin archive.
+    ThinMember,
     /// The file that a thin archive names has another size than the archive says: one of the two was changed after the
     /// archive was made. The file is walked all the same.
-    #[error(
-        "thin archive names {name}: expected a file of {expected} bytes, found {found}",
-        name = printable(name)
-    )]
-    ThinMemberSize {
-        /// The name stored in the archive.
-        name: String,
-        /// The size that the archive records.
-        expected: u64,
-        /// The size of the file.
-        found: u64,
-    },
-    /// A thin archive lies in the file that a thin archive names, which could be itself. Its members are not opened.
-    #[error("a thin archive in the file that a thin archive names: its members are not opened")]
-    NestedThinArchive,
-    /// The files that thin archives name have more bytes in all than
-    /// [`Options::with_max_thin_bytes`](crate::Options::with_max_thin_bytes). The others of this archive are not opened.
-    #[error(
-        "thin archive names {name} of {size} bytes, with which the files named by thin archives have more than the limit of {limit} bytes in all",
-        name = printable(name)
-    )]
-    ThinMembersTooLarge {
-        /// The name stored in the archive.
-        name: String,
-        /// The size of the file.
-        size: u64,
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// A compressed bundle or offload binary is not decompressed: with those before it would be more than
-    /// [`Options::with_max_expansion`](crate::Options::with_max_expansion) allows.
-    #[error(
-        "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"
-    )]
-    DecompressedInAll {
-        /// The size in its header.
-        uncompressed_size: u64,
-        /// The limit for the whole walk in bytes.
-        limit: u64,
-    },
+    ThinMemberSize,
+    /// An image is malformed, as far as a walk looks at images: a SYCL image that cannot be decompressed, PTX without a target.
+    Image,
+    /// A section that by name or type holds device code starts with none of the known magics.
+    UnknownContents,
+    /// Between containers, or after the last, there are bytes that are neither zeros nor a container.
+    TrailingData,
+    /// A bundle breaks a rule of composition (Clang Offload Bundler documentation, "Bundled Code Object Composition"), or a
+    /// second entry of the object form stands for the host object itself.
+    Composition,
+    /// An image is for other devices than its entry says: [`ImageInfo::disagreement`](crate::ImageInfo::disagreement).
+    Disagreement,
+    /// What is there would take more time or memory than [`Options`](crate::Options) allow. It is passed over, or the
+    /// rest of it is.
+    Limit,
     /// Names of sections and members, strings of offload binaries, and the names in the paths of images come to more than
     /// 64 MiB and four times the bytes that were walked, as only those can that share bytes, or paths with long
     /// names. Those after are not looked at.
-    #[error("names and strings come to more than {limit} bytes in all")]
-    TooManyNames {
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// A section lies beyond the end of its file.
-    #[error(
-        "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}",
-        name = printable(name)
-    )]
-    SectionBeyondEnd {
-        /// The section's name.
-        name: String,
-        /// Offset of its first byte.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-        /// Length of the file.
-        available: u64,
-    },
-    /// The table of segments of an ELF file for a GPU lies beyond its end.
-    #[error(
-        "segment table lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
-    )]
-    SegmentTable {
-        /// Offset of its first byte.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-        /// Length of the file.
-        available: u64,
-    },
-    /// A segment of an ELF file for a GPU lies beyond its end.
-    #[error(
-        "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
-    )]
-    SegmentBeyondEnd {
-        /// Position in the table of segments, from 0.
-        index: usize,
-        /// Offset of its first byte.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-        /// Length of the file.
-        available: u64,
-    },
-    /// A file of PTX does not say for which target it is.
-    #[error("PTX names no target: expected a directive .target in the first {looked_at} bytes")]
-    PtxTarget {
-        /// Bytes that were looked at.
-        looked_at: usize,
-    },
-    /// A SPIR-V module is malformed.
-    #[error("malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}")]
-    SpirV {
-        /// Offset of what is wrong.
-        offset: u64,
-        /// The text that belongs there.
-        expected: &'static str,
-        /// The number found there.
-        found: u64,
-    },
-    /// Two sections with device code share bytes.
-    #[error(
-        "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
-        name = printable(name)
-    )]
-    OverlappingSections {
-        /// The later section's name.
-        name: String,
-        /// Offset of its first byte.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-    },
-    /// Of the entries of a bundle in the object form, a second one stands for the host object itself.
-    #[error(
-        "the entry {id} stands for the object that it lies in, as another one does",
-        id = printable(id)
-    )]
-    SecondHost {
-        /// The entry's ID.
-        id: String,
-    },
-    /// Two slices of a universal file share bytes, or one lies beyond its end.
-    #[error(
-        "slice {index} of the universal file lies at {start:#x}..{end:#x}: it overlaps another or lies beyond the end at {available:#x}"
-    )]
-    Slice {
-        /// Position in the table of slices, from 0.
-        index: usize,
-        /// Offset of its first byte.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-        /// Length of the file.
-        available: u64,
-    },
-    /// A section that by name or type holds device code starts with none of the known magics.
-    #[error("no bundle, package or fatbinary starts here (first bytes {first:02x?})")]
-    UnknownContents {
-        /// The first bytes found, at most eight.
-        first: Vec<u8>,
-    },
-    /// Between containers, or after the last, there are bytes that are neither zeros nor a container.
-    #[error(
-        "{after} bytes into the section or file, after a container, bytes follow that start none (first bytes {first:02x?})"
-    )]
-    TrailingBytes {
-        /// Offset of the first such byte from the start of the section or file.
-        after: u64,
-        /// The first bytes found, at most eight.
-        first: Vec<u8>,
-    },
-    /// Containers are nested deeper than [`Options::with_max_depth`](crate::Options::with_max_depth).
-    #[error("containers are nested more than {limit} deep")]
-    TooDeep {
-        /// The limit.
-        limit: usize,
-    },
-    /// A bundle breaks a rule of composition (Clang Offload Bundler documentation, "Bundled Code Object
-    /// Composition").
-    #[error("{0}")]
-    Composition(bundle_format::CompositionFinding),
-    /// An image is for other devices than its entry says ([`ImageInfo::disagreement`](crate::ImageInfo::disagreement)).
-    #[error("entry {entry} holds another image than it says: {disagreement}", entry = printable(entry))]
-    Disagreement {
-        /// The bundle entry ID, or the target of an image that has none; at most 1024 characters.
-        entry: String,
-        /// The contradiction.
-        disagreement: Disagreement,
-    },
-    /// The [scan](crate::Options::with_scan) ended before the end of a host file: too many bytes looked like the start of a
-    /// container and were none, as in files that are made to cost time.
-    #[error(
-        "the scan for containers ended at {at:#x}: too many bytes before look like the start of one"
-    )]
-    ScanStopped {
-        /// Offset in the host file from which on there was no scan.
-        at: u64,
-    },
-    /// An object of GCC's has sections `.gnu.offload_lto_*`: intermediate code, of which the link makes device code. This crate
-    /// does not read it.
-    #[error(
-        "GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: only linked files hold device code of GCC"
-    )]
-    GccIntermediateCode,
-    /// An ELF executable or library has no section headers, by which device code is found.
-    #[error("the file has no section headers: device code in it, if any, cannot be found")]
-    NoSectionHeaders,
+    Names,
+    /// Device code that is there, or may be there, is not found by this crate: GCC's intermediate code, ELF files without section
+    /// headers that are not [scanned](crate::Options::with_scan), SYCL images without their tables; files whose format is
+    /// not [read](crate::FileFormat::is_read).
+    NotRead,
+    /// The input cannot be read: [`Error::io`].
+    Io,
 }
 
 impl Error {
-    /// [`Warning`](Severity::Warning) where all images were found nevertheless.
+    /// Returns the kind of the error.
+    ///
+    /// ```
+    /// use fat_object::{ContainerKind, ErrorKind, Options, list_slice};
+    ///
+    /// let listing = list_slice(b"__CLANG_OFFLOAD_BUNDLE__", &Options::default())?;
+    /// let error = listing.findings()[0].error();
+    /// assert_eq!(error.kind(), ErrorKind::Malformed);
+    /// assert_eq!(error.container(), Some(ContainerKind::Bundle));
+    /// assert_eq!(error.to_string(), "bundle header needs 32 bytes, but only 24 are there");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0 {
+            Problem::Bundle(_)
+            | Problem::Ccob(_)
+            | Problem::OffloadBinary(_)
+            | Problem::PackageStream(_)
+            | Problem::NvFatbin(_)
+            | Problem::Hcf(_)
+            | Problem::Slice { .. } => ErrorKind::Malformed,
+            Problem::Bitcode(_)
+            | Problem::Object { .. }
+            | Problem::SectionBeyondEnd { .. }
+            | Problem::OverlappingSections { .. } => ErrorKind::HostFile,
+            Problem::Sycl(error) => error.kind(),
+            Problem::Archive { .. }
+            | Problem::MemberBeyondEnd { .. }
+            | Problem::MemberName { .. } => ErrorKind::Archive,
+            Problem::ThinMember { .. } | Problem::NestedThinArchive => ErrorKind::ThinMember,
+            Problem::ThinMemberSize { .. } => ErrorKind::ThinMemberSize,
+            Problem::SegmentTable { .. }
+            | Problem::SegmentBeyondEnd { .. }
+            | Problem::PtxTarget { .. }
+            | Problem::SpirV { .. } => ErrorKind::Image,
+            Problem::UnknownContents { .. } => ErrorKind::UnknownContents,
+            Problem::TrailingBytes { .. } => ErrorKind::TrailingData,
+            Problem::Composition(_) | Problem::SecondHost { .. } => ErrorKind::Composition,
+            Problem::Disagreement { .. } => ErrorKind::Disagreement,
+            Problem::ThinMembersTooLarge { .. }
+            | Problem::DecompressedInAll { .. }
+            | Problem::TooDeep { .. }
+            | Problem::ScanStopped { .. } => ErrorKind::Limit,
+            Problem::TooManyNames { .. } => ErrorKind::Names,
+            Problem::GccIntermediateCode | Problem::NoSectionHeaders | Problem::Format { .. } => {
+                ErrorKind::NotRead
+            }
+            Problem::Io(_) => ErrorKind::Io,
+            Problem::Finding(finding) => finding.error().kind(),
+        }
+    }
+
+    /// Returns the kind of the container that is [malformed](ErrorKind::Malformed).
+    #[must_use]
+    pub fn container(&self) -> Option<ContainerKind> {
+        Some(match &self.0 {
+            Problem::Bundle(_) => ContainerKind::Bundle,
+            Problem::Ccob(_) => ContainerKind::Ccob,
+            Problem::OffloadBinary(_) | Problem::PackageStream(_) => ContainerKind::OffloadBinary,
+            Problem::NvFatbin(_) => ContainerKind::NvFatbin,
+            Problem::Hcf(_) => ContainerKind::Hcf,
+            Problem::Slice { .. } => ContainerKind::Slice,
+            _ => return None,
+        })
+    }
+
+    /// Returns what the crate `ccob` says of a compressed bundle, or of the stream of a compressed offload binary. Offsets and sizes
+    /// of the latter are those of what follows the header of the uncompressed offload binary, but for the limit.
+    #[must_use]
+    pub fn ccob(&self) -> Option<&ccob::Error> {
+        match &self.0 {
+            Problem::Ccob(error) | Problem::PackageStream(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns what the crate `offload_binary` says of an offload binary.
+    #[must_use]
+    pub fn offload_binary(&self) -> Option<&offload_binary::Error> {
+        match &self.0 {
+            Problem::OffloadBinary(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns what the crate `llvm_bitcode` says of bitcode for the host.
+    #[must_use]
+    pub fn bitcode(&self) -> Option<&llvm_bitcode::Error> {
+        match &self.0 {
+            Problem::Bitcode(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns the rule of composition that a bundle breaks.
+    #[must_use]
+    pub fn composition(&self) -> Option<&bundle_format::CompositionFinding> {
+        match &self.0 {
+            Problem::Composition(finding) => Some(finding),
+            _ => None,
+        }
+    }
+
+    /// Returns the error of reading the input.
+    #[must_use]
+    pub fn io(&self) -> Option<&io::Error> {
+        match &self.0 {
+            Problem::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns [`Warning`](Severity::Warning) where all images were found nevertheless.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        match self {
-            Error::Composition(_)
-            | Error::Disagreement { .. }
-            | Error::GccIntermediateCode
-            | Error::NoSectionHeaders => Severity::Warning,
+        match &self.0 {
+            Problem::Composition(_)
+            | Problem::Disagreement { .. }
+            | Problem::GccIntermediateCode
+            | Problem::NoSectionHeaders => Severity::Warning,
+            Problem::Finding(finding) => finding.severity(),
             _ => Severity::Error,
+        }
+    }
+
+    /// Returns the error for the stream of a compressed offload binary, whose header is not a compressed bundle's.
+    #[must_use]
+    pub fn of_offload_binary_stream(error: ccob::Error) -> Self {
+        Error(Problem::PackageStream(error))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
+}
+
+/// One fault, with all that its text says.
+#[derive(Clone, Debug)]
+pub(crate) enum Problem {
+    Bundle(bundle_format::Error),
+    Ccob(ccob::Error),
+    OffloadBinary(offload_binary::Error),
+    PackageStream(ccob::Error),
+    NvFatbin(nv_fatbin::Error),
+    Hcf(hcf::Error),
+    Bitcode(llvm_bitcode::Error),
+    Sycl(sycl::Error),
+    Object { format: &'static str, detail: String },
+    Archive { detail: String },
+    MemberBeyondEnd { name: String, start: u64, end: u64, available: u64 },
+    MemberName { name: String, offset: u64 },
+    ThinMember { name: String, source: Arc<io::Error> },
+    ThinMemberSize { name: String, expected: u64, found: u64 },
+    NestedThinArchive,
+    ThinMembersTooLarge { name: String, size: u64, limit: u64 },
+    DecompressedInAll { uncompressed_size: u64, limit: u64 },
+    TooManyNames { limit: u64 },
+    SectionBeyondEnd { name: String, start: u64, end: u64, available: u64 },
+    SegmentTable { start: u64, end: u64, available: u64 },
+    SegmentBeyondEnd { index: usize, start: u64, end: u64, available: u64 },
+    PtxTarget { looked_at: usize },
+    SpirV { offset: u64, expected: &'static str, found: u64 },
+    OverlappingSections { name: String, start: u64, end: u64 },
+    SecondHost { id: String },
+    Slice { index: usize, start: u64, end: u64, available: u64 },
+    UnknownContents { first: Vec<u8> },
+    TrailingBytes { after: u64, first: Vec<u8> },
+    TooDeep { limit: usize },
+    Composition(bundle_format::CompositionFinding),
+    Disagreement { entry: String, disagreement: Disagreement },
+    ScanStopped { at: u64 },
+    GccIntermediateCode,
+    NoSectionHeaders,
+    Format { format: FileFormat },
+    Io(Arc<io::Error>),
+    Finding(Box<Finding>),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bundle(error) => error.fmt(f),
+            Self::Ccob(error) => error.fmt(f),
+            Self::OffloadBinary(error) => error.fmt(f),
+            Self::PackageStream(error) => {
+                f.write_str(&error.to_string().replace("compressed bundle", "compressed package"))
+            },
+            Self::NvFatbin(error) => error.fmt(f),
+            Self::Hcf(error) => error.fmt(f),
+            Self::Bitcode(error) => error.fmt(f),
+            Self::Sycl(error) => error.fmt(f),
+            Self::Object { format, detail } => write!(f, "malformed {format} file: {detail}"),
+            Self::Archive { detail } => write!(f, "malformed archive: {detail}"),
+            Self::MemberBeyondEnd { name, start, end, available } => write!(f, "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}",
+        name = printable(name)),
+            Self::MemberName { name, offset } => write!(f, "archive member at {offset:#x} has {name} for a name, which is none and does not tell where one is",
+        name = printable(name)),
+            Self::ThinMember { name, source } => write!(f, "thin archive names {name}, which cannot be read: {source}", name = printable(name)),
+            Self::ThinMemberSize { name, expected, found } => write!(f, "thin archive names {name}: expected a file of {expected} bytes, found {found}",
+        name = printable(name)),
+            Self::NestedThinArchive => f.write_str("a thin archive in the file that a thin archive names: its members are not opened"),
+            Self::ThinMembersTooLarge { name, size, limit } => write!(f, "thin archive names {name} of {size} bytes, with which the files named by thin archives have more than the limit of {limit} bytes in all",
+        name = printable(name)),
+            Self::DecompressedInAll { uncompressed_size, limit } => write!(f, "decompressing {uncompressed_size} bytes here would exceed the limit of {limit} bytes in total"),
+            Self::TooManyNames { limit } => write!(f, "names and strings come to more than {limit} bytes in all"),
+            Self::SectionBeyondEnd { name, start, end, available } => write!(f, "section {name} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}",
+        name = printable(name)),
+            Self::SegmentTable { start, end, available } => write!(f, "segment table lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
+            Self::SegmentBeyondEnd { index, start, end, available } => write!(f, "segment {index} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"),
+            Self::PtxTarget { looked_at } => write!(f, "PTX names no target: expected a directive .target in the first {looked_at} bytes"),
+            Self::SpirV { offset, expected, found } => write!(f, "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"),
+            Self::OverlappingSections { name, start, end } => write!(f, "section {name} at {start:#x}..{end:#x} overlaps another section with device code",
+        name = printable(name)),
+            Self::SecondHost { id } => write!(f, "the entry {id} stands for the object that it lies in, as another one does",
+        id = printable(id)),
+            Self::Slice { index, start, end, available } => write!(f, "slice {index} of the universal file lies at {start:#x}..{end:#x}: it overlaps another or lies beyond the end at {available:#x}"),
+            Self::UnknownContents { first } => write!(f, "no bundle, package or fatbinary starts here (first bytes {first:02x?})"),
+            Self::TrailingBytes { after, first } => write!(f, "{after} bytes into the section or file, after a container, bytes follow that start none (first bytes {first:02x?})"),
+            Self::TooDeep { limit } => write!(f, "containers are nested more than {limit} deep"),
+            Self::Composition(error) => error.fmt(f),
+            Self::Disagreement { entry, disagreement } => write!(f, "entry {entry} holds another image than it says: {disagreement}", entry = printable(entry)),
+            Self::ScanStopped { at } => write!(f, "the scan for containers ended at {at:#x}: too many bytes before look like the start of one"),
+            Self::GccIntermediateCode => f.write_str("GCC's intermediate code for devices (.gnu.offload_lto_*) is not read: only linked files hold device code of GCC"),
+            Self::NoSectionHeaders => write!(f, "the file has no section headers: device code in it, if any, cannot be found"),
+            Self::Format { format } => {
+                write!(f, "files of this format are not looked into: {format}")
+            }
+            Self::Io(error) => error.fmt(f),
+            Self::Finding(finding) => finding.fmt(f),
         }
     }
 }
 
-/// [`InvalidData`](io::ErrorKind::InvalidData), with the error inside.
+/// Errors of reading come out as they are. Others are inside: as [`Unsupported`](io::ErrorKind::Unsupported) if the format
+/// of the file is not read, else as [`InvalidData`](io::ErrorKind::InvalidData).
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        io::Error::new(io::ErrorKind::InvalidData, error)
+        let kind = match error.0 {
+            Problem::Io(error) => {
+                let kind = error.kind();
+                return Arc::try_unwrap(error).unwrap_or_else(|error| io::Error::new(kind, error));
+            }
+            Problem::Format { .. } => io::ErrorKind::Unsupported,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// Takes out an [`Error`] or a [`Finding`] that is inside, as in errors of [`walk`](crate::walk()); others are errors of
+/// reading.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => error,
+            Err(error) => match error.downcast::<Finding>() {
+                Ok(finding) => Problem::Finding(Box::new(finding)).into(),
+                Err(error) => Problem::Io(Arc::new(error)).into(),
+            },
+        }
+    }
+}
+
+/// Each is the error of reading one format, as it is.
+macro_rules! from {
+    ($($of:ident::$variant:ident($error:ty);)*) => {
+        $(impl From<$error> for $of {
+            fn from(error: $error) -> Self {
+                Problem::$variant(error).into()
+            }
+        })*
+    };
+}
+
+from! {
+    Problem::Bundle(bundle_format::Error);
+    Problem::Ccob(ccob::Error);
+    Problem::OffloadBinary(offload_binary::Error);
+    Problem::NvFatbin(nv_fatbin::Error);
+    Problem::Hcf(hcf::Error);
+    Problem::Bitcode(llvm_bitcode::Error);
+    Problem::Sycl(sycl::Error);
+    Error::Bundle(bundle_format::Error);
+    Error::Ccob(ccob::Error);
+    Error::OffloadBinary(offload_binary::Error);
+}
+
+impl From<Problem> for io::Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem).into()
     }
 }

@@ -4,16 +4,16 @@
 //! the bytes after the marker: `start` and `size`, decimal (`hipSYCL/common/hcf_container.hpp`).
 
 use std::collections::HashMap;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::vec;
+use std::{fmt, io};
 
 use target_id::{OffloadKind, Target};
 
 use crate::bundle::lossy;
 use crate::context::Context;
-use crate::error::Error as WalkError;
+use crate::error::Problem;
 use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::image::Description;
 use crate::image_target;
@@ -41,71 +41,44 @@ const LONGEST_NAME: usize = 64 << 10;
 const DEEPEST: usize = 32;
 
 /// A malformed HCF container. Offsets count from its start.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The text does not end.
-    #[error(
-        "malformed HCF container: expected the text to end with __hipsycl_hcf_binary_appendix, found no such marker in {looked_at} bytes"
-    )]
-    NoMarker {
-        /// Bytes that were looked at, up to the first that is not text.
-        looked_at: u64,
-    },
-    /// A line has no meaning in its place.
-    #[error(
-        "malformed HCF container: byte {offset:#x}: expected {expected}, found {found}",
-        found = printable(found)
-    )]
-    Line {
-        /// Offset of the line.
-        offset: u64,
-        /// Description of what belongs there.
-        expected: &'static str,
-        /// The first 256 bytes of the line, or of the value in it.
-        found: String,
-    },
-    /// A node does not end, or lacks a key.
-    #[error(
-        "malformed HCF container: node {name} at {offset:#x}: expected {expected}, found none",
-        name = printable(name)
-    )]
-    Missing {
-        /// The first 256 bytes of the node's name.
-        name: String,
-        /// Offset of its first line.
-        offset: u64,
-        /// Description of what it lacks.
-        expected: &'static str,
-    },
-    /// An image does not lie in the bytes after the text.
-    #[error(
-        "malformed HCF container: image {name} at {start} of {size} bytes: expected its end in the {available} bytes after the text",
-        name = printable(name)
-    )]
-    ImageBeyondEnd {
-        /// The first 256 bytes of its node's name.
-        name: String,
-        /// Offset of its first byte from the end of the text.
-        start: u64,
-        /// Bytes of the image.
-        size: u64,
-        /// Bytes after the text.
-        available: u64,
-    },
-    /// Two images share bytes.
-    #[error(
-        "malformed HCF container: image {name} at {start:#x}..{end:#x} overlaps another image",
-        name = printable(name)
-    )]
-    Overlap {
-        /// The first 256 bytes of the later image's node name.
-        name: String,
-        /// Offset of its first byte.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-    },
+#[derive(Clone, Debug)]
+pub(crate) enum Error {
+    NoMarker { looked_at: u64 },
+    Line { offset: u64, expected: &'static str, found: String },
+    Missing { name: String, offset: u64, expected: &'static str },
+    ImageBeyondEnd { name: String, start: u64, size: u64, available: u64 },
+    Overlap { name: String, start: u64, end: u64 },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMarker { looked_at } => write!(
+                f,
+                "malformed HCF container: expected the text to end with __hipsycl_hcf_binary_appendix, found no such marker in {looked_at} bytes"
+            ),
+            Self::Line { offset, expected, found } => write!(
+                f,
+                "malformed HCF container: byte {offset:#x}: expected {expected}, found {found}",
+                found = printable(found)
+            ),
+            Self::Missing { name, offset, expected } => write!(
+                f,
+                "malformed HCF container: node {name} at {offset:#x}: expected {expected}, found none",
+                name = printable(name)
+            ),
+            Self::ImageBeyondEnd { name, start, size, available } => write!(
+                f,
+                "malformed HCF container: image {name} at {start} of {size} bytes: expected its end in the {available} bytes after the text",
+                name = printable(name)
+            ),
+            Self::Overlap { name, start, end } => write!(
+                f,
+                "malformed HCF container: image {name} at {start:#x}..{end:#x} overlaps another image",
+                name = printable(name)
+            ),
+        }
+    }
 }
 
 /// Description of an image in an HCF container of AdaptiveCpp.
@@ -370,7 +343,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Container, WalkError>> {
+) -> io::Result<Result<Container, Problem>> {
     let start = window.start;
     let parsed = text(source, window)?.and_then(|text| parse(&text, window.end - start));
     let Hcf { images, faults, end } = match parsed {

@@ -12,7 +12,7 @@ use object::{Endianness, Object, ObjectSection, elf, macho};
 use crate::bundle::lossy;
 use crate::contents::Contents;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::FileFormat;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
@@ -106,9 +106,9 @@ pub(crate) fn open(
         Ok(Parts::Nothing) if bare::is_device_elf(FileFormat::sniff(&source.peek(window, 20)?)) => {
             return Ok(None);
         }
-        Ok(Parts::Nothing) => (!cx.options.scan).then_some(Error::NoSectionHeaders),
+        Ok(Parts::Nothing) => (!cx.options.scan).then_some(Problem::NoSectionHeaders),
         Ok(Parts::TooManyNames) => {
-            found.finding(window.start, Error::TooManyNames { limit: cx.names.limit() });
+            found.finding(window.start, Problem::TooManyNames { limit: cx.names.limit() });
             return Ok(None);
         }
         Err(error) => {
@@ -149,7 +149,7 @@ impl Children for Slices {
         let (start, end) = (slice.start, slice.start.saturating_add(slice.size));
         if end > available || !self.walked.insert(&(start..end)) {
             let index = self.index;
-            found.finding(base, Error::Slice { index, start, end, available });
+            found.finding(base, Problem::Slice { index, start, end, available });
         } else {
             let inner = base + start..base + end;
             let step = PathStep::new(ContainerKind::Slice, slice.name);
@@ -184,9 +184,9 @@ pub(crate) fn parts<'d>(
     data: impl ReadRef<'d>,
     names: &mut Budget,
     each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
-) -> Result<Parts, Error> {
+) -> Result<Parts, Problem> {
     let malformed = |format| {
-        move |error: object::read::Error| Error::Object { format, detail: error.to_string() }
+        move |error: object::read::Error| Problem::Object { format, detail: error.to_string() }
     };
     match FileKind::parse(data).map_err(malformed("host"))? {
         FileKind::Elf32 => {

@@ -243,7 +243,7 @@ impl ImageInfo {
     /// `None` where nothing is known, as of images that were [not read](FileFormat::NotRead), and of those that are
     /// [compressed](Self::compression) by themselves unless
     /// [`Options::with_check_compressed`](crate::Options::with_check_compressed) is set. Each one is a
-    /// [finding](crate::Error::Disagreement), too.
+    /// [finding](crate::ErrorKind::Disagreement), too.
     ///
     /// ```
     /// let layout = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1)?;

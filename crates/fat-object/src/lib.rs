@@ -128,30 +128,28 @@
 //! - Ranges that overlap are errors, so that no byte is walked twice on one level, and levels are bounded by
 //!   [`Options::with_max_depth`]. Each level holds headers, and the text of a text bundle, at most the bytes it is made of.
 //! - [`Options::with_max_decompressed`] bounds what is decompressed, or copied out of bitcode, at one time, and with
-//!   [`Options::with_max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed; [`walk_with_threads`] holds one more for each thread, as far as
-//!   these bytes allow.
+//!   [`Options::with_max_expansion`] what is in all. A compressed bundle is held as stored while it is decompressed;
+//!   [`walk_with_threads`] holds one more for each thread, as far as these bytes allow.
 //! - Names and strings can share bytes. All together they may come to 64 MiB and four times the bytes walked, those
 //!   above each container and image included.
 //! - A [scan](Options::with_scan) reads the bytes of a host file once, and headers of what is not a container after all up to
-//!   a quarter of the file and 16 MiB; then it [ends](Error::ScanStopped).
+//!   a quarter of the file and 16 MiB; then it [ends](ErrorKind::Limit).
 //! - One section of an object can stand for the object itself, no more.
 //! - Thin archives name files: [`Options::with_max_thin_bytes`] bounds those, and in them are no further ones.
-
 //!
 //! # Errors
 //!
-//! What is wrong with a file that is walked is no error of the walk but a [`Finding`]; each kind of work has an error type
-//! of its own, with the cases that can occur there:
+//! What is wrong with a file that is walked is no error of the walk but a [`Finding`] with an [`Error`] in it: its
+//! [kind](ErrorKind) tells apart what programs treat apart, its text says what is wrong and where, in bytes.
 //!
 //! | function | error |
 //! |---|---|
-//! | [`has_device_code`] | [`io::Error`](std::io::Error) with an [`Error`] or a [`Finding`] in it |
-//! | [`walk`], [`list`] | [`io::Error`](std::io::Error) of reading, or of the visitor; findings are [`Error`]s |
+//! | [`list`] | [`Error`] of reading: its kind is [`Io`](ErrorKind::Io) |
+//! | [`has_device_code`] | [`Error`] |
+//! | [`walk`] | [`io::Error`](std::io::Error) of reading, or of the visitor; `Error::from` takes out a [`Finding`] |
 //! | [`check_agreement`] | [`Disagreement`] |
 //!
-//! [`NvFatbinError`] is what an [`Error`] says of an NVIDIA fatbinary, [`HcfError`] of an HCF container, [`llvm_bitcode::Error`] of
-//! bitcode. All are [`Send`], [`Sync`] and `'static`, and have
-//! variants for what can be told apart; fields say where, in bytes.
+//! All are [`Send`], [`Sync`] and `'static`.
 //!
 //! # Readers, writers, threads
 //!
@@ -234,9 +232,9 @@ pub use bundle_format;
 pub use ccob;
 pub use compressed_binary::{compress_offload_binary, decompress_offload_binary};
 pub use copy::copy_image;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use file_format::FileFormat;
-pub use hcf::{Error as HcfError, HcfImage};
+pub use hcf::HcfImage;
 pub use image::{BundleForm, Image, ImageInfo, OffloadBinaryEntry};
 pub use image_target::image_target;
 pub use listing::{Listing, list, list_slice, list_with_thin_members};
@@ -244,11 +242,10 @@ pub use llvm_bitcode;
 pub use model::{
     Compression, Container, ContainerKind, Enter, Finding, Location, PathStep, Severity, Visitor,
 };
-pub use nv_fatbin::Error as NvFatbinError;
 pub use offload_binary;
 pub use options::Options;
 pub use question::has_device_code;
 pub use source::ReadSeek;
-pub use sycl::{Error as SyclError, SyclImage, SyclProperty, SyclValue, aspect_name};
+pub use sycl::{SyclImage, SyclProperty, SyclValue, aspect_name};
 pub use target_id;
 pub use walker::{Event, Summary, Walk, images, walk, walk_slice};

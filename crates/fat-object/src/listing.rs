@@ -4,6 +4,7 @@ use std::io::{self, Read, Seek};
 use std::slice;
 use std::vec;
 
+use crate::error::Error;
 use crate::file_format::FileFormat;
 use crate::image::{Image, ImageInfo};
 use crate::model::{Finding, Severity, Visitor};
@@ -44,9 +45,9 @@ use crate::walker::{Summary, Walk};
 ///
 /// # Errors
 ///
-/// An error of reading `input`. That the file is malformed is no error: the [listing](Listing::findings) says so, and
+/// An error of [reading](crate::ErrorKind::Io) `input`. That the file is malformed is no error: the [listing](Listing::findings) says so, and
 /// has what was found nevertheless.
-pub fn list<R: Read + Seek>(input: R, options: &Options) -> io::Result<Listing> {
+pub fn list<R: Read + Seek>(input: R, options: &Options) -> Result<Listing, Error> {
     list_with_thin_members(input, options, |_| Err(io::ErrorKind::Unsupported.into()))
 }
 
@@ -57,12 +58,12 @@ pub fn list<R: Read + Seek>(input: R, options: &Options) -> io::Result<Listing> 
 ///
 /// # Errors
 ///
-/// Those of [`list`]. An error of `open` is a [finding](crate::Error::ThinMember).
+/// Those of [`list`]. An error of `open` is a [finding](crate::ErrorKind::ThinMember).
 pub fn list_with_thin_members<R: Read + Seek>(
     input: R,
     options: &Options,
     open: impl FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>,
-) -> io::Result<Listing> {
+) -> Result<Listing, Error> {
     let mut lister = Lister { images: Vec::new(), findings: Vec::new(), open };
     let Summary { format, size, .. } = Walk::new(input, options)?.visit(&mut lister)?;
     Ok(Listing { format, size, images: lister.images, findings: lister.findings })
@@ -74,7 +75,7 @@ pub fn list_with_thin_members<R: Read + Seek>(
 /// # Errors
 ///
 /// The only error: a compressed bundle does not fit into memory.
-pub fn list_slice(data: &[u8], options: &Options) -> io::Result<Listing> {
+pub fn list_slice(data: &[u8], options: &Options) -> Result<Listing, Error> {
     let open = |_: &[u8]| Err(io::ErrorKind::Unsupported.into());
     let mut lister = Lister { images: Vec::new(), findings: Vec::new(), open };
     let Summary { format, size, .. } = Walk::of_slice(data, options).visit(&mut lister)?;

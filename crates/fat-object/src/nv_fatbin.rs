@@ -12,13 +12,13 @@
 //!         follows            payload follows the header, the next entry follows the payload
 //! ```
 
-use std::io;
 use std::ops::Range;
+use std::{fmt, io};
 
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::context::Context;
-use crate::error::Error as WalkError;
+use crate::error::Problem;
 use crate::file_format::FileFormat;
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
@@ -44,73 +44,43 @@ fn field<const N: usize>(header: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 /// A malformed NVIDIA fatbinary. Offsets count from its magic.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The file or section ends inside the header.
-    #[error("fatbinary header needs 16 bytes, {available} are left")]
-    TruncatedHeader {
-        /// Bytes from the magic to the end.
-        available: u64,
-    },
-    /// A version of the format that nobody has seen.
-    #[error(
-        "fatbinary version {version} with a header of {header_size} bytes, expected version 1 with 16"
-    )]
-    Version {
-        /// The version field.
-        version: u16,
-        /// The header size field.
-        header_size: u16,
-    },
-    /// The contents reach beyond the end of the file or section.
-    #[error("fatbinary promises {size} bytes after its header, {available} are left")]
-    BeyondEnd {
-        /// The size field.
-        size: u64,
-        /// Bytes after the header to the end.
-        available: u64,
-    },
-    /// An entry's header or payload reaches beyond the end of the fatbinary.
-    #[error(
-        "fatbinary entry {index} at {offset:#x} reaches to {end:#x}, beyond the end of the fatbinary at {available:#x}"
-    )]
-    EntryBeyondEnd {
-        /// Position of the entry, from 0.
-        index: usize,
-        /// Offset of the entry header.
-        offset: u64,
-        /// Where header and payload would end.
-        end: u64,
-        /// Length of the fatbinary.
-        available: u64,
-    },
-    /// An entry says that its header is shorter than the fields that every entry has.
-    #[error(
-        "fatbinary entry {index} at {offset:#x} has a header size of {header_size}, expected at least 64"
-    )]
-    EntryHeaderSize {
-        /// Position of the entry, from 0.
-        index: usize,
-        /// Offset of the entry header.
-        offset: u64,
-        /// The header size field.
-        header_size: u32,
-    },
-    /// The exact payload is larger than the padded one.
-    #[error(
-        "fatbinary entry {index} at {offset:#x} has {exact} bytes of compressed payload in a space of {padded}"
-    )]
-    CompressedSize {
-        /// Position of the entry, from 0.
-        index: usize,
-        /// Offset of the entry header.
-        offset: u64,
-        /// The compressed size field.
-        exact: u64,
-        /// The payload size field.
-        padded: u64,
-    },
+#[derive(Clone, Debug)]
+pub(crate) enum Error {
+    TruncatedHeader { available: u64 },
+    Version { version: u16, header_size: u16 },
+    BeyondEnd { size: u64, available: u64 },
+    EntryBeyondEnd { index: usize, offset: u64, end: u64, available: u64 },
+    EntryHeaderSize { index: usize, offset: u64, header_size: u32 },
+    CompressedSize { index: usize, offset: u64, exact: u64, padded: u64 },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TruncatedHeader { available } => {
+                write!(f, "fatbinary header needs 16 bytes, {available} are left")
+            }
+            Self::Version { version, header_size } => write!(
+                f,
+                "fatbinary version {version} with a header of {header_size} bytes, expected version 1 with 16"
+            ),
+            Self::BeyondEnd { size, available } => {
+                write!(f, "fatbinary promises {size} bytes after its header, {available} are left")
+            }
+            Self::EntryBeyondEnd { index, offset, end, available } => write!(
+                f,
+                "fatbinary entry {index} at {offset:#x} reaches to {end:#x}, beyond the end of the fatbinary at {available:#x}"
+            ),
+            Self::EntryHeaderSize { index, offset, header_size } => write!(
+                f,
+                "fatbinary entry {index} at {offset:#x} has a header size of {header_size}, expected at least 64"
+            ),
+            Self::CompressedSize { index, offset, exact, padded } => write!(
+                f,
+                "fatbinary entry {index} at {offset:#x} has {exact} bytes of compressed payload in a space of {padded}"
+            ),
+        }
+    }
 }
 
 /// What an entry holds.
@@ -248,9 +218,9 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Container, WalkError>> {
+) -> io::Result<Result<Container, Problem>> {
     let start = window.start;
-    Ok(parse_header(&source.peek(window, 16)?, window.end - start).map_err(WalkError::from).map(
+    Ok(parse_header(&source.peek(window, 16)?, window.end - start).map_err(Problem::from).map(
         |len| {
             let end = start + len;
             let entries = Entries { start, len, offset: HEADER_LEN, index: 0 };

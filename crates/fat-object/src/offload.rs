@@ -9,7 +9,7 @@ use offload_binary::{Entry, OffloadBinary};
 
 use crate::compressed::open_compressed_binary;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::image::{Description, OffloadBinaryEntry};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
@@ -21,7 +21,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-) -> io::Result<Result<Container, Error>> {
+) -> io::Result<Result<Container, Problem>> {
     let prefix = prefix(source, window)?;
     let (start, available) = (window.start, window.end - window.start);
     let size = match OffloadBinary::parse_prefix(&prefix, available) {
@@ -62,7 +62,7 @@ impl Entries {
         cx: &mut Context<'_>,
         entry: &Entry<'_>,
         found: &mut Found,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Problem> {
         // Strings may share bytes.
         for (key, value) in entry.strings() {
             cx.take_names(key.len() as u64 + value.len() as u64)?;

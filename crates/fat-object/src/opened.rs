@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::archive::Member;
 use crate::compressed::Closed;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::FileFormat;
 use crate::image::Description;
 use crate::model::{Compression, PathStep};
@@ -21,7 +21,7 @@ pub(crate) enum Child {
     /// An image in this window of the source.
     Image(Range<u64>, Box<Description>),
     /// Something wrong in the container that starts here.
-    Finding(u64, Error),
+    Finding(u64, Problem),
     Container(Box<Opened>),
     /// A file that somebody has to open first.
     ThinMember(Member),
@@ -72,7 +72,7 @@ impl Opened {
 pub(crate) struct Found(VecDeque<Child>);
 
 impl Found {
-    pub(crate) fn finding(&mut self, at: u64, error: impl Into<Error>) {
+    pub(crate) fn finding(&mut self, at: u64, error: impl Into<Problem>) {
         self.0.push_back(Child::Finding(at, error.into()));
     }
 

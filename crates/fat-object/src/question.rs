@@ -7,7 +7,7 @@ use byte_parts::Budget;
 
 use crate::bundle::lossy;
 use crate::context::names_of;
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::host::{NamedSection, Parts, is_gcc_section, parts};
 use crate::model::ContainerKind;
@@ -42,12 +42,11 @@ use crate::walker::{Event, Walk};
 ///
 /// # Errors
 ///
-/// [`InvalidData`](io::ErrorKind::InvalidData) with what is wrong, an [`Error`] or, in an archive, a
-/// [`Finding`](crate::Finding): [`Error::NoSectionHeaders`] for ELF programs and libraries without,
-/// [`Error::GccIntermediateCode`] for objects of GCC's, and [`Error::ThinMember`] for thin archives, whose members lie in other files, are among these.
-/// [`Unsupported`](io::ErrorKind::Unsupported) for formats that are not [read](FileFormat::is_read): packages, compressed
-/// data, junk.
-pub fn has_device_code(data: &[u8]) -> io::Result<bool> {
+/// What is wrong with the file, so that the question has no answer. Among it are ELF programs and libraries without section
+/// headers, GCC's objects with intermediate code, and formats that are not [read](FileFormat::is_read), as packages, compressed data and
+/// junk (all [`NotRead`](crate::ErrorKind::NotRead)), and thin archives, whose members lie in other files
+/// ([`ThinMember`](crate::ErrorKind::ThinMember)).
+pub fn has_device_code(data: &[u8]) -> Result<bool, Error> {
     let answer = match FileFormat::sniff(data.get(..SNIFF_LEN).unwrap_or(data)) {
         FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO => of_sections(data)?,
         FileFormat::Bundle
@@ -64,7 +63,7 @@ pub fn has_device_code(data: &[u8]) -> io::Result<bool> {
 }
 
 /// The answer of the sections of a host file; `None` if it has none itself, as universal files.
-fn of_sections(data: &[u8]) -> io::Result<Option<bool>> {
+fn of_sections(data: &[u8]) -> Result<Option<bool>, Error> {
     let available = data.len() as u64;
     let (mut names, mut headers) = (names_of(available), Budget::new(available));
     let (mut found, mut fault) = (false, None);
@@ -74,7 +73,7 @@ fn of_sections(data: &[u8]) -> io::Result<Option<bool>> {
             Ok(Start::Container) => found = true,
             Ok(Start::Unknown) => {
                 let (name, Range { start, end }) = (lossy(section.name), section.range);
-                let error = Error::OverlappingSections { name, start, end };
+                let error = Problem::OverlappingSections { name, start, end };
                 fault.get_or_insert(error.into());
             }
             Err(error) => {
@@ -86,8 +85,8 @@ fn of_sections(data: &[u8]) -> io::Result<Option<bool>> {
     match (listed, fault) {
         _ if found => Ok(Some(true)),
         (Err(error), _) => Err(error.into()),
-        (Ok(Parts::Nothing), _) => Err(Error::NoSectionHeaders.into()),
-        (Ok(Parts::TooManyNames), _) => Err(Error::TooManyNames { limit: names.limit() }.into()),
+        (Ok(Parts::Nothing), _) => Err(Problem::NoSectionHeaders.into()),
+        (Ok(Parts::TooManyNames), _) => Err(Problem::TooManyNames { limit: names.limit() }.into()),
         (Ok(Parts::Slices(_)), _) => Ok(None),
         (Ok(Parts::Sections), Some(error)) => Err(error),
         (Ok(Parts::Sections), None) => Ok(Some(false)),
@@ -98,19 +97,19 @@ fn start_of_section(
     data: &[u8],
     section: &NamedSection<'_>,
     headers: &mut Budget,
-) -> io::Result<Start> {
+) -> Result<Start, Error> {
     let (Range { start, end }, available) = (section.range.clone(), data.len() as u64);
     if end > available {
         let name = lossy(section.name);
-        return Err(Error::SectionBeyondEnd { name, start, end, available }.into());
+        return Err(Problem::SectionBeyondEnd { name, start, end, available }.into());
     }
     if section.device || section.is_bundle_entry() {
         return Ok(Start::Container);
     }
     if is_gcc_section(section.name) {
-        return Err(Error::GccIntermediateCode.into());
+        return Err(Problem::GccIntermediateCode.into());
     }
-    start_of(data, &section.range, headers)
+    Ok(start_of(data, &section.range, headers)?)
 }
 
 /// Returns the kind of container at the start of `window`.
@@ -132,7 +131,7 @@ const FIRST: [u8; 4] = [
 ];
 
 /// The answer of a walk that ends at the first container of device code: such a one is found by its header.
-fn of_walk(data: &[u8]) -> io::Result<bool> {
+fn of_walk(data: &[u8]) -> Result<bool, Error> {
     let options = Options::default().with_enter_images(false).with_scan(false);
     let mut walk = Walk::of_slice(data, &options);
     let mut fault = None;
@@ -145,18 +144,15 @@ fn of_walk(data: &[u8]) -> io::Result<bool> {
             }
             Event::Image(image) if image.container() != ContainerKind::File => return Ok(true),
             Event::Finding(finding) if fault.is_none() => {
-                fault = Some(io::Error::new(io::ErrorKind::InvalidData, finding.clone()));
+                fault = Some(Problem::Finding(Box::new(finding.clone())));
             }
             _ => {}
         }
     }
     let format = walk.summary().format;
     match fault {
-        Some(fault) => Err(fault),
+        Some(fault) => Err(fault.into()),
         None if format.is_read() => Ok(false),
-        None => {
-            let text = format!("files of this format are not looked into: {format}");
-            Err(io::Error::new(io::ErrorKind::Unsupported, text))
-        }
+        None => Err(Problem::Format { format }.into()),
     }
 }

@@ -21,7 +21,7 @@ use crate::bare::is_device_elf;
 use crate::bundle::lossy;
 use crate::compressed::read_and;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::FileFormat;
 use crate::host::Section;
 use crate::image::Description;
@@ -183,7 +183,7 @@ impl Children for Scan {
             }
             Verdict::Rejected => self.at = at + 1,
             Verdict::Unknown => {
-                found.finding(base, Error::ScanStopped { at: at - base });
+                found.finding(base, Problem::ScanStopped { at: at - base });
                 return Ok(false);
             }
         }

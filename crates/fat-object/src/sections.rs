@@ -12,7 +12,7 @@ use byte_parts::Budget;
 use crate::bare;
 use crate::bundle::SectionEntry;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::FileFormat;
 use crate::host::{Section, is_gcc_section};
 use crate::model::{ContainerKind, PathStep};
@@ -39,7 +39,7 @@ pub(crate) struct Sections {
     /// The parts of sections that hold SYCL images.
     covered: Vec<(u64, Vec<Range<u64>>)>,
     stage: Stage,
-    fault: Option<Error>,
+    fault: Option<Problem>,
 }
 
 enum Stage {
@@ -78,7 +78,7 @@ impl Sections {
     }
 
     /// Adds what is wrong behind the sections.
-    pub(crate) fn with_fault(self, fault: Option<Error>) -> Self {
+    pub(crate) fn with_fault(self, fault: Option<Problem>) -> Self {
         Sections { fault, ..self }
     }
 
@@ -98,7 +98,7 @@ impl Sections {
             // The first says that the file is cut short; the others add nothing.
             if !std::mem::replace(&mut self.is_beyond_end, true) {
                 let name = name();
-                found.finding(base, Error::SectionBeyondEnd { name, start, end, available });
+                found.finding(base, Problem::SectionBeyondEnd { name, start, end, available });
             }
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Sections {
             Start::Unknown => true,
         };
         if overlaps {
-            found.finding(base, Error::OverlappingSections { name: name(), start, end });
+            found.finding(base, Problem::OverlappingSections { name: name(), start, end });
             return Ok(());
         }
         self.entered = start;
@@ -168,7 +168,7 @@ impl Children for Sections {
                         sections.iter().find(|s| is_gcc_section(s.name.as_bytes()))
                 {
                     let at = base.saturating_add(of_gcc.range.start);
-                    found.finding(at, Error::GccIntermediateCode);
+                    found.finding(at, Problem::GccIntermediateCode);
                 }
                 match sections.get(self.next) {
                     Some(section) => {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use byte_parts::Budget;
 
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::model::ContainerKind;
 use crate::opened::{Children, Found, Opened, Walked};
@@ -120,8 +120,8 @@ impl Children for Sequence {
         }
         let first = head.into_iter().take(8).collect();
         let error = match self.ordinal {
-            0 => Error::UnknownContents { first },
-            _ => Error::TrailingBytes { after: at - self.window.start, first },
+            0 => Problem::UnknownContents { first },
+            _ => Problem::TrailingBytes { after: at - self.window.start, first },
         };
         found.finding(at, error);
         Ok(false)

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use target_id::{Target, Triple};
 
-use crate::error::Error;
+use crate::error::Problem;
 use crate::image_target::HEAD;
 use crate::source::Source;
 
@@ -44,9 +44,9 @@ pub(crate) fn target(head: &[u8]) -> Option<Target> {
 const PIECE: u64 = 64 << 10;
 
 /// Returns what is wrong with the header or with the chain of instructions of the module in `window`.
-pub(crate) fn check(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
+pub(crate) fn check(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
     const HEADER: u64 = 4 * HEADER_WORDS as u64;
-    let fault = |offset, expected, found| Ok(Some(Error::SpirV { offset, expected, found }));
+    let fault = |offset, expected, found| Ok(Some(Problem::SpirV { offset, expected, found }));
     let len = window.end - window.start;
     if len < HEADER || !len.is_multiple_of(4) {
         return fault(len, "20 bytes or more, a multiple of 4", len);

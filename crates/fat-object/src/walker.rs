@@ -8,7 +8,7 @@ use crate::agreement::contradiction;
 use crate::code;
 use crate::contents::Contents;
 use crate::context::{Ahead, Context};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::image::{Description, Image, ImageInfo};
 use crate::model::{
@@ -359,7 +359,7 @@ impl<'r> Walk<'r> {
         let location = Location::new(origin, start);
         let limit = self.cx.options.max_depth;
         if self.cx.path().len() >= limit {
-            return self.find_at(location, Error::TooDeep { limit });
+            return self.find_at(location, Problem::TooDeep { limit });
         }
         // Visitors keep the path of each container, too; the names of members and sections are counted where they are
         // read.
@@ -452,7 +452,7 @@ impl<'r> Walk<'r> {
     }
 
     /// Notes something wrong in the container that starts at `at`.
-    fn find(&mut self, at: u64, error: Error) -> Step {
+    fn find(&mut self, at: u64, error: Problem) -> Step {
         self.find_at(Location::new(self.origin(), at), error)
     }
 
@@ -461,10 +461,10 @@ impl<'r> Walk<'r> {
         self.sources.last().map_or(Origin::File, Source::origin)
     }
 
-    fn find_at(&mut self, location: Location, error: Error) -> Step {
+    fn find_at(&mut self, location: Location, error: Problem) -> Step {
         self.findings += 1;
         let path = self.cx.shared_path();
-        self.state = State::Finding(Finding { path, location, error });
+        self.state = State::Finding(Finding { path, location, error: error.into() });
         Step::Finding
     }
 
@@ -536,8 +536,10 @@ impl<'r> Walk<'r> {
             level.found.first(Child::Container(Box::new(opened)));
         }
         if let Some(disagreement) = &info.disagreement {
-            let error =
-                Error::Disagreement { entry: info.entry(), disagreement: (**disagreement).clone() };
+            let error = Problem::Disagreement {
+                entry: info.entry(),
+                disagreement: (**disagreement).clone(),
+            };
             level.found.first(Child::Finding(window.start, error));
         }
     }

@@ -13,7 +13,7 @@ use byte_parts::Budget;
 
 use crate::bundle::lossy;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::{Section, is_device_section};
 use crate::opened::Children;
 use crate::sections::Sections;
@@ -75,7 +75,7 @@ pub(crate) fn open(
         let Some(section) = section(source, at, window.end)? else {
             let at = at - window.start;
             let detail = format!("no section that ends inside the file starts at {at:#x}");
-            fault = Some(Error::Object { format: "WebAssembly", detail });
+            fault = Some(Problem::Object { format: "WebAssembly", detail });
             break;
         };
         at = section.contents.end;

@@ -10,8 +10,8 @@ use std::io::{self, Cursor, Read, Seek};
 
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Disagreement, Error, FileFormat, Finding,
-    ImageInfo, Listing, Location, NvFatbinError, OffloadBinaryEntry, Options, PathStep, ReadSeek,
-    Severity, Summary, Visitor, list, walk,
+    ImageInfo, Listing, Location, OffloadBinaryEntry, Options, PathStep, ReadSeek, Severity,
+    Summary, Visitor, list, walk,
 };
 
 /// Sent to and shared by threads, printed for debugging, cloned, and owning all it has.
@@ -40,7 +40,6 @@ fn public_types_keep_their_promises() {
     owned::<Error>();
     owned::<Finding>();
     owned::<Listing>();
-    owned::<NvFatbinError>();
 
     owned::<Container>();
     owned::<Options>();
@@ -58,7 +57,6 @@ fn public_types_keep_their_promises() {
     error::<llvm_bitcode::Error>();
     error::<Disagreement>();
     error::<Error>();
-    error::<NvFatbinError>();
 }
 
 /// A visitor can be made a value of another type, and hands out what outlives the walk.

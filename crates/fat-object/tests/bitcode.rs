@@ -15,7 +15,7 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use fat_object::{
-    Container, ContainerKind, Error, FileFormat, Finding, Image, Location, Options, Visitor, walk,
+    Container, ContainerKind, FileFormat, Finding, Image, Location, Options, Visitor, walk,
 };
 
 use llvm_bitcode::ErrorKind;
@@ -49,7 +49,7 @@ impl Visitor for Collect {
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.errors.push(finding.to_string());
-        if let Error::Bitcode(error) = finding.error() {
+        if let Some(error) = finding.error().bitcode() {
             self.bitcode.push(error.clone());
         }
         Ok(())

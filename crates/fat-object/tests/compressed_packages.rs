@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use fat_object::offload_binary::{self, CompressedBinary, FormatVersion, ImageEntry, Layout};
 use fat_object::{
-    Enter, Error, Event, Listing, Location, Options, Walk, ccob, compress_offload_binary,
+    Enter, Event, Listing, Location, Options, Walk, ccob, compress_offload_binary,
     decompress_offload_binary, has_device_code, list,
 };
 
@@ -86,11 +86,11 @@ fn only_plain_packages_of_version_3_are_compressed() {
         |data: &[u8]| compress_offload_binary(data, &WriteOptions::default()).unwrap_err();
     for version in [FormatVersion::V1, FormatVersion::V2] {
         let error = compress(&package(version, &[b"code"]));
-        let Error::OffloadBinary(error) = error else { panic!("{error}") };
+        let error = error.offload_binary().unwrap();
         assert_eq!(error.kind(), offload_binary::ErrorKind::Version, "{error}");
     }
     let error = compress(&compressed(b"code"));
-    assert!(matches!(error, Error::OffloadBinary(error) if error.compressed().is_some()));
+    assert!(error.offload_binary().is_some_and(|error| error.compressed().is_some()));
 }
 
 #[test]

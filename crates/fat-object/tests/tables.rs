@@ -14,8 +14,8 @@ use bundle_format::Layout;
 use bundle_format::text::{self, Leader};
 use ccob::{Method, Version, WriteOptions};
 use fat_object::{
-    Error, FileFormat, Finding, Image, ImageInfo, Listing, Options, Visitor, copy_image, list,
-    walk, walk_with_threads,
+    FileFormat, Finding, Image, ImageInfo, Listing, Options, Visitor, copy_image, list, walk,
+    walk_with_threads,
 };
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -211,7 +211,7 @@ fn damage_after_the_table_is_for_others_to_find() {
         let listing = by_table(file);
         assert!(listing.is_complete() && listing.images().len() == 2);
         let listing = whole(file);
-        assert!(matches!(listing.findings()[0].error(), Error::Ccob(_)), "{listing:?}");
+        assert!(listing.findings()[0].error().ccob().is_some(), "{listing:?}");
     }
     // In the header and in the first block it is found as ever.
     for at in [4, 6, 33] {
@@ -229,7 +229,7 @@ fn damage_after_the_table_is_for_others_to_find() {
     let options = Options::default().with_max_decompressed(size - 1).with_tables_only(true);
     let listing = list(Cursor::new(&file), &options).unwrap();
     let is_limit = |e: &ccob::Error| e.kind() == ccob::ErrorKind::Limit;
-    assert!(matches!(listing.findings()[0].error(), Error::Ccob(error) if is_limit(error)));
+    assert!(listing.findings()[0].error().ccob().is_some_and(is_limit));
 }
 
 /// A visitor that reads.

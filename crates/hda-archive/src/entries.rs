@@ -310,27 +310,24 @@ impl Visitor for TopLevel<'_> {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        use fat_object::Error as Fault;
+        use fat_object::ErrorKind as Fault;
+
         if finding.severity() != Severity::Error {
             return Ok(());
         }
+        let fault = finding.error();
         let matters = match self.inside(finding.path()) {
             // The archive itself. LLVM does not compare the sizes of a thin archive's members.
-            None => !matches!(finding.error(), Fault::ThinMemberSize { .. }),
+            None => fault.kind() != Fault::ThinMemberSize,
             // A member that is no bundle and no object may be what it likes.
-            Some([]) => !matches!(
-                finding.error(),
-                Fault::Archive { .. }
-                    | Fault::Bitcode(_)
-                    | Fault::MemberBeyondEnd { .. }
-                    | Fault::MemberName { .. }
-                    | Fault::NestedThinArchive
-                    | Fault::NvFatbin(_)
-                    | Fault::Hcf(_)
-                    | Fault::OffloadBinary(_)
-                    | Fault::Slice { .. }
-                    | Fault::ThinMember { .. }
-            ),
+            Some([]) => match fault.kind() {
+                Fault::Archive | Fault::ThinMember => false,
+                Fault::HostFile => fault.bitcode().is_none(),
+                Fault::Malformed => {
+                    matches!(fault.container(), Some(ContainerKind::Bundle | ContainerKind::Ccob))
+                }
+                _ => true,
+            },
             Some([step]) => step.kind() == ContainerKind::Ccob || is_bundle_step(step),
             Some(inside) => is_bundle(inside),
         };

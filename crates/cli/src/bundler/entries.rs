@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bundle_format::TextBundle;
 use bundle_format::text::Leader;
 use fat_object::{
-    BundleForm, Compression, Container, ContainerKind, Enter, Error, FileFormat, Finding, Image,
-    Location, PathStep, ReadSeek, Severity, Visitor,
+    BundleForm, Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding,
+    Image, Location, PathStep, ReadSeek, Severity, Visitor,
 };
 use object_edit::MACH_O_BUNDLE_SECTION;
 
@@ -306,26 +306,22 @@ impl Visitor for Finder<'_> {
             None if finding.path().is_empty() => &[],
             None => return Ok(()),
         };
-        let matters = match finding.error() {
-            Error::Composition(_) | Error::SecondHost { .. } => is_bundles(way) || is_section(way),
-            Error::Bundle(_)
-            | Error::Ccob(_)
-            | Error::DecompressedInAll { .. }
-            | Error::TrailingBytes { .. }
-            | Error::UnknownContents { .. }
-            | Error::TooDeep { .. } => is_bundles(way) || is_bundle_section(way),
-            Error::Object { .. }
-            | Error::SectionBeyondEnd { .. }
-            | Error::OverlappingSections { .. } => {
-                way.is_empty() && matches!(self.file_type, FileType::Object | FileType::Archive)
+        let error = finding.error();
+        let of_bundles = is_bundles(way) || is_bundle_section(way);
+        let of_archive = self.file_type == FileType::Archive;
+        let matters = match error.kind() {
+            ErrorKind::Composition => is_bundles(way) || is_section(way),
+            ErrorKind::Malformed => {
+                let container = error.container();
+                of_bundles && matches!(container, Some(ContainerKind::Bundle | ContainerKind::Ccob))
             }
-            Error::Archive { .. }
-            | Error::MemberBeyondEnd { .. }
-            | Error::MemberName { .. }
-            | Error::NestedThinArchive
-            | Error::ThinMember { .. }
-            | Error::ThinMembersTooLarge { .. } => self.file_type == FileType::Archive,
-            Error::TooManyNames { .. } => true,
+            ErrorKind::TrailingData | ErrorKind::UnknownContents => of_bundles,
+            ErrorKind::HostFile => {
+                way.is_empty() && (of_archive || self.file_type == FileType::Object)
+            }
+            ErrorKind::Archive | ErrorKind::ThinMember => of_archive,
+            ErrorKind::Limit => of_bundles || of_archive,
+            ErrorKind::Names => true,
             _ => false,
         };
         if !matters {
@@ -333,13 +329,13 @@ impl Visitor for Finder<'_> {
         }
         let harmless = finding.severity() == Severity::Warning
             // Every bundle before them was found, and what LLVM's tool makes of such a file is right.
-            || matches!(finding.error(), Error::TrailingBytes { .. });
-        match (harmless, finding.error()) {
+            || error.kind() == ErrorKind::TrailingData;
+        match (harmless, error.ccob()) {
             (true, _) => self.warnings.push(finding.to_string()),
-            (false, Error::Ccob(error)) => {
+            (false, Some(error)) => {
                 self.bad_compression.push((llvm_words(error), finding.to_string()));
             }
-            (false, _) => self.errors.push(finding.to_string()),
+            (false, None) => self.errors.push(finding.to_string()),
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use fat_object::{
-    Compression, Container, ContainerKind, Enter, Finding, Image, Location, Options, PathStep,
-    ReadSeek, Severity, Visitor, walk,
+    Compression, Container, ContainerKind, Enter, ErrorKind, Finding, Image, Location, Options,
+    PathStep, ReadSeek, Severity, Visitor, walk,
 };
 
 use super::verbose::{self, Measured};
@@ -113,10 +113,10 @@ impl Visitor for Teller<'_> {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        let of_bundles = matches!(finding.error(), fat_object::Error::Ccob(_));
+        let of_bundles = finding.error().container() == Some(ContainerKind::Ccob);
         // LLVM does not compare the sizes of a thin archive's members.
-        let of_archive = finding.path().is_empty()
-            && !matches!(finding.error(), fat_object::Error::ThinMemberSize { .. });
+        let of_archive =
+            finding.path().is_empty() && finding.error().kind() != ErrorKind::ThinMemberSize;
         if finding.severity() == Severity::Error && (of_bundles || of_archive) {
             self.ended = true;
             return Err(io::Error::other("the walk was ended"));

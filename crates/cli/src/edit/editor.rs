@@ -263,7 +263,7 @@ fn is_mixed(contents: &Contents) -> bool {
 }
 
 fn is_about_hash(error: &Error) -> bool {
-    matches!(error, Error::Ccob(error) if error.kind() == ccob::ErrorKind::Hash)
+    error.ccob().is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
 }
 
 /// An error of the library, with the option that helps.

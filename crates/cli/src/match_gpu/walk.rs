@@ -4,7 +4,9 @@ use std::io;
 use std::path::Path;
 
 use device_select::{Collector, Unit};
-use fat_object::{Container, ContainerKind, Error, Finding, Image, Location, ReadSeek, Visitor};
+use fat_object::{
+    Container, ContainerKind, ErrorKind, Finding, Image, Location, ReadSeek, Visitor,
+};
 
 use crate::{input, report};
 
@@ -55,7 +57,7 @@ impl Visitor for Walk<'_> {
             self.errors += 1;
         }
         // The table says it of the image.
-        if matches!(finding.error(), Error::Disagreement { .. }) {
+        if finding.error().kind() == ErrorKind::Disagreement {
             return Ok(());
         }
         self.complaints.push(report::Complaint::new(self.file, finding));

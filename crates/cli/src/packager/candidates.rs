@@ -5,8 +5,8 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fat_object::{
-    Container, ContainerKind, Error, FileFormat, Finding, Image, Location, OffloadBinaryEntry,
-    ReadSeek, Severity, Visitor,
+    Container, ContainerKind, Error, ErrorKind, FileFormat, Finding, Image, Location,
+    OffloadBinaryEntry, ReadSeek, Severity, Visitor,
 };
 use offload_binary::{FormatVersion, LlvmRelease};
 
@@ -60,18 +60,20 @@ fn llvm_words(error: &Error, release: LlvmRelease) -> Option<&'static str> {
         LlvmRelease::Llvm24 => FormatVersion::V3.header_len(),
         _ => 72,
     };
-    match error {
-        Error::TrailingBytes { .. } | Error::UnknownContents { .. } => Some(INVALID),
-        Error::OffloadBinary(error) => match error.kind() {
-            Package::Truncated if error.available() < Some(least) => Some(INVALID),
-            Package::NotABinary | Package::Version => Some(INVALID),
-            Package::EmptyStream => Some("unknown compression format"),
-            _ => Some("The end of the file was unexpectedly encountered"),
-        },
-        Error::PackageStream(error) => Some(codec_words(error)),
-        Error::Archive { .. } | Error::MemberBeyondEnd { .. } => {
-            Some("truncated or malformed archive")
+    if let Some(error) = error.offload_binary() {
+        return Some(match error.kind() {
+            Package::Truncated if error.available() < Some(least) => INVALID,
+            Package::NotABinary | Package::Version => INVALID,
+            Package::EmptyStream => "unknown compression format",
+            _ => "The end of the file was unexpectedly encountered",
+        });
+    }
+    match error.kind() {
+        ErrorKind::TrailingData | ErrorKind::UnknownContents => Some(INVALID),
+        ErrorKind::Malformed if error.container() == Some(ContainerKind::OffloadBinary) => {
+            error.ccob().map(codec_words)
         }
+        ErrorKind::Archive => Some("truncated or malformed archive"),
         _ => None,
     }
 }
@@ -240,17 +242,19 @@ impl Visitor for Collector<'_> {
         let Some(frame) = self.frames.last().filter(|frame| frame.of_interest) else {
             return Ok(());
         };
-        let matters = match finding.error() {
+        let error = finding.error();
+        let matters = match error.kind() {
             // LLVM's tool compares neither images with what is said of them nor the sizes of a thin archive's members.
-            Error::Composition(_) | Error::Disagreement { .. } | Error::ThinMemberSize { .. } => {
-                false
+            ErrorKind::Disagreement | ErrorKind::ThinMemberSize => false,
+            ErrorKind::Composition => finding.severity() == Severity::Error,
+            ErrorKind::UnknownContents | ErrorKind::TrailingData => frame.of_packages,
+            ErrorKind::Malformed => {
+                frame.of_packages
+                    || matches!(
+                        error.container(),
+                        Some(ContainerKind::OffloadBinary | ContainerKind::Slice)
+                    )
             }
-            Error::Bundle(_)
-            | Error::Ccob(_)
-            | Error::NvFatbin(_)
-            | Error::Hcf(_)
-            | Error::UnknownContents { .. }
-            | Error::TrailingBytes { .. } => frame.of_packages,
             _ => true,
         };
         if matters {

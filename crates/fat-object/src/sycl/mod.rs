@@ -13,7 +13,7 @@ mod walk;
 
 use std::sync::Arc;
 
-pub use error::Error;
+pub(crate) use error::Error;
 pub(crate) use native::gpus;
 pub(crate) use walk::{Images, Section, is_in_section, tables};
 
