@@ -123,7 +123,7 @@ fn entries_of_wrapper_ir() {
             wrap(place, kind, &["--abi", abi.name()]);
             let entries = |retain| {
                 let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
-                let module = Entries::new(kind.parse().unwrap(), abi, target)
+                let module = Entries::new(Kind::from_name(kind).unwrap(), abi, target)
                     .entry(OffloadEntry::kernel("kernel", "kernel_host"))
                     .retain(retain)
                     .module()

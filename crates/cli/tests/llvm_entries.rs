@@ -270,7 +270,8 @@ fn tools_read_them() {
             for triple in [LINUX, WINDOWS, "aarch64-apple-darwin", "i386-linux-gnu"] {
                 let target = Target::new(triple).unwrap();
                 let list = registered(kind, abi);
-                let Ok(module) = Entries::new(kind, abi, target).entries(list).module() else {
+                let Ok(module) = Entries::new(kind, abi, target.clone()).entries(list).module()
+                else {
                     continue;
                 };
                 place.put_module(&module);
@@ -284,10 +285,11 @@ fn tools_read_them() {
                 }
                 let llc = ["-filetype=obj", "-relocation-model=pic", "ours.ll", "-o", "theirs.o"];
                 place.run(llvm("llc"), &llc);
-                if module.object().is_ok() && module.target().format() == ObjectFormat::Elf {
-                    let section =
-                        module.globals().iter().rfind(|global| global.align == 8).unwrap();
-                    let section = section.section.clone().unwrap();
+                if module.object().is_ok() && target.format() == ObjectFormat::Elf {
+                    let ours = fs::read_to_string(place.0.path().join("ours.ll")).unwrap();
+                    let variable = ours.lines().rfind(|line| line.ends_with(", align 8")).unwrap();
+                    let (_, section) = variable.split_once(", section \"").unwrap();
+                    let section = section.split_once('"').unwrap().0.to_owned();
                     let [ours, theirs] = ["ours.o", "theirs.o"].map(|name| {
                         sections(&place.run(llvm("llvm-readelf"), &["-SW", name]), &section)
                     });

@@ -12,7 +12,7 @@ use crate::unbundle::is_text;
 
 /// Two entries of one bundle that must not be in it together: of two for one processor, only one has a setting for
 /// some feature.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     member: String,
     first: String,

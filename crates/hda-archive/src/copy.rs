@@ -17,7 +17,6 @@ const CHUNK: usize = 1 << 18;
 ///
 /// Nothing else of the input is read again, and copies of several archives can be written at the same time, each
 /// with a reader of its own.
-#[derive(Clone, Copy)]
 pub struct ArchiveCopy<'p> {
     archive: usize,
     device: &'p DeviceArchive,

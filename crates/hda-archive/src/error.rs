@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use std::io;
+use std::{fmt, io};
 
 use fat_object::{Finding, Location};
 
@@ -8,12 +8,11 @@ use fat_object::{Finding, Location};
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
+#[derive(Debug)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The input does not start as an `ar` archive does.
@@ -136,6 +135,24 @@ impl Error {
     }
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0 {
+            Problem::Member { source, .. } => Some(&**source),
+            Problem::Restore(error) => Some(error),
+            Problem::Read(error) => error.source(),
+            Problem::Write { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Error(problem)
@@ -170,38 +187,75 @@ impl From<Error> for io::Error {
 }
 
 /// One fault, with all that its text says.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub(crate) enum Problem {
-    #[error("not an ar archive (first bytes {first:02x?})")]
     NotAnArchive { first: Vec<u8> },
-    #[error("{finding}")]
     Damaged { finding: Box<Finding> },
-    #[error("archive member \"{}\": {source}", member.escape_debug())]
     Member { member: String, source: Box<Error> },
-    #[error("malformed {format} file: {detail}")]
     Object { format: &'static str, detail: String },
-    #[error("the names of the symbols of the {format} file come to more than {limit} bytes")]
     TooManyNames { format: &'static str, limit: usize },
-    #[error(transparent)]
-    Bitcode(#[from] llvm_bitcode::Error),
-    #[error("the host object cannot be restored: {0}")]
-    Restore(#[from] object_edit::EmbedError),
-    #[error("the name is empty, or has a line break or nul")]
+    Bitcode(llvm_bitcode::Error),
+    Restore(object_edit::EmbedError),
     Name,
-    #[error("{what} has {size} bytes, the ar format allows 9999999999")]
     TooLarge { what: &'static str, size: u64 },
-    #[error("the index of symbols has {count} entries, the ar format allows 4294967295")]
     TooManySymbols { count: u64 },
-    #[error("neither a bundle nor an object file with the sections of a bundle")]
     NotBundled,
-    #[error("the file changed while it was read, at entry {entry}")]
     Changed { entry: usize },
-    #[error("no code for {}", target.escape_debug())]
     NoCode { target: Box<str> },
-    #[error("{found} writers for {expected} archives")]
     Writers { expected: usize, found: usize },
-    #[error(transparent)]
     Read(io::Error),
-    #[error("writing archive {archive}: {source}")]
     Write { archive: usize, source: io::Error },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnArchive { first } => {
+                write!(f, "not an ar archive (first bytes {first:02x?})")
+            }
+            Self::Damaged { finding } => write!(f, "{finding}"),
+            Self::Member { member, source } => {
+                write!(f, "archive member \"{}\": {source}", member.escape_debug())
+            }
+            Self::Object { format, detail } => write!(f, "malformed {format} file: {detail}"),
+            Self::TooManyNames { format, limit } => write!(
+                f,
+                "the names of the symbols of the {format} file come to more than {limit} bytes"
+            ),
+            Self::Bitcode(error) => error.fmt(f),
+            Self::Restore(error) => write!(f, "the host object cannot be restored: {error}"),
+            Self::Name => f.write_str("the name is empty, or has a line break or nul"),
+            Self::TooLarge { what, size } => {
+                write!(f, "{what} has {size} bytes, the ar format allows 9999999999")
+            }
+            Self::TooManySymbols { count } => write!(
+                f,
+                "the index of symbols has {count} entries, the ar format allows 4294967295"
+            ),
+            Self::NotBundled => {
+                f.write_str("neither a bundle nor an object file with the sections of a bundle")
+            }
+            Self::Changed { entry } => {
+                write!(f, "the file changed while it was read, at entry {entry}")
+            }
+            Self::NoCode { target } => write!(f, "no code for {}", target.escape_debug()),
+            Self::Writers { expected, found } => {
+                write!(f, "{found} writers for {expected} archives")
+            }
+            Self::Read(error) => error.fmt(f),
+            Self::Write { archive, source } => write!(f, "writing archive {archive}: {source}"),
+        }
+    }
+}
+
+impl From<llvm_bitcode::Error> for Problem {
+    fn from(error: llvm_bitcode::Error) -> Self {
+        Self::Bitcode(error)
+    }
+}
+
+impl From<object_edit::EmbedError> for Problem {
+    fn from(error: object_edit::EmbedError) -> Self {
+        Self::Restore(error)
+    }
 }

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 
 use byte_parts::{Parts, Plan};
-use zerocopy::IntoBytes;
 
 use crate::error::{Error, Problem};
 use crate::symbols::Symbols;
-use crate::wire::{Header, MAGIC, MAX_SIZE};
+use crate::wire::{Header, MAGIC, MAX_SIZE, index_header, member_header, names_header};
 
 /// An archive of the GNU variant, laid out from the names, sizes and symbols of its members.
 ///
@@ -26,7 +25,6 @@ use crate::wire::{Header, MAGIC, MAX_SIZE};
 /// assert_eq!(archive.len() as u64, layout.size());
 /// # Ok::<(), hda_archive::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
     plan: Plan,
 }
@@ -69,7 +67,8 @@ fn padding(size: u64) -> &'static [u8] {
 }
 
 /// Collects the members of a [`Layout`].
-#[derive(Clone, Default)]
+#[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
 pub struct LayoutBuilder {
     members: Vec<(Header, u64)>,
     /// Offset of each member's header, from that of the first.
@@ -107,7 +106,7 @@ impl LayoutBuilder {
             true => format!("/{}", self.long_name(name)).into_bytes(),
             false => [name, b"/"].concat(),
         };
-        self.members.push((Header::member(&stored, size), size));
+        self.members.push((member_header(&stored, size), size));
         self.starts.push(self.end);
         // Sizes have ten digits: memory is full of headers long before the sum could wrap.
         self.end = self.end.saturating_add(60 + size.next_multiple_of(2));
@@ -163,7 +162,7 @@ impl LayoutBuilder {
                 return Err(Problem::TooLarge { what: "the index of symbols", size }.into());
             }
             let name: &[u8] = if narrow { b"/" } else { b"/SYM64/" };
-            head.extend_from_slice(Header::index(name, size).as_bytes());
+            head.extend_from_slice(&index_header(name, size));
             let body = head.len();
             self.write_index(&mut head, narrow, first_member(width))?;
             head.extend_from_slice(&self.symbol_names);
@@ -175,7 +174,7 @@ impl LayoutBuilder {
         let mut plan = Plan::new(self.members.iter().map(|&(_, size)| size));
         plan.parts.push_vec(head);
         for (index, (header, size)) in self.members.iter().enumerate() {
-            plan.parts.push_bytes(header.as_bytes());
+            plan.parts.push_bytes(header);
             plan.parts.push_input(index, 0..*size);
             plan.parts.push_bytes(padding(*size));
         }
@@ -191,9 +190,9 @@ impl LayoutBuilder {
         if size > MAX_SIZE {
             return Err(Problem::TooLarge { what: "the table of names", size }.into());
         }
-        let header = Header::names(b"//", size);
+        let header = names_header(b"//", size);
         let padding = padding(to_u64(self.long_names.len()));
-        Ok([header.as_bytes(), &self.long_names, padding].concat())
+        Ok([&header[..], &self.long_names, padding].concat())
     }
 
     /// The count of symbols, and for each the offset of its member's header.

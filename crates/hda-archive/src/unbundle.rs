@@ -1,6 +1,7 @@
 //! From an archive of bundles to one archive for each target.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -18,11 +19,10 @@ use crate::name::device_member_name;
 use crate::symbols::Symbols;
 
 /// Something odd in an archive, which does not keep it from being unbundled.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
     /// An entry that cannot be for any target.
-    #[error("archive member \"{}\": {error}", member.escape_debug())]
     InvalidId {
         /// The member that holds the bundle.
         member: String,
@@ -30,10 +30,6 @@ pub enum Warning {
         error: bundle_format::Error,
     },
     /// An entry that cannot be for any target: its ID is not text. Others could look the same.
-    #[error(
-        "archive member \"{}\": bundle entry ID \"{}\" has bytes that are not UTF-8",
-        member.escape_debug(), id.escape_debug()
-    )]
     NotText {
         /// The member that holds the bundle.
         member: String,
@@ -42,7 +38,6 @@ pub enum Warning {
     },
     /// Bitcode whose symbols cannot be read, as that of a newer LLVM. It is archived, but the index does not have
     /// it: linkers that look for it there do not find it.
-    #[error("archive member \"{}\" is not in the index of symbols: {error}", member.escape_debug())]
     NotIndexed {
         /// The member of the device archive.
         member: String,
@@ -51,8 +46,31 @@ pub enum Warning {
     },
 }
 
+impl std::error::Error for Warning {}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidId { member, error } => {
+                write!(f, "archive member \"{}\": {error}", member.escape_debug())
+            }
+            Self::NotText { member, id } => write!(
+                f,
+                "archive member \"{}\": bundle entry ID \"{}\" has bytes that are not UTF-8",
+                member.escape_debug(),
+                id.escape_debug()
+            ),
+            Self::NotIndexed { member, error } => write!(
+                f,
+                "archive member \"{}\" is not in the index of symbols: {error}",
+                member.escape_debug()
+            ),
+        }
+    }
+}
+
 /// The archive for one target.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct DeviceArchive {
     target: Request,
     names: Vec<Arc<[u8]>>,
@@ -113,7 +131,7 @@ pub(crate) struct Planned {
 ///
 /// Planning reads the input once, for names, sizes and symbols; writing reads it a second time and copies. Neither
 /// holds more than the largest entry, or the largest compressed bundle, and the indexes of the archives.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Unbundling {
     options: Options,
     archives: Vec<DeviceArchive>,

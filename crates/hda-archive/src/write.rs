@@ -22,7 +22,6 @@ use crate::symbols::Symbols;
 /// assert!(archive.starts_with(b"!<arch>\n"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Member<'a> {
     name: Cow<'a, str>,
     data: Cow<'a, [u8]>,

@@ -5,28 +5,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
-
 use crate::cursor::{Cursor, Extent, Head};
 use crate::error::{Error, Problem};
 use crate::source::ReadAt;
-use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor};
+use crate::{EmbeddedObject, WRAPPER_MAGIC, module, processor, u32_at};
 
+/// Length of the wrapper's header: magic, version, offset, size, CPU type.
 const WRAPPER_LEN: usize = 20;
-
-/// The wrapper's header.
-#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawWrapper {
-    magic: [u8; 4],
-    version: U32,
-    offset: U32,
-    size: U32,
-    cpu_type: U32,
-}
-
-const _: () = assert!(size_of::<RawWrapper>() == WRAPPER_LEN);
 
 /// Returns the extent of the bitstream: the whole window, or the part that the wrapper names.
 pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Extent, Error> {
@@ -38,10 +23,11 @@ pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Ext
     if !head.starts_with(&WRAPPER_MAGIC) {
         return Ok(Extent { container, start: container, len: available });
     }
-    let Ok(wrapper) = RawWrapper::ref_from_bytes(head) else {
+    let (true, Some(start), Some(len)) = (len == WRAPPER_LEN, u32_at(head, 8), u32_at(head, 12))
+    else {
         return Err(Problem::TruncatedWrapper { available }.into());
     };
-    let (start, len) = (u64::from(wrapper.offset), u64::from(wrapper.size));
+    let (start, len) = (u64::from(start), u64::from(len));
     let end = start + len;
     if end > available {
         return Err(Problem::WrapperBeyondEnd { start, end, available }.into());

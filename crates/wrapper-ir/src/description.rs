@@ -4,10 +4,7 @@
 //! name, the values of a function by number: first its parameters, then the results of its
 //! instructions in their order, which is how LLVM numbers them.
 //!
-//! A compiler with a code generator of its own starts at [`Module`]: its lists are all there is to emit, in their order,
-//! and [`Module::struct_layout`] and [`Function::type_of`] say what LLVM derives from types. Emitters match on
-//! [`Type`], [`Constant`] and [`Operation`], which may get further variants: one that is not known has to be an
-//! error there. A module is only made by [`Wrapper`](crate::Wrapper) and [`Entries`](crate::Entries), and only read.
+//! Emitters go through the lists of a [`Module`] in their order.
 
 use std::borrow::Cow;
 
@@ -15,10 +12,11 @@ use crate::kinds::{Abi, Kind};
 use crate::target::Target;
 
 /// The name of a symbol or type.
-pub type Name = Cow<'static, str>;
+pub(crate) type Name = Cow<'static, str>;
 
-/// A module of registration code, or of the entries of a host object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A module of registration code, or of the entries of a host object, made by a [`Wrapper`](crate::Wrapper) or by
+/// [`Entries`](crate::Entries).
+#[derive(Clone, Debug)]
 pub struct Module {
     pub(crate) source_name: &'static str,
     pub(crate) kind: Kind,
@@ -39,33 +37,30 @@ pub struct Module {
 
 /// A function that runs when the program or library is loaded or unloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Startup {
+pub(crate) struct Startup {
     /// When: constructors run in ascending order, destructors in descending order, after and
     /// before those without a priority, which count as 65535.
-    pub priority: u32,
+    pub(crate) priority: u32,
     /// The function.
-    pub function: Name,
+    pub(crate) function: Name,
 }
 
 /// Bytes of an input that are put into the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Blob {
+pub(crate) struct Blob {
     /// Which input.
-    pub input: usize,
+    pub(crate) input: usize,
     /// The first byte that is taken.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// How many bytes are taken.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Whether they are one valid package.
-    pub package: bool,
+    pub(crate) package: bool,
 }
 
 /// A type. Functions have none of their own: theirs is told by parameters and result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Type {
+pub(crate) enum Type {
     /// No value.
     Void,
     /// An integer of so many bits: 1, 8, 16, 32 or 64.
@@ -82,18 +77,16 @@ pub enum Type {
 
 /// A structure with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Struct {
+pub(crate) struct Struct {
     /// Its name, without the `%` of LLVM's text.
-    pub name: Name,
+    pub(crate) name: Name,
     /// The types of its fields, laid out as C does.
-    pub fields: Vec<Type>,
+    pub(crate) fields: Vec<Type>,
 }
 
 /// Who sees a symbol, and what becomes of several of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Linkage {
+pub(crate) enum Linkage {
     /// Every object; one of them defines it.
     External,
     /// Every object; null if none defines it.
@@ -110,35 +103,33 @@ pub enum Linkage {
 
 /// A variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Global {
+pub(crate) struct Global {
     /// Its name. A leading `\x01` says that the rest is the name in the object, whatever the
     /// target puts in front of names otherwise.
-    pub name: Name,
+    pub(crate) name: Name,
     /// What it holds.
-    pub ty: Type,
+    pub(crate) ty: Type,
     /// Who sees it.
-    pub linkage: Linkage,
+    pub(crate) linkage: Linkage,
     /// Not seen outside the program or library it is linked into.
-    pub hidden: bool,
+    pub(crate) hidden: bool,
     /// Never written, once it is relocated.
-    pub constant: bool,
+    pub(crate) constant: bool,
     /// Its address does not matter, only what it holds.
-    pub unnamed_addr: bool,
+    pub(crate) unnamed_addr: bool,
     /// The section, if it has to be a certain one.
-    pub section: Option<Name>,
+    pub(crate) section: Option<Name>,
     /// Alignment in bytes, a power of two; 0 for that of its type.
-    pub align: u64,
+    pub(crate) align: u64,
     /// The address sanitizers must not put anything around it.
-    pub no_sanitize: bool,
+    pub(crate) no_sanitize: bool,
     /// What it holds from the start; `None` for a declaration.
-    pub init: Option<Constant>,
+    pub(crate) init: Option<Constant>,
 }
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Constant {
+pub(crate) enum Constant {
     /// An integer; a negative one is that modulo two to the width.
     Int {
         /// Its width in bits.
@@ -182,30 +173,28 @@ pub enum Constant {
 
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Function {
+pub(crate) struct Function {
     /// Its name.
-    pub name: Name,
+    pub(crate) name: Name,
     /// What it is for.
-    pub role: Role,
+    pub(crate) role: Role,
     /// Who sees it.
-    pub linkage: Linkage,
+    pub(crate) linkage: Linkage,
     /// The section, if it has to be a certain one.
-    pub section: Option<Name>,
+    pub(crate) section: Option<Name>,
     /// What it returns.
-    pub result: Type,
+    pub(crate) result: Type,
     /// How many parameters it has: the first of `locals`.
-    pub parameters: usize,
+    pub(crate) parameters: usize,
     /// Its parameters, then the results of its instructions, in their order.
-    pub locals: Vec<Local>,
+    pub(crate) locals: Vec<Local>,
     /// Its body, the first block first; empty for a declaration.
-    pub blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
 }
 
 /// What a function is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Role {
+pub(crate) enum Role {
     /// Belongs to the runtime or to C: declared only.
     Runtime,
     /// Runs when the program or library is loaded, and registers its images.
@@ -219,40 +208,36 @@ pub enum Role {
 
 /// A value of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Local {
+pub(crate) struct Local {
     /// Its type.
-    pub ty: Type,
+    pub(crate) ty: Type,
     /// Its name, which is for reading only; empty for none.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
 }
 
 /// Instructions one after the other; the last one and no other is a [terminator].
 ///
 /// [terminator]: Operation::is_terminator
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Block {
+pub(crate) struct Block {
     /// Its name, which is for reading only. Not empty, and not that of a local.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The instructions.
-    pub instructions: Vec<Instruction>,
+    pub(crate) instructions: Vec<Instruction>,
 }
 
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Instruction {
+pub(crate) struct Instruction {
     /// The local it defines, an index into [`Function::locals`], if it has a result.
-    pub result: Option<usize>,
+    pub(crate) result: Option<usize>,
     /// What it does.
-    pub operation: Operation,
+    pub(crate) operation: Operation,
 }
 
 /// What an instruction works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Value {
+pub(crate) enum Value {
     /// A constant: an integer, null, or an address.
     Constant(Constant),
     /// A parameter or result, by its index in [`Function::locals`].
@@ -261,8 +246,7 @@ pub enum Value {
 
 /// What an instruction does. Blocks are given by their index in [`Function::blocks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Operation {
+pub(crate) enum Operation {
     /// Calls a function.
     Call {
         /// The function, one of the module.
@@ -352,22 +336,20 @@ pub enum Operation {
 
 impl Operation {
     /// Whether control does not go on to the next instruction.
-    #[must_use]
-    pub fn is_terminator(&self) -> bool {
+    pub(crate) fn is_terminator(&self) -> bool {
         matches!(self, Self::Branch(_) | Self::BranchIf { .. } | Self::Switch { .. } | Self::Return)
     }
 }
 
 /// Where the fields of a structure are, from [`Module::struct_layout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StructLayout {
+pub(crate) struct StructLayout {
     /// The offset of each field in bytes.
-    pub offsets: Vec<u64>,
+    pub(crate) offsets: Vec<u64>,
     /// Size of the structure in bytes, a multiple of its alignment.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Its alignment in bytes.
-    pub align: u64,
+    pub(crate) align: u64,
 }
 
 impl Type {
@@ -406,8 +388,7 @@ impl Constant {
     }
 
     /// The type.
-    #[must_use]
-    pub fn ty(&self) -> Type {
+    pub(crate) fn ty(&self) -> Type {
         match self {
             Self::Int { bits, .. } => Type::Int(*bits),
             Self::Null | Self::Symbol(_) | Self::Inside { .. } => Type::Pointer,
@@ -424,19 +405,17 @@ impl Constant {
 
 impl Function {
     /// Whether it has no body.
-    #[must_use]
-    pub fn is_declaration(&self) -> bool {
+    pub(crate) fn is_declaration(&self) -> bool {
         self.blocks.is_empty()
     }
 
     /// The types of its parameters.
-    pub fn parameter_types(&self) -> impl Iterator<Item = &Type> {
+    pub(crate) fn parameter_types(&self) -> impl Iterator<Item = &Type> {
         self.locals.iter().take(self.parameters).map(|local| &local.ty)
     }
 
     /// The type of a value of this function; [`Type::Void`] for a local it does not have.
-    #[must_use]
-    pub fn type_of(&self, value: &Value) -> Type {
+    pub(crate) fn type_of(&self, value: &Value) -> Type {
         match value {
             Value::Constant(constant) => constant.ty(),
             Value::Local(index) => {
@@ -447,120 +426,24 @@ impl Function {
 }
 
 impl Module {
-    /// Returns the name that LLVM's tools give the source.
-    #[must_use]
-    pub fn source_name(&self) -> &str {
-        self.source_name
-    }
-
-    /// Returns the kind that the images are registered for.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Returns the generation of the code.
-    #[must_use]
-    pub fn abi(&self) -> Abi {
-        self.abi
-    }
-
-    /// Returns the machine that the module is for.
-    #[must_use]
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// Returns the named structures. Structures come before those that contain them.
-    #[must_use]
-    pub fn structs(&self) -> &[Struct] {
-        &self.structs
-    }
-
-    /// Returns the variables, defined and declared.
-    ///
-    /// ```
-    /// use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
-    ///
-    /// let target = Target::new("x86_64-unknown-linux-gnu")?;
-    /// let module = Wrapper::new(Kind::Hip, Abi::Current, target)
-    ///     .image(Image::from_bytes(b"image"))
-    ///     .module()?;
-    /// let sections = module.globals().iter().filter_map(|global| global.section.as_deref());
-    /// assert!(sections.into_iter().any(|section| section == ".hip_fatbin"));
-    /// # Ok::<(), wrapper_ir::Error>(())
-    /// ```
-    #[must_use]
-    pub fn globals(&self) -> &[Global] {
-        &self.globals
-    }
-
-    /// Returns the functions, defined and declared. Names are unique among variables and functions.
-    #[must_use]
-    pub fn functions(&self) -> &[Function] {
-        &self.functions
-    }
-
-    /// Returns the ranges of inputs that [`Constant::Image`] stands for.
-    #[must_use]
-    pub fn blobs(&self) -> &[Blob] {
-        &self.blobs
-    }
-
-    /// Returns the size of each input in bytes: those that [`Blob::input`] counts. There are none for entries.
-    #[must_use]
-    pub fn inputs(&self) -> &[u64] {
-        &self.inputs
-    }
-
-    /// Returns the functions that run when the program or library is loaded. [`globals`](Self::globals) has
-    /// them a second time, as the [`Appending`](Linkage::Appending) `llvm.global_ctors`.
-    #[must_use]
-    pub fn constructors(&self) -> &[Startup] {
-        &self.constructors
-    }
-
-    /// Returns the functions that run when it is unloaded, also `llvm.global_dtors`. There are none in generations that call
-    /// `atexit`.
-    #[must_use]
-    pub fn destructors(&self) -> &[Startup] {
-        &self.destructors
-    }
-
-    /// Returns the variables that the compiler must keep although nothing refers to them, also
-    /// `llvm.compiler.used` or `llvm.used`.
-    #[must_use]
-    pub fn kept(&self) -> &[Name] {
-        &self.kept
-    }
-
-    /// Returns whether the linker must keep those too (`SHF_GNU_RETAIN`, `N_NO_DEAD_STRIP`).
-    #[must_use]
-    pub fn is_retained(&self) -> bool {
-        self.retain
-    }
-
     /// Returns the variable of this name.
-    #[must_use]
-    pub fn global(&self, name: &str) -> Option<&Global> {
+    #[cfg(test)]
+    pub(crate) fn global(&self, name: &str) -> Option<&Global> {
         self.globals.iter().find(|global| global.name == name)
     }
 
     /// Returns the function of this name.
-    #[must_use]
-    pub fn function(&self, name: &str) -> Option<&Function> {
+    pub(crate) fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == name)
     }
 
     /// Returns the structure of this name.
-    #[must_use]
-    pub fn structure(&self, name: &str) -> Option<&Struct> {
+    pub(crate) fn structure(&self, name: &str) -> Option<&Struct> {
         self.structs.iter().find(|structure| structure.name == name)
     }
 
     /// Which fields a type has if it is a structure, none otherwise.
-    #[must_use]
-    pub fn fields<'a>(&'a self, ty: &'a Type) -> &'a [Type] {
+    pub(crate) fn fields<'a>(&'a self, ty: &'a Type) -> &'a [Type] {
         match ty {
             Type::Struct(name) => self.structure(name).map_or(&[], |found| &found.fields),
             Type::Tuple(fields) => fields,
@@ -570,8 +453,7 @@ impl Module {
 
     /// Size of a type in bytes on the target, 0 for [`Type::Void`] and what has no end below
     /// 2⁶⁴.
-    #[must_use]
-    pub fn size_of(&self, ty: &Type) -> u64 {
+    pub(crate) fn size_of(&self, ty: &Type) -> u64 {
         match ty {
             Type::Void => 0,
             Type::Int(bits) => u64::from(*bits).div_ceil(8),
@@ -582,8 +464,7 @@ impl Module {
     }
 
     /// Alignment of a type in bytes on the target.
-    #[must_use]
-    pub fn align_of(&self, ty: &Type) -> u64 {
+    pub(crate) fn align_of(&self, ty: &Type) -> u64 {
         match ty {
             Type::Void => 1,
             Type::Int(64) => self.target.i64_align(),
@@ -595,8 +476,7 @@ impl Module {
     }
 
     /// Where the fields of a structure are on the target.
-    #[must_use]
-    pub fn struct_layout(&self, fields: &[Type]) -> StructLayout {
+    pub(crate) fn struct_layout(&self, fields: &[Type]) -> StructLayout {
         let mut layout = StructLayout { offsets: Vec::new(), size: 0, align: 1 };
         for field in fields {
             let align = self.align_of(field).max(1);

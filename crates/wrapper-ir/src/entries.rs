@@ -25,7 +25,7 @@ use crate::wrapper::{check_suffix, is_supported};
 /// let kernel = OffloadEntry::kernel("_Z5scalePff", "_Z5scalePff");
 /// let table = OffloadEntry::variable("table", "table", 1024).flags(EntryFlags::CONSTANT);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub struct OffloadEntry<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) address: Option<Cow<'a, str>>,
@@ -121,7 +121,7 @@ impl<'a> OffloadEntry<'a> {
 /// Flags of an [`OffloadEntry`]. Each model has its own. Bits without a constant are kept as they are.
 ///
 /// For CUDA and HIP the low three bits are the type of a variable, the others are flags.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct EntryFlags(pub u32);
 
 impl EntryFlags {

@@ -1,6 +1,6 @@
 //! What can be wrong with what is to be wrapped.
 
-use std::io;
+use std::{fmt, io};
 
 use crate::kinds::{Abi, Kind};
 use crate::target::ObjectFormat;
@@ -17,8 +17,7 @@ use crate::target::ObjectFormat;
 /// assert_eq!(error.kind(), ErrorKind::UnknownName);
 /// assert_eq!(error.to_string(), "unsupported target triple \"pdp11-dec-unix\"");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(pub(crate) Problem);
 
 /// Kind of an [`Error`].
@@ -142,6 +141,14 @@ impl PartialEq<Problem> for Error {
     }
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}
+
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Error(problem)
@@ -171,200 +178,295 @@ impl From<Error> for io::Error {
 /// One fault, with all that its text says.
 ///
 /// Images, entries and inputs are numbered from 0 in the order they were given; sizes are in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// No kind has this name.
-    #[error("unknown offload kind \"{}\", expected openmp, cuda, hip or sycl", name.escape_debug())]
     UnknownKind { name: Box<str> },
 
     /// No generation has this name.
-    #[error(
-        "unknown wrapper abi \"{}\", expected aomp, legacy, 18, 19, current or 24",
-        name.escape_debug()
-    )]
     UnknownAbi { name: Box<str> },
 
     /// The triple does not tell a data layout.
-    #[error("unsupported target triple \"{}\"", triple.escape_debug())]
     UnknownTriple { triple: Box<str> },
 
     /// A triple or data layout given has characters it cannot have: it has to be printable ASCII
     /// without `"` and `\`.
-    #[error("target text \"{}\" has characters other than plain ascii", text.escape_debug())]
     BadTargetText { text: Box<str> },
 
     /// A data layout given is none of ELF, COFF or Mach-O, or has pointers of neither 32 nor
     /// 64 bits.
-    #[error(
-        "data layout \"{}\" has the specification \"{}\", which is not supported",
-        layout.escape_debug(), specification.escape_debug()
-    )]
     UnsupportedDataLayout { layout: Box<str>, specification: Box<str> },
 
     /// This generation has no such registration code for this object format.
-    #[error("abi {abi} has no registration code of kind {kind} for {format} objects")]
     Unsupported { abi: Abi, kind: Kind, format: ObjectFormat },
 
     /// There is no image.
-    #[error("no device image to wrap for {kind}")]
     NoImage { kind: Kind },
 
     /// There are several images for a kind that registers one.
-    #[error("{kind} registers exactly one device image, but there are {found}")]
     SingleImage { kind: Kind, found: usize },
 
     /// There are more images than a 32-bit count holds.
-    #[error("there are {found} device images, more than a descriptor can count")]
     TooManyImages { found: usize },
 
     /// An image is larger than the target or the output format can hold.
-    #[error("device image {image} has {size:#x} bytes, but there is room for {limit:#x} only")]
     ImageTooLarge { image: usize, size: u64, limit: u64 },
 
     /// More bytes of an image are needed to unwrap the package it is. Not a fault of the image:
     /// give at least so many.
-    #[error("device image {image} is a package whose first {needed:#x} bytes are needed")]
     HeadTooShort { image: usize, needed: u64 },
 
     /// The head given for an image is longer than the image.
-    #[error("device image {image} has {size} bytes, but a head of {head} bytes")]
     HeadTooLong { image: usize, size: u64, head: u64 },
 
     /// An image starts as a package does, and is damaged.
-    #[error("device image {image}: {error}")]
     Package { image: usize, error: offload_binary::Error },
 
     /// A package has no images.
-    #[error("device image {image} is a package without images")]
     EmptyPackage { image: usize },
 
     /// Something follows a package. LLVM registers the first of several and drops the others.
-    #[error(
-        "device image {image} is a package of {package:#x} bytes with {size:#x} bytes in all; \
-         wrap packages one by one"
-    )]
     AfterPackage { image: usize, package: u64, size: u64 },
 
     /// A package has an image of another kind.
-    #[error(
-        "device image {image} is a package whose entry {entry} has offload kind {}, expected {kind}",
-        found.0
-    )]
     PackageKind { image: usize, entry: usize, kind: Kind, found: offload_binary::OffloadKind },
 
     /// Some images have a target ID and some have none.
-    #[error("{images} device images have {target_ids} target ids, expected one each")]
     TargetIdCount { images: usize, target_ids: usize },
 
     /// A target ID was given where none can be registered.
-    #[error("abi {abi} does not register the target ids of images, only aomp does")]
     TargetIdUnsupported { abi: Abi },
 
     /// A target ID is empty or has a NUL, which would end it.
-    #[error("device image {image} has the target id \"{}\"", target_id.escape_debug())]
     BadTargetId { image: usize, target_id: Box<str> },
 
     /// An alignment is not a power of two, or more than the object format has.
-    #[error("device image alignment {align} is not a power of two from 1 to {limit}")]
     BadAlign { align: u64, limit: u64 },
 
     /// The suffix of a private entries section is no part of a C identifier.
-    #[error("entries suffix \"{}\" is not made of letters, digits and underscores", suffix.escape_debug())]
     BadEntriesSuffix { suffix: Box<str> },
 
     /// A private entries section was asked for where the linker does not define its bounds.
-    #[error("private entries need elf objects, the target has {format}")]
     PrivateEntriesUnsupported { format: ObjectFormat },
 
     /// The kind registers no entries.
-    #[error("{kind} registers no offload entries, expected openmp, cuda or hip")]
     EntriesUnsupported { kind: Kind },
 
     /// No entries were added.
-    #[error("no offload entry to emit for {kind}")]
     NoEntry { kind: Kind },
 
     /// The name of an entry is empty or has a NUL, which would end it.
-    #[error("offload entry {entry} has the name \"{}\", expected text without NUL", name.escape_debug())]
     BadEntryName { entry: usize, name: Box<str> },
 
     /// Two entries have the same name.
-    #[error("offload entries {first} and {entry} both have the name \"{}\"", name.escape_debug())]
     DuplicateEntry { entry: usize, first: usize, name: Box<str> },
 
     /// The symbol of an entry is empty, has a NUL, or is one that the module defines itself.
-    #[error(
-        "offload entry {entry} is at the symbol \"{}\", expected one that the program defines",
-        symbol.escape_debug()
-    )]
     BadEntrySymbol { entry: usize, symbol: Box<str> },
 
     /// A variable has the size of kernels.
-    #[error("offload entry {entry} is a variable of 0 bytes, which is registered as a kernel")]
     EmptyVariable { entry: usize },
 
     /// Registration code ignores variables with such flags.
-    #[error(
-        "offload entry {entry} has the flags {flags:#x}, but abi {abi} registers no such variables of kind {kind}"
-    )]
     UnregisteredEntry { entry: usize, kind: Kind, abi: Abi, flags: u32 },
 
     /// A number of an entry has no room in its record.
-    #[error(
-        "offload entry {entry} has the {field} {value:#x}, but there is room for {limit:#x} only"
-    )]
     EntryTooLarge { entry: usize, field: &'static str, value: u64, limit: u64 },
 
     /// There are not as many inputs as images.
-    #[error("{found} inputs were given for {expected} device images")]
     InputCount { expected: u64, found: u64 },
 
     /// An input does not have the size of its image.
-    #[error("device image {image} has {found:#x} bytes, expected {expected:#x}")]
     InputSize { image: usize, expected: u64, found: u64 },
 
     /// A block of bitcode, which has all images in it, is larger than its length can say.
-    #[error(transparent)]
-    Bitcode(#[from] llvm_bitcode::Error),
+    Bitcode(llvm_bitcode::Error),
 
     /// A changed description refers to a variable, function or structure that it does not have.
     /// Structures come in front of those that contain them.
-    #[error("module refers to \"{}\", which it neither declares nor defines", name.escape_debug())]
     UnknownName { name: Box<str> },
 
     /// A changed description refers to a part of an input that it does not have.
-    #[error("module refers to blob {blob}, which it does not have")]
     UnknownBlob { blob: usize },
 
     /// A changed description refers to a value that is not defined by then, or defines values in
     /// another order than that of their numbers.
-    #[error("function \"{}\" refers to local {local} where it is not defined", function.escape_debug())]
     UnknownLocal { function: Box<str>, local: usize },
 
     /// The output does not fit into memory.
-    #[error("output of {size:#x} bytes does not fit into memory")]
     OutOfMemory { size: u64 },
 
     /// There is no writer for native objects of this target.
-    #[error(
-        "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
-         or coff or mach-o for x86-64 or aarch64",
-        triple.escape_debug()
-    )]
     NoObjectWriter { triple: Box<str> },
 
     /// A module that was changed does what registration code does not, and cannot be written as
     /// machine code.
-    #[error("no native form of \"{}\": {what}", symbol.escape_debug())]
     NotNative { symbol: Box<str>, what: &'static str },
 
     /// A section or object is larger than the object format can say.
-    #[error("object has {size:#x} bytes, but {format} has room for {limit:#x} only")]
     ObjectTooLarge { format: ObjectFormat, size: u64, limit: u64 },
 
     /// The output would be larger than 2⁶⁴ bytes.
-    #[error("output has more than 2^64 bytes")]
     OutputTooLarge,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownKind { name } => write!(
+                f,
+                "unknown offload kind \"{}\", expected openmp, cuda, hip or sycl",
+                name.escape_debug()
+            ),
+            Self::UnknownAbi { name } => write!(
+                f,
+                "unknown wrapper abi \"{}\", expected aomp, legacy, 18, 19, current or 24",
+                name.escape_debug()
+            ),
+            Self::UnknownTriple { triple } => {
+                write!(f, "unsupported target triple \"{}\"", triple.escape_debug())
+            }
+            Self::BadTargetText { text } => write!(
+                f,
+                "target text \"{}\" has characters other than plain ascii",
+                text.escape_debug()
+            ),
+            Self::UnsupportedDataLayout { layout, specification } => write!(
+                f,
+                "data layout \"{}\" has the specification \"{}\", which is not supported",
+                layout.escape_debug(),
+                specification.escape_debug()
+            ),
+            Self::Unsupported { abi, kind, format } => {
+                write!(f, "abi {abi} has no registration code of kind {kind} for {format} objects")
+            }
+            Self::NoImage { kind } => write!(f, "no device image to wrap for {kind}"),
+            Self::SingleImage { kind, found } => {
+                write!(f, "{kind} registers exactly one device image, but there are {found}")
+            }
+            Self::TooManyImages { found } => {
+                write!(f, "there are {found} device images, more than a descriptor can count")
+            }
+            Self::ImageTooLarge { image, size, limit } => write!(
+                f,
+                "device image {image} has {size:#x} bytes, but there is room for {limit:#x} only"
+            ),
+            Self::HeadTooShort { image, needed } => write!(
+                f,
+                "device image {image} is a package whose first {needed:#x} bytes are needed"
+            ),
+            Self::HeadTooLong { image, size, head } => {
+                write!(f, "device image {image} has {size} bytes, but a head of {head} bytes")
+            }
+            Self::Package { image, error } => write!(f, "device image {image}: {error}"),
+            Self::EmptyPackage { image } => {
+                write!(f, "device image {image} is a package without images")
+            }
+            Self::AfterPackage { image, package, size } => write!(
+                f,
+                "device image {image} is a package of {package:#x} bytes with {size:#x} bytes in all; \
+         wrap packages one by one"
+            ),
+            Self::PackageKind { image, entry, kind, found } => write!(
+                f,
+                "device image {image} is a package whose entry {entry} has offload kind {}, expected {kind}",
+                found.0
+            ),
+            Self::TargetIdCount { images, target_ids } => {
+                write!(f, "{images} device images have {target_ids} target ids, expected one each")
+            }
+            Self::TargetIdUnsupported { abi } => {
+                write!(f, "abi {abi} does not register the target ids of images, only aomp does")
+            }
+            Self::BadTargetId { image, target_id } => {
+                write!(f, "device image {image} has the target id \"{}\"", target_id.escape_debug())
+            }
+            Self::BadAlign { align, limit } => {
+                write!(f, "device image alignment {align} is not a power of two from 1 to {limit}")
+            }
+            Self::BadEntriesSuffix { suffix } => write!(
+                f,
+                "entries suffix \"{}\" is not made of letters, digits and underscores",
+                suffix.escape_debug()
+            ),
+            Self::PrivateEntriesUnsupported { format } => {
+                write!(f, "private entries need elf objects, the target has {format}")
+            }
+            Self::EntriesUnsupported { kind } => {
+                write!(f, "{kind} registers no offload entries, expected openmp, cuda or hip")
+            }
+            Self::NoEntry { kind } => write!(f, "no offload entry to emit for {kind}"),
+            Self::BadEntryName { entry, name } => write!(
+                f,
+                "offload entry {entry} has the name \"{}\", expected text without NUL",
+                name.escape_debug()
+            ),
+            Self::DuplicateEntry { entry, first, name } => write!(
+                f,
+                "offload entries {first} and {entry} both have the name \"{}\"",
+                name.escape_debug()
+            ),
+            Self::BadEntrySymbol { entry, symbol } => write!(
+                f,
+                "offload entry {entry} is at the symbol \"{}\", expected one that the program defines",
+                symbol.escape_debug()
+            ),
+            Self::EmptyVariable { entry } => write!(
+                f,
+                "offload entry {entry} is a variable of 0 bytes, which is registered as a kernel"
+            ),
+            Self::UnregisteredEntry { entry, kind, abi, flags } => write!(
+                f,
+                "offload entry {entry} has the flags {flags:#x}, but abi {abi} registers no such variables of kind {kind}"
+            ),
+            Self::EntryTooLarge { entry, field, value, limit } => write!(
+                f,
+                "offload entry {entry} has the {field} {value:#x}, but there is room for {limit:#x} only"
+            ),
+            Self::InputCount { expected, found } => {
+                write!(f, "{found} inputs were given for {expected} device images")
+            }
+            Self::InputSize { image, expected, found } => {
+                write!(f, "device image {image} has {found:#x} bytes, expected {expected:#x}")
+            }
+            Self::Bitcode(error) => error.fmt(f),
+            Self::UnknownName { name } => write!(
+                f,
+                "module refers to \"{}\", which it neither declares nor defines",
+                name.escape_debug()
+            ),
+            Self::UnknownBlob { blob } => {
+                write!(f, "module refers to blob {blob}, which it does not have")
+            }
+            Self::UnknownLocal { function, local } => write!(
+                f,
+                "function \"{}\" refers to local {local} where it is not defined",
+                function.escape_debug()
+            ),
+            Self::OutOfMemory { size } => {
+                write!(f, "output of {size:#x} bytes does not fit into memory")
+            }
+            Self::NoObjectWriter { triple } => write!(
+                f,
+                "no native objects for target triple \"{}\", expected elf for x86-64, aarch64 or riscv64, \
+         or coff or mach-o for x86-64 or aarch64",
+                triple.escape_debug()
+            ),
+            Self::NotNative { symbol, what } => {
+                write!(f, "no native form of \"{}\": {what}", symbol.escape_debug())
+            }
+            Self::ObjectTooLarge { format, size, limit } => {
+                write!(f, "object has {size:#x} bytes, but {format} has room for {limit:#x} only")
+            }
+            Self::OutputTooLarge => f.write_str("output has more than 2^64 bytes"),
+        }
+    }
+}
+
+impl From<llvm_bitcode::Error> for Problem {
+    fn from(error: llvm_bitcode::Error) -> Self {
+        Self::Bitcode(error)
+    }
 }
 
 impl From<byte_parts::Error> for Problem {

@@ -19,7 +19,7 @@ use crate::to_u64;
 /// # let first_bytes: &[u8] = &[0x7f, b'E', b'L', b'F'];
 /// let image = Image::new(size_of(first_bytes), first_bytes).target_id("gfx90a:xnack+");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub struct Image<'a> {
     pub(crate) size: u64,
     pub(crate) head: Cow<'a, [u8]>,

@@ -1,14 +1,13 @@
 //! What to wrap for: the programming model, and the release whose runtime and compiler take part.
 
 use std::fmt;
-use std::str::FromStr;
 
 use offload_binary::OffloadKind;
 
 use crate::error::{Error, Problem};
 
 /// The programming model whose runtime is told about the images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
     /// OpenMP target offloading: any number of images, `libomptarget`.
@@ -78,15 +77,6 @@ impl From<Kind> for OffloadKind {
     }
 }
 
-/// As [`Kind::from_name`].
-impl FromStr for Kind {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Self::from_name(name)
-    }
-}
-
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -98,7 +88,7 @@ impl fmt::Display for Kind {
 /// It has to be that of the compiler that made the host objects: their entries lie in a section
 /// whose name, and in records whose layout, changed over time. Code of another generation links,
 /// and then the runtime finds no kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Abi {
     /// AMD's AOMP compiler: [`Legacy`](Self::Legacy) and the target IDs of the images, which its
@@ -143,15 +133,6 @@ impl Abi {
             Self::Current => "current",
             Self::Llvm24 => "24",
         }
-    }
-}
-
-/// As [`Abi::from_name`].
-impl FromStr for Abi {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Self::from_name(name)
     }
 }
 

@@ -3,16 +3,15 @@
 //! tools for it are `clang-offload-wrapper` and `llvm-offload-wrapper`; nothing of LLVM is needed
 //! here.
 //!
-//! A [`Wrapper`] makes a [`Module`] of the sizes and first bytes of images: a
-//! [`description`] of variables and functions, LLVM IR as data. Emitters walk over it
-//! and stream the images: [`Module::write_ir`] writes LLVM IR text, [`Module::bitcode`] lays out LLVM
-//! bitcode, [`Module::object`] a relocatable object.
+//! A [`Wrapper`] makes a [`Module`] of the sizes and first bytes of images: variables and functions, LLVM IR as data. It is written
+//! with the images as LLVM IR text ([`Module::write_ir`]), as LLVM bitcode ([`Module::bitcode`]), or as a relocatable
+//! object ([`Module::object`]).
 //!
 //! ```text
 //!  Image (size, first bytes) ──► Wrapper ──► Module ──► write_ir   LLVM IR text
 //!  OffloadEntry ───────────────► Entries ──►        ├─► bitcode    Layout ──► LLVM bitcode
-//!                                                   ├─► object     Layout ──► ELF, COFF, Mach-O
-//!  for both: Kind, Abi, Target                      └─► description, for code generators of your own
+//!                                                   └─► object     Layout ──► ELF, COFF, Mach-O
+//!  for both: Kind, Abi, Target
 //! ```
 //!
 //! ```
@@ -151,7 +150,6 @@
 //!
 //! Time grows with the images that are written, and with their number. Memory: the head of each package, as far as its
 //! tables reach, names, and the code; images are copied in pieces.
-
 //!
 //! # Where the rules come from
 //!
@@ -169,8 +167,7 @@
 //! # Features and stability
 //!
 //! No features; needs `std`, for reading and writing. Minimum supported Rust version: 1.88; a newer one is asked for in a
-//! minor version only. Semantic versioning; enums and structures that can grow, all of [`description`] included, are
-//! `#[non_exhaustive]`. [`byte_parts`], [`llvm_bitcode`] and [`offload_binary`] are re-exported, as [`Layout`] and [`Error`] have types of them;
+//! minor version only. Semantic versioning; enums that can grow are `#[non_exhaustive]`. [`byte_parts`], [`llvm_bitcode`] and [`offload_binary`] are re-exported, as [`Layout`] and [`Error`] have types of them;
 //! no other crate is in the API.
 
 #![forbid(unsafe_code)]
@@ -185,7 +182,7 @@ mod build;
 #[cfg(test)]
 mod changed;
 mod data_layouts;
-pub mod description;
+mod description;
 mod entries;
 mod error;
 mod escape;
@@ -208,7 +205,7 @@ pub use layout::Layout;
 pub use link::LinkTool;
 pub use llvm_bitcode;
 pub use offload_binary;
-pub use target::{Endian, ObjectFormat, Target};
+pub use target::{ObjectFormat, Target};
 pub use wrapper::{ImageInfo, ManagedCall, Wrapper};
 
 /// A length in memory as formats count; no platform has more than 64 bits.

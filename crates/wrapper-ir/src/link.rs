@@ -4,7 +4,7 @@ use crate::description::Module;
 use crate::target::ObjectFormat;
 
 /// The program that gets the arguments of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkTool {
     /// A compiler that calls the linker: `cc`, `clang`, `rustc -C link-arg=`, cargo's

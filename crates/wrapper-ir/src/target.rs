@@ -1,7 +1,6 @@
 //! What the host's triple says: object format, pointers, alignments.
 
 use std::fmt;
-use std::str::FromStr;
 
 use target_id::Triple;
 
@@ -9,7 +8,7 @@ use crate::data_layouts::data_layout;
 use crate::error::{Error, Problem};
 
 /// The format of host objects, which decides the names of sections and symbols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObjectFormat {
     /// ELF.
@@ -31,8 +30,8 @@ impl fmt::Display for ObjectFormat {
 }
 
 /// Order of bytes in memory: there are these two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Endian {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endian {
     /// Least significant byte first.
     Little,
     /// Most significant byte first.
@@ -42,17 +41,16 @@ pub enum Endian {
 /// The machine the registration code is for.
 ///
 /// ```
-/// use wrapper_ir::{Endian, ObjectFormat, Target};
+/// use wrapper_ir::{ObjectFormat, Target};
 ///
 /// # fn main() -> Result<(), wrapper_ir::Error> {
 /// let target = Target::new("s390x-unknown-linux-gnu")?;
 /// assert_eq!(target.format(), ObjectFormat::Elf);
 /// assert_eq!(target.pointer_bits(), 64);
-/// assert_eq!(target.endian(), Endian::Big);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     triple: Box<str>,
     data_layout: Box<str>,
@@ -184,7 +182,7 @@ impl Target {
 
     /// Order of bytes.
     #[must_use]
-    pub fn endian(&self) -> Endian {
+    pub(crate) fn endian(&self) -> Endian {
         self.endian
     }
 
@@ -196,14 +194,14 @@ impl Target {
 
     /// Width and alignment of pointers in bytes, 4 or 8.
     #[must_use]
-    pub fn pointer_bytes(&self) -> u64 {
+    pub(crate) fn pointer_bytes(&self) -> u64 {
         u64::from(self.pointer_bits / 8)
     }
 
     /// Alignment of a 64-bit integer in a structure in bytes: 4 on 32-bit x86 but for Windows, 8
     /// elsewhere.
     #[must_use]
-    pub fn i64_align(&self) -> u64 {
+    pub(crate) fn i64_align(&self) -> u64 {
         self.i64_align
     }
 }
@@ -213,15 +211,6 @@ fn has_soft_float(name: &str) -> bool {
     let arch = name.split('-').next().unwrap_or_default();
     let extensions = arch.strip_prefix("riscv64").unwrap_or_default();
     extensions.starts_with('i') && !extensions.contains('d')
-}
-
-/// As [`Target::new`].
-impl FromStr for Target {
-    type Err = Error;
-
-    fn from_str(triple: &str) -> Result<Self, Error> {
-        Self::new(triple)
-    }
 }
 
 /// The triple.

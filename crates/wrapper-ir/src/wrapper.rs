@@ -46,7 +46,7 @@ pub(crate) struct Options<'a> {
 }
 
 /// How target IDs are handed to AOMP's runtime, by its function `__tgt_register_image_info`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageInfo {
     /// As AOMP does: LLVM's own runtime, which has no such function, cannot be linked with.
@@ -59,7 +59,7 @@ pub enum ImageInfo {
 }
 
 /// How variables in managed memory are handed to the CUDA runtime.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ManagedCall {
     /// With the eight arguments that `__cudaRegisterManagedVar` has in CUDA's headers.

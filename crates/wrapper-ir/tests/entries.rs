@@ -102,18 +102,27 @@ fn sections_are_those_of_wrappers() {
                         continue;
                     }
                 };
-                assert_eq!(wrapper.structs()[0], module.structs()[0]);
-                let of = |module: &wrapper_ir::Module, start: &str| {
-                    let found = module
-                        .globals()
-                        .iter()
-                        .find(|global| global.section.is_some() && global.name.starts_with(start));
-                    found.map(|global| global.section.clone().unwrap().into_owned())
+                let (wrapper, text) = (
+                    wrapper.ir_to_string(&[b"an image"]).unwrap(),
+                    module.ir_to_string(&[]).unwrap(),
+                );
+                let structure = |text: &str| {
+                    text.lines().find(|line| line.starts_with('%')).map(str::to_owned).unwrap()
                 };
-                let entry = of(&module, ".offloading.entry.")
-                    .or_else(|| of(&module, ".omp_offloading.entry."))
+                assert_eq!(structure(&wrapper), structure(&text));
+                // Of the first variable with such a name that is in a section.
+                let of = |text: &str, start: &str| {
+                    text.lines().find_map(|line| {
+                        let line = line.strip_prefix('@')?;
+                        let named = line.trim_start_matches('"').starts_with(start);
+                        let section = line.split_once(", section \"").filter(|_| named)?.1;
+                        section.split_once('"').map(|(section, _)| section.to_owned())
+                    })
+                };
+                let entry = of(&text, ".offloading.entry.")
+                    .or_else(|| of(&text, ".omp_offloading.entry."))
                     .unwrap();
-                let expected = match module.target().format() {
+                let expected = match Target::new(triple).unwrap().format() {
                     ObjectFormat::Elf => of(&wrapper, "__dummy").unwrap(),
                     ObjectFormat::Coff => of(&wrapper, "__start_").unwrap().replace("$OA", "$OE"),
                     _ => "__LLVM,offload_entries".to_owned(),
