@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom, Write};
 
-use fat_edit::{CompressOptions, Edit, EditError, EditOptions, survey};
+use fat_edit::{CompressOptions, Edit, EditOptions, survey};
 use fat_object::{Container, Finding, Image, Options, ReadSeek, Visitor, walk};
 use hda_archive::entries;
 
@@ -224,7 +224,7 @@ fn walked(input: &mut dyn ReadSeek) -> io::Result<Seen> {
 
 /// What an edit writes, or why it does not: the last image of each container goes, and all are compressed.
 fn edited(input: &mut dyn ReadSeek, out: &mut dyn Write) -> io::Result<Seen> {
-    let result = (|| {
+    let result: Result<String, fat_edit::Error> = (|| {
         let contents = survey(&mut *input, &options())?;
         let options =
             EditOptions::default().with_threads(1).with_drop_signature(true).with_remove_host(true);
@@ -245,7 +245,7 @@ fn edited(input: &mut dyn ReadSeek, out: &mut dyn Write) -> io::Result<Seen> {
     })();
     match result {
         Ok(written) => Ok(Ok(vec![written])),
-        Err(EditError::Read(error) | EditError::Write(error)) => Err(error),
+        Err(error) if error.io().is_some() => Err(error.into()),
         Err(error) => Ok(Err(error.to_string())),
     }
 }

@@ -13,7 +13,7 @@ use crate::compress::Job;
 use crate::contents::Planner;
 use crate::decompress::Decompress;
 use crate::edit::BundleEdit;
-use crate::error::EditError;
+use crate::error::Problem;
 use crate::inputs::Sources;
 use crate::plan::Change;
 use crate::readers::Treatment;
@@ -61,7 +61,7 @@ impl Planner<'_, '_> {
         node: &Node,
         path: &[PathStep],
         alone: bool,
-    ) -> Result<Step, EditError> {
+    ) -> Result<Step, Problem> {
         if !self.touches(node) {
             return Ok(Step::Done(Change::Kept, copy_of(&node.range)));
         }
@@ -72,7 +72,7 @@ impl Planner<'_, '_> {
                 None => self.package(source, node, path),
                 Some(compression) => self.compressed_package(source, node, path, compression),
             },
-            _ => Err(EditError::Unsupported {
+            _ => Err(Problem::Unsupported {
                 path: path.to_vec(),
                 kind: "device code in containers of this kind",
             }),
@@ -84,7 +84,7 @@ impl Planner<'_, '_> {
         source: &mut Source<'_>,
         node: &Node,
         path: &[PathStep],
-    ) -> Result<Step, EditError> {
+    ) -> Result<Step, Problem> {
         let wishes = self.wishes(node);
         let empty = self.is_emptied(node, &wishes, path)?;
         let new = match self.form(node) {
@@ -112,8 +112,8 @@ impl Planner<'_, '_> {
         node: &Node,
         path: &[PathStep],
         alone: bool,
-    ) -> Result<Step, EditError> {
-        let damaged = |error: ccob::Error| EditError::Damaged {
+    ) -> Result<Step, Problem> {
+        let damaged = |error: ccob::Error| Problem::Damaged {
             path: path.to_vec(),
             location: node.location,
             error: Box::new(error.into()),
@@ -123,7 +123,7 @@ impl Planner<'_, '_> {
         let size = header.uncompressed_size();
         if size == 0 {
             // The survey finds fault with that.
-            return Err(EditError::InputChanged);
+            return Err(Problem::InputChanged);
         }
         let edit = self.bundle_edit(node);
         let max = match edit {
@@ -150,7 +150,7 @@ impl Planner<'_, '_> {
         }
         if is_wished && node.children.is_empty() {
             let kind = "images of compressed bundles that the survey passed over";
-            return Err(EditError::Unsupported { path: path.to_vec(), kind });
+            return Err(Problem::Unsupported { path: path.to_vec(), kind });
         }
 
         let limits = Limits::default().with_max_uncompressed(max);
@@ -216,7 +216,7 @@ impl Planner<'_, '_> {
         source: &mut Source<'_>,
         node: &Node,
         path: &[PathStep],
-    ) -> Result<Step, EditError> {
+    ) -> Result<Step, Problem> {
         let wishes = self.wishes(node);
         let new = package::rebuild(source, &node.range, &wishes);
         // One of version 1 goes with its image.
@@ -247,7 +247,7 @@ impl Planner<'_, '_> {
         node: &Node,
         path: &[PathStep],
         compression: Compression,
-    ) -> Result<Step, EditError> {
+    ) -> Result<Step, Problem> {
         let size = compression.uncompressed_size();
         let edit = self.bundle_edit(node);
         let max = match edit {
@@ -317,7 +317,7 @@ impl Planner<'_, '_> {
     }
 
     /// The new bytes in memory.
-    fn bytes(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, EditError> {
+    fn bytes(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, Problem> {
         let len = usize::try_from(new.size()).map_err(|_| out_of_memory())?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|_| out_of_memory())?;
@@ -327,7 +327,7 @@ impl Planner<'_, '_> {
     }
 
     /// The first of the new bytes.
-    fn head(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, EditError> {
+    fn head(&mut self, source: &mut Source<'_>, new: &Output) -> Result<Vec<u8>, Problem> {
         let head = new.slice(0..crate::SNIFF_LEN as u64);
         self.bytes(source, &head)
     }

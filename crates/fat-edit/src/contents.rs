@@ -13,7 +13,7 @@ use target_id::Target;
 use crate::container::Step;
 use crate::decompress::Decompress;
 use crate::edit::{BundleEdit, Edit, ImageEdit};
-use crate::error::EditError;
+use crate::error::{Error, Problem};
 use crate::plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 use crate::readers::Treatment;
 use crate::survey::{Contents, EditableContainer, Node};
@@ -25,18 +25,18 @@ pub(super) fn plan(
     input: &mut dyn ReadSeek,
     edit: &Edit,
     images: &mut [&mut dyn ReadSeek],
-) -> Result<EditPlan, EditError> {
+) -> Result<EditPlan, Problem> {
     if let Some(finding) = contents.findings.first()
         && !edit.options.allow_findings
     {
         return Err(finding.clone().into());
     }
     if contents.containers.is_empty() {
-        return Err(EditError::NoDeviceCode);
+        return Err(Problem::NoDeviceCode);
     }
     let mut source = Source::new(input)?;
     if source.len() != contents.size {
-        return Err(EditError::InputChanged);
+        return Err(Problem::InputChanged);
     }
     let mut planner = Planner::new(contents, edit, images)?;
     planner.leave_uneditable()?;
@@ -68,8 +68,8 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// [`EditError`]
-    pub fn plan<R: Read + Seek>(&self, input: R, edit: &Edit) -> Result<EditPlan, EditError> {
+    /// Those of every kind but [`Write`](crate::ErrorKind::Write).
+    pub fn plan<R: Read + Seek>(&self, input: R, edit: &Edit) -> Result<EditPlan, Error> {
         let no_images: &mut [io::Empty] = &mut [];
         self.plan_with_images(input, edit, no_images)
     }
@@ -79,15 +79,15 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// Those of [`plan`](Self::plan), and [`EditError::NoSuchNewImage`].
+    /// Those of [`plan`](Self::plan), and [`ErrorKind::Missing`](crate::ErrorKind::Missing) for a number without an image.
     pub fn plan_with_images<R: Read + Seek, I: Read + Seek>(
         &self,
         mut input: R,
         edit: &Edit,
         images: &mut [I],
-    ) -> Result<EditPlan, EditError> {
+    ) -> Result<EditPlan, Error> {
         let images = images.iter_mut().map(|image| image as &mut dyn ReadSeek);
-        plan(self, &mut input, edit, &mut images.collect::<Vec<_>>())
+        Ok(plan(self, &mut input, edit, &mut images.collect::<Vec<_>>())?)
     }
 }
 
@@ -132,7 +132,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         contents: &'a Contents,
         edit: &'a Edit,
         images: &'a mut [&'i mut dyn ReadSeek],
-    ) -> Result<Self, EditError> {
+    ) -> Result<Self, Problem> {
         let changes = contents.containers.iter().enumerate();
         let changes = changes.map(|(container, old)| {
             let plain = old.compression.map_or(old.size, |c| c.uncompressed_size());
@@ -161,15 +161,15 @@ impl<'a, 'i> Planner<'a, 'i> {
     }
 
     /// Sorts the wishes of the edit by containers.
-    fn sort_wishes(&mut self) -> Result<(), EditError> {
+    fn sort_wishes(&mut self) -> Result<(), Problem> {
         let edit = self.edit;
         for (&index, image) in &edit.images {
             let available = self.contents.images.len();
             let old = self.contents.images.get(index);
-            let old = old.ok_or(EditError::NoSuchImage { index, available })?;
+            let old = old.ok_or(Problem::NoSuchImage { index, available })?;
             let wish = match *image {
                 ImageEdit::Remove if old.target().is_host() && !edit.options.remove_host => {
-                    return Err(EditError::IsHost { index });
+                    return Err(Problem::IsHost { index });
                 }
                 ImageEdit::Remove => Wish::Remove,
                 ImageEdit::Replace(number) => Wish::Replace(self.new_image(number, old.target())?),
@@ -189,7 +189,7 @@ impl<'a, 'i> Planner<'a, 'i> {
     }
 
     /// Checks that entries can be added to a container, if any are.
-    fn check_composition(&self, container: usize, wishes: &Wishes<'_>) -> Result<(), EditError> {
+    fn check_composition(&self, container: usize, wishes: &Wishes<'_>) -> Result<(), Problem> {
         let Some(container) = self.contents.containers.get(container) else { return Ok(()) };
         if wishes.added.is_empty() || container.kind == ContainerKind::OffloadBinary {
             return Ok(());
@@ -203,28 +203,28 @@ impl<'a, 'i> Planner<'a, 'i> {
         match findings.into_iter().find(|finding| finding.index() >= first_new) {
             Some(finding) => {
                 let (path, finding) = (container.path.clone(), Box::new(finding));
-                Err(EditError::Composition { path, finding })
+                Err(Problem::Composition { path, finding })
             }
             None => Ok(()),
         }
     }
 
     /// A new image, which has to be one for this target.
-    fn new_image(&self, number: usize, target: &Target) -> Result<NewImage, EditError> {
+    fn new_image(&self, number: usize, target: &Target) -> Result<NewImage, Problem> {
         let image = self.images.get(number)?;
         if !self.edit.options.any_image {
             check_agreement(target, self.images.head(&image)).map_err(|disagreement| {
                 let (target, disagreement) = (Box::new(target.clone()), Box::new(disagreement));
-                EditError::Image { number, target, disagreement }
+                Problem::Image { number, target, disagreement }
             })?;
         }
         Ok(image)
     }
 
-    fn wishes_for(&mut self, container: usize) -> Result<&mut Wishes<'a>, EditError> {
+    fn wishes_for(&mut self, container: usize) -> Result<&mut Wishes<'a>, Problem> {
         let available = self.contents.containers.len();
         let old = self.contents.containers.get(container);
-        let old = old.ok_or(EditError::NoSuchContainer { container, available })?;
+        let old = old.ok_or(Problem::NoSuchContainer { container, available })?;
         Ok(self.wishes.entry(container).or_insert_with(|| Wishes {
             entries: vec![Wish::Keep; old.images.len()],
             added: Vec::new(),
@@ -311,7 +311,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         source: &mut Source<'_>,
         nodes: &[Node],
         path: &[PathStep],
-    ) -> Result<NewContainers, EditError> {
+    ) -> Result<NewContainers, Problem> {
         let mut places = Vec::new();
         gather(nodes, &mut path.to_vec(), false, &mut places);
         let mut new = NewContainers::new();
@@ -336,10 +336,10 @@ impl<'a, 'i> Planner<'a, 'i> {
                     }
                 }
             }
-            Ok::<_, EditError>(None)
+            Ok::<_, Problem>(None)
         })?;
         for ((place, plain, otherwise), compressed) in pending.into_iter().zip(compressed) {
-            let compressed = compressed.map_err(|error| EditError::Damaged {
+            let compressed = compressed.map_err(|error| Problem::Damaged {
                 path: place.path.clone(),
                 location: place.node.location,
                 error: Box::new(error),
@@ -361,7 +361,7 @@ impl<'a, 'i> Planner<'a, 'i> {
     }
 
     /// Checks that all wishes came true: a file can hold containers in places where nobody changes them.
-    fn check_done(&self) -> Result<(), EditError> {
+    fn check_done(&self) -> Result<(), Problem> {
         let left = self.wishes.iter().find(|(index, wishes)| {
             let change = self.changes.get(**index).map(|change| change.change);
             wishes.change_something() && change.is_none_or(|change| change == Change::Kept)
@@ -369,7 +369,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         match left.and_then(|(index, _)| self.contents.containers.get(*index)) {
             Some(container) => {
                 let (path, kind) = (container.path.clone(), "containers in this place");
-                Err(EditError::Unsupported { path, kind })
+                Err(Problem::Unsupported { path, kind })
             }
             None => Ok(()),
         }
@@ -403,7 +403,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         node: &Node,
         wishes: &Wishes<'_>,
         path: &[PathStep],
-    ) -> Result<bool, EditError> {
+    ) -> Result<bool, Problem> {
         let container = node.container.and_then(|c| self.contents.containers.get(c));
         let images = container.and_then(|c| self.contents.images.get(c.images.clone()));
         let is_device = |image: &ImageInfo| {
@@ -416,7 +416,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         let is_left = left.any(|(image, wish)| is_device(image) && *wish != Wish::Remove);
         let empty = wishes.remove_any() && wishes.added.is_empty() && !is_left;
         match empty && !self.edit.options.allow_empty {
-            true => Err(EditError::NothingLeft { path: path.to_vec() }),
+            true => Err(Problem::NothingLeft { path: path.to_vec() }),
             false => Ok(empty),
         }
     }

@@ -10,7 +10,9 @@ use fat_object::{
     Error, ErrorKind, FileFormat, Location, Options, PathStep, decompress_offload_binary,
 };
 
-use crate::{EditError, SNIFF_LEN, survey};
+use crate::SNIFF_LEN;
+use crate::error::Problem;
+use crate::survey::survey_with;
 
 /// A compressed bundle or package of the edited file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +52,14 @@ impl Decompress {
         stored.try_reserve_exact(room).map_err(|_| io::ErrorKind::OutOfMemory)?;
         input.take(len).read_to_end(&mut stored)?;
         if stored.len() < room {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, EditError::InputChanged));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::InputChanged));
         }
         let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         if self.is_package {
             let data = decompress_offload_binary(&stored, self.size)
                 .map_err(|error| refused(self.damaged(error)))?;
             if data.len() as u64 != self.size {
-                return Err(refused(EditError::InputChanged));
+                return Err(refused(Problem::InputChanged));
             }
             self.check_contents(&data).map_err(refused)?;
             grown(&data);
@@ -72,23 +74,23 @@ impl Decompress {
         let Decompressed { data, .. } =
             decompressed.map_err(|error| refused(self.damaged(error.into())))?;
         if data.len() as u64 != self.size {
-            return Err(refused(EditError::InputChanged));
+            return Err(refused(Problem::InputChanged));
         }
         self.check_kind(&data).and_then(|()| self.check_contents(&data)).map_err(refused)?;
         Ok(data)
     }
 
-    fn damaged(&self, error: Error) -> EditError {
+    fn damaged(&self, error: Error) -> Problem {
         let location = Location::File(self.stored.start);
         // As a walk says it: what is damaged is told by its place in the containers around it.
         let path = self.path.split_last().map_or_else(Vec::new, |(_, around)| around.to_vec());
-        EditError::Damaged { path, location, error: Box::new(error) }
+        Problem::Damaged { path, location, error: Box::new(error) }
     }
 
     /// Checks that what it holds is as sound as files must be that are edited.
-    pub(crate) fn check_contents(&self, data: &[u8]) -> Result<(), EditError> {
+    pub(crate) fn check_contents(&self, data: &[u8]) -> Result<(), Problem> {
         let options = Options::default().with_max_decompressed(self.max);
-        let found = survey(Cursor::new(data), &options).and_then(|contents| {
+        let found = survey_with(Cursor::new(data), &options, false).and_then(|contents| {
             let format = contents.format;
             // Bytes after the bundle would hide what follows it, once it is not compressed.
             let mut refused = contents.findings.into_iter().filter(|finding| {
@@ -96,14 +98,14 @@ impl Decompress {
             });
             match refused.next() {
                 _ if !format.is_container() => {
-                    Err(EditError::HoldsNoBundle { path: self.path.clone(), format })
+                    Err(Problem::HoldsNoBundle { path: self.path.clone(), format })
                 }
                 Some(finding) => Err(finding.into()),
                 None => Ok(()),
             }
         });
         found.map_err(|error| match error {
-            EditError::Damaged { path, location, error } => EditError::Damaged {
+            Problem::Damaged { path, location, error } => Problem::Damaged {
                 path: self.path.iter().cloned().chain(path).collect(),
                 location: match location {
                     Location::File(at) => Location::Decompressed(at),
@@ -116,14 +118,14 @@ impl Decompress {
     }
 
     /// Checks that what it holds may take its place, as its first bytes tell.
-    pub(crate) fn check_kind(&self, data: &[u8]) -> Result<(), EditError> {
+    pub(crate) fn check_kind(&self, data: &[u8]) -> Result<(), Problem> {
         let head = data.get(..SNIFF_LEN).unwrap_or(data);
         match FileFormat::sniff(head) {
             FileFormat::Bundle if is_text_bundle(head) && !self.alone => {
-                Err(EditError::TextNotAlone { path: self.path.clone() })
+                Err(Problem::TextNotAlone { path: self.path.clone() })
             }
             FileFormat::Bundle => Ok(()),
-            format => Err(EditError::HoldsNoBundle { path: self.path.clone(), format }),
+            format => Err(Problem::HoldsNoBundle { path: self.path.clone(), format }),
         }
     }
 }

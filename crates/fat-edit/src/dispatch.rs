@@ -10,7 +10,7 @@ use object_edit::{
 };
 
 use crate::contents::{NewContainers, Planner};
-use crate::error::EditError;
+use crate::error::Problem;
 use crate::inputs::Sources;
 use crate::plan::{Change, EditNote};
 use crate::survey::Node;
@@ -25,14 +25,14 @@ pub(super) fn file(
     nodes: &[Node],
     path: &[PathStep],
     new: &NewContainers,
-) -> Result<Output, EditError> {
+) -> Result<Output, Problem> {
     if !nodes.iter().any(|node| planner.touches(node)) {
         return Ok(copy_of(window));
     }
     let host = Host::of(source, window)?;
     let edited = match host {
         Host::Unsupported(kind) => {
-            return Err(EditError::Unsupported { path: path.to_vec(), kind });
+            return Err(Problem::Unsupported { path: path.to_vec(), kind });
         }
         Host::Raw => {
             let items = items(source, nodes, new)?;
@@ -50,7 +50,7 @@ pub(super) fn file(
             // The others stay: they are no sections.
             let sections = nodes.iter().filter(|node| !node.segment.is_found_by_scan());
             let sections = sections.map(|node| section(planner, source, node, path, new));
-            let sections = sections.collect::<Result<Vec<SectionEdit>, EditError>>()?;
+            let sections = sections.collect::<Result<Vec<SectionEdit>, Problem>>()?;
             if !sections.iter().any(SectionEdit::is_changed) {
                 return Ok(copy_of(window));
             }
@@ -63,7 +63,7 @@ pub(super) fn file(
             object_edit::edit(source, window, format, sections, options, &mut inputs)
         }
     };
-    let edited = edited.map_err(|error| EditError::from(error).within(path))?;
+    let edited = edited.map_err(|error| Problem::from(error).within(path))?;
     planner.notes.extend(edited.notes.into_iter().filter_map(EditNote::of_host));
     Ok(edited.parts)
 }
@@ -80,7 +80,7 @@ pub(super) enum Host {
 }
 
 impl Host {
-    pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, EditError> {
+    pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
         let head = source.peek(window, SNIFF_LEN)?;
         Ok(match FileFormat::sniff(&head) {
             FileFormat::Archive if head.starts_with(b"!<thin>") => {
@@ -142,13 +142,13 @@ fn section(
     node: &Node,
     path: &[PathStep],
     new: &NewContainers,
-) -> Result<SectionEdit, EditError> {
+) -> Result<SectionEdit, Problem> {
     let change = if node.container.is_some() {
         // It is an image itself.
         let wishes = planner.wishes(node);
         if !wishes.added.is_empty() {
             let path = path.iter().chain([&node.segment]).cloned().collect();
-            return Err(EditError::CannotAdd { path });
+            return Err(Problem::CannotAdd { path });
         }
         let (change, new) = match wishes.entries.first() {
             None | Some(Wish::Keep) => (Change::Kept, copy_of(&node.range)),
@@ -177,11 +177,11 @@ fn section(
 
 impl Planner<'_, '_> {
     /// Whether a sequence of containers keeps any, as it has to if that is not allowed otherwise.
-    fn check_left(&self, items: &[Item], path: &[PathStep]) -> Result<bool, EditError> {
+    fn check_left(&self, items: &[Item], path: &[PathStep]) -> Result<bool, Problem> {
         let is_left = items.is_empty() || items.iter().any(|item| item.new.is_some());
         match is_left || self.edit.options.allow_empty {
             true => Ok(is_left),
-            false => Err(EditError::NothingLeft { path: path.to_vec() }),
+            false => Err(Problem::NothingLeft { path: path.to_vec() }),
         }
     }
 }
@@ -193,7 +193,7 @@ fn members(
     nodes: &[Node],
     path: &[PathStep],
     new: &NewContainers,
-) -> Result<Vec<MemberEdit>, EditError> {
+) -> Result<Vec<MemberEdit>, Problem> {
     let mut members = Vec::new();
     for node in nodes {
         let is_here = matches!(node.location, Location::File(_) | Location::Decompressed(_));

@@ -7,7 +7,7 @@ use fat_object::ImageInfo;
 
 use crate::compress::CompressOptions;
 #[cfg(doc)]
-use crate::{Contents, EditError, EditNote, EditPlan, EditableContainer};
+use crate::{Contents, EditNote, EditPlan, EditableContainer, ErrorKind};
 
 /// What is to become of the images of a file. Without any wish nothing changes. A later wish for the same image takes
 /// the place of an earlier one, as [`decompress`](Self::decompress) does that of [`compress`](Self::compress) and the
@@ -164,12 +164,12 @@ impl Edit {
 
     /// Compresses every plain bundle, and every plain package of version 3 that no runtime but HIP's reads, and with
     /// [`CompressOptions::recompress`] compressed ones again. [Older packages](CompressOptions::upgrade_packages) stay. A
-    /// file without bundles and packages is [refused](EditError::NoBundle).
+    /// file without bundles and packages is [refused](ErrorKind::NoBundle).
     pub fn compress(&mut self, options: CompressOptions) {
         self.bundles = BundleEdit::Compress(options);
     }
 
-    /// Decompresses every compressed bundle and package. A file without any is [refused](EditError::NoBundle).
+    /// Decompresses every compressed bundle and package. A file without any is [refused](ErrorKind::NoBundle).
     pub fn decompress(&mut self) {
         self.bundles = BundleEdit::Decompress;
     }

@@ -3,163 +3,368 @@
 use std::{fmt, io};
 
 use bundle_format::CompositionFinding;
-use fat_object::{Disagreement, Error, FileFormat, Finding, Location, PathStep};
+use fat_object::{Disagreement, FileFormat, Finding, Location, PathStep};
 use target_id::Target;
 
-/// Why an edit is refused. Nothing was written.
-#[derive(Debug, thiserror::Error)]
+/// Error of a survey, a plan or of writing.
+///
+/// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
+/// programs. Until a plan is written, nothing is.
+#[derive(Debug)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum EditError {
+pub enum ErrorKind {
     /// An input cannot be read.
-    #[error("cannot be read: {0}")]
-    Read(#[from] io::Error),
+    Read,
     /// The new file cannot be written.
-    #[error("cannot write: {0}")]
-    Write(io::Error),
-    /// The file holds no device code.
-    #[error("no device code found")]
-    NoDeviceCode,
-    /// The file holds device code, but no bundle and no package that could be compressed or decompressed.
-    #[error("no bundle and no offload binary found")]
-    NoBundle,
-    /// A part of the file is damaged. Files that do not verify are not edited.
-    #[error("{}", Found(path, *location, error))]
-    Damaged {
-        /// The containers around it, from outside in.
-        path: Vec<PathStep>,
-        /// Where the container that the error speaks of starts.
-        location: Location,
-        /// What is wrong.
-        error: Box<Error>,
-    },
-    /// What holds the device code cannot be edited by this crate.
-    #[error("{}{kind} cannot be edited", Prefix(path))]
-    Unsupported {
-        /// The containers around it, from outside in.
-        path: Vec<PathStep>,
-        /// What it is, in the plural.
-        kind: &'static str,
-    },
-    /// The edit would leave nothing in a container.
-    #[error("{}no image would be left", Prefix(path))]
-    NothingLeft {
-        /// The container, from outside in.
-        path: Vec<PathStep>,
-    },
-    /// The compressed file could not be decompressed again.
-    #[error("once compressed it could not be decompressed: {why}")]
-    NoWayBack {
-        /// Why not.
-        #[source]
-        why: Box<EditError>,
-    },
-    /// The edit speaks of an image that the file does not have.
-    #[error("no image {index}: the file has {available}")]
-    NoSuchImage {
-        /// The index.
-        index: usize,
-        /// How many there are.
-        available: usize,
-    },
-    /// The edit removes the host's entry of a bundle, which has to be allowed:
-    /// [`EditOptions::remove_host`](crate::EditOptions::remove_host).
-    #[error("image {index} is the host's, which is not removed with those for devices")]
-    IsHost {
-        /// The index.
-        index: usize,
-    },
-    /// The edit speaks of a container that the file does not have.
-    #[error("no container {container}: the file has {available}")]
-    NoSuchContainer {
-        /// The index.
-        container: usize,
-        /// How many there are.
-        available: usize,
-    },
-    /// The edit speaks of a new image that was not given.
-    #[error("no new image {number}: {available} given")]
-    NoSuchNewImage {
-        /// Its number.
-        number: usize,
-        /// How many were given.
-        available: usize,
-    },
-    /// The file is not what it was when it was surveyed.
-    #[error("the file was changed meanwhile")]
+    Write,
+    /// The file is not the one that was surveyed.
     InputChanged,
-    /// A compressed bundle holds something that is no bundle, and cannot be replaced by it.
-    #[error("{}the compressed bundle holds no bundle, but {format}", Prefix(path))]
-    HoldsNoBundle {
-        /// The compressed bundle, from outside in.
-        path: Vec<PathStep>,
-        /// What it holds, by its first bytes.
-        format: FileFormat,
-    },
-    /// A compressed text bundle cannot be decompressed in its place: a text bundle ends with its file, so that
-    /// nothing can follow.
-    #[error("{}a text bundle can only stand alone", Prefix(path))]
-    TextNotAlone {
-        /// The compressed bundle, from outside in.
-        path: Vec<PathStep>,
-    },
-    /// A new image is for another target than its entry says.
-    #[error("new image {number} is not for {target}: {disagreement}")]
-    Image {
-        /// Its number.
-        number: usize,
-        /// What the entry says, or is to say.
-        target: Box<Target>,
-        /// What the image says.
-        disagreement: Box<Disagreement>,
-    },
-    /// An entry cannot be added: its ID cannot be read, or another entry is for the same target.
-    #[error("{}{finding}", Prefix(path))]
-    Composition {
-        /// The container, from outside in.
-        path: Vec<PathStep>,
-        /// What is wrong. Entries are numbered as they would be.
-        finding: Box<CompositionFinding>,
-    },
-    /// The members of a thin archive are files of their own.
-    #[error("{}thin archives cannot be edited, but the files that they name", Prefix(path))]
-    ThinArchive {
-        /// The archive, from outside in.
-        path: Vec<PathStep>,
-    },
-    /// The container can hold no further image: a section that is one itself.
-    #[error("{}no image can be added", Prefix(path))]
-    CannotAdd {
-        /// The container, from outside in.
-        path: Vec<PathStep>,
-    },
-    /// The host file does not allow it, or is damaged.
-    #[error(transparent)]
-    Host(object_edit::Error),
-    /// A file in the edited one cannot be edited: a member of an archive.
-    #[error("{}{error}", Prefix(path))]
-    Within {
-        /// Where it lies, from outside in.
-        path: Vec<PathStep>,
-        /// Why.
-        error: Box<EditError>,
-    },
+    /// The file holds no device code.
+    NoDeviceCode,
+    /// The file holds device code, but no bundle and no offload binary that could be compressed or decompressed.
+    NoBundle,
+    /// A part of the file is damaged, or a compressed bundle holds something else than a bundle that could take its place.
+    Damaged,
+    /// This crate does not edit containers of this kind, or in this place.
+    Unsupported,
+    /// The host file does not allow it, or is damaged: [`Error::host`].
+    Host,
+    /// The edit names an image or a container that is missing.
+    Missing,
+    /// The edit would leave no image in a container, or removes the host's entry of a bundle.
+    /// [`EditOptions::allow_empty`](crate::EditOptions::allow_empty) and
+    /// [`EditOptions::remove_host`](crate::EditOptions::remove_host) allow it.
+    NotRemovable,
+    /// An entry cannot be added: its ID is malformed, another entry is for the same target, or the container is an image
+    /// itself.
+    NotAddable,
+    /// A new image is for another target than its entry: [`Error::mismatch`].
+    Image,
+    /// The compressed file could not be decompressed again.
+    NotRestorable,
 }
 
-impl From<Finding> for EditError {
-    fn from(finding: Finding) -> Self {
-        let (path, location) = (finding.path().to_vec(), finding.location());
-        EditError::Damaged { path, location, error: Box::new(finding.error().clone()) }
+impl Error {
+    /// Returns the kind of the error, also of an error in a member of an archive.
+    ///
+    /// ```
+    /// use std::io::Cursor;
+    /// use fat_edit::{Edit, ErrorKind, survey};
+    /// use fat_object::Options;
+    ///
+    /// let mut file = Cursor::new(b"no device code here");
+    /// let surveyed = survey(&mut file, &Options::default())?;
+    /// let error = surveyed.plan(&mut file, &Edit::default()).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NoDeviceCode);
+    /// # Ok::<(), fat_edit::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self.0.cause() {
+            Problem::Read(_) => ErrorKind::Read,
+            Problem::Write(_) => ErrorKind::Write,
+            Problem::InputChanged => ErrorKind::InputChanged,
+            Problem::NoDeviceCode => ErrorKind::NoDeviceCode,
+            Problem::NoBundle => ErrorKind::NoBundle,
+            Problem::Damaged { .. }
+            | Problem::HoldsNoBundle { .. }
+            | Problem::TextNotAlone { .. } => ErrorKind::Damaged,
+            Problem::Unsupported { .. } | Problem::ThinArchive { .. } => ErrorKind::Unsupported,
+            Problem::Host(_) | Problem::Within { .. } => ErrorKind::Host,
+            Problem::NoSuchImage { .. }
+            | Problem::NoSuchContainer { .. }
+            | Problem::NoSuchNewImage { .. } => ErrorKind::Missing,
+            Problem::NothingLeft { .. } | Problem::IsHost { .. } => ErrorKind::NotRemovable,
+            Problem::Composition { .. } | Problem::CannotAdd { .. } => ErrorKind::NotAddable,
+            Problem::Image { .. } => ErrorKind::Image,
+            Problem::NoWayBack { .. } => ErrorKind::NotRestorable,
+        }
+    }
+
+    /// Returns the place of what is at fault: the containers around it, from outside in. Empty for the file itself.
+    #[must_use]
+    pub fn path(&self) -> &[PathStep] {
+        match &self.0 {
+            Problem::Damaged { path, .. }
+            | Problem::Unsupported { path, .. }
+            | Problem::NothingLeft { path }
+            | Problem::HoldsNoBundle { path, .. }
+            | Problem::TextNotAlone { path }
+            | Problem::Composition { path, .. }
+            | Problem::ThinArchive { path }
+            | Problem::CannotAdd { path }
+            | Problem::Within { path, .. } => path,
+            _ => &[],
+        }
+    }
+
+    /// Returns the damage, as a walk finds it.
+    #[must_use]
+    pub fn damage(&self) -> Option<&fat_object::Error> {
+        match self.0.cause() {
+            Problem::Damaged { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns the reason why the [host file](ErrorKind::Host) cannot be edited.
+    #[must_use]
+    pub fn host(&self) -> Option<&object_edit::Error> {
+        match self.0.cause() {
+            Problem::Host(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns the error of the stream that cannot be [read](ErrorKind::Read) or [written](ErrorKind::Write).
+    #[must_use]
+    pub fn io(&self) -> Option<&io::Error> {
+        match self.0.cause() {
+            Problem::Read(error) | Problem::Write(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of a new image, the target that its entry names, and how the image disagrees with it.
+    #[must_use]
+    pub fn mismatch(&self) -> Option<(usize, &Target, &Disagreement)> {
+        match self.0.cause() {
+            Problem::Image { number, target, disagreement } => {
+                Some((*number, target, disagreement))
+            }
+            _ => None,
+        }
     }
 }
 
-impl EditError {
-    /// The error, of the file in this place.
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.0)
+    }
+}
+
+/// One fault, with all that its text says. The containers of a `path` go from outside in.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    Read(io::Error),
+    Write(io::Error),
+    NoDeviceCode,
+    NoBundle,
+    Damaged {
+        path: Vec<PathStep>,
+        /// Start of the container that the error speaks of.
+        location: Location,
+        error: Box<fat_object::Error>,
+    },
+    Unsupported {
+        path: Vec<PathStep>,
+        /// Its name, in the plural.
+        kind: &'static str,
+    },
+    NothingLeft {
+        path: Vec<PathStep>,
+    },
+    NoWayBack {
+        why: Box<Problem>,
+    },
+    NoSuchImage {
+        index: usize,
+        available: usize,
+    },
+    IsHost {
+        index: usize,
+    },
+    NoSuchContainer {
+        container: usize,
+        available: usize,
+    },
+    NoSuchNewImage {
+        number: usize,
+        available: usize,
+    },
+    InputChanged,
+    HoldsNoBundle {
+        path: Vec<PathStep>,
+        /// Format of what it holds, by its first bytes.
+        format: FileFormat,
+    },
+    /// A text bundle ends with its file, so that nothing can follow it.
+    TextNotAlone {
+        path: Vec<PathStep>,
+    },
+    Image {
+        number: usize,
+        target: Box<Target>,
+        disagreement: Box<Disagreement>,
+    },
+    Composition {
+        path: Vec<PathStep>,
+        /// Entries are numbered as they would be.
+        finding: Box<CompositionFinding>,
+    },
+    ThinArchive {
+        path: Vec<PathStep>,
+    },
+    /// A section that is an image itself.
+    CannotAdd {
+        path: Vec<PathStep>,
+    },
+    Host(object_edit::Error),
+    /// In a member of an archive.
+    Within {
+        path: Vec<PathStep>,
+        error: Box<Problem>,
+    },
+}
+
+impl Problem {
+    /// The problem, of the file in this place.
     pub(crate) fn within(self, path: &[PathStep]) -> Self {
         match (path, &self) {
             // It says nothing about what is there.
-            ([], _) | (_, EditError::Read(_) | EditError::Write(_)) => self,
-            _ => EditError::Within { path: path.to_vec(), error: Box::new(self) },
+            ([], _) | (_, Problem::Read(_) | Problem::Write(_)) => self,
+            _ => Problem::Within { path: path.to_vec(), error: Box::new(self) },
         }
+    }
+
+    /// The problem itself, wherever it is.
+    fn cause(&self) -> &Self {
+        match self {
+            Problem::Within { error, .. } => error.cause(),
+            problem => problem,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => write!(f, "cannot be read: {error}"),
+            Self::Write(error) => write!(f, "cannot write: {error}"),
+            Self::NoDeviceCode => f.write_str("no device code found"),
+            Self::NoBundle => f.write_str("no bundle and no offload binary found"),
+            Self::Damaged { path, location, error } => {
+                write_path(f, path)?;
+                let space = if path.is_empty() { "" } else { " " };
+                write!(f, "{space}at {location}: {error}")
+            }
+            Self::Unsupported { path, kind } => {
+                write!(f, "{}{kind} cannot be edited", Prefix(path))
+            }
+            Self::NothingLeft { path } => write!(f, "{}no image would be left", Prefix(path)),
+            Self::NoWayBack { why } => {
+                write!(f, "once compressed it could not be decompressed: {why}")
+            }
+            Self::NoSuchImage { index, available } => {
+                write!(f, "no image {index}: the file has {available}")
+            }
+            Self::IsHost { index } => write!(
+                f,
+                "image {index} is the host's, which is not removed with those for devices"
+            ),
+            Self::NoSuchContainer { container, available } => {
+                write!(f, "no container {container}: the file has {available}")
+            }
+            Self::NoSuchNewImage { number, available } => {
+                write!(f, "no new image {number}: {available} given")
+            }
+            Self::InputChanged => f.write_str("the file was changed meanwhile"),
+            Self::HoldsNoBundle { path, format } => {
+                write!(f, "{}the compressed bundle holds no bundle, but {format}", Prefix(path))
+            }
+            Self::TextNotAlone { path } => {
+                write!(f, "{}a text bundle can only stand alone", Prefix(path))
+            }
+            Self::Image { number, target, disagreement } => {
+                write!(f, "new image {number} is not for {target}: {disagreement}")
+            }
+            Self::Composition { path, finding } => write!(f, "{}{finding}", Prefix(path)),
+            Self::ThinArchive { path } => write!(
+                f,
+                "{}thin archives cannot be edited, but the files that they name",
+                Prefix(path)
+            ),
+            Self::CannotAdd { path } => write!(f, "{}no image can be added", Prefix(path)),
+            Self::Host(error) => error.fmt(f),
+            Self::Within { path, error } => write!(f, "{}{error}", Prefix(path)),
+        }
+    }
+}
+
+impl std::error::Error for Problem {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read(error) => Some(error),
+            Self::NoWayBack { why } => Some(why),
+            Self::Host(error) => std::error::Error::source(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Problem::Read(error)
+    }
+}
+
+impl From<Finding> for Problem {
+    fn from(finding: Finding) -> Self {
+        let (path, location) = (finding.path().to_vec(), finding.location());
+        Problem::Damaged { path, location, error: Box::new(finding.error().clone()) }
+    }
+}
+
+impl From<object_edit::Error> for Problem {
+    fn from(error: object_edit::Error) -> Self {
+        use object_edit::Error as Host;
+        match error {
+            Host::Read(error) => Problem::Read(error),
+            Host::Write(error) => Problem::Write(error),
+            Host::InputChanged => Problem::InputChanged,
+            Host::NoDeviceCode => Problem::NoDeviceCode,
+            Host::NothingLeft => Problem::NothingLeft { path: Vec::new() },
+            Host::Unsupported { kind } => Problem::Unsupported { path: Vec::new(), kind },
+            error => Problem::Host(error),
+        }
+    }
+}
+
+/// Errors of reading and writing come out as they are. Others are inside: as
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if they are about what is wished, not about the file, else as
+/// [`InvalidData`](io::ErrorKind::InvalidData) or what an [`object_edit::Error`] comes to.
+impl From<Error> for io::Error {
+    fn from(Error(problem): Error) -> Self {
+        let kind = match problem {
+            Problem::Read(error) | Problem::Write(error) => return error,
+            Problem::Host(error) => return error.into(),
+            Problem::NothingLeft { .. }
+            | Problem::NoSuchImage { .. }
+            | Problem::NoSuchContainer { .. }
+            | Problem::NoSuchNewImage { .. }
+            | Problem::IsHost { .. }
+            | Problem::Image { .. }
+            | Problem::Composition { .. }
+            | Problem::CannotAdd { .. } => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, Error(problem))
     }
 }
 
@@ -173,59 +378,11 @@ impl fmt::Display for Prefix<'_> {
     }
 }
 
-/// A finding of the walk.
-struct Found<'a>(&'a [PathStep], Location, &'a Error);
-
-impl fmt::Display for Found<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_path(f, self.0)?;
-        let space = if self.0.is_empty() { "" } else { " " };
-        write!(f, "{space}at {}: {}", self.1, self.2)
-    }
-}
-
 /// `section:.hip_fatbin/ccob:1`
 fn write_path(f: &mut fmt::Formatter<'_>, path: &[PathStep]) -> fmt::Result {
     path.iter().enumerate().try_for_each(|(index, segment)| {
         write!(f, "{}{segment}", if index == 0 { "" } else { "/" })
     })
-}
-
-impl From<object_edit::Error> for EditError {
-    fn from(error: object_edit::Error) -> Self {
-        use object_edit::Error as Host;
-        match error {
-            Host::Read(error) => EditError::Read(error),
-            Host::Write(error) => EditError::Write(error),
-            Host::InputChanged => EditError::InputChanged,
-            Host::NoDeviceCode => EditError::NoDeviceCode,
-            Host::NothingLeft => EditError::NothingLeft { path: Vec::new() },
-            Host::Unsupported { kind } => EditError::Unsupported { path: Vec::new(), kind },
-            error => EditError::Host(error),
-        }
-    }
-}
-
-/// Errors of reading and writing come out as they are. Others are inside: as
-/// [`InvalidInput`](io::ErrorKind::InvalidInput) if they are about what is wished, not about the file, else as
-/// [`InvalidData`](io::ErrorKind::InvalidData) or what an [`object_edit::Error`] comes to.
-impl From<EditError> for io::Error {
-    fn from(error: EditError) -> Self {
-        let kind = match error {
-            EditError::Read(error) | EditError::Write(error) => return error,
-            EditError::Host(error) => return error.into(),
-            EditError::NothingLeft { .. }
-            | EditError::NoSuchImage { .. }
-            | EditError::NoSuchContainer { .. }
-            | EditError::NoSuchNewImage { .. }
-            | EditError::IsHost { .. }
-            | EditError::Image { .. }
-            | EditError::Composition { .. }
-            | EditError::CannotAdd { .. } => io::ErrorKind::InvalidInput,
-            _ => io::ErrorKind::InvalidData,
-        };
-        io::Error::new(kind, error)
-    }
 }
 
 #[cfg(test)]
@@ -246,27 +403,27 @@ mod tests {
         let path = || Vec::new();
         let finding = bundle_format::composition(["x"]).remove(0);
         for error in [
-            EditError::NothingLeft { path: path() },
-            EditError::HoldsNoBundle { path: path(), format: FileFormat::Unknown },
-            EditError::TextNotAlone { path: path() },
-            EditError::Composition { path: path(), finding: Box::new(finding) },
-            EditError::CannotAdd { path: path() },
-            EditError::ThinArchive { path: path() },
-            EditError::Unsupported { path: path(), kind: "files of this kind" },
+            Problem::NothingLeft { path: path() },
+            Problem::HoldsNoBundle { path: path(), format: FileFormat::Unknown },
+            Problem::TextNotAlone { path: path() },
+            Problem::Composition { path: path(), finding: Box::new(finding) },
+            Problem::CannotAdd { path: path() },
+            Problem::ThinArchive { path: path() },
+            Problem::Unsupported { path: path(), kind: "files of this kind" },
         ] {
             let message = error.to_string();
             assert!(message.starts_with(char::is_alphabetic), "{message}");
         }
-        let message = EditError::NothingLeft { path: path_of_a_bundle() }.to_string();
+        let message = Problem::NothingLeft { path: path_of_a_bundle() }.to_string();
         assert_eq!(message, "bundle:0: no image would be left");
     }
 
     #[test]
     fn errors_of_reading_are_that_wherever_they_come_from() {
         let path = path_of_a_bundle();
-        let error = EditError::Read(io::ErrorKind::HostUnreachable.into()).within(&path);
-        assert!(matches!(error, EditError::Read(_)), "{error}");
-        let error = EditError::Host(object_edit::Error::NoSectionHeaders).within(&path);
-        assert!(matches!(error, EditError::Within { .. }), "{error}");
+        let error = Problem::Read(io::ErrorKind::HostUnreachable.into()).within(&path);
+        assert!(matches!(error, Problem::Read(_)), "{error}");
+        let error = Problem::NoDeviceCode.within(&path);
+        assert!(matches!(error, Problem::Within { .. }), "{error}");
     }
 }

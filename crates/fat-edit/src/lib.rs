@@ -43,7 +43,7 @@
 //! - A compressed bundle keeps method and version (2 takes the place of 1, which does not tell where it ends); if it
 //!   were to grow by what it loses, higher levels are tried. Compressing leaves bundles alone that would not get
 //!   smaller. Decompressing restores every byte of the file. A plan that compresses checks this: it tells where the first
-//!   other byte would be ([`EditNote::NotRestored`]), and fails if nothing could be restored ([`EditError::NoWayBack`]).
+//!   other byte would be ([`EditNote::NotRestored`]), and fails if nothing could be restored ([`ErrorKind::NotRestorable`]).
 //! - The last device image of a bundle stays, unless [`EditOptions::allow_empty`] says otherwise; then a page is left,
 //!   with the entry of the host. A package of version 1 goes with its image, but not the last one in its place.
 //! - The entry of the host stays, unless [`EditOptions::remove_host`] says otherwise: to remove it is an error.
@@ -65,12 +65,12 @@
 //!   computed anew where there was one. The time stamp stays, by which symbol servers know the file.
 //!
 //! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
-//! not edited: [`EditError::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells
+//! not edited: [`ErrorKind::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells
 //! before; with [`EditOptions::allow_uneditable`] they stay as they are, [`EditNote::Uneditable`] lists them, and the rest
 //! is edited.
 //!
-//! Errors are an [`EditError`]; damage that a walk finds is a [`fat_object::Error`] in it, and what a host file does not
-//! allow an [`object_edit::Error`].
+//! Damage that a walk finds is a [`fat_object::Error`] in the [`Error`], and a limit of a host file an
+//! [`object_edit::Error`].
 //!
 //! Edits hold what they compress: 256 MiB of bundles at a time, or one that is larger, and what all came to; of what they
 //! decompress one bundle at a time. Of plain bundles they read headers.
@@ -106,7 +106,7 @@ mod write;
 
 pub use compress::CompressOptions;
 pub use edit::{Edit, EditOptions};
-pub use error::EditError;
+pub use error::{Error, ErrorKind};
 pub use fat_object;
 pub use plan::{Change, ContainerChange, EditNote, EditPart, EditPlan, ImageChange};
 pub use survey::{Contents, EditableContainer, survey, survey_closed};

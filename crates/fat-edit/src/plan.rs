@@ -13,7 +13,9 @@ use target_id::Target;
 #[cfg(doc)]
 use crate::compress::CompressOptions;
 use crate::decompress::Decompress;
-use crate::error::EditError;
+use crate::error::Error;
+#[cfg(doc)]
+use crate::error::ErrorKind;
 #[cfg(doc)]
 use crate::survey::{Contents, EditableContainer};
 use crate::write;
@@ -240,10 +242,10 @@ impl EditPlan {
     ///
     /// # Errors
     ///
-    /// [`EditError::Read`] and [`EditError::Write`]; [`EditError::NoSuchNewImage`], if there are new images;
-    /// [`EditError::InputChanged`] where `input` became shorter; [`EditError::Damaged`], [`EditError::HoldsNoBundle`] and
-    /// [`EditError::TextNotAlone`] for what is decompressed. A part of the new file may be written by then.
-    pub fn write<R: Read + Seek, W: Write>(&self, input: R, out: W) -> Result<(), EditError> {
+    /// [`Read`](ErrorKind::Read) and [`Write`](ErrorKind::Write); [`Missing`](ErrorKind::Missing), if there are new
+    /// images; [`InputChanged`](ErrorKind::InputChanged) where `input` became shorter; and [`Damaged`](ErrorKind::Damaged)
+    /// for what is decompressed. A part of the new file may be written by then.
+    pub fn write<R: Read + Seek, W: Write>(&self, input: R, out: W) -> Result<(), Error> {
         let no_images: &mut [io::Empty] = &mut [];
         self.write_with_images(input, no_images, out)
     }
@@ -252,13 +254,13 @@ impl EditPlan {
     ///
     /// # Errors
     ///
-    /// Those of [`write`](Self::write), and [`EditError::NoSuchNewImage`].
+    /// Those of [`write`](Self::write), and [`ErrorKind::Missing`] for a number without an image.
     pub fn write_with_images<R: Read + Seek, I: Read + Seek, W: Write>(
         &self,
         mut input: R,
         images: &mut [I],
         mut out: W,
-    ) -> Result<(), EditError> {
-        write::write(&self.parts, &self.derived, &mut input, images, &mut out)
+    ) -> Result<(), Error> {
+        Ok(write::write(&self.parts, &self.derived, &mut input, images, &mut out)?)
     }
 }

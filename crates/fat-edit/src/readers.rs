@@ -11,9 +11,10 @@ use byte_parts::Source;
 use fat_object::{ContainerKind, Location};
 use object_edit::sections_never_loaded;
 
+use crate::Contents;
 use crate::compress::CompressOptions;
+use crate::error::Problem;
 use crate::survey::Node;
-use crate::{Contents, EditError};
 
 /// Offset of the entries in an offload binary that can be compressed: its header leaves no choice.
 const ENTRIES_AT: u64 = 40;
@@ -62,7 +63,7 @@ impl PackageForm {
 
 impl Contents {
     /// Finds out what reads the packages that are not compressed.
-    pub(super) fn find_readers(&mut self, source: &mut Source<'_>) -> Result<(), EditError> {
+    pub(super) fn find_readers(&mut self, source: &mut Source<'_>) -> Result<(), Problem> {
         let mut found = Vec::new();
         in_file(source, &(0..self.size), &self.root, &mut found)?;
         for (container, form) in found {
@@ -85,7 +86,7 @@ fn in_file(
     window: &Range<u64>,
     nodes: &[Node],
     found: &mut Vec<(usize, PackageForm)>,
-) -> Result<(), EditError> {
+) -> Result<(), Problem> {
     let mut never_loaded = None;
     for node in nodes {
         match node.kind() {

@@ -4,7 +4,7 @@ use std::io;
 
 use fat_object::{Error, PathStep};
 
-use crate::EditError;
+use crate::error::Problem;
 use crate::survey::Node;
 
 #[derive(Debug)]
@@ -27,14 +27,14 @@ pub(super) fn malformed(error: impl Into<Error>) -> RebuildError {
 
 impl RebuildError {
     /// The error, of this container.
-    pub(super) fn of(self, node: &Node, path: &[PathStep]) -> EditError {
+    pub(super) fn of(self, node: &Node, path: &[PathStep]) -> Problem {
         match self {
-            RebuildError::Read(error) => EditError::Read(error),
+            RebuildError::Read(error) => Problem::Read(error),
             RebuildError::Format(error) => {
                 let (path, error) = (path.to_vec(), Box::new(error));
-                EditError::Damaged { path, location: node.location, error }
+                Problem::Damaged { path, location: node.location, error }
             }
-            RebuildError::Changed => EditError::InputChanged,
+            RebuildError::Changed => Problem::InputChanged,
         }
     }
 }

@@ -12,10 +12,10 @@ use crate::contents::{self, NewContainers, Planner};
 use crate::decompress::Decompress;
 use crate::dispatch;
 use crate::edit::{Edit, EditOptions};
-use crate::error::EditError;
+use crate::error::Problem;
 use crate::inputs::Sources;
 use crate::plan::EditNote;
-use crate::survey::{Contents, survey_closed};
+use crate::survey::{Contents, survey_with};
 
 /// A file as parts of another, and the compressed bundles among the inputs of those parts.
 type Plain = (Output, Vec<Decompress>);
@@ -26,7 +26,7 @@ const BLOCK: u64 = 64 * 1024;
 /// Result of decompressing the compressed file, the best last.
 #[derive(Debug)]
 enum Back {
-    Refused(EditError),
+    Refused(Problem),
     /// A file that differs from the expected one, the first time at this offset.
     Differs(u64),
     Same,
@@ -49,7 +49,7 @@ pub(super) fn lay_out(
     source: &mut Source<'_>,
     window: &Range<u64>,
     new: &NewContainers,
-) -> Result<Output, EditError> {
+) -> Result<Output, Problem> {
     let contents = planner.contents;
     let expected = expected(contents, source, planner.edit)?;
     let noted = planner.notes.len();
@@ -62,7 +62,7 @@ pub(super) fn lay_out(
             Ok(splices) if is_copy_of(&splices, window) => return Ok(splices),
             Ok(splices) if best.as_ref().is_some_and(|(first, ..)| *first == splices) => break,
             Ok(splices) => splices,
-            Err(error @ EditError::Read(_)) => return Err(error),
+            Err(error @ Problem::Read(_)) => return Err(error),
             Err(_) if best.is_some() => break,
             Err(error) => return Err(error),
         };
@@ -75,14 +75,14 @@ pub(super) fn lay_out(
             break;
         }
     }
-    let Some((splices, notes, back)) = best else { return Err(EditError::InputChanged) };
+    let Some((splices, notes, back)) = best else { return Err(Problem::InputChanged) };
     planner.notes = notes;
     match (back, expected) {
         (Back::Same, _) => {}
         (Back::Differs(offset), _) => planner.notes.push(EditNote::NotRestored { offset }),
         // So it was before.
         (Back::Refused(_), Expected::Refused) => planner.notes.push(EditNote::NotDecompressible),
-        (Back::Refused(why), _) => return Err(EditError::NoWayBack { why: Box::new(why) }),
+        (Back::Refused(why), _) => return Err(Problem::NoWayBack { why: Box::new(why) }),
     }
     Ok(splices)
 }
@@ -110,7 +110,7 @@ fn expected(
     contents: &Contents,
     source: &mut Source<'_>,
     edit: &Edit,
-) -> Result<Expected, EditError> {
+) -> Result<Expected, Problem> {
     if !edit.images.is_empty() || !edit.added.is_empty() {
         return Ok(Expected::Unknown);
     }
@@ -120,7 +120,7 @@ fn expected(
     let contents = Contents { max_decompressed: u64::MAX, ..contents.clone() };
     match decompressed(&contents, source.reader(), &edit.options) {
         Ok(parts) => Ok(Expected::Parts(parts)),
-        Err(error @ EditError::Read(_)) => Err(error),
+        Err(error @ Problem::Read(_)) => Err(error),
         Err(_) => Ok(Expected::Refused),
     }
 }
@@ -130,13 +130,13 @@ fn decompressed(
     contents: &Contents,
     input: &mut dyn ReadSeek,
     options: &EditOptions,
-) -> Result<Plain, EditError> {
+) -> Result<Plain, Problem> {
     let mut edit = Edit::new(options.clone().with_grow(false));
     edit.decompress();
     match contents::plan(contents, input, &edit, &mut []) {
         Ok(plan) => Ok((plan.parts, plan.derived)),
         // Other containers than bundles stay as they are.
-        Err(EditError::NoBundle) => Ok((copy_of(&(0..contents.size)), Vec::new())),
+        Err(Problem::NoBundle) => Ok((copy_of(&(0..contents.size)), Vec::new())),
         Err(error) => Err(error),
     }
 }
@@ -147,18 +147,18 @@ fn way_back(
     source: &mut Source<'_>,
     new: &Output,
     expected: Option<&Plain>,
-) -> Result<Back, EditError> {
+) -> Result<Back, Problem> {
     let mut inputs = Sources::new(&mut *planner.images.readers, &planner.derived);
     let mut reader = reader(new, source.reader(), &mut inputs);
     let options = Options::default().with_max_decompressed(u64::MAX);
     let options = options.with_scan(planner.contents.scanned);
-    let back = survey_closed(&mut reader, &options).and_then(|after| {
+    let back = survey_with(&mut reader, &options, true).and_then(|after| {
         let back = decompressed(&after, &mut reader, &planner.edit.options)?;
         Ok((after, back))
     });
     let (after, back) = match back {
         Ok(back) => back,
-        Err(error @ EditError::Read(_)) => return Err(error),
+        Err(error @ Problem::Read(_)) => return Err(error),
         Err(error) => return Ok(Back::Refused(error)),
     };
     let Some(expected) = expected else { return Ok(Back::Same) };

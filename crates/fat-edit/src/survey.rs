@@ -9,7 +9,7 @@ use fat_object::{
 };
 
 use crate::compress::CompressOptions;
-use crate::error::EditError;
+use crate::error::{Error, Problem};
 use crate::readers::{PackageForm, Treatment};
 
 /// What [`survey`] found.
@@ -150,7 +150,7 @@ impl EditableContainer {
     /// Why it cannot be edited: what it is, or lies in, in the plural (`NVIDIA fatbinaries`). `None` if it can be, as far
     /// as its kind and that of the file around it tell.
     ///
-    /// An edit that would change it is [refused](EditError::Unsupported), or
+    /// An edit that would change it is [refused](crate::ErrorKind::Unsupported), or
     /// [leaves it as it is](super::EditOptions::allow_uneditable).
     #[must_use]
     pub fn uneditable(&self) -> Option<&'static str> {
@@ -187,12 +187,12 @@ impl Node {
 ///
 /// # Errors
 ///
-/// [`EditError::Damaged`] for the first finding that is an error and hides what lies where; others are kept as
-/// [`Contents::findings`]. [`EditError::ThinArchive`], [`MovedOut`](object_edit::Error::MovedOut) and
-/// [`NoSectionHeaders`](object_edit::Error::NoSectionHeaders) of ELF files in which nothing is found for that reason,
-/// [`EditError::Read`].
-pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, EditError> {
-    survey_with(input, options, false)
+/// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) for the first finding that is an error and hides what lies where;
+/// others are kept as [`Contents::findings`]. [`Unsupported`](crate::ErrorKind::Unsupported) for thin archives,
+/// [`Host`](crate::ErrorKind::Host) for ELF files in which nothing is found because device code was moved out or section
+/// headers are missing, and [`Read`](crate::ErrorKind::Read).
+pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, Error> {
+    Ok(survey_with(input, options, false)?)
 }
 
 /// As [`survey`], with compressed bundles listed without their images: to compress or decompress bundles nobody needs to
@@ -202,15 +202,15 @@ pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, E
 /// # Errors
 ///
 /// Those of [`survey`].
-pub fn survey_closed<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, EditError> {
-    survey_with(input, options, true)
+pub fn survey_closed<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, Error> {
+    Ok(survey_with(input, options, true)?)
 }
 
-fn survey_with<R: Read + Seek>(
+pub(crate) fn survey_with<R: Read + Seek>(
     mut input: R,
     options: &Options,
     is_closed: bool,
-) -> Result<Contents, EditError> {
+) -> Result<Contents, Problem> {
     let mut surveyor = Surveyor { is_closed, ..Surveyor::default() };
     let walked = options.clone().with_enter_images(true).with_whole_sections(true);
     let summary = walk(&mut input, &walked.with_tables_only(is_closed), &mut surveyor);
@@ -268,7 +268,7 @@ struct Surveyor {
     /// Containers entered and not left from an image inwards: images are edited as a whole.
     inside_image: usize,
     findings: Vec<Finding>,
-    damage: Option<EditError>,
+    damage: Option<Problem>,
 }
 
 impl Surveyor {
@@ -425,8 +425,8 @@ impl Visitor for Surveyor {
         let location = finding.location();
         self.damage = Some(match error.kind() {
             // Nobody opens them here: they are files of their own.
-            ErrorKind::ThinMember => EditError::ThinArchive { path },
-            _ => EditError::Damaged { path, location, error: Box::new(error.clone()) },
+            ErrorKind::ThinMember => Problem::ThinArchive { path },
+            _ => Problem::Damaged { path, location, error: Box::new(error.clone()) },
         });
         Err(io::ErrorKind::InvalidData.into())
     }

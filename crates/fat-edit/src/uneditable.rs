@@ -9,13 +9,13 @@ use fat_object::{BundleForm, ContainerKind, Location};
 use crate::contents::Planner;
 use crate::dispatch::Host;
 use crate::edit::BundleEdit;
-use crate::error::EditError;
+use crate::error::Problem;
 use crate::plan::EditNote;
 use crate::survey::{Contents, EditableContainer, Node};
 
 impl Contents {
     /// Finds out which containers cannot be edited.
-    pub(super) fn find_uneditable(&mut self, input: &mut dyn ReadSeek) -> Result<(), EditError> {
+    pub(super) fn find_uneditable(&mut self, input: &mut dyn ReadSeek) -> Result<(), Problem> {
         let mut source = Source::new(input)?;
         let mut found = Vec::new();
         in_file(&mut source, &(0..self.size), &self.root, &mut found)?;
@@ -65,7 +65,7 @@ fn in_file(
     window: &Range<u64>,
     nodes: &[Node],
     found: &mut Vec<(usize, &'static str)>,
-) -> Result<(), EditError> {
+) -> Result<(), Problem> {
     if nodes.is_empty() {
         return Ok(());
     }
@@ -93,7 +93,7 @@ fn in_node(node: &Node, kind: Option<&'static str>, found: &mut Vec<(usize, &'st
 impl Planner<'_, '_> {
     /// Refuses, before any work is done, containers that cannot be edited and would have to be; or leaves them as they
     /// are if that is allowed.
-    pub(super) fn leave_uneditable(&mut self) -> Result<(), EditError> {
+    pub(super) fn leave_uneditable(&mut self) -> Result<(), Problem> {
         let contents = self.contents;
         let mut left: BTreeMap<&'static str, Vec<usize>> = BTreeMap::new();
         for container in &contents.containers {
@@ -102,7 +102,7 @@ impl Planner<'_, '_> {
             };
             if !self.edit.options.allow_uneditable {
                 let path = container.path.clone();
-                return Err(EditError::Unsupported { path, kind });
+                return Err(Problem::Unsupported { path, kind });
             }
             self.wishes.remove(&container.index);
             self.left.insert(container.index);
@@ -122,7 +122,7 @@ impl Planner<'_, '_> {
         let is_allowed = keeps || self.edit.options.allow_uneditable || !self.wishes.is_empty();
         match is_allowed || contents.containers.iter().any(is_bundle) {
             true => Ok(()),
-            false => Err(EditError::NoBundle),
+            false => Err(Problem::NoBundle),
         }
     }
 

@@ -5,7 +5,8 @@ use std::io::{self, Read as _, SeekFrom};
 use byte_parts::ReadSeek;
 use fat_object::FileFormat;
 
-use crate::{EditError, SNIFF_LEN};
+use crate::SNIFF_LEN;
+use crate::error::Problem;
 
 /// A new image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +80,9 @@ impl<'a, 'i> NewImages<'a, 'i> {
         Ok(NewImages { readers, images, heads })
     }
 
-    pub(super) fn get(&self, number: usize) -> Result<NewImage, EditError> {
+    pub(super) fn get(&self, number: usize) -> Result<NewImage, Problem> {
         let available = self.images.len();
-        self.images.get(number).copied().ok_or(EditError::NoSuchNewImage { number, available })
+        self.images.get(number).copied().ok_or(Problem::NoSuchNewImage { number, available })
     }
 
     /// The first bytes of an image.

@@ -7,7 +7,7 @@ use byte_parts::{Inputs, ReadSeek, WriteError, copy_range};
 use object_edit::{Input, Output};
 
 use crate::decompress::Decompress;
-use crate::error::EditError;
+use crate::error::Problem;
 
 pub(crate) fn write<R, I, W>(
     parts: &Output,
@@ -15,7 +15,7 @@ pub(crate) fn write<R, I, W>(
     file: &mut R,
     images: &mut [I],
     out: &mut W,
-) -> Result<(), EditError>
+) -> Result<(), Problem>
 where
     R: ReadSeek + ?Sized,
     I: ReadSeek,
@@ -34,26 +34,26 @@ struct Sources<'a, R: ?Sized, I> {
 }
 
 impl<R: ReadSeek + ?Sized, I: ReadSeek> Inputs<Input> for Sources<'_, R, I> {
-    type Error = EditError;
+    type Error = Problem;
 
     fn copy<W: Write + ?Sized>(
         &mut self,
         input: &Input,
         range: Range<u64>,
         out: &mut W,
-    ) -> Result<(), EditError> {
+    ) -> Result<(), Problem> {
         let copied = match *input {
             Input::File => copy_range(self.file, &range, out)?,
             Input::New(number) => {
                 let available = self.images.len();
-                let missing = EditError::NoSuchNewImage { number, available };
+                let missing = Problem::NoSuchNewImage { number, available };
                 copy_range(self.images.get_mut(number).ok_or(missing)?, &range, out)?
             }
             Input::Derived(number) => return self.decompressed(number, &range, out),
         };
         match copied == range.end - range.start {
             true => Ok(()),
-            false => Err(EditError::InputChanged),
+            false => Err(Problem::InputChanged),
         }
     }
 }
@@ -64,13 +64,13 @@ impl<R: ReadSeek + ?Sized, I> Sources<'_, R, I> {
         number: usize,
         range: &Range<u64>,
         out: &mut W,
-    ) -> Result<(), EditError> {
+    ) -> Result<(), Problem> {
         if let Some((open, data)) = &self.last
             && *open == number
         {
             return write_range(data, range, out);
         }
-        let bundle = self.derived.get(number).ok_or(EditError::InputChanged)?;
+        let bundle = self.derived.get(number).ok_or(Problem::InputChanged)?;
         if *range == (0..bundle.size) {
             return decompress(bundle, self.file, out);
         }
@@ -82,18 +82,18 @@ impl<R: ReadSeek + ?Sized, I> Sources<'_, R, I> {
     }
 }
 
-impl From<WriteError> for EditError {
+impl From<WriteError> for Problem {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::Read(error) => EditError::Read(error),
-            WriteError::Write(error) => EditError::Write(error),
-            _ => EditError::InputChanged,
+            WriteError::Read(error) => Problem::Read(error),
+            WriteError::Write(error) => Problem::Write(error),
+            _ => Problem::InputChanged,
         }
     }
 }
 
 /// Writes what there is of a bundle while the rest is decompressed, and all of it hashed.
-fn decompress<R, W>(bundle: &Decompress, input: &mut R, out: &mut W) -> Result<(), EditError>
+fn decompress<R, W>(bundle: &Decompress, input: &mut R, out: &mut W) -> Result<(), Problem>
 where
     R: ReadSeek + ?Sized,
     W: Write + ?Sized,
@@ -107,23 +107,23 @@ where
         }
     };
     bundle.read_growing(input, &mut write).map_err(refused)?;
-    result.map_err(EditError::Write)
+    result.map_err(Problem::Write)
 }
 
 fn write_range(
     data: &[u8],
     range: &Range<u64>,
     out: &mut (impl Write + ?Sized),
-) -> Result<(), EditError> {
+) -> Result<(), Problem> {
     let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    let part = data.get(index(range.start)..index(range.end)).ok_or(EditError::InputChanged)?;
-    out.write_all(part).map_err(EditError::Write)
+    let part = data.get(index(range.start)..index(range.end)).ok_or(Problem::InputChanged)?;
+    out.write_all(part).map_err(Problem::Write)
 }
 
 /// The error that a compressed bundle was refused with, if that is what this is.
-pub(super) fn refused(error: io::Error) -> EditError {
-    match error.downcast::<EditError>() {
+pub(super) fn refused(error: io::Error) -> Problem {
+    match error.downcast::<Problem>() {
         Ok(refused) => refused,
-        Err(error) => EditError::Read(error),
+        Err(error) => Problem::Read(error),
     }
 }

@@ -9,8 +9,8 @@ use std::hash::Hash;
 use std::io::{Cursor, Read, Seek, Write};
 
 use fat_edit::{
-    Change, CompressOptions, ContainerChange, Contents, Edit, EditError, EditNote, EditOptions,
-    EditPart, EditPlan, EditableContainer, ImageChange, survey,
+    Change, CompressOptions, ContainerChange, Contents, Edit, EditNote, EditOptions, EditPart,
+    EditPlan, EditableContainer, Error, ImageChange, survey,
 };
 use fat_object::{Options, ReadSeek};
 use object_edit::{EmbedError, Embedding, HostObject, ObjectBundle, ObjectPart};
@@ -42,14 +42,14 @@ fn public_types_keep_their_promises() {
     owned::<EmbedError>();
     owned::<HostObject>();
 
-    shared::<EditError>();
+    shared::<Error>();
     shared::<Embedding<'_>>();
     shared::<ObjectBundle<'_>>();
     shared::<ObjectPart>();
 
     displayed::<Change>();
     default::<(CompressOptions, Edit, EditOptions)>();
-    error::<EditError>();
+    error::<Error>();
     error::<EmbedError>();
 }
 

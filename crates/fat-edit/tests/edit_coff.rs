@@ -14,7 +14,7 @@ mod editing;
 use std::io::Cursor;
 
 use editing::{GFX906, GFX1100, HOST, bundle, code, hip_binary, images, plan_with, remove};
-use fat_edit::{CompressOptions, EditError, EditOptions, survey};
+use fat_edit::{CompressOptions, EditOptions, survey};
 use fat_object::Options;
 use object::{Object, ObjectSection, ObjectSymbol};
 use offload_binary::FormatVersion;
@@ -289,46 +289,26 @@ fn what_cannot_follow_is_refused() {
     let by_symbols = Coff::new(false, AMD64, 4, 4, true);
     remove(&by_symbols.build(), &[GFX906]).unwrap();
     let error = refused(&Coff::new(false, AMD64, 4, 4, false));
-    assert!(
-        matches!(
-            error,
-            EditError::Host(object_edit::Error::PointerForm { bundle: 1, kind: 4, .. })
-        ),
-        "{error}"
-    );
+    assert!(error.to_string().contains("(type 4) is not understood"), "{error}");
     // To the inside of a bundle.
     let form = Coff::new(false, AMD64, 1, 8, false);
     let mut file = form.build();
     let wrappers = file.windows(4).position(|window| window == b"HIPF").unwrap();
     file[wrappers + POINTERS[1]] += 16;
     let error = remove(&file, &[GFX906]).unwrap_err();
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::ForeignReference { bundle: 1, .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("bundle 1 must move, but"), "{error}");
     // At a place that the section does not have.
     let mut file = form.build();
     let relocations = wrappers + 72;
     file[relocations] = 65;
     let error = remove(&file, &[GFX906]).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            EditError::Host(object_edit::Error::RelocationPlace {
-                section: 2,
-                index: 0,
-                place: 65
-            })
-        ),
-        "{error}"
-    );
+    let expected = "relocation 0 of section 2 applies to 0x41, where nothing is";
+    assert_eq!(error.to_string(), expected);
     // The pointer of 32 bits at the end is one of the other.
     let mut short = Coff::new(false, AMD64, 2, 4, false).build();
     short[relocations] = 68;
-    assert!(!matches!(
-        remove(&short, &[GFX906]).map(drop),
-        Err(EditError::Host(object_edit::Error::RelocationPlace { .. }))
-    ));
+    let error = remove(&short, &[GFX906]).map(drop).err();
+    assert!(error.is_none_or(|error| !error.to_string().contains("where nothing is")));
 }
 
 #[test]

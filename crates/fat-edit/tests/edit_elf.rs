@@ -12,7 +12,7 @@ mod editing;
 mod linked;
 
 use editing::*;
-use fat_edit::{CompressOptions, EditError, EditNote, EditOptions, EditPlan};
+use fat_edit::{CompressOptions, EditNote, EditOptions, EditPlan, Error, ErrorKind};
 use linked::{AARCH64, EXEC, Header, Linked, Loaded, Pointers, Segment, Style};
 
 const IDS: [&str; 3] = [GFX906, GFX90A, GFX1100];
@@ -74,13 +74,13 @@ fn thin(file: &[u8], kept: &str) -> Vec<u8> {
     remove(file, &others(kept)).unwrap()
 }
 
-fn compress(file: &[u8]) -> Result<(EditPlan, Vec<u8>), EditError> {
+fn compress(file: &[u8]) -> Result<(EditPlan, Vec<u8>), Error> {
     plan_with(file, EditOptions::default(), &[], |_, edit| {
         edit.compress(CompressOptions::default());
     })
 }
 
-fn decompress(file: &[u8], grow: bool) -> Result<(EditPlan, Vec<u8>), EditError> {
+fn decompress(file: &[u8], grow: bool) -> Result<(EditPlan, Vec<u8>), Error> {
     let mut options = EditOptions::default();
     options.grow = grow;
     plan_with(file, options, &[], |_, edit| edit.decompress())
@@ -359,9 +359,7 @@ fn device_code_grows_only_when_it_may() {
         }
         let file = compressed(&linked).build();
         let error = decompress(&file, false).unwrap_err();
-        assert!(
-            matches!(error, EditError::Host(object_edit::Error::NoRoom { needed, available }) if needed > available)
-        );
+        assert!(error.to_string().contains("can get a new place"), "{error}");
         let (_, grown) = decompress(&file, true).unwrap();
         check_same(&file, &grown);
         assert_eq!(registered_images(&grown), images(&linked.build()), "{linked:?}");
@@ -400,10 +398,8 @@ fn a_larger_image_closes_the_gap_again() {
     assert_eq!(registered_images(&larger)[1].1, image);
     check_same(&file, &larger);
     let huge = code(98, 60_000);
-    assert!(matches!(
-        replace(&thinned, &huge, false),
-        Err(EditError::Host(object_edit::Error::NoRoom { .. }))
-    ));
+    let error = replace(&thinned, &huge, false).unwrap_err();
+    assert!(error.to_string().contains("can get a new place"), "{error}");
     let (_, grown) = replace(&thinned, &huge, true).unwrap();
     assert_eq!(registered_images(&grown)[1].1, huge);
     check_same(&file, &grown);
@@ -450,7 +446,7 @@ fn bytes_behind_the_section_headers_stay() {
 }
 
 /// Changes bytes of the file, and tries to remove all but one target.
-fn refused(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> EditError {
+fn refused(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Error {
     let mut file = file.to_vec();
     change(&mut file);
     remove(&file, &others(GFX906)).unwrap_err()
@@ -477,10 +473,7 @@ fn load_header(file: &[u8], n: usize) -> usize {
 #[test]
 fn another_machine_is_refused() {
     let error = refused(&sample(), |file| file[18] = 243);
-    assert!(matches!(
-        error,
-        EditError::Host(object_edit::Error::UnsupportedElf { what: "neither x86-64 nor AArch64" })
-    ));
+    assert!(error.to_string().contains("unsupported ELF: neither x86-64 nor AArch64"), "{error}");
 }
 
 #[test]
@@ -494,7 +487,7 @@ fn the_other_byte_order_and_class_are_refused() {
 #[test]
 fn the_escape_for_many_program_headers_is_refused() {
     let error = refused(&sample(), |file| file[56..58].fill(0xff));
-    assert!(matches!(error, EditError::Host(object_edit::Error::UnsupportedElf { .. })), "{error}");
+    assert!(error.to_string().contains("unsupported ELF: "), "{error}");
 }
 
 #[test]
@@ -504,10 +497,7 @@ fn a_file_without_section_headers_is_not_edited() {
         file[60..64].fill(0);
     });
     // A scan finds the bundles.
-    assert!(
-        matches!(error, EditError::Unsupported { kind: "containers that only a scan finds", .. }),
-        "{error}"
-    );
+    assert!(error.to_string().contains("containers that only a scan finds"), "{error}");
 }
 
 #[test]
@@ -516,19 +506,13 @@ fn overlapping_segments_are_refused() {
     let at = load_header(&file, 1);
     let error =
         refused(&file, |file| file[at + 40..at + 48].copy_from_slice(&0x9000_u64.to_le_bytes()));
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::InconsistentSegments { .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("inconsistent program headers: "), "{error}");
     let error = refused(&file, |file| {
         for field in [32, 40] {
             file[at + field..at + field + 8].copy_from_slice(&0x1100_u64.to_le_bytes());
         }
     });
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::InconsistentSegments { .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("inconsistent program headers: "), "{error}");
 }
 
 #[test]
@@ -536,10 +520,7 @@ fn a_segment_on_other_pages_than_its_bytes_is_refused() {
     let file = sample();
     let at = load_header(&file, 3);
     let error = refused(&file, |file| file[at + 8] ^= 8);
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::InconsistentSegments { .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("inconsistent program headers: "), "{error}");
 }
 
 #[test]
@@ -547,10 +528,7 @@ fn a_segment_beyond_the_end_is_refused() {
     let file = sample();
     let at = load_header(&file, 3);
     let error = refused(&file, |file| file[at + 35] = 1);
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::BeyondEnd { what: "a segment", .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("a segment lies at "), "{error}");
 }
 
 #[test]
@@ -558,15 +536,9 @@ fn device_code_outside_of_the_segments_is_refused() {
     let file = sample();
     let at = header_of(&file, ".hip_fatbin");
     let error = refused(&file, |file| file[at + 20] = 1);
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::InconsistentSegments { .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("inconsistent program headers: "), "{error}");
     let error = refused(&file, |file| file[at + 8] = 0);
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::InconsistentSegments { .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("inconsistent program headers: "), "{error}");
 }
 
 #[test]
@@ -577,10 +549,7 @@ fn another_section_between_bundles_is_refused() {
     let error = refused(&file, |file| {
         file[at + 16..at + 24].copy_from_slice(&(hip.address + 0x5000).to_le_bytes());
     });
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::InconsistentSegments { .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("inconsistent program headers: "), "{error}");
 }
 
 #[test]
@@ -588,10 +557,7 @@ fn a_wrapper_to_no_bundle_is_refused() {
     let file = sample();
     let rela = Loaded::new(&file).section(".rela.dyn");
     let error = refused(&file, |file| file[rela.offset as usize + 24 + 16] = 16);
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::WrapperTarget { wrapper: 1, .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("wrapper 1 at "), "{error}");
 }
 
 #[test]
@@ -599,7 +565,7 @@ fn device_code_that_was_moved_out_is_left_alone() {
     let file = sample();
     let wrappers = Loaded::new(&file).section(".hipFatBinSegment");
     let error = refused(&file, |file| file[wrappers.offset as usize] = b'K');
-    assert!(matches!(error, EditError::Host(object_edit::Error::MovedOut { .. })), "{error}");
+    assert!(error.to_string().contains("device code was moved out of this file"), "{error}");
 }
 
 #[test]
@@ -607,17 +573,11 @@ fn a_bundle_that_must_move_and_cannot_is_refused() {
     let linked = compressed(&Linked::new(Style::Third, bundles(2)));
     let file = Linked { reference: Some(1), ..linked.clone() }.build();
     let error = decompress(&file, true).unwrap_err();
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::ForeignReference { bundle: 1, .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("bundle 1 must move, but"), "{error}");
     // R_X86_64_GLOB_DAT
     let file = Linked { relocation: Some(6), ..linked }.build();
     let error = decompress(&file, true).unwrap_err();
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::PointerForm { kind: 6, .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("(type 6) is not understood"), "{error}");
 }
 
 #[test]
@@ -630,10 +590,7 @@ fn a_program_header_without_room_is_refused() {
     };
     let file = compressed(&linked).build();
     let error = decompress(&file, true).unwrap_err();
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::NoRoomForProgramHeader)),
-        "{error}"
-    );
+    assert!(error.to_string().contains("no room for another program header"), "{error}");
 }
 
 #[test]
@@ -684,5 +641,5 @@ fn sections_of_other_kinds_are_not_edited() {
     let at = file[range.clone()].windows(11).position(|w| w == b".hip_fatbin").unwrap();
     file[range.start + at..][..11].copy_from_slice(b".nv_fatbin\0");
     let error = remove(&file, &others(GFX906)).unwrap_err();
-    assert!(matches!(error, EditError::Unsupported { .. }), "{error}");
+    assert!(error.kind() == ErrorKind::Unsupported, "{error}");
 }

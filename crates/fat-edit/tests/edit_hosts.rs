@@ -16,7 +16,7 @@ use std::path::Path;
 use ccob::{Limits, WriteOptions};
 use editing::*;
 use fat_edit::{
-    Change, CompressOptions, Contents, Edit, EditError, EditOptions, survey, survey_closed,
+    Change, CompressOptions, Contents, Edit, EditOptions, ErrorKind, survey, survey_closed,
 };
 use fat_object::{ContainerKind, ImageInfo, Options};
 use target_id::OffloadKind;
@@ -38,7 +38,7 @@ fn examples() -> Vec<(String, Vec<u8>, Contents)> {
                 let name = path.file_name().unwrap().to_string_lossy().into_owned();
                 examples.push((name, bytes, contents));
             }
-            Err(error) => assert!(matches!(error, EditError::ThinArchive { .. }), "{error}"),
+            Err(error) => assert!(error.kind() == ErrorKind::Unsupported, "{error}"),
         }
     }
     assert!(examples.len() > 15, "{}", examples.len());
@@ -71,10 +71,10 @@ fn files_are_thinned_to_every_target_in_turn() {
             let (plan, out) = match result {
                 Ok(result) => result,
                 // Some of its containers have nothing for this target.
-                Err(EditError::NothingLeft { .. }) => continue,
+                Err(error) if error.kind() == ErrorKind::NotRemovable => continue,
                 Err(error) => {
                     assert!(!is_edited(&name), "{name} to {target}: {error}");
-                    assert!(matches!(error, EditError::Unsupported { .. }), "{error}");
+                    assert!(error.kind() == ErrorKind::Unsupported, "{error}");
                     continue;
                 }
             };
@@ -110,7 +110,7 @@ fn files_are_compressed_and_come_back() {
                 assert!(has(ContainerKind::Bundle) || plan.is_unchanged(), "{name}");
                 small
             }
-            Err(EditError::NoBundle) => {
+            Err(error) if error.kind() == ErrorKind::NoBundle => {
                 assert!(!has(ContainerKind::Bundle) && !has(ContainerKind::Ccob), "{name}");
                 continue;
             }
@@ -186,7 +186,7 @@ fn the_host_stays_unless_it_is_meant() {
     };
     let for_gfx1100 = |image: &ImageInfo| image.target().id() == "gfx1100";
     let error = thin(EditOptions::default(), for_gfx1100).unwrap_err();
-    assert!(matches!(error, EditError::IsHost { index: 0 }), "{error}");
+    assert!(error.to_string().starts_with("image 0 is the host's"), "{error}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidInput);
     let or_host = |image: &ImageInfo| image.target().is_host() || image.target().id() == "gfx1100";
     let kept = thin(EditOptions::default(), or_host).unwrap();

@@ -12,7 +12,7 @@
 mod editing;
 
 use editing::{GFX90A, GFX906, bundle, code, images, plan_with};
-use fat_edit::{EditError, EditNote, EditOptions};
+use fat_edit::{EditNote, EditOptions, Error};
 
 const REL: u16 = 1;
 const EXEC: u16 = 2;
@@ -137,7 +137,7 @@ fn wrapper(bundle: u64) -> Vec<u8> {
 }
 
 /// Removes every image for gfx906.
-fn thin(file: &[u8]) -> Result<(Vec<u8>, Vec<EditNote>), EditError> {
+fn thin(file: &[u8]) -> Result<(Vec<u8>, Vec<EditNote>), Error> {
     let thin = plan_with(file, EditOptions::default(), &[], |contents, edit| {
         for image in contents.images().iter().filter(|image| image.target().id() == "gfx906") {
             edit.remove(image.index());

@@ -13,7 +13,7 @@ use std::io::{self, Cursor, Read as _};
 
 use ccob::{Method, Version, WriteOptions};
 use editing::*;
-use fat_edit::{CompressOptions, Contents, Edit, EditError, EditOptions, survey_closed};
+use fat_edit::{CompressOptions, Contents, Edit, EditOptions, ErrorKind, survey_closed};
 use fat_object::{Finding, Image, Options, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 use proptest::prelude::*;
@@ -182,7 +182,7 @@ fn thin(file: &[u8], keep: &[usize]) -> Option<Vec<u8>> {
     });
     match result {
         Ok((_, out)) => Some(out),
-        Err(EditError::NothingLeft { .. }) => None,
+        Err(error) if error.kind() == ErrorKind::NotRemovable => None,
         Err(error) => panic!("{error}"),
     }
 }

@@ -18,10 +18,10 @@ use std::io::Cursor;
 use bundling::data;
 use editing::{bundle, code, hip_binary, images, plan_with, remove};
 use elf_objects::*;
-use fat_edit::{CompressOptions, EditError, EditOptions, EditPart, survey};
+use fat_edit::{CompressOptions, EditOptions, EditPart, Error, ErrorKind, survey};
 use fat_object::Options;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use object_edit::{EmbedError, HOST_PLACEHOLDER, ObjectPart};
+use object_edit::HOST_PLACEHOLDER;
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 
 const HOST: &str = editing::HOST;
@@ -58,7 +58,7 @@ fn host_part(file: &[u8]) -> Vec<String> {
 }
 
 /// The object with the images whose indices are not these removed.
-fn keep(file: &[u8], kept: &[usize]) -> Result<Vec<u8>, EditError> {
+fn keep(file: &[u8], kept: &[usize]) -> Result<Vec<u8>, Error> {
     let plan = plan_with(file, EditOptions::default(), &[], |contents, edit| {
         for image in contents.images() {
             let is_host = image.id().is_some_and(|id| id.starts_with("host-"));
@@ -99,7 +99,11 @@ fn real_objects_keep_any_image() {
         for &kept in &devices {
             let result = match keep(&file, &[kept]) {
                 // Two packages: each keeps one.
-                Err(EditError::NothingLeft { .. }) if name == "merged-packager.o" => continue,
+                Err(error)
+                    if error.kind() == ErrorKind::NotRemovable && name == "merged-packager.o" =>
+                {
+                    continue;
+                }
                 result => result.unwrap_or_else(|error| panic!("{name} {kept}: {error}")),
             };
             let left = images(&result);
@@ -469,7 +473,7 @@ fn objects_come_back_from_compression_in_every_form() {
 }
 
 /// The error of an edit that moves bundles, after a change of the object.
-fn refused(change: impl Fn(&mut Elf)) -> EditError {
+fn refused(change: impl Fn(&mut Elf)) -> Error {
     let mut form = wrapped(&elf(true, false), Pointers::Section, true).0;
     change(&mut form);
     let file = form.build();
@@ -488,27 +492,15 @@ fn what_cannot_follow_is_refused() {
         |relocation: Vec<u8>| move |form: &mut Elf| form.sections[2].contents = relocation.clone();
     // Relative to its own place: R_X86_64_PC32.
     let error = refused(with(relocation(starts[1] as i64 - 4, 2)));
-    assert!(
-        matches!(
-            error,
-            EditError::Host(object_edit::Error::PointerForm { bundle: 1, kind: 2, .. })
-        ),
-        "{error}"
-    );
+    assert!(error.to_string().contains("(type 2) is not understood"), "{error}");
     // Into a bundle that changes, by a known form.
     let error = refused(with(relocation(starts[1] as i64 + 32, 1)));
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::ForeignReference { bundle: 1, .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("bundle 1 must move, but"), "{error}");
     let error = refused(with(relocation(-8, 1)));
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::ForeignReference { .. })),
-        "{error}"
-    );
+    assert!(error.to_string().contains("may refer to it"), "{error}");
     // By a symbol far away.
     let error = refused(with(base.relocation(8, 4, 2, Some(-100))));
-    assert!(matches!(error, EditError::Host(object_edit::Error::PointerForm { .. })), "{error}");
+    assert!(error.to_string().contains("is not understood"), "{error}");
     // A relocation in the device code itself.
     let error = refused(|form| form.sections[2].info = BUNDLES.into());
     assert_eq!(error.to_string(), "sections of device code with relocations cannot be edited");
@@ -520,10 +512,6 @@ fn what_cannot_follow_is_refused() {
         form.sections[2].kind = REL;
         form.sections[2].contents = base.relocation(80, 1, 1, None);
     });
-    assert!(
-        matches!(error, EditError::Host(object_edit::Error::RelocationPlace { place: 80, .. })),
-        "{error}"
-    );
     assert_eq!(error.to_string(), "relocation 0 of section 2 applies to 0x50, where nothing is");
 }
 
@@ -560,7 +548,7 @@ fn sections_beyond_the_end_and_shared_bytes() {
     let error = refused(|form| {
         form.sections[0].contents.pop();
     });
-    assert!(matches!(error, EditError::Damaged { .. }), "{error}");
+    assert!(error.kind() == ErrorKind::Damaged, "{error}");
     let (form, _) = wrapped(&elf(true, false), Pointers::Section, true);
     let mut file = form.build();
     let sections = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
@@ -571,15 +559,8 @@ fn sections_beyond_the_end_and_shared_bytes() {
     assert_eq!(error.to_string(), "parts of the object at 0x64..0x72 share bytes with others");
     file[at..at + 8].copy_from_slice(&100_000_u64.to_le_bytes());
     let error = remove(&file, &[editing::GFX906]).unwrap_err();
-    let part = ObjectPart::Section(5);
-    let expected = "section 5";
     assert!(
-        error.to_string().contains(expected)
-            || matches!(
-                &error,
-                EditError::Host(object_edit::Error::Object(EmbedError::BeyondEnd { part: p, .. })) if *p == part
-            )
-            || matches!(error, EditError::Damaged { .. }),
+        error.to_string().contains("section 5") || error.kind() == ErrorKind::Damaged,
         "{error}"
     );
 }

@@ -12,7 +12,7 @@ mod editing;
 use bundle_format::text::{Leader, to_vec};
 use editing::*;
 use fat_edit::{
-    Change, CompressOptions, Contents, Edit, EditError, EditNote, EditOptions, ImageChange,
+    Change, CompressOptions, Contents, Edit, EditNote, EditOptions, Error, ErrorKind, ImageChange,
 };
 use offload_binary::{
     Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind,
@@ -58,7 +58,7 @@ fn edited(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&Contents, &mut Edit)
     plan_with(file, EditOptions::default(), images, edit).unwrap().1
 }
 
-fn refused(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&Contents, &mut Edit)) -> EditError {
+fn refused(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&Contents, &mut Edit)) -> Error {
     plan_with(file, EditOptions::default(), images, edit).map(drop).unwrap_err()
 }
 
@@ -75,7 +75,7 @@ fn images_leave_packages() {
             assert_eq!(out, package(version, &kept), "{version:?} {left}");
         }
         let error = refused(&file, &[], |_, edit| (0..3).for_each(|index| edit.remove(index)));
-        assert!(matches!(error, EditError::NothingLeft { .. }), "{error}");
+        assert!(error.kind() == ErrorKind::NotRemovable, "{error}");
         let mut options = EditOptions::default();
         options.allow_empty = true;
         let edit = |_: &Contents, edit: &mut Edit| (0..3).for_each(|index| edit.remove(index));
@@ -152,10 +152,10 @@ fn text_bundles_are_edited() {
 fn texts_with_markers_behind_entries_only_are_left_alone() {
     let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\ntwo\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx2\n";
     let error = refused(text, &[], |_, edit| edit.remove(0));
-    assert!(matches!(error, EditError::Unsupported { .. }), "{error}");
+    assert!(error.kind() == ErrorKind::Unsupported, "{error}");
     let compress = |_: &Contents, edit: &mut Edit| edit.compress(Default::default());
     let error = refused(text, &[], compress);
-    assert!(matches!(error, EditError::Unsupported { .. }), "{error}");
+    assert!(error.kind() == ErrorKind::Unsupported, "{error}");
     let options = EditOptions::default().with_allow_uneditable(true);
     assert_eq!(plan_with(text, options, &[], compress).unwrap().1, text);
     // They are not compressed.
@@ -200,9 +200,9 @@ fn entries_are_added_behind_the_others() {
     let add = |id| refused(&file, &[&old], |_, edit| edit.add(0, id, 0));
     for id in [GFX90A, "hip-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+"] {
         let error = add(id);
-        assert!(matches!(error, EditError::Composition { .. }), "{error}");
+        assert!(error.kind() == ErrorKind::NotAddable, "{error}");
     }
-    assert!(matches!(add("gfx90a"), EditError::Composition { .. }));
+    assert!(add("gfx90a").kind() == ErrorKind::NotAddable);
     assert_eq!(
         add(GFX90A).to_string(),
         format!("bundle:0: bundle entries 1 and 2 both have the ID {GFX90A:?}")
@@ -269,7 +269,7 @@ fn files_without_bundles_are_neither_compressed_nor_decompressed() {
     let allowed = EditOptions::default().with_allow_uneditable(true);
     let file = fatbin();
     for edit in [compress, decompress] {
-        assert!(matches!(refused(&file, &[], edit), EditError::NoBundle));
+        assert!(refused(&file, &[], edit).kind() == ErrorKind::NoBundle);
         let (plan, out) = plan_with(&file, allowed.clone(), &[], edit).unwrap();
         assert!(plan.is_unchanged() && plan.notes().is_empty() && out == file);
     }

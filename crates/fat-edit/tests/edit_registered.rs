@@ -13,7 +13,7 @@ mod linked;
 mod registered;
 
 use editing::{images, plan_with};
-use fat_edit::{Contents, Edit, EditError, EditOptions};
+use fat_edit::{Contents, Edit, EditOptions, Error};
 use linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style, check_same};
 use registered::{Form, TARGETS, Unit, contents_of, noise};
 
@@ -53,7 +53,7 @@ fn registered(file: &[u8]) -> Vec<Unit> {
     starts.iter().map(read).collect()
 }
 
-fn without(file: &[u8], archs: &[&str]) -> Result<Vec<u8>, EditError> {
+fn without(file: &[u8], archs: &[&str]) -> Result<Vec<u8>, Error> {
     edited(file, &[], |contents, edit| {
         for image in contents.images() {
             if archs.contains(&image.target().id()) {
@@ -67,7 +67,7 @@ fn edited(
     file: &[u8],
     new: &[&[u8]],
     edit: impl FnOnce(&Contents, &mut Edit),
-) -> Result<Vec<u8>, EditError> {
+) -> Result<Vec<u8>, Error> {
     let options = EditOptions::default().with_any_image(true);
     plan_with(file, options, new, edit).map(|(_, out)| out)
 }

@@ -14,7 +14,7 @@ mod registered;
 
 use std::io::Cursor;
 
-use fat_edit::{CompressOptions, Edit, EditError, EditNote, EditOptions, survey};
+use fat_edit::{CompressOptions, Edit, EditNote, EditOptions, Error, ErrorKind, survey};
 use fat_object::Options;
 use offload_binary::FormatVersion;
 use registered::{Form, TARGETS, Unit, contents_of, noise};
@@ -30,12 +30,12 @@ fn edited(
     new: &[&[u8]],
     options: EditOptions,
     edit: impl FnOnce(&mut Edit),
-) -> Result<Vec<u8>, EditError> {
+) -> Result<Vec<u8>, Error> {
     let options = options.with_any_image(true);
     plan_with(file, options, new, |_, wishes| edit(wishes)).map(|(_, out)| out)
 }
 
-fn without(file: &[u8], archs: &[&str]) -> Result<Vec<u8>, EditError> {
+fn without(file: &[u8], archs: &[&str]) -> Result<Vec<u8>, Error> {
     let contents = survey(&mut Cursor::new(file), &Options::default()).unwrap();
     edited(file, &[], EditOptions::default(), |edit| {
         for image in contents.images() {
@@ -66,7 +66,7 @@ fn one_target_is_kept() {
                 assert!(without(&thinned, &others).unwrap() == thinned, "idempotent");
             }
             let error = without(&file, &TARGETS.map(|(_, arch)| arch)).unwrap_err();
-            assert!(matches!(error, EditError::NothingLeft { .. }), "{error}");
+            assert!(error.kind() == ErrorKind::NotRemovable, "{error}");
         }
     }
 }
@@ -80,11 +80,9 @@ fn images_are_replaced_and_grow() {
             [(noise(77, 500), plain()), (noise(78, 60_000), plain().with_grow(true))]
         {
             if image.len() > 10_000 {
-                let error = edited(&file, &[&image], plain(), |edit| edit.replace(4, 0));
-                assert!(
-                    matches!(error, Err(EditError::Host(object_edit::Error::NoRoom { .. }))),
-                    "{form:?}"
-                );
+                let error =
+                    edited(&file, &[&image], plain(), |edit| edit.replace(4, 0)).unwrap_err();
+                assert!(error.to_string().contains("can get a new place"), "{form:?}: {error}");
             }
             let out = edited(&file, &[&image], options, |edit| edit.replace(4, 0)).unwrap();
             linked_pe::check_same(&file, &out);

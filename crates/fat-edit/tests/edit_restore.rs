@@ -13,7 +13,7 @@ mod linked;
 use std::ops::Range;
 
 use editing::*;
-use fat_edit::{CompressOptions, EditError, EditNote, EditOptions, EditPlan};
+use fat_edit::{CompressOptions, EditNote, EditOptions, EditPlan, Error};
 use fat_object::Location;
 use linked::{EXEC, Linked, Loaded, Pointers, Style};
 
@@ -24,7 +24,7 @@ fn compress(file: &[u8]) -> (EditPlan, Vec<u8>) {
     .unwrap()
 }
 
-fn decompress(file: &[u8]) -> Result<Vec<u8>, EditError> {
+fn decompress(file: &[u8]) -> Result<Vec<u8>, Error> {
     plan_with(file, EditOptions::default(), &[], |_, edit| edit.decompress()).map(|(_, out)| out)
 }
 

@@ -4,8 +4,10 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fat_edit::{Contents, EditError, EditNote, EditPlan, EditableContainer, survey, survey_closed};
-use fat_object::{ContainerKind, Error};
+use fat_edit::{
+    Contents, EditNote, EditPlan, EditableContainer, Error, ErrorKind, survey, survey_closed,
+};
+use fat_object::ContainerKind;
 
 use super::attributes;
 use super::new_images::NewImages;
@@ -108,7 +110,7 @@ impl Editor<'_> {
 
         let (contents, warnings) = self.survey(&mut input)?;
         if contents.containers().is_empty() {
-            return Err(explain(&EditError::NoDeviceCode, &self.images));
+            return Err("no device code found".to_owned().into());
         }
         let subject = Subject { contents: &contents, file: &input, limits: &self.options.limits };
         let mut wishes = decide(&subject, &self.images)?;
@@ -147,15 +149,15 @@ impl Editor<'_> {
     }
 
     /// The error of a plan, with the option that leaves what cannot be edited.
-    fn refused(&self, error: &EditError, contents: &Contents, wishes: &Wishes) -> Failure {
+    fn refused(&self, error: &Error, contents: &Contents, wishes: &Wishes) -> Failure {
         let can_leave = self.images.files.is_empty();
         let uneditable = || contents.containers().iter().filter(|c| c.uneditable().is_some());
-        match error {
-            EditError::NoBundle => {
+        match error.kind() {
+            ErrorKind::NoBundle => {
                 format!("{error} (--allow-uneditable leaves the file as it is)").into()
             }
-            EditError::Unsupported { path, .. }
-                if can_leave && uneditable().any(|container| container.path() == path) =>
+            ErrorKind::Unsupported
+                if can_leave && uneditable().any(|c| c.path() == error.path()) =>
             {
                 let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
                 let stays = match wishes.removed_from(contents, &all) {
@@ -183,9 +185,7 @@ impl Editor<'_> {
             Ok(surveyed) if !opens && self.work == Work::Compress && is_mixed(surveyed) => {
                 contents = survey(&mut *input, &walk);
             }
-            Err(error @ EditError::Damaged { error: cause, .. })
-                if allow_findings && is_about_hash(cause) =>
-            {
+            Err(error) if allow_findings && is_about_hash(error) => {
                 warnings.push(format!("{error}; hashes are not compared"));
                 contents = survey(&mut *input, &walk.with_verify_hash(false));
             }
@@ -237,18 +237,19 @@ impl Editor<'_> {
         let mut outputs = Outputs::default();
         let filled = outputs.write_new_or_print(target, how, |out| {
             match plan.write_with_images(&mut *input, &mut self.images.files, &mut *out) {
-                Ok(()) if stamp.check(input).is_err() => return Ok(Err(EditError::InputChanged)),
+                Ok(()) if stamp.check(input).is_err() => {
+                    return Ok(Err("the file was changed meanwhile".to_owned().into()));
+                }
                 Ok(()) => {}
-                Err(EditError::Write(error)) => return Err(error),
-                Err(error) => return Ok(Err(error)),
+                Err(error) if error.kind() == ErrorKind::Write => return Err(error.into()),
+                Err(error) => return Ok(Err(explain(&error, &self.images))),
             }
             if how.replaces.is_none() {
                 return Ok(Ok(Vec::new()));
             }
             Ok(Ok(attributes::hand_over(input, metadata, out)?))
         });
-        let lost = filled?.map_err(|error| explain(&error, &self.images))?;
-        Ok((outputs, lost))
+        Ok((outputs, filled??))
     }
 }
 
@@ -263,31 +264,23 @@ fn is_mixed(contents: &Contents) -> bool {
 }
 
 fn is_about_hash(error: &Error) -> bool {
-    error.ccob().is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
+    let ccob = error.damage().and_then(fat_object::Error::ccob);
+    ccob.is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
 }
 
 /// An error of the library, with the option that helps.
-fn explain(error: &EditError, images: &NewImages) -> Failure {
-    let mut cause = error;
-    while let EditError::Within { error, .. } = cause {
-        cause = error;
-    }
-    if let EditError::Image { number, target, disagreement } = cause {
-        let file = images.name(*number);
+fn explain(error: &Error, images: &NewImages) -> Failure {
+    if let Some((number, target, disagreement)) = error.mismatch() {
+        let file = images.name(number);
         return format!("'{file}' is no image for {target}: {disagreement} (--any-image)").into();
     }
-    let option = match cause {
-        EditError::Host(object_edit::Error::Signed) => " (--drop-signature drops it)",
-        EditError::Host(object_edit::Error::NoRoom { .. }) => " (--grow)",
-        EditError::Damaged { error, .. } if is_about_hash(error) => {
-            " (--allow-findings edits it all the same)"
-        }
+    let option = match error.host() {
+        Some(object_edit::Error::Signed) => " (--drop-signature drops it)",
+        Some(object_edit::Error::NoRoom { .. }) => " (--grow)",
+        _ if is_about_hash(error) => " (--allow-findings edits it all the same)",
         _ => "",
     };
-    let text = match error {
-        EditError::Read(error) | EditError::Write(error) => messages::reason(error),
-        error => error.to_string(),
-    };
+    let text = error.io().map_or_else(|| error.to_string(), messages::reason);
     format!("{text}{option}").into()
 }
 

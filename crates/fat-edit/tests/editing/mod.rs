@@ -4,7 +4,7 @@
 use std::io::{self, Cursor, Read};
 
 use bundle_format::Layout;
-use fat_edit::{Contents, Edit, EditError, EditOptions, EditPlan, survey};
+use fat_edit::{Contents, Edit, EditOptions, EditPlan, Error, survey};
 use fat_object::{Finding, Image, Options, Severity, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
@@ -62,7 +62,7 @@ pub fn plan_with(
     options: EditOptions,
     new_images: &[&[u8]],
     edit: impl FnOnce(&Contents, &mut Edit),
-) -> Result<(EditPlan, Vec<u8>), EditError> {
+) -> Result<(EditPlan, Vec<u8>), Error> {
     let contents = survey(&mut Cursor::new(file), &Options::default())?;
     let mut wishes = Edit::new(options);
     edit(&contents, &mut wishes);
@@ -75,7 +75,7 @@ pub fn run(
     file: &[u8],
     new_images: &[&[u8]],
     edit: &Edit,
-) -> Result<(EditPlan, Vec<u8>), EditError> {
+) -> Result<(EditPlan, Vec<u8>), Error> {
     let mut input = Cursor::new(file);
     let mut readers: Vec<Cursor<&[u8]>> = new_images.iter().map(|i| Cursor::new(*i)).collect();
     let plan = contents.plan_with_images(&mut input, edit, &mut readers)?;
@@ -87,7 +87,7 @@ pub fn run(
 }
 
 /// Removes the images with these IDs.
-pub fn remove(file: &[u8], ids: &[&str]) -> Result<Vec<u8>, EditError> {
+pub fn remove(file: &[u8], ids: &[&str]) -> Result<Vec<u8>, Error> {
     plan_with(file, EditOptions::default(), &[], |contents, edit| {
         for image in contents.images() {
             if image.id().is_some_and(|id| ids.contains(&id)) {
