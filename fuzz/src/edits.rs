@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 
 use ccob::{Method, Version, WriteOptions};
 use fat_edit::{
-    Change, CompressOptions, ContainerChange, Contents, Edit, EditOptions, EditPlan, survey,
+    Change, CompressOptions, ContainerChange, Contents, Edit, EditOptions, EditPlan, NewImage, survey,
     survey_closed,
 };
 use fat_object::{ContainerKind, Finding, Image, Options, Severity, Visitor, walk};
@@ -217,8 +217,9 @@ fn wish(
 
 /// Plans and writes, if that is possible.
 fn run(contents: &Contents, data: &[u8], edit: &Edit, form: Form) -> Option<(EditPlan, Vec<u8>)> {
-    let mut readers: Vec<Cursor<&[u8]>> = NEW.iter().map(|image| Cursor::new(*image)).collect();
-    let plan = match contents.plan_with_images(&mut Cursor::new(data), edit, &mut readers) {
+    let images = NEW.iter().map(|image| NewImage::new(Cursor::new(*image)));
+    let edit = edit.clone().with_images(images);
+    let plan = match contents.plan(&mut Cursor::new(data), &edit) {
         Ok(plan) => plan,
         Err(error) => {
             // A file that contradicts itself may be found to do so only by the self-check.
@@ -227,7 +228,7 @@ fn run(contents: &Contents, data: &[u8], edit: &Edit, form: Form) -> Option<(Edi
         }
     };
     let mut out = Vec::new();
-    match plan.write_with_images(&mut Cursor::new(data), &mut readers, &mut out) {
+    match plan.write(&mut Cursor::new(data), &mut out) {
         Ok(()) => Some((plan, out)),
         Err(error) => {
             assert_message(&error);

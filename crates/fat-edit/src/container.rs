@@ -53,7 +53,7 @@ impl Otherwise {
     }
 }
 
-impl Planner<'_, '_> {
+impl Planner<'_> {
     /// Works out a container. `alone` says that it lies in no section and has no neighbours.
     pub(super) fn container(
         &mut self,
@@ -88,9 +88,7 @@ impl Planner<'_, '_> {
         let wishes = self.wishes(node);
         let empty = self.is_emptied(node, &wishes, path)?;
         let new = match self.form(node) {
-            Some(BundleForm::Text(_)) => {
-                text::rebuild(source, &node.range, &wishes, &mut self.images)
-            }
+            Some(BundleForm::Text(_)) => text::rebuild(source, &node.range, &wishes, &self.images),
             _ => bundle::rebuild(source, &node.range, &wishes, empty).map(Some),
         };
         let Some(new) = new.map_err(|error| error.of(node, path))? else {
@@ -321,7 +319,7 @@ impl Planner<'_, '_> {
         let len = usize::try_from(new.size()).map_err(|_| out_of_memory())?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|_| out_of_memory())?;
-        let mut inputs = Sources::new(&mut *self.images.readers, &self.derived);
+        let mut inputs = Sources::new(self.images.readers, &self.derived);
         reader(new, source.reader(), &mut inputs).read_to_end(&mut bytes)?;
         Ok(bytes)
     }

@@ -1,7 +1,7 @@
 //! From the wishes for images to new containers, and on to the files that hold them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::num::NonZeroU32;
 
 use bundle_format::EntryId;
@@ -17,14 +17,13 @@ use crate::error::{Error, Problem};
 use crate::plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 use crate::readers::Treatment;
 use crate::survey::{Contents, EditableContainer, Node};
-use crate::wishes::{NewImage, NewImages, Wish, Wishes};
+use crate::wishes::{Incoming, NewImages, Wish, Wishes};
 use crate::{compress, dispatch, restore};
 
 pub(super) fn plan(
     contents: &Contents,
     input: &mut dyn ReadSeek,
     edit: &Edit,
-    images: &mut [&mut dyn ReadSeek],
 ) -> Result<EditPlan, Problem> {
     if let Some(finding) = contents.findings.first()
         && !edit.options.allow_findings
@@ -38,7 +37,7 @@ pub(super) fn plan(
     if source.len() != contents.size {
         return Err(Problem::InputChanged);
     }
-    let mut planner = Planner::new(contents, edit, images)?;
+    let mut planner = Planner::new(contents, edit)?;
     planner.leave_uneditable()?;
     let window = 0..contents.size;
     let new = planner.containers(&mut source, &contents.root, &[])?;
@@ -53,6 +52,7 @@ pub(super) fn plan(
     Ok(EditPlan {
         parts: splices,
         derived,
+        new_images: edit.new_images.clone(),
         input_size: contents.size,
         containers: changes,
         images,
@@ -61,7 +61,7 @@ pub(super) fn plan(
 }
 
 impl Contents {
-    /// Works out the new file, if no new images go into it.
+    /// Works out the new file.
     ///
     /// Time grows as n log n with sections, symbols, relocations and containers; linked files are scanned as a whole
     /// where bundles move. Memory: headers and tables, and see [the bounds](crate#bounds).
@@ -69,25 +69,8 @@ impl Contents {
     /// # Errors
     ///
     /// Those of every kind but [`Write`](crate::ErrorKind::Write).
-    pub fn plan<R: Read + Seek>(&self, input: R, edit: &Edit) -> Result<EditPlan, Error> {
-        let no_images: &mut [io::Empty] = &mut [];
-        self.plan_with_images(input, edit, no_images)
-    }
-
-    /// As [`plan`](Self::plan); `images` are the new images, by number: one can be put in several places. Of each its
-    /// size and first bytes are read, and all of it where it is compressed with others.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`plan`](Self::plan), and [`ErrorKind::Missing`](crate::ErrorKind::Missing) for a number without an image.
-    pub fn plan_with_images<R: Read + Seek, I: Read + Seek>(
-        &self,
-        mut input: R,
-        edit: &Edit,
-        images: &mut [I],
-    ) -> Result<EditPlan, Error> {
-        let images = images.iter_mut().map(|image| image as &mut dyn ReadSeek);
-        Ok(plan(self, &mut input, edit, &mut images.collect::<Vec<_>>())?)
+    pub fn plan<R: Read + Seek>(&self, mut input: R, edit: &Edit) -> Result<EditPlan, Error> {
+        Ok(plan(self, &mut input, edit)?)
     }
 }
 
@@ -103,10 +86,10 @@ fn target_of(id: &str) -> Target {
 pub(super) type NewContainers = BTreeMap<u64, Option<Output>>;
 
 /// What a plan needs to know, and what it gathers.
-pub(super) struct Planner<'a, 'i> {
+pub(super) struct Planner<'a> {
     pub(super) contents: &'a Contents,
     pub(super) edit: &'a Edit,
-    pub(super) images: NewImages<'a, 'i>,
+    pub(super) images: NewImages<'a>,
     /// Wishes for containers that have any.
     pub(super) wishes: BTreeMap<usize, Wishes<'a>>,
     /// Containers that cannot be edited, and stay as they are.
@@ -127,12 +110,8 @@ struct Place<'n> {
     alone: bool,
 }
 
-impl<'a, 'i> Planner<'a, 'i> {
-    fn new(
-        contents: &'a Contents,
-        edit: &'a Edit,
-        images: &'a mut [&'i mut dyn ReadSeek],
-    ) -> Result<Self, Problem> {
+impl<'a> Planner<'a> {
+    fn new(contents: &'a Contents, edit: &'a Edit) -> Result<Self, Problem> {
         let changes = contents.containers.iter().enumerate();
         let changes = changes.map(|(container, old)| {
             let plain = old.compression.map_or(old.size, |c| c.uncompressed_size());
@@ -148,7 +127,7 @@ impl<'a, 'i> Planner<'a, 'i> {
         let mut planner = Planner {
             contents,
             edit,
-            images: NewImages::new(images)?,
+            images: NewImages::new(&edit.new_images)?,
             wishes: BTreeMap::new(),
             left: BTreeSet::new(),
             changes: changes.collect(),
@@ -210,7 +189,7 @@ impl<'a, 'i> Planner<'a, 'i> {
     }
 
     /// A new image, which has to be one for this target.
-    fn new_image(&self, number: usize, target: &Target) -> Result<NewImage, Problem> {
+    fn new_image(&self, number: usize, target: &Target) -> Result<Incoming, Problem> {
         let image = self.images.get(number)?;
         if !self.edit.options.any_image {
             check_agreement(target, self.images.head(&image)).map_err(|disagreement| {

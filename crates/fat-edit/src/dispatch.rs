@@ -19,7 +19,7 @@ use crate::{SNIFF_LEN, sequence};
 
 /// A file of the source, or a member: what it becomes.
 pub(super) fn file(
-    planner: &mut Planner<'_, '_>,
+    planner: &mut Planner<'_>,
     source: &mut Source<'_>,
     window: &Range<u64>,
     nodes: &[Node],
@@ -59,7 +59,7 @@ pub(super) fn file(
                 .with_grow(options.grow)
                 .with_drop_signature(options.drop_signature)
                 .with_stay(planner.stay);
-            let mut inputs = Sources::new(&mut *planner.images.readers, &planner.derived);
+            let mut inputs = Sources::new(planner.images.readers, &planner.derived);
             object_edit::edit(source, window, format, sections, options, &mut inputs)
         }
     };
@@ -137,7 +137,7 @@ fn items(source: &mut Source<'_>, nodes: &[Node], new: &NewContainers) -> io::Re
 }
 
 fn section(
-    planner: &mut Planner<'_, '_>,
+    planner: &mut Planner<'_>,
     source: &mut Source<'_>,
     node: &Node,
     path: &[PathStep],
@@ -175,7 +175,7 @@ fn section(
     Ok(SectionEdit { range: node.range.clone(), name: node.segment.name().to_owned(), change })
 }
 
-impl Planner<'_, '_> {
+impl Planner<'_> {
     /// Whether a sequence of containers keeps any, as it has to if that is not allowed otherwise.
     fn check_left(&self, items: &[Item], path: &[PathStep]) -> Result<bool, Problem> {
         let is_left = items.is_empty() || items.iter().any(|item| item.new.is_some());
@@ -188,7 +188,7 @@ impl Planner<'_, '_> {
 
 /// The members that change.
 fn members(
-    planner: &mut Planner<'_, '_>,
+    planner: &mut Planner<'_>,
     source: &mut Source<'_>,
     nodes: &[Node],
     path: &[PathStep],

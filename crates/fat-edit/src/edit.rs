@@ -1,6 +1,11 @@
 //! Wishes: what is to become of the images of a file.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{Read, Seek};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use byte_parts::ReadSeek;
 
 #[cfg(doc)]
 use fat_object::ImageInfo;
@@ -17,8 +22,32 @@ pub struct Edit {
     /// By [`ImageInfo::index`].
     pub(crate) images: BTreeMap<usize, ImageEdit>,
     pub(crate) added: Vec<Added>,
+    /// By number.
+    pub(crate) new_images: Vec<NewImage>,
     pub(crate) bundles: BundleEdit,
     pub(crate) options: EditOptions,
+}
+
+/// Reader of a new image. Clones share it, so that several edits can use it.
+#[derive(Clone)]
+pub struct NewImage(Arc<Mutex<dyn ReadSeek + Send>>);
+
+impl NewImage {
+    /// Returns a new image: all bytes of the reader.
+    pub fn new(reader: impl Read + Seek + Send + 'static) -> Self {
+        NewImage(Arc::new(Mutex::new(reader)))
+    }
+
+    /// Nobody relies on the place where a reader stands.
+    pub(crate) fn reader(&self) -> MutexGuard<'_, dyn ReadSeek + Send + 'static> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for NewImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NewImage")
+    }
 }
 
 /// What is to become of one image.
@@ -142,22 +171,49 @@ impl Edit {
         Edit { options, ..Edit::default() }
     }
 
+    /// This edit with these new images, which [`replace`](Self::replace) and [`add`](Self::add) name by number, from 0. One
+    /// can be put in several places. [`Contents::plan`] reads the size and the first bytes of each, and all of those that
+    /// are compressed with others; [`EditPlan::write`] reads the rest.
+    ///
+    /// ```
+    /// use std::io::Cursor;
+    /// use fat_edit::{Edit, EditOptions, NewImage, survey};
+    /// use fat_object::Options;
+    ///
+    /// let id = "hipv4-amdgcn-amd-amdhsa--gfx90a";
+    /// let bundle = bundle_format::Layout::new([(id, 3)], 1)?.to_vec(&[b"old"])?;
+    /// let mut file = Cursor::new(bundle);
+    ///
+    /// let surveyed = survey(&mut file, &Options::default())?;
+    /// let image = NewImage::new(Cursor::new(b"newer".to_vec()));
+    /// let mut edit = Edit::new(EditOptions::default()).with_images([image]);
+    /// edit.replace(0, 0);
+    /// let plan = surveyed.plan(&mut file, &edit)?;
+    /// let mut new = Vec::new();
+    /// plan.write(&mut file, &mut new)?;
+    /// assert!(new.ends_with(b"newer"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_images(mut self, images: impl IntoIterator<Item = NewImage>) -> Self {
+        self.new_images = images.into_iter().collect();
+        self
+    }
+
     /// Removes the image with this index among [`Contents::images`]. A [listing](fat_object::list()) may count
     /// [otherwise](ImageInfo::index). The host's entry of a bundle goes only with [`EditOptions::remove_host`].
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }
 
-    /// Puts the new image with the number `image`, from 0 in the list given to [`Contents::plan_with_images`] and
-    /// [`EditPlan::write_with_images`], in the place of the one with this index among [`Contents::images`]. A
-    /// [listing](fat_object::list()) may count [otherwise](ImageInfo::index).
+    /// Puts the [new image](Self::with_images) with the number `image` in the place of the one with this index among
+    /// [`Contents::images`]. A [listing](fat_object::list()) may count [otherwise](ImageInfo::index).
     pub fn replace(&mut self, index: usize, image: usize) {
         self.images.insert(index, ImageEdit::Replace(image));
     }
 
-    /// Adds the new image with the number `image`, from 0 in the list given to [`Contents::plan_with_images`] and
-    /// [`EditPlan::write_with_images`], to the container with this index among [`Contents::containers`],
-    /// behind its other entries. `id` is a bundle entry ID, also for packages.
+    /// Adds the [new image](Self::with_images) with the number `image` to the container with this index among
+    /// [`Contents::containers`], after its other entries. `id` is a bundle entry ID, also for packages.
     pub fn add(&mut self, container: usize, id: impl Into<String>, image: usize) {
         self.added.push(Added { container, id: id.into(), image });
     }

@@ -1,11 +1,12 @@
 //! The inputs of a new file beside the edited one: new images, and what compressed bundles hold.
 
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, SeekFrom};
 
 use byte_parts::ReadSeek;
 use object_edit::{Input, NewInputs, Output};
 
 use crate::decompress::Decompress;
+use crate::edit::NewImage;
 
 /// The output that a layout describes, with these for its inputs.
 pub(crate) fn filled(layout: &byte_parts::Parts, inputs: &[Output]) -> Output {
@@ -26,20 +27,20 @@ pub(crate) fn filled(layout: &byte_parts::Parts, inputs: &[Output]) -> Output {
 }
 
 /// New images by number, and what compressed bundles hold.
-pub(crate) struct Sources<'a, 'i> {
-    images: &'a mut [&'i mut dyn ReadSeek],
+pub(crate) struct Sources<'a> {
+    images: &'a [NewImage],
     derived: &'a [Decompress],
     /// The contents that were decompressed last.
     last: Option<(usize, Vec<u8>)>,
 }
 
-impl<'a, 'i> Sources<'a, 'i> {
-    pub(crate) fn new(images: &'a mut [&'i mut dyn ReadSeek], derived: &'a [Decompress]) -> Self {
+impl<'a> Sources<'a> {
+    pub(crate) fn new(images: &'a [NewImage], derived: &'a [Decompress]) -> Self {
         Sources { images, derived, last: None }
     }
 }
 
-impl NewInputs for Sources<'_, '_> {
+impl NewInputs for Sources<'_> {
     fn read_at(
         &mut self,
         file: &mut dyn ReadSeek,
@@ -53,7 +54,7 @@ impl NewInputs for Sources<'_, '_> {
                 file.read(buf)
             }
             Input::New(number) => {
-                let image = self.images.get_mut(number).ok_or(io::ErrorKind::NotFound)?;
+                let mut image = self.images.get(number).ok_or(io::ErrorKind::NotFound)?.reader();
                 image.seek(SeekFrom::Start(offset))?;
                 image.read(buf)
             }

@@ -105,7 +105,7 @@ mod wishes;
 mod write;
 
 pub use compress::CompressOptions;
-pub use edit::{Edit, EditOptions};
+pub use edit::{Edit, EditOptions, NewImage};
 pub use error::{Error, ErrorKind};
 pub use fat_object;
 pub use plan::{Change, ContainerChange, EditNote, EditPart, EditPlan, ImageChange};

@@ -12,7 +12,7 @@ use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary
 use crate::bundle::patched;
 use crate::inputs::filled;
 use crate::rebuild::{RebuildError, malformed};
-use crate::wishes::{NewImage, Wish, Wishes};
+use crate::wishes::{Incoming, Wish, Wishes};
 
 /// The package at `range` with its entries as wished: `None` for one of version 1 without an image.
 ///
@@ -75,7 +75,7 @@ pub(super) fn rebuild(
 }
 
 /// An entry for the target that a bundle entry ID names.
-fn entry<'e>(id: &'e str, new: &NewImage) -> Result<ImageEntry<'e>, RebuildError> {
+fn entry<'e>(id: &'e str, new: &Incoming) -> Result<ImageEntry<'e>, RebuildError> {
     let id = EntryId::parse(id).map_err(malformed)?;
     let kind = OffloadKind::from_target_id(&id.kind()).unwrap_or(OffloadKind::NONE);
     // Packages have triples as the compiler is given them: without an empty environment.
@@ -92,7 +92,7 @@ fn entry<'e>(id: &'e str, new: &NewImage) -> Result<ImageEntry<'e>, RebuildError
 }
 
 /// The kind of an image, as far as its first bytes tell it.
-fn image_kind(new: &NewImage) -> Option<ImageKind> {
+fn image_kind(new: &Incoming) -> Option<ImageKind> {
     Some(match new.format {
         FileFormat::Elf { .. } => ImageKind::OBJECT,
         FileFormat::Cubin => ImageKind::CUBIN,

@@ -1,7 +1,9 @@
 //! The new file, laid out: what becomes of its containers and images, and its parts.
 
 use std::fmt;
-use std::io::{self, Read, Seek, Write};
+#[cfg(doc)]
+use std::io;
+use std::io::{Read, Seek, Write};
 use std::ops::Range;
 
 use byte_parts::Part;
@@ -13,6 +15,7 @@ use target_id::Target;
 #[cfg(doc)]
 use crate::compress::CompressOptions;
 use crate::decompress::Decompress;
+use crate::edit::NewImage;
 use crate::error::Error;
 #[cfg(doc)]
 use crate::error::ErrorKind;
@@ -26,6 +29,8 @@ pub struct EditPlan {
     pub(crate) parts: Output,
     /// The inputs [`Input::Derived`], by number.
     pub(crate) derived: Vec<Decompress>,
+    /// By number.
+    pub(crate) new_images: Vec<NewImage>,
     pub(crate) input_size: u64,
     pub(crate) containers: Vec<ContainerChange>,
     pub(crate) images: Vec<ImageChange>,
@@ -234,7 +239,7 @@ impl EditPlan {
         })
     }
 
-    /// Writes the new file, if no new images go into it.
+    /// Writes the new file.
     ///
     /// `input` is the edited file, and is not to be written over: what is read from it has to be what it was.
     /// From file to file the kernel copies, where the platform can ([`io::copy`]). Memory: nothing but one bundle at a
@@ -242,25 +247,10 @@ impl EditPlan {
     ///
     /// # Errors
     ///
-    /// [`Read`](ErrorKind::Read) and [`Write`](ErrorKind::Write); [`Missing`](ErrorKind::Missing), if there are new
-    /// images; [`InputChanged`](ErrorKind::InputChanged) where `input` became shorter; and [`Damaged`](ErrorKind::Damaged)
-    /// for what is decompressed. A part of the new file may be written by then.
-    pub fn write<R: Read + Seek, W: Write>(&self, input: R, out: W) -> Result<(), Error> {
-        let no_images: &mut [io::Empty] = &mut [];
-        self.write_with_images(input, no_images, out)
-    }
-
-    /// As [`write`](Self::write); `images` are the new images, by number.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`write`](Self::write), and [`ErrorKind::Missing`] for a number without an image.
-    pub fn write_with_images<R: Read + Seek, I: Read + Seek, W: Write>(
-        &self,
-        mut input: R,
-        images: &mut [I],
-        mut out: W,
-    ) -> Result<(), Error> {
-        Ok(write::write(&self.parts, &self.derived, &mut input, images, &mut out)?)
+    /// [`Read`](ErrorKind::Read) and [`Write`](ErrorKind::Write);
+    /// [`InputChanged`](ErrorKind::InputChanged) where `input` or a new image became shorter; and
+    /// [`Damaged`](ErrorKind::Damaged) for what is decompressed. A part of the new file may be written by then.
+    pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
+        Ok(write::write(self, &mut input, &mut out)?)
     }
 }

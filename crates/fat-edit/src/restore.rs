@@ -45,7 +45,7 @@ impl Back {
 /// Lays out the file with its compressed bundles: closed up, or if the way back from there is lost, with each bundle in its
 /// old place.
 pub(super) fn lay_out(
-    planner: &mut Planner<'_, '_>,
+    planner: &mut Planner<'_>,
     source: &mut Source<'_>,
     window: &Range<u64>,
     new: &NewContainers,
@@ -133,7 +133,7 @@ fn decompressed(
 ) -> Result<Plain, Problem> {
     let mut edit = Edit::new(options.clone().with_grow(false));
     edit.decompress();
-    match contents::plan(contents, input, &edit, &mut []) {
+    match contents::plan(contents, input, &edit) {
         Ok(plan) => Ok((plan.parts, plan.derived)),
         // Other containers than bundles stay as they are.
         Err(Problem::NoBundle) => Ok((copy_of(&(0..contents.size)), Vec::new())),
@@ -143,12 +143,12 @@ fn decompressed(
 
 /// Decompresses the new file, as far as headers and sizes tell, and compares what comes of it.
 fn way_back(
-    planner: &mut Planner<'_, '_>,
+    planner: &mut Planner<'_>,
     source: &mut Source<'_>,
     new: &Output,
     expected: Option<&Plain>,
 ) -> Result<Back, Problem> {
-    let mut inputs = Sources::new(&mut *planner.images.readers, &planner.derived);
+    let mut inputs = Sources::new(planner.images.readers, &planner.derived);
     let mut reader = reader(new, source.reader(), &mut inputs);
     let options = Options::default().with_max_decompressed(u64::MAX);
     let options = options.with_scan(planner.contents.scanned);

@@ -15,7 +15,7 @@ pub(super) fn rebuild(
     source: &mut Source<'_>,
     range: &Range<u64>,
     wishes: &Wishes<'_>,
-    images: &mut NewImages<'_, '_>,
+    images: &NewImages<'_>,
 ) -> Result<Option<Output>, RebuildError> {
     if wishes.are_none() {
         return Ok(Some(copy_of(range)));

@@ -90,7 +90,7 @@ fn in_node(node: &Node, kind: Option<&'static str>, found: &mut Vec<(usize, &'st
     node.children.iter().for_each(|child| in_node(child, kind, found));
 }
 
-impl Planner<'_, '_> {
+impl Planner<'_> {
     /// Refuses, before any work is done, containers that cannot be edited and would have to be; or leaves them as they
     /// are if that is allowed.
     pub(super) fn leave_uneditable(&mut self) -> Result<(), Problem> {

@@ -2,15 +2,15 @@
 
 use std::io::{self, Read as _, SeekFrom};
 
-use byte_parts::ReadSeek;
 use fat_object::FileFormat;
 
 use crate::SNIFF_LEN;
+use crate::edit::NewImage;
 use crate::error::Problem;
 
 /// A new image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NewImage {
+pub(super) struct Incoming {
     /// Which one.
     pub(super) number: usize,
     /// Bytes.
@@ -24,7 +24,7 @@ pub(super) struct NewImage {
 pub(super) enum Wish {
     Keep,
     Remove,
-    Replace(NewImage),
+    Replace(Incoming),
 }
 
 /// What is to become of the entries of a container.
@@ -33,7 +33,7 @@ pub(super) struct Wishes<'e> {
     /// In their order, all of them.
     pub(super) entries: Vec<Wish>,
     /// New ones behind them, by their bundle entry IDs.
-    pub(super) added: Vec<(&'e str, NewImage)>,
+    pub(super) added: Vec<(&'e str, Incoming)>,
 }
 
 impl Wishes<'_> {
@@ -58,44 +58,46 @@ impl Wishes<'_> {
 }
 
 /// The new images.
-pub(super) struct NewImages<'a, 'i> {
-    pub(super) readers: &'a mut [&'i mut dyn ReadSeek],
-    images: Vec<NewImage>,
+pub(super) struct NewImages<'a> {
+    pub(super) readers: &'a [NewImage],
+    images: Vec<Incoming>,
     /// Their first bytes.
     heads: Vec<Vec<u8>>,
 }
 
-impl<'a, 'i> NewImages<'a, 'i> {
-    pub(super) fn new(readers: &'a mut [&'i mut dyn ReadSeek]) -> io::Result<Self> {
+impl<'a> NewImages<'a> {
+    pub(super) fn new(readers: &'a [NewImage]) -> io::Result<Self> {
         let mut images = Vec::new();
         let mut heads = Vec::new();
-        for (number, reader) in readers.iter_mut().enumerate() {
+        for (number, reader) in readers.iter().enumerate() {
+            let mut reader = reader.reader();
             let size = reader.seek(SeekFrom::End(0))?;
             reader.seek(SeekFrom::Start(0))?;
             let mut head = Vec::new();
-            reader.take(SNIFF_LEN as u64).read_to_end(&mut head)?;
-            images.push(NewImage { number, size, format: FileFormat::sniff(&head) });
+            (&mut *reader).take(SNIFF_LEN as u64).read_to_end(&mut head)?;
+            images.push(Incoming { number, size, format: FileFormat::sniff(&head) });
             heads.push(head);
         }
         Ok(NewImages { readers, images, heads })
     }
 
-    pub(super) fn get(&self, number: usize) -> Result<NewImage, Problem> {
+    pub(super) fn get(&self, number: usize) -> Result<Incoming, Problem> {
         let available = self.images.len();
         self.images.get(number).copied().ok_or(Problem::NoSuchNewImage { number, available })
     }
 
     /// The first bytes of an image.
-    pub(super) fn head(&self, image: &NewImage) -> &[u8] {
+    pub(super) fn head(&self, image: &Incoming) -> &[u8] {
         self.heads.get(image.number).map_or(&[], |head| head)
     }
 
     /// All bytes of an image.
-    pub(super) fn read(&mut self, image: &NewImage) -> io::Result<Vec<u8>> {
+    pub(super) fn read(&self, image: &Incoming) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        if let Some(reader) = self.readers.get_mut(image.number) {
+        if let Some(reader) = self.readers.get(image.number) {
+            let mut reader = reader.reader();
             reader.seek(SeekFrom::Start(0))?;
-            reader.take(image.size).read_to_end(&mut bytes)?;
+            (&mut *reader).take(image.size).read_to_end(&mut bytes)?;
         }
         match bytes.len() as u64 == image.size {
             true => Ok(bytes),

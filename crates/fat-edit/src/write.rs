@@ -4,36 +4,32 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use byte_parts::{Inputs, ReadSeek, WriteError, copy_range};
-use object_edit::{Input, Output};
+use object_edit::Input;
 
 use crate::decompress::Decompress;
+use crate::edit::NewImage;
 use crate::error::Problem;
+use crate::plan::EditPlan;
 
-pub(crate) fn write<R, I, W>(
-    parts: &Output,
-    derived: &[Decompress],
-    file: &mut R,
-    images: &mut [I],
-    out: &mut W,
-) -> Result<(), Problem>
+pub(crate) fn write<R, W>(plan: &EditPlan, file: &mut R, out: &mut W) -> Result<(), Problem>
 where
     R: ReadSeek + ?Sized,
-    I: ReadSeek,
     W: Write + ?Sized,
 {
-    parts.write_to(&mut Sources { file, images, derived, last: None }, out)
+    let (images, derived) = (&*plan.new_images, &*plan.derived);
+    plan.parts.write_to(&mut Sources { file, images, derived, last: None }, out)
 }
 
 /// What an edit takes parts of.
-struct Sources<'a, R: ?Sized, I> {
+struct Sources<'a, R: ?Sized> {
     file: &'a mut R,
-    images: &'a mut [I],
+    images: &'a [NewImage],
     derived: &'a [Decompress],
     /// The contents that were decompressed last: there may be several parts of them.
     last: Option<(usize, Vec<u8>)>,
 }
 
-impl<R: ReadSeek + ?Sized, I: ReadSeek> Inputs<Input> for Sources<'_, R, I> {
+impl<R: ReadSeek + ?Sized> Inputs<Input> for Sources<'_, R> {
     type Error = Problem;
 
     fn copy<W: Write + ?Sized>(
@@ -47,7 +43,7 @@ impl<R: ReadSeek + ?Sized, I: ReadSeek> Inputs<Input> for Sources<'_, R, I> {
             Input::New(number) => {
                 let available = self.images.len();
                 let missing = Problem::NoSuchNewImage { number, available };
-                copy_range(self.images.get_mut(number).ok_or(missing)?, &range, out)?
+                copy_range(&mut *self.images.get(number).ok_or(missing)?.reader(), &range, out)?
             }
             Input::Derived(number) => return self.decompressed(number, &range, out),
         };
@@ -58,7 +54,7 @@ impl<R: ReadSeek + ?Sized, I: ReadSeek> Inputs<Input> for Sources<'_, R, I> {
     }
 }
 
-impl<R: ReadSeek + ?Sized, I> Sources<'_, R, I> {
+impl<R: ReadSeek + ?Sized> Sources<'_, R> {
     fn decompressed<W: Write + ?Sized>(
         &mut self,
         number: usize,

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use ccob::WriteOptions;
 use editing::*;
-use fat_edit::{CompressOptions, Contents, Edit, EditOptions, Error, ErrorKind, survey};
+use fat_edit::{CompressOptions, Contents, Edit, EditOptions, Error, ErrorKind, NewImage, survey};
 use fat_object::{Finding, Image, Options, ReadSeek, Visitor, walk};
 use faulty::{Fault, Rig, Stream, at_each_call};
 use object_edit::{Embedding, HOST_PLACEHOLDER, ObjectBundle};
@@ -135,10 +135,11 @@ impl Doing {
     const ALL: [Self; 5] =
         [Doing::Remove, Doing::Replace, Doing::Add, Doing::Compress, Doing::Decompress];
 
-    fn edit(self, contents: &Contents) -> Edit {
+    fn edit(self, contents: &Contents, rig: &Rig) -> Edit {
         let mut options = EditOptions::default();
         (options.allow_empty, options.any_image, options.grow) = (true, true, true);
-        let mut edit = Edit::new(options);
+        let image = NewImage::new(rig.stream(NEW_IMAGE));
+        let mut edit = Edit::new(options).with_images([image]);
         match self {
             Doing::Remove => edit.remove(contents.images().len().saturating_sub(1)),
             Doing::Replace => edit.replace(0, 0),
@@ -157,13 +158,12 @@ const NEW_IMAGE: &[u8] = b"a new image that is not very long";
 /// The new file.
 fn edited(rig: &Rig, file: &[u8], doing: Doing) -> io::Result<Vec<u8>> {
     let mut input = rig.stream(file);
-    let mut image = rig.stream(NEW_IMAGE);
     let options = Options::default();
     let contents = survey(&mut input, &options).map_err(io_error)?;
-    let edit = doing.edit(&contents);
-    let plan = contents.plan_with_images(&mut input, &edit, &mut [&mut image]).map_err(io_error)?;
+    let edit = doing.edit(&contents, rig);
+    let plan = contents.plan(&mut input, &edit).map_err(io_error)?;
     let mut out = rig.stream(b"");
-    plan.write_with_images(&mut input, &mut [image], &mut out).map_err(io_error)?;
+    plan.write(&mut input, &mut out).map_err(io_error)?;
     assert_eq!(out.contents().len() as u64, plan.size());
     Ok(out.contents().to_vec())
 }
@@ -268,14 +268,11 @@ fn a_file_that_changes_after_an_edit_was_planned_makes_no_other_file() {
         let run = |rig: &Rig| {
             let mut input = rig.stream(file);
             let contents = survey(&mut input, &Options::default()).map_err(io_error)?;
-            let edit = doing.edit(&contents);
-            let mut image = rig.stream(NEW_IMAGE);
-            let plan = contents
-                .plan_with_images(&mut input, &edit, &mut [&mut image])
-                .map_err(io_error)?;
+            let edit = doing.edit(&contents, rig);
+            let plan = contents.plan(&mut input, &edit).map_err(io_error)?;
             let planned = rig.calls();
             let mut out = rig.stream(b"");
-            plan.write_with_images(&mut input, &mut [image], &mut out).map_err(io_error)?;
+            plan.write(&mut input, &mut out).map_err(io_error)?;
             Ok::<_, io::Error>((planned, plan.size(), out.contents().len()))
         };
         while_it_changes(file, run, |call, result| {
@@ -314,18 +311,16 @@ impl Seek for Bad {
 fn an_edit_tells_which_file_is_bad() {
     let file = bundle(&[(HOST, b""), (GFX906, &code(3, 9000)), (GFX90A, &code(5, 9000))], 4096);
     let contents = surveyed(&file);
-    let edit = Doing::Replace.edit(&contents);
-    let (mut image, rig) = (io::Cursor::new(NEW_IMAGE), Rig::sound());
-    let plan = contents.plan_with_images(&mut rig.stream(&file), &edit, &mut [&mut image]).unwrap();
+    let rig = Rig::sound();
+    let edit = Doing::Replace.edit(&contents, &rig);
+    let plan = contents.plan(&mut rig.stream(&file), &edit).unwrap();
     let mut bad = Bad { stream: rig.stream(&file), at: 15000 };
-    let error =
-        plan.write_with_images(&mut bad, &mut [image.clone()], &mut io::sink()).unwrap_err();
+    let error = plan.write(&mut bad, &mut io::sink()).unwrap_err();
     assert!(error.kind() == ErrorKind::Read, "{error}");
     // Everything fits into one chunk of a copy, or does not.
     for room in [0, 100, 9000, 15000] {
         let mut out = vec![0; room];
-        let error =
-            plan.write_with_images(&mut rig.stream(&file), &mut [image.clone()], &mut out[..]);
+        let error = plan.write(&mut rig.stream(&file), &mut out[..]);
         let kind = error.as_ref().err().map(Error::kind);
         assert_eq!(kind, Some(ErrorKind::Write), "{error:?}");
     }

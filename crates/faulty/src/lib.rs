@@ -24,10 +24,10 @@
 mod memory;
 mod stream;
 
-use std::cell::Cell;
 use std::fmt::Debug;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use memory::at_each_address;
 pub use stream::Stream;
@@ -44,20 +44,20 @@ pub enum Fault {
     /// From a call on, the stream that it was made on ends where it stands, although its length is what it was.
     End,
     /// From a call on, streams that were made with the first contents have the second, of whatever length.
-    Change(Rc<[u8]>, Rc<[u8]>),
+    Change(Arc<[u8]>, Arc<[u8]>),
 }
 
 /// What all streams of one operation share.
 #[derive(Clone, Debug, Default)]
-pub struct Rig(Rc<State>);
+pub struct Rig(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    calls: Cell<u64>,
+    calls: AtomicU64,
     /// What goes wrong, and the number of the call from 0.
     fault: Option<(u64, Fault)>,
     /// For numbers that look random, if few bytes are to be moved at a time.
-    short: Option<Cell<u64>>,
+    short: Option<AtomicU64>,
 }
 
 /// What becomes of a call.
@@ -77,13 +77,13 @@ impl Rig {
     /// The call with this number, from 0, goes wrong.
     #[must_use]
     pub fn failing(call: u64, fault: Fault) -> Self {
-        Rig(Rc::new(State { fault: Some((call, fault)), ..State::default() }))
+        Rig(Arc::new(State { fault: Some((call, fault)), ..State::default() }))
     }
 
     /// Every call moves few bytes, often one, and every third is interrupted: what a pipe and a signal handler may do.
     #[must_use]
     pub fn short(seed: u64) -> Self {
-        Rig(Rc::new(State { short: Some(Cell::new(seed)), ..State::default() }))
+        Rig(Arc::new(State { short: Some(AtomicU64::new(seed)), ..State::default() }))
     }
 
     /// A stream with these contents, at its start.
@@ -95,13 +95,12 @@ impl Rig {
     /// How many calls of its streams there were.
     #[must_use]
     pub fn calls(&self) -> u64 {
-        self.0.calls.get()
+        self.0.calls.load(Relaxed)
     }
 
     /// Counts a call.
     fn call(&self) -> Verdict {
-        let call = self.0.calls.get();
-        self.0.calls.set(call + 1);
+        let call = self.0.calls.fetch_add(1, Relaxed);
         match &self.0.fault {
             Some((at, Fault::Error(kind))) if *at == call => Verdict::Fails(*kind),
             Some((at, Fault::End)) if *at == call => Verdict::Ends,
@@ -117,7 +116,7 @@ impl Rig {
     /// The contents that it has by now, if it has changed.
     fn changed(&self) -> Option<&[u8]> {
         match &self.0.fault {
-            Some((at, Fault::Change(_, to))) if *at < self.0.calls.get() => Some(to),
+            Some((at, Fault::Change(_, to))) if *at < self.0.calls.load(Relaxed) => Some(to),
             _ => None,
         }
     }
@@ -126,8 +125,8 @@ impl Rig {
     fn moves(&self, len: usize) -> Option<usize> {
         let Some(state) = &self.0.short else { return Some(len) };
         // Knuth's generator; the low bits of such a one are no good.
-        let next = state.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        state.set(next);
+        let next = state.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.store(next, Relaxed);
         match next >> 60 {
             0..5 => None,
             5..11 => Some(len.min(1)),

@@ -104,7 +104,7 @@ fn uninterrupted(error: io::Error) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::*;
     use crate::{Fault, at_each_call};
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn contents_change_under_those_who_read() {
-        let (old, new): (Rc<[u8]>, Rc<[u8]>) = ((*b"abcd").into(), (*b"xy").into());
+        let (old, new): (Arc<[u8]>, Arc<[u8]>) = ((*b"abcd").into(), (*b"xy").into());
         let rig = Rig::failing(1, Fault::Change(old.clone(), new));
         let (mut stream, mut other) = (rig.stream(&old), rig.stream(b"abc"));
         let mut buf = [0; 1];

@@ -16,7 +16,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use fat_edit::{Contents, Edit, EditOptions, survey};
+use fat_edit::{Contents, Edit, EditOptions, NewImage, survey};
 use fat_object::{Image, Options, Visitor};
 use offload_examples::{Error, about, exit, run, write};
 use tempfile::NamedTempFile;
@@ -43,12 +43,12 @@ fn instrument(args: &[OsString]) -> Result<(), Error> {
     let code_object = changed(code_object, change)?;
 
     // What gets too large for its place in a library gets a new one.
-    let mut edit = Edit::new(EditOptions::default().with_grow(true));
+    let options = EditOptions::default().with_grow(true);
+    let mut edit = Edit::new(options).with_images([NewImage::new(code_object)]);
     edit.replace(index, 0);
-    let plan =
-        contents.plan_with_images(&mut file, &edit, &mut [&code_object]).map_err(about(input))?;
+    let plan = contents.plan(&mut file, &edit).map_err(about(input))?;
     write(Path::new(output), |out| {
-        plan.write_with_images(&mut file, &mut [&code_object], &mut *out)?;
+        plan.write(&mut file, &mut *out)?;
         // Who changes programs of others looks twice: every other image is what it was.
         let after = digests(out, None)?;
         let differ = before.iter().zip(&after).enumerate().filter(|(_, (old, new))| old != new);

@@ -116,7 +116,7 @@ impl Editor<'_> {
         let mut wishes = decide(&subject, &self.images)?;
         wishes.warnings.extend(warnings);
         let plan = contents
-            .plan_with_images(&mut input, &wishes.edit, &mut self.images.files)
+            .plan(&mut input, &wishes.edit)
             .map_err(|error| self.refused(&error, &contents, &wishes))?;
         let changes = !plan.is_unchanged();
         if changes
@@ -236,7 +236,7 @@ impl Editor<'_> {
     ) -> Result<(Outputs, Vec<String>), Failure> {
         let mut outputs = Outputs::default();
         let filled = outputs.write_new_or_print(target, how, |out| {
-            match plan.write_with_images(&mut *input, &mut self.images.files, &mut *out) {
+            match plan.write(&mut *input, &mut *out) {
                 Ok(()) if stamp.check(input).is_err() => {
                     return Ok(Err("the file was changed meanwhile".to_owned().into()));
                 }

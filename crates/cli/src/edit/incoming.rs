@@ -47,6 +47,7 @@ impl Incoming {
             let mut options = self.options.edit();
             options.any_image = self.any_image;
             let mut wishes = Wishes::new(options);
+            wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
             decide(&numbered, images, &mut wishes)?;
             Ok(wishes)
         })

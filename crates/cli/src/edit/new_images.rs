@@ -1,7 +1,8 @@
 //! The new images that a command line names.
 
 use std::ffi::OsString;
-use std::fs::File;
+
+use fat_edit::NewImage;
 
 use crate::arguments::split;
 use crate::input;
@@ -14,7 +15,7 @@ use crate::report::reason;
 pub(crate) struct NewImages {
     ids: Vec<String>,
     names: Vec<String>,
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<NewImage>,
 }
 
 impl NewImages {
@@ -26,7 +27,7 @@ impl NewImages {
             let file = input::open_sized(&path, max).map_err(|error| reason(&at(&path, &error)))?;
             images.ids.push(String::from_utf8_lossy(&id).into_owned());
             images.names.push(input::display(&path));
-            images.files.push(file);
+            images.files.push(NewImage::new(file));
         }
         Ok(images)
     }

@@ -4,7 +4,7 @@
 use std::io::{self, Cursor, Read};
 
 use bundle_format::Layout;
-use fat_edit::{Contents, Edit, EditOptions, EditPlan, Error, survey};
+use fat_edit::{Contents, Edit, EditOptions, EditPlan, Error, NewImage, survey};
 use fat_object::{Finding, Image, Options, Severity, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
@@ -77,10 +77,10 @@ pub fn run(
     edit: &Edit,
 ) -> Result<(EditPlan, Vec<u8>), Error> {
     let mut input = Cursor::new(file);
-    let mut readers: Vec<Cursor<&[u8]>> = new_images.iter().map(|i| Cursor::new(*i)).collect();
-    let plan = contents.plan_with_images(&mut input, edit, &mut readers)?;
+    let images = new_images.iter().map(|image| NewImage::new(Cursor::new(image.to_vec())));
+    let plan = contents.plan(&mut input, &edit.clone().with_images(images))?;
     let mut out = Vec::new();
-    plan.write_with_images(&mut input, &mut readers, &mut out).unwrap();
+    plan.write(&mut input, &mut out).unwrap();
     assert_eq!(out.len() as u64, plan.size());
     assert_eq!(plan.is_unchanged(), out == file, "is_unchanged");
     Ok((plan, out))
