@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 use fat_object::{FileFormat, Image, Location};
-use object_edit::{HostObject, remove_bundle_sections};
+use object_edit::{ErrorKind, HostObject, remove_bundle_sections};
 
 use crate::output::{self, How, Name, Outputs};
 use crate::parallel::Threads;
@@ -65,10 +65,7 @@ impl<'o> Keeper<'o> {
             let place = image.location();
             if let (Location::File(_), Some((source, object))) = (place, image.object_source()) {
                 let host = HostObject::plan(source, &object);
-                return host.map(Kept::Host).map_err(|error| match error {
-                    object_edit::Error::Read(error) => error,
-                    error => io::Error::new(io::ErrorKind::InvalidData, error),
-                });
+                return host.map(Kept::Host).map_err(io::Error::from);
             }
             let mut object = Vec::new();
             if let Some(mut reader) = image.enclosing_object() {
@@ -138,10 +135,10 @@ impl<'o> Keeper<'o> {
             Some(Kept::Written(_)) => return Ok(()),
             Some(Kept::Host(host)) => {
                 return self.outputs.write_new_or_print(output, how, |out| {
-                    host.write(input, out).map_err(|error| match error {
-                        object_edit::Error::Read(error) | object_edit::Error::Write(error) => error,
+                    host.write(input, out).map_err(|error| match error.kind() {
                         // The file became shorter meanwhile.
-                        _ => io::ErrorKind::UnexpectedEof.into(),
+                        ErrorKind::InputChanged => io::ErrorKind::UnexpectedEof.into(),
+                        _ => error.into(),
                     })
                 });
             }

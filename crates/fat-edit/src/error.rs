@@ -333,15 +333,15 @@ impl From<Finding> for Problem {
 
 impl From<object_edit::Error> for Problem {
     fn from(error: object_edit::Error) -> Self {
-        use object_edit::Error as Host;
-        match error {
-            Host::Read(error) => Problem::Read(error),
-            Host::Write(error) => Problem::Write(error),
-            Host::InputChanged => Problem::InputChanged,
-            Host::NoDeviceCode => Problem::NoDeviceCode,
-            Host::NothingLeft => Problem::NothingLeft { path: Vec::new() },
-            Host::Unsupported { kind } => Problem::Unsupported { path: Vec::new(), kind },
-            error => Problem::Host(error),
+        use object_edit::ErrorKind as Host;
+        match (error.kind(), error.unsupported()) {
+            (Host::Read, _) => Problem::Read(error.into()),
+            (Host::Write, _) => Problem::Write(error.into()),
+            (Host::InputChanged, _) => Problem::InputChanged,
+            (Host::NoDeviceCode, _) => Problem::NoDeviceCode,
+            (Host::NothingLeft, _) => Problem::NothingLeft { path: Vec::new() },
+            (_, Some(kind)) => Problem::Unsupported { path: Vec::new(), kind },
+            _ => Problem::Host(error),
         }
     }
 }

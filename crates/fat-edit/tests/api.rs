@@ -13,7 +13,7 @@ use fat_edit::{
     EditPlan, EditableContainer, Error, ImageChange, survey,
 };
 use fat_object::{Options, ReadSeek};
-use object_edit::{EmbedError, Embedding, HostObject, ObjectBundle, ObjectPart};
+use object_edit::{Embedding, HostObject, ObjectBundle};
 
 /// Sent to and shared by threads, printed for debugging.
 fn shared<T: Debug + Send + Sync + Unpin>() {}
@@ -39,18 +39,16 @@ fn public_types_keep_their_promises() {
     owned::<Contents>();
     owned::<Edit>();
     owned::<EditPlan>();
-    owned::<EmbedError>();
     owned::<HostObject>();
 
     shared::<Error>();
     shared::<Embedding<'_>>();
     shared::<ObjectBundle<'_>>();
-    shared::<ObjectPart>();
 
     displayed::<Change>();
     default::<(CompressOptions, Edit, EditOptions)>();
     error::<Error>();
-    error::<EmbedError>();
+    error::<object_edit::Error>();
 }
 
 /// Readers and writers are taken by value, of which `&mut` of one is one.

@@ -195,7 +195,7 @@ pub(crate) enum Problem {
     Object { format: &'static str, detail: String },
     TooManyNames { format: &'static str, limit: usize },
     Bitcode(llvm_bitcode::Error),
-    Restore(object_edit::EmbedError),
+    Restore(object_edit::Error),
     Name,
     TooLarge { what: &'static str, size: u64 },
     TooManySymbols { count: u64 },
@@ -254,8 +254,8 @@ impl From<llvm_bitcode::Error> for Problem {
     }
 }
 
-impl From<object_edit::EmbedError> for Problem {
-    fn from(error: object_edit::EmbedError) -> Self {
+impl From<object_edit::Error> for Problem {
+    fn from(error: object_edit::Error) -> Self {
         Self::Restore(error)
     }
 }

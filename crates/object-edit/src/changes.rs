@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::host::{SectionChange, SectionEdit};
 use super::moves::Changed;
 use super::relayout::Overlap;
-use crate::error::Error;
+use crate::error::Problem;
 
 /// A section of an object, as the walk knows it, too.
 pub(super) struct Place<'o> {
@@ -24,7 +24,7 @@ pub(super) fn numbered<'o>(
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
     places: impl Iterator<Item = Place<'o>>,
-) -> Result<Vec<(usize, SectionEdit)>, Error> {
+) -> Result<Vec<(usize, SectionEdit)>, Problem> {
     let place = |range: &Range<u64>| (range.start, range.end);
     let mut wanted: BTreeMap<(u64, u64), BTreeMap<Cow<'_, str>, VecDeque<usize>>> =
         edits.iter().map(|edit| (place(&edit.range), BTreeMap::new())).collect();
@@ -38,7 +38,7 @@ pub(super) fn numbered<'o>(
         let (start, end) = place(&edit.range);
         let sections = wanted.get_mut(&(start, end));
         let indices = sections.and_then(|sections| sections.get_mut(edit.name.as_str()));
-        let index = indices.and_then(VecDeque::pop_front).ok_or(Error::SharedBytes {
+        let index = indices.and_then(VecDeque::pop_front).ok_or(Problem::SharedBytes {
             start: start.saturating_sub(window.start),
             end: end.saturating_sub(window.start),
         })?;
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(find(vec![edit(10..10, "b"), edit(10..12, "a")]).unwrap(), [0, 2]);
         for absent in [edit(10..10, "c"), edit(10..11, "a"), edit(20..21, "a")] {
             let error = find(vec![absent]).unwrap_err();
-            assert!(matches!(error, Error::SharedBytes { .. }), "{error}");
+            assert!(matches!(error, Problem::SharedBytes { .. }), "{error}");
         }
         assert!(find(vec![edit(10..12, "a"), edit(10..12, "a")]).is_err());
     }

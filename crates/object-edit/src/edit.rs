@@ -29,7 +29,7 @@ pub enum Format {
 ///
 /// # Errors
 ///
-/// [`Error`]: damage, and what the format or the references into the sections do not allow.
+/// Every [kind](crate::ErrorKind): damage, and what the format or the references into the sections do not allow.
 pub fn edit(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -41,25 +41,27 @@ pub fn edit(
     let context = HostContext { window, options };
     let unloaded =
         |edit: &SectionEdit| !edit.is_changed() || elf_object::is_never_loaded(&edit.name);
-    match format {
+    Ok(match format {
         Format::LinkedElf if !sections.iter().all(unloaded) => elf::edit(source, context, sections),
         Format::LinkedElf | Format::ElfObject => elf_object::edit(source, context, sections),
         Format::Coff => coff::edit(source, new, context, sections),
         Format::Pe => pe::edit(source, new, context, sections),
-    }
+    }?)
 }
 
 /// Lays out the `ar` archive in the window with other data for some members, and with an index that fits.
 ///
 /// # Errors
 ///
-/// [`Error`]: damage, thin archives, fields that are too short.
+/// [`Malformed`](crate::ErrorKind::Malformed), [`Unsupported`](crate::ErrorKind::Unsupported) for thin archives,
+/// [`Limit`](crate::ErrorKind::Limit) where a field is too short, [`Read`](crate::ErrorKind::Read).
 pub fn edit_archive(
     source: &mut Source<'_>,
     window: &Range<u64>,
     members: Vec<MemberEdit>,
 ) -> Result<Edited, Error> {
-    archive::edit(source, HostContext { window, options: Options::default() }, members)
+    let context = HostContext { window, options: Options::default() };
+    Ok(archive::edit(source, context, members)?)
 }
 
 /// Returns the name of a section's kind, in the plural, if a section of this name is not edited in files of this format.
@@ -76,7 +78,8 @@ pub fn uneditable(format: Format, section: &str) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// [`Error::MovedOut`], [`Error::NoSectionHeaders`] and [`Error::Read`].
+/// [`MovedOut`](crate::ErrorKind::MovedOut), [`Unsupported`](crate::ErrorKind::Unsupported) for a file without section headers,
+/// and [`Read`](crate::ErrorKind::Read).
 pub fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
-    elf::explain_nothing(input)
+    Ok(elf::explain_nothing(input)?)
 }

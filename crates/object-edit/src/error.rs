@@ -1,231 +1,288 @@
 //! Why a host file cannot be edited.
 
-use std::io;
+mod object;
+
+use std::{fmt, io};
 
 use byte_parts::WriteError;
 
-use crate::embed::EmbedError;
+pub(crate) use self::object::{ObjectPart, ObjectProblem};
 
-/// Why a host file cannot be edited. Nothing was written.
-#[derive(Debug, thiserror::Error)]
+/// Why a host file cannot be edited, or a section not be added.
+///
+/// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) is for programs. Offsets in the text count
+/// from the start of the file, or of the object in it; addresses are those of the program.
+#[derive(Debug)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
-    /// The device code is elsewhere: the section is `NOBITS`, or the wrappers say so by their magic `HIPK`.
-    #[error("device code was moved out of this file ({how})")]
-    MovedOut {
-        /// By what it is seen.
-        how: &'static str,
-    },
-    /// A linked ELF file without section headers.
-    #[error("no section headers: cannot tell what follows the device code")]
-    NoSectionHeaders,
-    /// An ELF file of a kind that is not edited.
-    #[error("unsupported ELF: {what}")]
-    UnsupportedElf {
-        /// What about it.
-        what: &'static str,
-    },
-    /// The program headers of an ELF file contradict each other or the section headers.
-    #[error("inconsistent program headers: {what}")]
-    InconsistentSegments {
-        /// How.
-        what: &'static str,
-    },
-    /// A table of the file's headers lies beyond its end.
-    #[error("{what} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}")]
-    BeyondEnd {
-        /// The table.
-        what: &'static str,
-        /// Offset of its first byte.
-        start: u64,
-        /// Offset of its end.
-        end: u64,
-        /// Length of the file.
-        available: u64,
-    },
-    /// The pointer of a wrapper leads to something that is no bundle.
-    #[error("wrapper {wrapper} at {address:#x}: points to {target:#x}, where no bundle starts")]
-    WrapperTarget {
-        /// Its position in its section, from 0.
-        wrapper: usize,
-        /// Its address.
-        address: u64,
-        /// The address it holds.
-        target: u64,
-    },
-    /// A bundle has to move, and a pointer to it is of a form that is not understood.
-    #[error(
-        "bundle {bundle} must move, but the relocation at {address:#x} (type {kind}) is not understood"
-    )]
-    PointerForm {
-        /// Its position in the file, from 0.
-        bundle: usize,
-        /// Where the pointer lies: an address.
-        address: u64,
-        /// The type of the relocation.
-        kind: u32,
-    },
-    /// A bundle has to move, and something that is no wrapper may refer to it.
-    #[error("bundle {bundle} must move, but {address:#x} may refer to it")]
-    ForeignReference {
-        /// Its position in the file, from 0.
-        bundle: usize,
-        /// Where the reference lies: an address.
-        address: u64,
-    },
-    /// The new device code is larger than its place.
-    #[error(
-        "needs {needed:#x} bytes, {available:#x} available; it can get a new place if the file may grow"
-    )]
-    NoRoom {
-        /// Bytes of the new device code.
-        needed: u64,
-        /// Bytes of its place.
-        available: u64,
-    },
-    /// A signature would become invalid.
-    #[error("file is signed; the signature would become invalid")]
-    Signed,
-    /// A PE file needs a further section, and there is no room for its header.
-    #[error("no room for another section header")]
-    NoRoomForSectionHeader,
-    /// The new file, read again, is not what it was to be: a fault of this crate.
-    #[error("self-check failed at address {address:#x}: {what}")]
-    SelfCheck {
-        /// Where the first difference lies.
-        address: u64,
-        /// What differs.
-        what: &'static str,
-    },
-    /// A section of wrappers does not hold whole ones.
-    #[error("wrappers at {address:#x}: {size} bytes, not a multiple of the 24 bytes of a wrapper")]
-    WrapperSection {
-        /// The address of the section.
-        address: u64,
-        /// Its bytes in the file.
-        size: u64,
-    },
-    /// A wrapper is no such one as is known.
-    #[error(
-        "wrapper {wrapper} at {address:#x}: magic {magic:#010x} and version {version}, expected 0x48495046 and 1"
-    )]
-    WrapperForm {
-        /// Its position among all, from 0.
-        wrapper: usize,
-        /// Its address.
-        address: u64,
-        /// What it starts with.
-        magic: u32,
-        /// The version it names.
-        version: u32,
-    },
-    /// The file is not what it was when it was surveyed.
-    #[error("the file was changed meanwhile")]
+pub enum ErrorKind {
+    /// An input cannot be read. The error of reading comes out by `io::Error::from`.
+    Read,
+    /// The new file cannot be written. The error of writing comes out by `io::Error::from`.
+    Write,
+    /// The file is not what it was when the edit was planned.
     InputChanged,
-    /// A PE file of a kind that is not edited.
-    #[error("unsupported PE: {what}")]
-    UnsupportedPe {
-        /// What about it.
-        what: &'static str,
-    },
-    /// The section headers of a PE file contradict each other or what else the file says.
-    #[error("inconsistent section headers: {what}")]
-    InconsistentSections {
-        /// How.
-        what: &'static str,
-    },
-    /// Between device code lies something that is neither device code nor zeros.
-    #[error("unknown bytes at {offset:#x}, between device code")]
-    UnknownBytes {
-        /// Offset in the file.
-        offset: u64,
-    },
-    /// A bundle has to move, and nothing is known to refer to it, so that nothing could follow.
-    #[error("bundle {bundle} must move, but no wrapper leads to it")]
-    NoWrapper {
-        /// Its position in the file, from 0.
-        bundle: usize,
-    },
-    /// Parts of an object share bytes, and some of them would change or move.
-    #[error("parts of the object at {start:#x}..{end:#x} share bytes with others")]
-    SharedBytes {
-        /// Offset of the first byte in the object.
-        start: u64,
-        /// Offset of the end.
-        end: u64,
-    },
-    /// A relocation of an object is at a place that its section does not have.
-    #[error("relocation {index} of section {section} applies to {place:#x}, where nothing is")]
-    RelocationPlace {
-        /// The number of the section, from 0 in ELF and from 1 in COFF.
-        section: u64,
-        /// Which of its relocations, from 0.
-        index: u64,
-        /// The offset in the section.
-        place: u64,
-    },
-    /// A field of an archive has too few digits or bits.
-    #[error("{what} would be {value}, and the archive has room for no more than {limit}")]
-    ArchiveField {
-        /// Which field, with what it is for.
-        what: &'static str,
-        /// What it would hold.
-        value: u64,
-        /// The largest value.
-        limit: u64,
-    },
-    /// A linked ELF file needs a further program header, and what lies behind them cannot move.
-    #[error("no room for another program header")]
-    NoRoomForProgramHeader,
-    /// An object that is damaged, or out of which a section cannot be taken.
-    #[error(transparent)]
-    Object(#[from] EmbedError),
-    /// An archive is damaged.
-    #[error("at {offset:#x}: malformed archive: {what}")]
-    Archive {
-        /// Where the archive starts in the file.
-        offset: u64,
-        /// What is wrong with it.
-        what: &'static str,
-    },
-    /// An input cannot be read.
-    #[error("cannot be read: {0}")]
-    Read(#[from] io::Error),
-    /// The new file cannot be written.
-    #[error("cannot write: {0}")]
-    Write(io::Error),
-    /// The edit would leave nothing in a container.
-    #[error("no image would be left")]
-    NothingLeft,
-    /// What holds the device code cannot be edited by this crate.
-    #[error("{kind} cannot be edited")]
-    Unsupported {
-        /// What it is, in the plural.
-        kind: &'static str,
-    },
-    /// The file holds no device code.
-    #[error("no device code found")]
+    /// The file is of a format in which sections cannot be added or removed.
+    Format,
+    /// The format is known, but files or sections of this kind are not edited.
+    Unsupported,
+    /// A header, table or pointer contradicts another, or lies past the end of the file.
+    Malformed,
+    /// A section has to move or go, and what refers to it cannot follow.
+    Reference,
+    /// The new contents are larger than their place. [`Options::with_grow`](crate::Options::with_grow) allows a new one.
+    NoRoom,
+    /// A field, a table or the memory is too small for the result.
+    Limit,
+    /// The edit would make a signature invalid. [`Options::with_drop_signature`](crate::Options::with_drop_signature)
+    /// removes it.
+    Signed,
+    /// The file has no device code.
     NoDeviceCode,
+    /// The device code was moved to another file.
+    MovedOut,
+    /// The edit would leave nothing in a container.
+    NothingLeft,
+    /// New contents are not as many or as long as was laid out, or the name of a new section cannot be written.
+    Contents,
+    /// The new file, read again, is not what it should be: a fault of this crate.
+    SelfCheck,
 }
 
-impl From<WriteError> for Error {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Read(error) => Error::Read(error),
-            WriteError::Write(error) => Error::Write(error),
-            _ => Error::InputChanged,
+impl Error {
+    /// Returns the kind of the error.
+    ///
+    /// ```
+    /// use object_edit::{Embedding, ErrorKind};
+    ///
+    /// // clang cannot do this for Mach-O either.
+    /// let error = Embedding::new(b"\xcf\xfa\xed\xfe", 8).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Format);
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0 {
+            Problem::Read(_) => ErrorKind::Read,
+            Problem::Write(_) => ErrorKind::Write,
+            Problem::InputChanged => ErrorKind::InputChanged,
+            Problem::Object(problem) => problem.kind(),
+            Problem::Unsupported { .. }
+            | Problem::UnsupportedElf { .. }
+            | Problem::UnsupportedPe { .. }
+            | Problem::NoSectionHeaders => ErrorKind::Unsupported,
+            Problem::InconsistentSegments { .. }
+            | Problem::InconsistentSections { .. }
+            | Problem::BeyondEnd { .. }
+            | Problem::WrapperTarget { .. }
+            | Problem::WrapperSection { .. }
+            | Problem::WrapperForm { .. }
+            | Problem::UnknownBytes { .. }
+            | Problem::SharedBytes { .. }
+            | Problem::RelocationPlace { .. }
+            | Problem::Archive { .. } => ErrorKind::Malformed,
+            Problem::PointerForm { .. }
+            | Problem::ForeignReference { .. }
+            | Problem::NoWrapper { .. } => ErrorKind::Reference,
+            Problem::NoRoom { .. } => ErrorKind::NoRoom,
+            Problem::NoRoomForProgramHeader
+            | Problem::NoRoomForSectionHeader
+            | Problem::ArchiveField { .. } => ErrorKind::Limit,
+            Problem::Signed => ErrorKind::Signed,
+            Problem::NoDeviceCode => ErrorKind::NoDeviceCode,
+            Problem::MovedOut { .. } => ErrorKind::MovedOut,
+            Problem::NothingLeft => ErrorKind::NothingLeft,
+            Problem::SelfCheck { .. } => ErrorKind::SelfCheck,
+        }
+    }
+
+    /// Returns the name of the kind of files or sections that cannot be edited, in the plural, if the error is about a whole
+    /// kind of them.
+    #[must_use]
+    pub fn unsupported(&self) -> Option<&'static str> {
+        match self.0 {
+            Problem::Unsupported { kind } => Some(kind),
+            _ => None,
         }
     }
 }
 
-/// Errors of reading and writing come out as they are. Others are inside, as
-/// [`InvalidData`](io::ErrorKind::InvalidData) or what an [`EmbedError`] comes to.
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
+}
+
+impl From<ObjectProblem> for Error {
+    fn from(problem: ObjectProblem) -> Self {
+        Error(Problem::Object(problem))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0 {
+            Problem::Read(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Errors of reading and writing come out as they are. Others are inside: as
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) if they are about what was to be written, as
+/// [`OutOfMemory`](io::ErrorKind::OutOfMemory), else as [`InvalidData`](io::ErrorKind::InvalidData).
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
+        let kind = match error.0 {
+            Problem::Read(error) | Problem::Write(error) => return error,
+            Problem::Object(ObjectProblem::OutOfMemory { .. }) => io::ErrorKind::OutOfMemory,
+            _ if error.kind() == ErrorKind::Contents => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// One fault, with all that its text says.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    MovedOut { how: &'static str },
+    NoSectionHeaders,
+    UnsupportedElf { what: &'static str },
+    InconsistentSegments { what: &'static str },
+    BeyondEnd { what: &'static str, start: u64, end: u64, available: u64 },
+    WrapperTarget { wrapper: usize, address: u64, target: u64 },
+    PointerForm { bundle: usize, address: u64, kind: u32 },
+    ForeignReference { bundle: usize, address: u64 },
+    NoRoom { needed: u64, available: u64 },
+    Signed,
+    NoRoomForSectionHeader,
+    SelfCheck { address: u64, what: &'static str },
+    WrapperSection { address: u64, size: u64 },
+    WrapperForm { wrapper: usize, address: u64, magic: u32, version: u32 },
+    InputChanged,
+    UnsupportedPe { what: &'static str },
+    InconsistentSections { what: &'static str },
+    UnknownBytes { offset: u64 },
+    NoWrapper { bundle: usize },
+    SharedBytes { start: u64, end: u64 },
+    RelocationPlace { section: u64, index: u64, place: u64 },
+    ArchiveField { what: &'static str, value: u64, limit: u64 },
+    NoRoomForProgramHeader,
+    Object(ObjectProblem),
+    Archive { offset: u64, what: &'static str },
+    Read(io::Error),
+    Write(io::Error),
+    NothingLeft,
+    Unsupported { kind: &'static str },
+    NoDeviceCode,
+}
+
+impl From<ObjectProblem> for Problem {
+    fn from(problem: ObjectProblem) -> Self {
+        Problem::Object(problem)
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Problem::Read(error)
+    }
+}
+
+impl From<WriteError> for Problem {
+    fn from(error: WriteError) -> Self {
         match error {
-            Error::Read(error) | Error::Write(error) => error,
-            Error::Object(error) => error.into(),
-            error => io::Error::new(io::ErrorKind::InvalidData, error),
+            WriteError::Read(error) => Problem::Read(error),
+            WriteError::Write(error) => Problem::Write(error),
+            _ => Problem::InputChanged,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MovedOut { how } => write!(f, "device code was moved out of this file ({how})"),
+            Self::NoSectionHeaders => {
+                f.write_str("no section headers: cannot tell what follows the device code")
+            }
+            Self::UnsupportedElf { what } => write!(f, "unsupported ELF: {what}"),
+            Self::InconsistentSegments { what } => {
+                write!(f, "inconsistent program headers: {what}")
+            }
+            Self::BeyondEnd { what, start, end, available } => write!(
+                f,
+                "{what} lies at {start:#x}..{end:#x}, beyond the end of the file at {available:#x}"
+            ),
+            Self::WrapperTarget { wrapper, address, target } => write!(
+                f,
+                "wrapper {wrapper} at {address:#x}: points to {target:#x}, where no bundle starts"
+            ),
+            Self::PointerForm { bundle, address, kind } => write!(
+                f,
+                "bundle {bundle} must move, but the relocation at {address:#x} (type {kind}) is not understood"
+            ),
+            Self::ForeignReference { bundle, address } => {
+                write!(f, "bundle {bundle} must move, but {address:#x} may refer to it")
+            }
+            Self::NoRoom { needed, available } => write!(
+                f,
+                "needs {needed:#x} bytes, {available:#x} available; it can get a new place if the file may grow"
+            ),
+            Self::Signed => f.write_str("file is signed; the signature would become invalid"),
+            Self::NoRoomForSectionHeader => f.write_str("no room for another section header"),
+            Self::SelfCheck { address, what } => {
+                write!(f, "self-check failed at address {address:#x}: {what}")
+            }
+            Self::WrapperSection { address, size } => write!(
+                f,
+                "wrappers at {address:#x}: {size} bytes, not a multiple of the 24 bytes of a wrapper"
+            ),
+            Self::WrapperForm { wrapper, address, magic, version } => write!(
+                f,
+                "wrapper {wrapper} at {address:#x}: magic {magic:#010x} and version {version}, expected 0x48495046 and 1"
+            ),
+            Self::InputChanged => f.write_str("the file was changed meanwhile"),
+            Self::UnsupportedPe { what } => write!(f, "unsupported PE: {what}"),
+            Self::InconsistentSections { what } => {
+                write!(f, "inconsistent section headers: {what}")
+            }
+            Self::UnknownBytes { offset } => {
+                write!(f, "unknown bytes at {offset:#x}, between device code")
+            }
+            Self::NoWrapper { bundle } => {
+                write!(f, "bundle {bundle} must move, but no wrapper leads to it")
+            }
+            Self::SharedBytes { start, end } => {
+                write!(f, "parts of the object at {start:#x}..{end:#x} share bytes with others")
+            }
+            Self::RelocationPlace { section, index, place } => write!(
+                f,
+                "relocation {index} of section {section} applies to {place:#x}, where nothing is"
+            ),
+            Self::ArchiveField { what, value, limit } => write!(
+                f,
+                "{what} would be {value}, and the archive has room for no more than {limit}"
+            ),
+            Self::NoRoomForProgramHeader => f.write_str("no room for another program header"),
+            Self::Object(error) => error.fmt(f),
+            Self::Archive { offset, what } => {
+                write!(f, "at {offset:#x}: malformed archive: {what}")
+            }
+            Self::Read(error) => write!(f, "cannot be read: {error}"),
+            Self::Write(error) => write!(f, "cannot write: {error}"),
+            Self::NothingLeft => f.write_str("no image would be left"),
+            Self::Unsupported { kind } => write!(f, "{kind} cannot be edited"),
+            Self::NoDeviceCode => f.write_str("no device code found"),
         }
     }
 }

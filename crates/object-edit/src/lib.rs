@@ -79,10 +79,10 @@ mod without;
 pub use archive::MemberEdit;
 pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
 pub use embed::{
-    EmbedError, Embedding, HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle,
-    ObjectPart, embed, remove_bundle_sections,
+    Embedding, HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, embed,
+    remove_bundle_sections,
 };
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use host::{Edited, Item, Note, Options, SectionChange, SectionEdit};
 pub use output::{
     Input, NewInputs, Output, OutputReader, Unread, copy_of, is_copy_of, of_bytes, reader,

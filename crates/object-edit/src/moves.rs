@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::host::SectionChange;
 use super::output::{self, Output};
 use super::relayout::{Overlap, Piece, lay_out};
-use crate::error::Error;
+use crate::error::Problem;
 
 /// Relocations relative to their own place have the distance from there to the end of the instruction in their
 /// addend: so much may lie between what they say and what they mean.
@@ -138,10 +138,10 @@ pub(super) enum Lost {
 
 impl Lost {
     /// The error, for the relocation of this type at this offset.
-    pub(super) fn at(self, address: u64, kind: u32) -> Error {
+    pub(super) fn at(self, address: u64, kind: u32) -> Problem {
         match self {
-            Lost::Form(bundle) => Error::PointerForm { bundle, address, kind },
-            Lost::Inside(bundle) => Error::ForeignReference { bundle, address },
+            Lost::Form(bundle) => Problem::PointerForm { bundle, address, kind },
+            Lost::Inside(bundle) => Problem::ForeignReference { bundle, address },
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
-use crate::error::Error;
+use crate::error::Problem;
 
 /// About how much of a table is in memory at a time.
 const CHUNK: u64 = 64 * 1024;
@@ -16,8 +16,8 @@ pub(super) fn for_each(
     source: &mut Source<'_>,
     range: &Range<u64>,
     entry_len: u64,
-    mut f: impl FnMut(&mut Source<'_>, u64, u64, &[u8]) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut f: impl FnMut(&mut Source<'_>, u64, u64, &[u8]) -> Result<(), Problem>,
+) -> Result<(), Problem> {
     let mut at = range.start;
     let mut number = 0;
     let chunk_len = CHUNK - CHUNK % entry_len;

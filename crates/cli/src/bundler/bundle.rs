@@ -8,7 +8,7 @@ use std::time::Instant;
 use bundle_format::text::Leader;
 use bundle_format::{EntryId, ErrorKind, Layout, TextBundle, byte_parts, text};
 use fat_object::FileFormat;
-use object_edit::{EmbedError, HOST_PLACEHOLDER, ObjectBundle};
+use object_edit::{HOST_PLACEHOLDER, ObjectBundle};
 
 use super::commands;
 use super::job::{BundleJob, FileType, Notes, Place};
@@ -196,7 +196,9 @@ fn as_sections(
     let bundle = match ObjectBundle::new(&object, &sizes) {
         Ok(bundle) => bundle,
         // A universal Mach-O file, several objects in one.
-        Err(EmbedError::Unsupported { .. }) => return as_binary(job, entries, outputs, notes),
+        Err(error) if error.kind() == object_edit::ErrorKind::Format => {
+            return as_binary(job, entries, outputs, notes);
+        }
         Err(error) => return Err(format!("'{}': {error}", host_path.display()).into()),
     };
     let sizes = entries.iter().map(|entry| entry.payload.size());

@@ -274,9 +274,9 @@ fn explain(error: &Error, images: &NewImages) -> Failure {
         let file = images.name(number);
         return format!("'{file}' is no image for {target}: {disagreement} (--any-image)").into();
     }
-    let option = match error.host() {
-        Some(object_edit::Error::Signed) => " (--drop-signature drops it)",
-        Some(object_edit::Error::NoRoom { .. }) => " (--grow)",
+    let option = match error.host().map(object_edit::Error::kind) {
+        Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
+        Some(object_edit::ErrorKind::NoRoom) => " (--grow)",
         _ if is_about_hash(error) => " (--allow-findings edits it all the same)",
         _ => "",
     };

@@ -22,7 +22,7 @@ use byte_parts::Source;
 use super::host::{Edited, HostContext};
 use super::output::{self, Input, Output, Part};
 use super::relayout::Patches;
-use crate::error::Error;
+use crate::error::Problem;
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
@@ -61,7 +61,7 @@ pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     members: Vec<MemberEdit>,
-) -> Result<Edited, Error> {
+) -> Result<Edited, Problem> {
     let window = context.window;
     let mut edits = BTreeMap::new();
     for member in members {
@@ -97,13 +97,13 @@ pub(crate) fn edit(
     }
     if let Some((&(start, end), _)) = edits.first_key_value() {
         let inside = |at: u64| at.saturating_sub(window.start);
-        return Err(Error::SharedBytes { start: inside(start), end: inside(end) });
+        return Err(Problem::SharedBytes { start: inside(start), end: inside(end) });
     }
     let mut patches = Patches::default();
     index::update(source, window, &all, &moved, &mut patches)?;
     let splices = patches
         .apply(splices)
-        .ok_or(Error::SharedBytes { start: 0, end: window.end.saturating_sub(window.start) })?;
+        .ok_or(Problem::SharedBytes { start: 0, end: window.end.saturating_sub(window.start) })?;
     Ok(Edited { parts: splices, notes })
 }
 
@@ -130,7 +130,7 @@ impl Style {
 }
 
 /// New data for a member of which the padding is a part: without that of the old data, and with its own.
-fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, Error> {
+fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, Problem> {
     let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
     let tail = source.read_range(&(tail_start..old.end))?;
     let padding = tail.iter().rev().take_while(|&&byte| byte == b'\n').count() as u64;
@@ -153,7 +153,7 @@ fn push(
     data: &Output,
     style: &Style,
     is_last: bool,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let mut header = member.header.clone();
     let mut name = Vec::new();
     if member.name_len > 0 {
@@ -171,7 +171,7 @@ fn push(
     let size = data.size().saturating_add(name.len() as u64);
     if size > MAX_SIZE {
         let what = "size of a member";
-        return Err(Error::ArchiveField { what, value: size, limit: MAX_SIZE });
+        return Err(Problem::ArchiveField { what, value: size, limit: MAX_SIZE });
     }
     write_field(&mut header, SIZE, &size.to_string());
     splices.push_vec([header, name].concat());
@@ -192,15 +192,15 @@ fn write_field(header: &mut [u8], field: Range<usize>, text: &str) {
 }
 
 /// Reads the headers of all members.
-fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Error> {
+fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Problem> {
     let magic = source.peek(window, MAGIC.len())?;
     if magic == THIN_MAGIC {
         let kind = "thin archives (edit the files they name)";
-        return Err(Error::Unsupported { kind });
+        return Err(Problem::Unsupported { kind });
     }
     if magic != MAGIC {
         let kind = "archives of AIX and z/OS";
-        return Err(Error::Unsupported { kind });
+        return Err(Problem::Unsupported { kind });
     }
     let damaged = |what: &'static str| damaged(window, what);
     let len = window.end - window.start;
@@ -261,8 +261,8 @@ fn decimal(field: &[u8]) -> Option<u64> {
 }
 
 /// For what no reader looked at.
-fn damaged(window: &Range<u64>, what: &'static str) -> Error {
-    Error::Archive { offset: window.start, what }
+fn damaged(window: &Range<u64>, what: &'static str) -> Problem {
+    Problem::Archive { offset: window.start, what }
 }
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ mod tests {
     use std::io::Cursor;
 
     /// An archive of two members, of 4 and 2 bytes, with the second one in its index, which this is the start of.
-    fn edited(index: &[u8], name: &str, new: u64) -> Result<Edited, Error> {
+    fn edited(index: &[u8], name: &str, new: u64) -> Result<Edited, Problem> {
         let header = |name: &str, size: usize| {
             format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644)
         };

@@ -11,8 +11,8 @@ use object::{LittleEndian, U32};
 use super::FORMAT;
 use super::header::{Header, Section, name_offset};
 use crate::changes::Place;
-use crate::embed::{EmbedError, ObjectPart};
-use crate::error::Error;
+use crate::error::Problem;
+use crate::error::{ObjectPart, ObjectProblem};
 use crate::pod::{LE, entries, first};
 use crate::tables::{Read, absolute, in_memory, in_source};
 
@@ -49,24 +49,24 @@ type ReadPart<'r, E> = dyn FnMut(ObjectPart, &Range<u64>) -> Result<Vec<u8>, E> 
 
 impl Object {
     /// Reads the headers and the string table, and checks that everything lies in the object.
-    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        let mut read = in_source::<Error>(source, window.start);
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
+        let mut read = in_source::<Problem>(source, window.start);
         let object = Object::new(window.clone(), &mut read)?;
         // What is done for each section is done for each byte no more than twice.
         let value = object.parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
         let limit = window.end.saturating_sub(window.start).saturating_mul(2);
         match value > limit {
-            true => Err(EmbedError::TooLarge { format: FORMAT, value, limit }.into()),
+            true => Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into()),
             false => Ok(object),
         }
     }
 
     /// Reads those of an object in memory.
-    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, EmbedError> {
+    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, ObjectProblem> {
         Object::new(0..object.len() as u64, &mut in_memory(object))
     }
 
-    fn new<E: From<EmbedError>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {
+    fn new<E: From<ObjectProblem>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {
         let available = window.end.saturating_sub(window.start);
         let header = Header::read(&read(&(0..available.min(64)))?)?;
         let headers = header.sections().saturating_mul(size_of::<Section>() as u64);
@@ -163,7 +163,7 @@ impl Parts {
         available: u64,
         headers_end: u64,
         tables: &Range<u64>,
-    ) -> Result<(), EmbedError> {
+    ) -> Result<(), ObjectProblem> {
         for (part, range) in self.named(number) {
             if range.is_empty() {
                 continue;
@@ -175,18 +175,18 @@ impl Parts {
                 () if start < tables.end && end > tables.start => ObjectPart::SymbolTable,
                 () => continue,
             };
-            return Err(EmbedError::Overlap { part, start, end, other });
+            return Err(ObjectProblem::Overlap { part, start, end, other });
         }
         Ok(())
     }
 }
 
 /// Where the symbol table lies: an empty one at the end of the file, where there is none.
-fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u64>, EmbedError> {
+fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u64>, ObjectProblem> {
     let (start, count) = header.symbols();
     let start = u64::from(start);
     if start == 0 && count > 0 {
-        return Err(EmbedError::Field {
+        return Err(ObjectProblem::Field {
             format: FORMAT,
             field: "NumberOfSymbols",
             offset: if header.is_big() { 52 } else { 12 },
@@ -201,13 +201,13 @@ fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u6
     let range = start..start.saturating_add(u64::from(count) * header.symbol_len() as u64);
     inside(available, part, &range)?;
     if start < headers_end {
-        return Err(EmbedError::Overlap { part, start, end: range.end, other });
+        return Err(ObjectProblem::Overlap { part, start, end: range.end, other });
     }
     Ok(range)
 }
 
 /// The string table with its size, and where it ends.
-fn strings<E: From<EmbedError>>(
+fn strings<E: From<ObjectProblem>>(
     available: u64,
     start: u64,
     read: &mut ReadPart<'_, E>,
@@ -222,7 +222,7 @@ fn strings<E: From<EmbedError>>(
     let end = start.saturating_add(size);
     let strings = read(part, &(start..end))?;
     if size > STRING_SIZE_LEN && strings.last().is_some_and(|&last| last != 0) {
-        return Err(EmbedError::Unterminated { format: FORMAT, part, end }.into());
+        return Err(ObjectProblem::Unterminated { format: FORMAT, part, end }.into());
     }
     Ok((strings, end))
 }
@@ -235,10 +235,10 @@ pub(super) fn alignment(section: &Section) -> u64 {
     }
 }
 
-fn inside(available: u64, part: ObjectPart, range: &Range<u64>) -> Result<(), EmbedError> {
+fn inside(available: u64, part: ObjectPart, range: &Range<u64>) -> Result<(), ObjectProblem> {
     let Range { start, end } = *range;
     match end <= available {
         true => Ok(()),
-        false => Err(EmbedError::BeyondEnd { format: FORMAT, part, start, end, available }),
+        false => Err(ObjectProblem::BeyondEnd { format: FORMAT, part, start, end, available }),
     }
 }

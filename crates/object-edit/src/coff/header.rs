@@ -8,7 +8,7 @@ use object::pe::{
 use object::pod::bytes_of;
 
 use super::FORMAT;
-use crate::embed::{EmbedError, ObjectPart};
+use crate::error::{ObjectPart, ObjectProblem};
 use crate::pod::{LE, first};
 
 /// First bytes of everything whose header is not the plain one.
@@ -24,15 +24,15 @@ pub(crate) enum Header {
 }
 
 impl Header {
-    pub(crate) fn read(object: &[u8]) -> Result<Self, EmbedError> {
-        let beyond_end = |end: usize| EmbedError::BeyondEnd {
+    pub(crate) fn read(object: &[u8]) -> Result<Self, ObjectProblem> {
+        let beyond_end = |end: usize| ObjectProblem::BeyondEnd {
             format: FORMAT,
             part: ObjectPart::FileHeader,
             start: 0,
             end: end as u64,
             available: object.len() as u64,
         };
-        let field = |field, offset, found, expected| EmbedError::Field {
+        let field = |field, offset, found, expected| ObjectProblem::Field {
             format: FORMAT,
             field,
             offset,
@@ -52,7 +52,7 @@ impl Header {
         let len = size_of::<ImageFileHeader>();
         let header: ImageFileHeader = first(object).ok_or_else(|| beyond_end(len))?;
         if header.characteristics.get(LE).contains(IMAGE_FILE_EXECUTABLE_IMAGE) {
-            return Err(EmbedError::PeImage);
+            return Err(ObjectProblem::PeImage);
         }
         match header.size_of_optional_header.get(LE) {
             0 => Ok(Header::Plain(header)),
@@ -104,12 +104,12 @@ impl Header {
     }
 
     /// The header with so many sections and the symbol table elsewhere.
-    pub(crate) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, EmbedError> {
+    pub(crate) fn changed(&self, new: u64, symbols_at: u32) -> Result<Vec<u8>, ObjectProblem> {
         let (format, limit) = match self {
             Header::Plain(_) => (FORMAT, IMAGE_SYM_SECTION_MAX.into()),
             Header::Big(_) => ("bigobj COFF", IMAGE_SYM_SECTION_MAX_EX.into()),
         };
-        let too_many = EmbedError::TooManySections { format, found: self.sections(), limit };
+        let too_many = ObjectProblem::TooManySections { format, found: self.sections(), limit };
         let count = u32::try_from(new).ok().filter(|_| new <= limit).ok_or(too_many)?;
         let mut header = *self;
         match &mut header {

@@ -29,8 +29,8 @@ use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::output::{self, NewInputs, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
-use crate::embed::EmbedError;
-use crate::error::Error;
+use crate::error::ObjectProblem;
+use crate::error::Problem;
 use crate::pod::LE;
 
 pub(crate) const FORMAT: &str = "COFF";
@@ -42,7 +42,7 @@ pub(crate) fn edit(
     inputs: &mut dyn NewInputs,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Error> {
+) -> Result<Edited, Problem> {
     let window = context.window;
     let object = Object::read(source, window)?;
     let edits = numbered(window, sections, object.places())?;
@@ -69,7 +69,7 @@ fn rewrite(
     object: &Object,
     mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
-) -> Result<Output, Error> {
+) -> Result<Output, Problem> {
     let base = object.window.start;
     let mut pieces = vec![
         Piece::kept(0..object.headers_end, 1),
@@ -132,18 +132,18 @@ fn rewrite(
         let symbols_at = narrow(place.start)?.get(LE);
         patches.put(base, &object.header.changed(object.header.sections(), symbols_at)?);
     }
-    let all = Error::SharedBytes { start: 0, end: object.window.end.saturating_sub(base) };
+    let all = Problem::SharedBytes { start: 0, end: object.window.end.saturating_sub(base) };
     patches.apply(layout.splices).ok_or(all)
 }
 
-pub(crate) fn narrow(value: u64) -> Result<U32<LittleEndian>, EmbedError> {
+pub(crate) fn narrow(value: u64) -> Result<U32<LittleEndian>, ObjectProblem> {
     u32::try_from(value).map(|value| U32::new(LE, value)).map_err(|_| too_large(value))
 }
 
-pub(crate) fn too_large(value: u64) -> EmbedError {
-    EmbedError::TooLarge { format: FORMAT, value, limit: LIMIT }
+pub(crate) fn too_large(value: u64) -> ObjectProblem {
+    ObjectProblem::TooLarge { format: FORMAT, value, limit: LIMIT }
 }
 
-fn shared(Overlap { start, end }: Overlap) -> Error {
-    Error::SharedBytes { start, end }
+fn shared(Overlap { start, end }: Overlap) -> Problem {
+    Problem::SharedBytes { start, end }
 }

@@ -18,7 +18,7 @@ use object::pe::{
 use super::file::Object;
 use super::symbol::Symbol;
 use super::{checksum, narrow};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::moves::{Addend, Changed, Reference};
 use crate::output::{self, NewInputs, Output};
 use crate::pod::{LE, first};
@@ -60,13 +60,13 @@ pub(super) fn follow(
     object: &Object,
     changed: &BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let symbols = symbols(source, object, changed, patches)?;
     // New contents of sections, by index.
     let mut contents = BTreeMap::new();
     for (index, changed) in changed {
         if object.parts.get(*index).is_some_and(|parts| !parts.relocations.is_empty()) {
-            return Err(Error::Unsupported { kind: "sections of device code with relocations" });
+            return Err(Problem::Unsupported { kind: "sections of device code with relocations" });
         }
         contents.insert(*index, changed.contents.clone());
     }
@@ -121,7 +121,7 @@ fn symbols<'c>(
     object: &Object,
     changed: &'c BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<Symbols<'c>, Error> {
+) -> Result<Symbols<'c>, Problem> {
     let mut symbols = Symbols::default();
     let mut auxiliary = 0_u8;
     // The section that the next auxiliary symbol is about, and where in it.
@@ -167,7 +167,7 @@ fn relocations(
     object: &Object,
     index: usize,
     symbols: &Symbols<'_>,
-) -> Result<Places, Error> {
+) -> Result<Places, Problem> {
     let mut places = Places::default();
     let (Some(section), Some(parts)) = (object.sections.get(index), object.parts.get(index)) else {
         return Ok(places);
@@ -196,7 +196,7 @@ fn relocations(
         let range = start.map(|start| start..start.saturating_add(width));
         let Some(range) = range.filter(|range| range.end <= contents.end) else {
             let section = index as u64 + 1;
-            return Err(Error::RelocationPlace { section, index: number, place: place.into() });
+            return Err(Problem::RelocationPlace { section, index: number, place: place.into() });
         };
         let stored = source.read_range(&range)?;
         let addend = match (stored.first_chunk(), stored.first_chunk()) {
@@ -270,7 +270,7 @@ fn form(machine: Machine, kind: RelocationType) -> Form {
 }
 
 /// A section with other bytes in some places.
-fn patched(contents: Output, places: &Places) -> Result<Output, Error> {
+fn patched(contents: Output, places: &Places) -> Result<Output, Problem> {
     let mut patches = Patches::default();
     for (at, bytes) in &places.0 {
         patches.put(*at, bytes);
@@ -282,5 +282,5 @@ fn patched(contents: Output, places: &Places) -> Result<Output, Error> {
         .map_or((0, 0), |((start, _), (last, bytes))| {
             (*start, last.saturating_add(bytes.len() as u64))
         });
-    patches.apply(contents).ok_or(Error::SharedBytes { start, end })
+    patches.apply(contents).ok_or(Problem::SharedBytes { start, end })
 }

@@ -15,7 +15,7 @@ use byte_parts::Source;
 
 use super::file::{File, ProgramHeader, addresses};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::output::{self, Output, Unread};
 use crate::pod::LE;
 
@@ -93,12 +93,12 @@ pub(super) fn check(
     old: &File,
     splices: &Output,
     allowed: &Addresses,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let before = wrappers(source, old)?;
     let (new, after) = with_new(source, splices, |source| {
         let window = 0..source.len();
         let new = File::read(source, &window).map_err(|error| match error {
-            super::file::ReadError::Read(error) => Error::Read(error),
+            super::file::ReadError::Read(error) => Problem::Read(error),
             _ => fault(0, "the headers cannot be read"),
         })?;
         let wrappers = wrappers(source, &new)?;
@@ -120,16 +120,16 @@ pub(super) fn check(
     sections::check(&check, source)
 }
 
-fn fault(address: u64, what: &'static str) -> Error {
-    Error::SelfCheck { address, what }
+fn fault(address: u64, what: &'static str) -> Problem {
+    Problem::SelfCheck { address, what }
 }
 
 /// Reads the new file.
 fn with_new<T>(
     source: &mut Source<'_>,
     splices: &Output,
-    read: impl FnOnce(&mut Source<'_>) -> Result<T, Error>,
-) -> Result<T, Error> {
+    read: impl FnOnce(&mut Source<'_>) -> Result<T, Problem>,
+) -> Result<T, Problem> {
     // New images lie inside bundles, which are not looked into.
     let mut unread = Unread;
     let mut reader = output::reader(splices, source.reader(), &mut unread);
@@ -145,7 +145,7 @@ fn registrations(
     source: &mut Source<'_>,
     before: &[Wrapper],
     after: &[Wrapper],
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let (old, new) = (check.old, check.new);
     if !after.iter().map(|wrapper| wrapper.address).eq(before.iter().map(|old| old.address)) {
         let address = after.first().map_or(0, |wrapper| wrapper.address);
@@ -217,7 +217,7 @@ mod tests {
         Addresses::new(vec![SLOT])
     }
 
-    fn compare(old: &[u8], new: &[u8]) -> Result<(), Error> {
+    fn compare(old: &[u8], new: &[u8]) -> Result<(), Problem> {
         with(old, |source, file| check(source, file, &splices(new), &allowed())).unwrap()
     }
 
@@ -225,7 +225,7 @@ mod tests {
     #[track_caller]
     fn found(old: &[u8], new: &[u8]) -> (u64, &'static str) {
         match compare(old, new) {
-            Err(Error::SelfCheck { address, what }) => (address, what),
+            Err(Problem::SelfCheck { address, what }) => (address, what),
             other => panic!("{other:?}"),
         }
     }

@@ -10,7 +10,7 @@ use object::elf::{
 use super::file::{File, segment_file_range};
 use super::relocations::entries;
 use super::wrappers::Patch;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::pod::LE;
 
 const KNOWN: [DynamicTag; 13] = [
@@ -42,7 +42,7 @@ pub(super) struct Dynamic {
 }
 
 impl Dynamic {
-    pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Self, Error> {
+    pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Self, Problem> {
         let mut tags: Vec<Tag> = Vec::new();
         let mut segments = file.segments.iter();
         let Some(segment) = segments.find(|segment| segment.p_type.get(LE) == PT_DYNAMIC) else {

@@ -42,7 +42,7 @@ use validate::inconsistent;
 use wrappers::{PointerForm, Wrapper};
 use write::{Parts, overwrite};
 
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::{Edited, HostContext, Item, Note, SectionChange, SectionEdit};
 use crate::output::{self, Input, Output};
 use crate::pod::LE;
@@ -54,7 +54,7 @@ pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Error> {
+) -> Result<Edited, Problem> {
     let unchanged = output::copy_of(context.window);
     if !sections.iter().any(SectionEdit::is_changed) {
         return Ok(Edited { parts: unchanged, notes: Vec::new() });
@@ -62,7 +62,7 @@ pub(crate) fn edit(
     let file = File::read(source, context.window)?;
     let (indices, items) = device_code(&file, sections)?;
     validate::validate(&file)?;
-    let start = items.first().ok_or(Error::NoDeviceCode)?.0.start;
+    let start = items.first().ok_or(Problem::NoDeviceCode)?.0.start;
     let dynamic = Dynamic::read(source, &file)?;
     let slot = Slot::find(&file, &dynamic, indices, start)?;
     let wrappers = wrappers::wrappers(source, &file)?;
@@ -97,7 +97,7 @@ pub(crate) fn edit(
 }
 
 /// Says why no device code was found in an ELF file, if it tells.
-pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
+pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Problem> {
     let mut source = Source::new(input)?;
     let window = 0..source.len();
     let file = match File::read(&mut source, &window) {
@@ -109,14 +109,14 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
         return Ok(());
     }
     if file.sections.is_empty() {
-        return Err(Error::NoSectionHeaders);
+        return Err(Problem::NoSectionHeaders);
     }
     let mut device_code = file.sections.iter().filter(|s| file.name(s) == SECTION.as_bytes());
     if device_code.any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
-        return Err(Error::MovedOut { how: "section is NOBITS" });
+        return Err(Problem::MovedOut { how: "section is NOBITS" });
     }
     match wrappers::wrappers(&mut source, &file) {
-        Err(error @ (Error::MovedOut { .. } | Error::Read(_))) => Err(error),
+        Err(error @ (Problem::MovedOut { .. } | Problem::Read(_))) => Err(error),
         _ => Ok(()),
     }
 }
@@ -125,8 +125,8 @@ pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
 type DeviceCode = (Vec<usize>, Vec<(Range<u64>, Item)>);
 
 /// What changes, in the order of the file.
-fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Error> {
-    let unsupported = |kind| Err(Error::Unsupported { kind });
+fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Problem> {
+    let unsupported = |kind| Err(Problem::Unsupported { kind });
     let mut indices = Vec::new();
     let mut items = Vec::new();
     let mut edits = std::collections::BTreeMap::new();
@@ -142,7 +142,7 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Er
             continue;
         }
         if section.sh_type.get(LE) == SHT_NOBITS {
-            return Err(Error::MovedOut { how: "section is NOBITS" });
+            return Err(Problem::MovedOut { how: "section is NOBITS" });
         }
         if !is_allocated(section) {
             return Err(inconsistent("the device code is not loaded"));
@@ -162,7 +162,7 @@ fn device_code(file: &File, sections: Vec<SectionEdit>) -> Result<DeviceCode, Er
         indices.push(index);
     }
     if !edits.is_empty() {
-        return Err(Error::InputChanged);
+        return Err(Problem::InputChanged);
     }
     items.sort_by_key(|(_, item)| item.old.start);
     Ok((indices, items))
@@ -199,7 +199,11 @@ fn keep_tail(bundles: &mut [Item], end: u64) {
 }
 
 /// The addresses of a bundle of a section, which lies at `range` in the walked file.
-fn address(section: &SectionHeader, range: &Range<u64>, item: &Item) -> Result<Range<u64>, Error> {
+fn address(
+    section: &SectionHeader,
+    range: &Range<u64>,
+    item: &Item,
+) -> Result<Range<u64>, Problem> {
     let address = |at: u64| {
         let into = at.checked_sub(range.start).filter(|_| at <= range.end)?;
         section.sh_addr.get(LE).checked_add(into)
@@ -211,17 +215,17 @@ fn address(section: &SectionHeader, range: &Range<u64>, item: &Item) -> Result<R
 }
 
 /// Every wrapper must point to a bundle, and that may not go altogether.
-fn check_wrappers(wrappers: &[Wrapper], bundles: &[Bundle]) -> Result<(), Error> {
+fn check_wrappers(wrappers: &[Wrapper], bundles: &[Bundle]) -> Result<(), Problem> {
     for (number, wrapper) in wrappers.iter().enumerate() {
         if matches!(wrapper.form, PointerForm::Unknown { .. }) {
             continue;
         }
         match bundles.binary_search_by_key(&wrapper.bundle, |bundle| bundle.old.start) {
             Ok(n) if bundles.get(n).is_some_and(|bundle| bundle.size > 0) => {}
-            Ok(_) => return Err(Error::NothingLeft),
+            Ok(_) => return Err(Problem::NothingLeft),
             Err(_) => {
                 let (address, target) = (wrapper.address, wrapper.bundle);
-                return Err(Error::WrapperTarget { wrapper: number, address, target });
+                return Err(Problem::WrapperTarget { wrapper: number, address, target });
             }
         }
     }
@@ -249,7 +253,7 @@ impl Editor<'_> {
         bundles: &[Bundle],
         contents: Vec<Output>,
         layout: &Layout,
-    ) -> Result<Edited, Error> {
+    ) -> Result<Edited, Problem> {
         let (file, slot) = (self.file, self.slot);
         let map = Map::new(file, slot, layout);
         let segments = segments::segments(file, slot, layout, &map)?;
@@ -278,7 +282,7 @@ impl Editor<'_> {
         let parts = Parts { file, slot, layout, map, segments, sections, old, bundles: contents };
         let what = "parts of the file overlap";
         let address = slot.start;
-        let splices = parts.write().ok_or(Error::SelfCheck { address, what })?;
+        let splices = parts.write().ok_or(Problem::SelfCheck { address, what })?;
         let headers = self.room_for(segments.len().max(file.segments.len()));
         check::check(source, file, &splices, &allowed(file, slot, layout, headers))?;
         let notes = match layout.zeroed {

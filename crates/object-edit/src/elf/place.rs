@@ -11,7 +11,7 @@ use super::references::foreign_references;
 use super::room::Room;
 use super::validate::is_x86_64;
 use super::wrappers::PointerForm;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::HostContext;
 use crate::pod::LE;
 
@@ -22,7 +22,7 @@ impl Editor<'_> {
         source: &mut Source<'_>,
         context: HostContext<'_>,
         bundles: &[Bundle],
-    ) -> Result<Layout, Error> {
+    ) -> Result<Layout, Problem> {
         let options = context.options;
         let may_stay = options.stay;
         let room = Room::find(self.file, self.dynamic, self.slot);
@@ -52,7 +52,7 @@ impl Editor<'_> {
         }
         let packed = pack(bundles, start, end);
         let needed = bundles.iter().map(|bundle| up(bundle.size, PAGE)).sum();
-        let no_room = Error::NoRoom { needed, available: end.saturating_sub(start) };
+        let no_room = Problem::NoRoom { needed, available: end.saturating_sub(start) };
         if stays.is_none() && packed.is_none() && !options.grow {
             return Err(no_room);
         }
@@ -75,7 +75,7 @@ impl Editor<'_> {
             match task(starts, false) {
                 // Without a gain nothing moves.
                 Ok(layout) if is_last || layout.freed(self.slot) > 0 => return Ok(layout),
-                Err(Error::NoRoom { .. }) if options.grow => fits = false,
+                Err(Problem::NoRoom { .. }) if options.grow => fits = false,
                 Err(error) if is_last => return Err(error),
                 _ => {}
             }
@@ -100,7 +100,7 @@ impl Editor<'_> {
         &self,
         source: &mut Source<'_>,
         bundles: &[Bundle],
-    ) -> Result<BTreeMap<usize, Error>, Error> {
+    ) -> Result<BTreeMap<usize, Problem>, Problem> {
         let starts: Vec<u64> = bundles.iter().map(|bundle| bundle.old.start).collect();
         let end = bundles.last().map_or(self.slot.start, |bundle| bundle.old.end);
         let slot = self.slot.start..end;
@@ -115,12 +115,12 @@ impl Editor<'_> {
                 Err(_) => 0..0,
             };
             for bundle in pinned {
-                pins.entry(bundle).or_insert(Error::PointerForm { bundle, address, kind });
+                pins.entry(bundle).or_insert(Problem::PointerForm { bundle, address, kind });
             }
         }
         let foreign = foreign_references(source, self.file, self.wrappers, &slot, &starts)?;
         for (bundle, address) in foreign {
-            pins.entry(bundle).or_insert(Error::ForeignReference { bundle, address });
+            pins.entry(bundle).or_insert(Problem::ForeignReference { bundle, address });
         }
         Ok(pins)
     }

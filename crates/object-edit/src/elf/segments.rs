@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::room::{HEADER, TABLE};
 use super::slot::Slot;
 use super::validate::inconsistent;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::pod::LE;
 
 /// Where parts of the old file lie in the new one. Offsets in the ELF file.
@@ -140,7 +140,7 @@ pub(super) fn segments(
     slot: &Slot,
     layout: &Layout,
     map: &Map,
-) -> Result<Vec<ProgramHeader>, Error> {
+) -> Result<Vec<ProgramHeader>, Problem> {
     let mut headers: Vec<ProgramHeader> = Vec::new();
     let mut last_load = 0;
     for (index, old) in file.segments.iter().enumerate() {

@@ -12,7 +12,7 @@ use super::file::{
 };
 use super::movable::{Movable, movable};
 use super::validate::inconsistent;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::output::Output;
 use crate::pod::LE;
 
@@ -49,7 +49,7 @@ impl Slot {
         dynamic: &Dynamic,
         mut sections: Vec<usize>,
         start: u64,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Problem> {
         sections.sort_unstable();
         let holds_bundles =
             (0..file.sections.len()).map(|index| sections.binary_search(&index).is_ok()).collect();
@@ -76,7 +76,7 @@ impl Slot {
         self.holds_bundles.get(index).copied().unwrap_or(false)
     }
 
-    fn find_pieces(&mut self, file: &File, dynamic: &Dynamic) -> Result<(), Error> {
+    fn find_pieces(&mut self, file: &File, dynamic: &Dynamic) -> Result<(), Problem> {
         let outside = "the device code lies in no loadable segment";
         let mut loads = file.load_indices().filter_map(|n| Some((n, file.segments.get(n)?)));
         let (index, first) = loads
@@ -135,7 +135,7 @@ impl Slot {
     }
 
     /// Bundles must lie in the file where they lie in memory.
-    fn check_sections(&self, file: &File) -> Result<(), Error> {
+    fn check_sections(&self, file: &File) -> Result<(), Problem> {
         let headers = || self.sections.iter().filter_map(|&index| file.sections.get(index));
         let mut end = 0;
         for section in headers() {
@@ -157,7 +157,7 @@ impl Slot {
         }
         let first = headers().next().map(|first| (first.sh_type, first.sh_flags, first.sh_name));
         if headers().any(|other| Some((other.sh_type, other.sh_flags, other.sh_name)) != first) {
-            return Err(Error::UnsupportedElf { what: "device code in different sections" });
+            return Err(Problem::UnsupportedElf { what: "device code in different sections" });
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Slot {
     }
 
     /// Evicted sections overlap nothing: no bundles, not each other.
-    fn check_evicted(&self, file: &File) -> Result<(), Error> {
+    fn check_evicted(&self, file: &File) -> Result<(), Problem> {
         let ours = self.sections.iter().chain(&self.evicted);
         let mut ranges: Vec<_> =
             ours.filter_map(|&index| file.sections.get(index)).map(addresses).collect();
@@ -197,7 +197,7 @@ impl Slot {
     }
 
     /// Nothing else may lie in the slot.
-    fn check_inside(&self, file: &File) -> Result<(), Error> {
+    fn check_inside(&self, file: &File) -> Result<(), Problem> {
         self.check_evicted(file)?;
         let bundles = self.sections.iter().filter_map(|&index| file.sections.get(index));
         let bundles_end = bundles.map(|section| addresses(section).end).max().unwrap_or(0);

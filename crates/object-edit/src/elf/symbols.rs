@@ -9,7 +9,7 @@ use object::elf::{SHN_XINDEX, SHT_DYNSYM, SHT_SYMTAB, STT_FILE, STT_TLS};
 use super::file::{File, SectionHeader, Symbol, file_range};
 use super::relocations::entries;
 use super::wrappers::Patch;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::pod::LE;
 
 /// Offsets in a symbol.
@@ -45,7 +45,7 @@ pub(super) fn repoint(
     source: &mut Source<'_>,
     file: &File,
     moved: &dyn Fn(u64) -> u64,
-) -> Result<Vec<Patch>, Error> {
+) -> Result<Vec<Patch>, Problem> {
     let mut patches = Vec::new();
     visit(source, file, &mut |at, symbol| {
         let value = after(file, symbol, moved);
@@ -62,7 +62,7 @@ pub(super) fn resize(
     source: &mut Source<'_>,
     file: &File,
     left: &[(Range<u64>, u64)],
-) -> Result<Vec<Patch>, Error> {
+) -> Result<Vec<Patch>, Problem> {
     let mut patches = Vec::new();
     visit(source, file, &mut |at, symbol| {
         let value = symbol.st_value.get(LE);
@@ -86,7 +86,7 @@ fn visit(
     source: &mut Source<'_>,
     file: &File,
     visit: &mut dyn FnMut(u64, &Symbol),
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     for section in &file.sections {
         if !matches!(section.sh_type.get(LE), SHT_SYMTAB | SHT_DYNSYM) {
             continue;
@@ -95,7 +95,7 @@ fn visit(
         let available = file.window.end - file.window.start;
         if range.end > available {
             let (what, start, end) = ("a symbol table", range.start, range.end);
-            return Err(Error::BeyondEnd { what, start, end, available });
+            return Err(Problem::BeyondEnd { what, start, end, available });
         }
         entries(source, file, &range, &mut |_, at, symbol: &Symbol| {
             visit(at, symbol);

@@ -8,7 +8,7 @@ use object::elf::{ET_EXEC, SHF_ALLOC, SHT_NOBITS};
 use super::file::{File, Symbol, file_range};
 use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::hip_wrapper::{self, POINTER, Record};
 use crate::pod::{LE, first};
 
@@ -78,7 +78,7 @@ impl Patch {
 }
 
 /// All wrappers, by address. Whether bundles start where they point to is for the caller to say.
-pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Error> {
+pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = in_place(source, file)?;
     if wrappers.is_empty() {
         return Ok(wrappers);
@@ -134,7 +134,7 @@ pub(super) fn wrappers(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapp
 }
 
 /// The wrappers with what lies in place.
-fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Error> {
+fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut sections: Vec<_> = (file.sections.iter())
         .filter(|section| {
             section.sh_flags.get(LE).contains(SHF_ALLOC) && file.name(section) == SECTION
@@ -147,11 +147,11 @@ fn in_place(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Error>
         let range = file_range(section);
         let available = file.window.end - file.window.start;
         if section.sh_type.get(LE) == SHT_NOBITS || !size.is_multiple_of(24) {
-            return Err(Error::WrapperSection { address, size });
+            return Err(Problem::WrapperSection { address, size });
         }
         if range.end > available {
             let (what, start, end) = ("the section of the wrappers", range.start, range.end);
-            return Err(Error::BeyondEnd { what, start, end, available });
+            return Err(Problem::BeyondEnd { what, start, end, available });
         }
         entries(source, file, &range, &mut |_, offset, record: &Record| {
             let address = address.wrapping_add(offset - range.start);
@@ -178,7 +178,7 @@ fn defined(
     file: &File,
     relocations: &Relocations,
     index: u64,
-) -> Result<Option<(u64, u64)>, Error> {
+) -> Result<Option<(u64, u64)>, Problem> {
     let Some(table) = &relocations.symbols else { return Ok(None) };
     let at = table.start.saturating_add(index.saturating_mul(size_of::<Symbol>() as u64));
     let end = at.saturating_add(size_of::<Symbol>() as u64);
@@ -198,7 +198,7 @@ pub(super) fn repoint(
     file: &File,
     wrappers: &[Wrapper],
     moved: &dyn Fn(u64) -> u64,
-) -> Result<Vec<Patch>, Error> {
+) -> Result<Vec<Patch>, Problem> {
     let mut patches = Vec::new();
     for (n, wrapper) in wrappers.iter().enumerate() {
         let (old, new) = (wrapper.bundle, moved(wrapper.bundle));
@@ -222,13 +222,13 @@ pub(super) fn repoint(
             }
             PointerForm::Unknown { kind } => {
                 let bundle = bundle_number(wrappers, n);
-                return Err(Error::PointerForm { bundle, address: wrapper.pointer(), kind });
+                return Err(Problem::PointerForm { bundle, address: wrapper.pointer(), kind });
             }
         };
         if in_place {
             let what = "a wrapper lies outside the file";
             let offset =
-                file.offset_of(wrapper.pointer()).ok_or(Error::InconsistentSegments { what })?;
+                file.offset_of(wrapper.pointer()).ok_or(Problem::InconsistentSegments { what })?;
             patches.push(Patch::word(offset, new));
         }
     }
@@ -246,7 +246,7 @@ fn symbol_values(
     file: &File,
     offset: u64,
     moved: &dyn Fn(u64) -> u64,
-) -> Result<(u64, u64), Error> {
+) -> Result<(u64, u64), Problem> {
     let mut bytes = [0; size_of::<Symbol>()];
     source.read_exact_at(file.window.start.saturating_add(offset), &mut bytes)?;
     let symbol = first(&bytes);
@@ -272,7 +272,7 @@ mod tests {
     };
     use super::*;
 
-    fn resolve(sample: &Sample) -> Result<Vec<Wrapper>, Error> {
+    fn resolve(sample: &Sample) -> Result<Vec<Wrapper>, Problem> {
         with(&sample.build(), wrappers).unwrap()
     }
 
@@ -399,7 +399,9 @@ mod tests {
         let error = with(&sample.build(), |source, file| {
             repoint(source, file, &wrappers, &moved).unwrap_err()
         });
-        let Some(Error::PointerForm { bundle, address, kind }) = error else { panic!("{error:?}") };
+        let Some(Problem::PointerForm { bundle, address, kind }) = error else {
+            panic!("{error:?}")
+        };
         assert_eq!((bundle, address, kind), (1, pointer(1), expected));
     }
 
@@ -434,7 +436,7 @@ mod tests {
     fn wrappers_of_moved_code_and_of_other_forms() {
         let mut sample = Sample::default();
         sample.wrappers[1].0 = 0x4849_504b;
-        assert!(matches!(resolve(&sample), Err(Error::MovedOut { .. })));
+        assert!(matches!(resolve(&sample), Err(Problem::MovedOut { .. })));
         sample.wrappers[1] = (0x4849_5046, 2, 0);
         let error = resolve(&sample).unwrap_err();
         assert_eq!(
@@ -461,17 +463,20 @@ mod tests {
         );
         bytes[at + 32] = 72;
         bytes[at + 24 + 3] = 1;
-        assert!(matches!(with(&bytes, wrappers).unwrap(), Err(Error::BeyondEnd { .. })));
+        assert!(matches!(with(&bytes, wrappers).unwrap(), Err(Problem::BeyondEnd { .. })));
     }
 
     #[test]
     fn machines_and_tables_that_are_not_understood() {
         let sample = Sample { machine: 243, ..Sample::default() };
-        assert!(matches!(resolve(&sample), Err(Error::UnsupportedElf { .. })));
+        assert!(matches!(resolve(&sample), Err(Problem::UnsupportedElf { .. })));
         let mut bytes = Sample::default().build();
         // DT_RELA: beyond all segments
         bytes[0x6000 + 16 + 8 + 2] = 1;
-        assert!(matches!(with(&bytes, wrappers).unwrap(), Err(Error::InconsistentSegments { .. })));
+        assert!(matches!(
+            with(&bytes, wrappers).unwrap(),
+            Err(Problem::InconsistentSegments { .. })
+        ));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use object::elf::{
 
 use crate::changes::Place;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::embed::{EmbedError, ObjectPart};
-use crate::error::Error;
+use crate::error::Problem;
+use crate::error::{ObjectPart, ObjectProblem};
 use crate::pod::entries;
 use crate::tables::{Read, absolute, in_memory, in_source};
 
@@ -32,30 +32,30 @@ pub(crate) struct Object<H: ElfHeader> {
 
 impl<H: ElfHeader> Object<H> {
     /// Reads the headers of an object or a linked file, and checks that all sections lie in it.
-    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        let object = Self::new(window.clone(), &mut in_source::<Error>(source, window.start))?;
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
+        let object = Self::new(window.clone(), &mut in_source::<Problem>(source, window.start))?;
         // What is done for each section is done for each byte no more than twice.
         let sizes = object.sections.iter().map(place).map(|range| range.end - range.start);
         let (value, limit) = (sizes.fold(0, u64::saturating_add), largest(window));
         match value > limit {
-            true => Err(EmbedError::TooLarge { format: FORMAT, value, limit }.into()),
+            true => Err(ObjectProblem::TooLarge { format: FORMAT, value, limit }.into()),
             false => Ok(object),
         }
     }
 
     /// Reads those of a file in memory.
-    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, EmbedError> {
+    pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, ObjectProblem> {
         Self::new(0..object.len() as u64, &mut in_memory(object))
     }
 
-    fn new<E: From<EmbedError>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {
+    fn new<E: From<ObjectProblem>>(window: Range<u64>, read: &mut Read<'_, E>) -> Result<Self, E> {
         let header_len = size_of::<H>() as u64;
         let header = part::<H, E>(&window, read, ObjectPart::FileHeader, 0, header_len)?;
-        let header = *header.first().ok_or(EmbedError::NoSectionHeaders)?;
+        let header = *header.first().ok_or(ObjectProblem::NoSectionHeaders)?;
         let e = H::order();
         let e_type = header.e_type(e);
         if ![ET_REL, ET_EXEC, ET_DYN].contains(&e_type) {
-            return Err(EmbedError::ElfType { found: e_type.0 }.into());
+            return Err(ObjectProblem::ElfType { found: e_type.0 }.into());
         }
         let (table, sections) = Self::headers(&window, read, &header)?;
         let names_index = match header.e_shstrndx(e) {
@@ -63,7 +63,7 @@ impl<H: ElfHeader> Object<H> {
             SymbolSection(index) => index.into(),
         };
         if names_index == 0 {
-            return Err(EmbedError::NoSectionNames.into());
+            return Err(ObjectProblem::NoSectionNames.into());
         }
         let not_names = |expected| field("e_shstrndx", names_index.into(), expected);
         let index = usize::try_from(names_index).unwrap_or(usize::MAX);
@@ -75,7 +75,7 @@ impl<H: ElfHeader> Object<H> {
         let names = part::<u8, E>(&window, read, kind, section.offset, section.size)?;
         if names.last().is_some_and(|&last| last != 0) {
             let end = place(section).end;
-            return Err(EmbedError::Unterminated { format: FORMAT, part: kind, end }.into());
+            return Err(ObjectProblem::Unterminated { format: FORMAT, part: kind, end }.into());
         }
         inside(&window, ObjectPart::ProgramHeaders, &program_headers(&header))?;
         for (index, section) in sections.iter().enumerate() {
@@ -84,7 +84,7 @@ impl<H: ElfHeader> Object<H> {
         Ok(Object { window, header, sections, table, names_index: index, names })
     }
 
-    fn headers<E: From<EmbedError>>(
+    fn headers<E: From<ObjectProblem>>(
         window: &Range<u64>,
         read: &mut Read<'_, E>,
         header: &H,
@@ -93,7 +93,7 @@ impl<H: ElfHeader> Object<H> {
         let entry_len = size_of::<H::SectionHeader>() as u64;
         let shoff: u64 = header.e_shoff(e).into();
         if shoff == 0 {
-            return Err(EmbedError::NoSectionHeaders.into());
+            return Err(ObjectProblem::NoSectionHeaders.into());
         }
         if u64::from(header.e_shentsize(e)) != entry_len {
             let expected =
@@ -108,7 +108,7 @@ impl<H: ElfHeader> Object<H> {
             count => count.into(),
         };
         if count == 0 {
-            return Err(EmbedError::NoSectionHeaders.into());
+            return Err(ObjectProblem::NoSectionHeaders.into());
         }
         let len = count.saturating_mul(entry_len);
         let table = part::<H::SectionHeader, E>(window, read, kind, shoff, len)?;
@@ -153,7 +153,7 @@ pub(super) fn inside(
     window: &Range<u64>,
     part: ObjectPart,
     range: &Range<u64>,
-) -> Result<(), EmbedError> {
+) -> Result<(), ObjectProblem> {
     match range.is_empty() || range.end <= available(window) {
         true => Ok(()),
         false => Err(beyond_end(window, part, range)),
@@ -164,9 +164,9 @@ fn available(window: &Range<u64>) -> u64 {
     window.end.saturating_sub(window.start)
 }
 
-fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> EmbedError {
+fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> ObjectProblem {
     let Range { start, end } = *range;
-    EmbedError::BeyondEnd { format: FORMAT, part, start, end, available: available(window) }
+    ObjectProblem::BeyondEnd { format: FORMAT, part, start, end, available: available(window) }
 }
 
 /// Where the program headers lie.
@@ -177,7 +177,7 @@ pub(crate) fn program_headers<H: ElfHeader>(header: &H) -> Range<u64> {
 }
 
 /// Reads a part of the file as a table.
-pub(super) fn part<T: Pod, E: From<EmbedError>>(
+pub(super) fn part<T: Pod, E: From<ObjectProblem>>(
     window: &Range<u64>,
     read: &mut Read<'_, E>,
     part: ObjectPart,
@@ -196,6 +196,6 @@ pub(super) fn part<T: Pod, E: From<EmbedError>>(
 }
 
 /// A field of a header that has another value than it can have.
-pub(super) fn field(field: &'static str, found: u64, expected: &'static str) -> EmbedError {
-    EmbedError::Field { format: FORMAT, field, offset: 0, found, expected }
+pub(super) fn field(field: &'static str, found: u64, expected: &'static str) -> ObjectProblem {
+    ObjectProblem::Field { format: FORMAT, field, offset: 0, found, expected }
 }

@@ -29,8 +29,8 @@ use super::moves::Changed;
 use super::output::{self, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::embed::EmbedError;
-use crate::error::Error;
+use crate::error::ObjectProblem;
+use crate::error::Problem;
 
 /// Whether no section of this name is loaded with a linked file, so that [`edit`] can change it there, too.
 pub(crate) fn is_never_loaded(name: &str) -> bool {
@@ -43,7 +43,7 @@ pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Error> {
+) -> Result<Edited, Problem> {
     let window = context.window;
     let splices = match Class::of(source, window)? {
         Class::Little32 => edit_as::<FileHeader32<LittleEndian>>(source, window, sections),
@@ -60,7 +60,7 @@ pub(super) fn without(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Output>, Error> {
+) -> Result<Option<Output>, Problem> {
     match Class::of(source, window)? {
         Class::Little32 => remove::remove::<FileHeader32<LittleEndian>>(source, window, goes),
         Class::Big32 => remove::remove::<FileHeader32<BigEndian>>(source, window, goes),
@@ -78,8 +78,8 @@ enum Class {
 }
 
 impl Class {
-    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        let unknown = Error::UnsupportedElf { what: "unknown class or byte order" };
+    fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
+        let unknown = Problem::UnsupportedElf { what: "unknown class or byte order" };
         let Some(&[class, data]) = source.peek(window, 6)?.get(4..) else { return Err(unknown) };
         match (FileClass(class), DataEncoding(data)) {
             (ELFCLASS32, ELFDATA2LSB) => Ok(Class::Little32),
@@ -95,7 +95,7 @@ fn edit_as<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
-) -> Result<Output, Error> {
+) -> Result<Output, Problem> {
     let object = Object::<H>::read(source, window)?;
     let loaded = Loaded::read::<H>(source, window, &object.header)?;
     let edits = numbered(window, edits, object.places())?;
@@ -103,7 +103,7 @@ fn edit_as<H: ElfHeader>(
         let section = object.sections.get(*index);
         if edit.is_changed() && section.is_some_and(|section| loaded.may_need(section)) {
             let kind = "device code of linked ELF files that is loaded, in other sections than .hip_fatbin,";
-            return Err(Error::Unsupported { kind });
+            return Err(Problem::Unsupported { kind });
         }
     }
     let align =
@@ -129,7 +129,7 @@ fn rewrite<H: ElfHeader>(
     object: &Object<H>,
     mut changed: BTreeMap<usize, Changed>,
     mut patches: Patches,
-) -> Result<Output, Error> {
+) -> Result<Output, Problem> {
     let mut pieces = Vec::with_capacity(object.sections.len());
     // Section numbers of the pieces; the first is the null section's, and stands for the header.
     pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
@@ -146,7 +146,7 @@ fn rewrite<H: ElfHeader>(
     pieces.push(Piece::kept(object.table.clone(), word));
     let layout = lay_out(&object.window, &pieces).map_err(shared)?;
 
-    let too_large = |value| EmbedError::TooLarge { format: "ELF", value, limit: H::LIMIT };
+    let too_large = |value| ObjectProblem::TooLarge { format: "ELF", value, limit: H::LIMIT };
     let base = object.window.start;
     for ((index, section), place) in object.sections.iter().enumerate().zip(&layout.places).skip(1)
     {
@@ -173,7 +173,7 @@ fn rewrite<H: ElfHeader>(
     if layout.splices.size() > H::LIMIT {
         return Err(too_large(layout.splices.size()).into());
     }
-    let all = Error::SharedBytes { start: 0, end: object.window.end - base };
+    let all = Problem::SharedBytes { start: 0, end: object.window.end - base };
     patches.apply(layout.splices).ok_or(all)
 }
 
@@ -182,6 +182,6 @@ fn power_of_two(align: u64) -> u64 {
     if align.is_power_of_two() { align } else { 1 }
 }
 
-fn shared(Overlap { start, end }: Overlap) -> Error {
-    Error::SharedBytes { start, end }
+fn shared(Overlap { start, end }: Overlap) -> Problem {
+    Problem::SharedBytes { start, end }
 }

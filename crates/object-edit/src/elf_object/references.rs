@@ -17,8 +17,8 @@ use object::{Endian, U32};
 
 use super::file::Object;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::embed::EmbedError;
-use crate::error::Error;
+use crate::error::ObjectProblem;
+use crate::error::Problem;
 use crate::moves::{Addend, Changed, Reference};
 use crate::pod::first;
 use crate::relayout::Patches;
@@ -40,7 +40,7 @@ pub(super) fn follow<H: ElfHeader>(
     object: &Object<H>,
     changed: &BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let stay = changed.values().all(|changed| changed.moves.stay());
     // Sections by the one that they link to.
     let mut users: BTreeMap<u32, Vec<&ElfSection>> = BTreeMap::new();
@@ -54,7 +54,7 @@ pub(super) fn follow<H: ElfHeader>(
             || usize::try_from(section.info).is_ok_and(|info| changed.contains_key(&info));
         if [SHT_REL, SHT_RELA, SHT_CREL].contains(&section.kind) && of_changed() && section.size > 0
         {
-            return Err(Error::Unsupported { kind: "sections of device code with relocations" });
+            return Err(Problem::Unsupported { kind: "sections of device code with relocations" });
         }
         if section.kind != SHT_SYMTAB {
             continue;
@@ -69,7 +69,7 @@ pub(super) fn follow<H: ElfHeader>(
         }
         for user in users {
             if user.kind == SHT_CREL && !stay {
-                return Err(Error::Unsupported {
+                return Err(Problem::Unsupported {
                     kind: "objects with compact relocations, where bundles move,",
                 });
             }
@@ -88,7 +88,7 @@ fn symbols<'c, H: ElfHeader>(
     extension: Option<&Range<u64>>,
     changed: &'c BTreeMap<usize, Changed>,
     patches: &mut Patches,
-) -> Result<Targets<'c>, Error> {
+) -> Result<Targets<'c>, Problem> {
     let mut targets = Targets::new();
     let (e, entry_len) = (H::order(), size_of::<H::Sym>() as u64);
     for_each(source, &object.place(section), entry_len, |source, number, at, entry| {
@@ -113,7 +113,7 @@ fn symbols<'c, H: ElfHeader>(
         let new =
             if of_section { (value, size) } else { (moves.value(value), moves.size(value, size)) };
         if new != (value, size) {
-            H::set_place(&mut symbol, new.0, new.1).ok_or(EmbedError::TooLarge {
+            H::set_place(&mut symbol, new.0, new.1).ok_or(ObjectProblem::TooLarge {
                 format: "ELF",
                 value: new.0.max(new.1),
                 limit: H::LIMIT,
@@ -132,7 +132,7 @@ fn relocations<H: ElfHeader>(
     section: &ElfSection,
     targets: &Targets<'_>,
     patches: &mut Patches,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let machine = object.header.e_machine(H::order());
     let word = if H::is_type_64_sized() { 8 } else { 4 };
     let (entry_len, explicit) = match section.kind {
@@ -140,7 +140,7 @@ fn relocations<H: ElfHeader>(
         SHT_REL => (word * 2, false),
         _ => return Ok(()),
     };
-    let too_large = |value: i64| EmbedError::TooLarge {
+    let too_large = |value: i64| ObjectProblem::TooLarge {
         format: "ELF",
         value: value.unsigned_abs(),
         limit: H::LIMIT,
@@ -156,7 +156,7 @@ fn relocations<H: ElfHeader>(
             (false, Some(width)) => {
                 let section = section.info.into();
                 let start = applied_to(object, section, place, width);
-                let start = start.ok_or(Error::RelocationPlace { section, index, place })?;
+                let start = start.ok_or(Problem::RelocationPlace { section, index, place })?;
                 Some((start, width))
             }
         };

@@ -21,8 +21,8 @@ use object::{Pod, U32};
 use super::file::{FORMAT, Object, field, inside, largest, part, place};
 use super::references::decode;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::embed::{EmbedError, ObjectPart};
-use crate::error::Error;
+use crate::error::Problem;
+use crate::error::{ObjectPart, ObjectProblem};
 use crate::output::{self, Input, Output};
 use crate::relayout::Patches;
 use crate::strings::{Limit, Strings, Table, string_at};
@@ -52,7 +52,7 @@ impl Part {
         }
     }
 
-    fn read(&self, source: &mut Source<'_>) -> Result<Vec<u8>, Error> {
+    fn read(&self, source: &mut Source<'_>) -> Result<Vec<u8>, Problem> {
         match &self.contents {
             Contents::Kept(range) => Ok(source.read_range(range)?),
             Contents::New(bytes) => Ok(bytes.clone()),
@@ -64,12 +64,12 @@ impl Part {
         &mut self,
         source: &mut Source<'_>,
         expected: &'static str,
-        change: impl FnOnce(&mut [T]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        change: impl FnOnce(&mut [T]) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
         let old = self.read(source)?;
         let mut new = old.clone();
         let (offset, found) = (self.fields.offset, self.fields.size);
-        let table = slice_from_all_bytes_mut(&mut new).map_err(|()| EmbedError::Field {
+        let table = slice_from_all_bytes_mut(&mut new).map_err(|()| ObjectProblem::Field {
             format: FORMAT,
             field: "sh_size",
             offset,
@@ -92,7 +92,7 @@ impl Numbers {
     fn of<H: ElfHeader>(
         object: &Object<H>,
         goes: &dyn Fn(usize, &[u8]) -> bool,
-    ) -> Result<Option<Self>, EmbedError> {
+    ) -> Result<Option<Self>, ObjectProblem> {
         let mut next = 0_u32;
         let mut numbers = Vec::with_capacity(object.sections.len());
         for (index, section) in object.sections.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Numbers {
     }
 
     /// Of a reference in the section with the old index `by`. What names no section stays.
-    fn renumber(&self, old: u32, by: usize) -> Result<u32, EmbedError> {
+    fn renumber(&self, old: u32, by: usize) -> Result<u32, ObjectProblem> {
         match usize::try_from(old).ok().and_then(|old| self.0.get(old)) {
             Some(Some(new)) => Ok(*new),
             Some(None) => Err(referenced(old, by)),
@@ -123,9 +123,9 @@ impl Numbers {
     }
 }
 
-fn referenced(section: u32, by: usize) -> EmbedError {
+fn referenced(section: u32, by: usize) -> ObjectProblem {
     let by = ObjectPart::Section(by as u64);
-    EmbedError::StillReferenced { format: FORMAT, section: section.into(), by }
+    ObjectProblem::StillReferenced { format: FORMAT, section: section.into(), by }
 }
 
 /// The segments of a linked file.
@@ -141,7 +141,7 @@ impl Loaded {
         source: &mut Source<'_>,
         window: &Range<u64>,
         header: &H,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Problem> {
         let e = H::order();
         if header.e_phnum(e) == 0 {
             return Ok(Loaded { ranges: Vec::new(), end: 0 });
@@ -155,7 +155,7 @@ impl Loaded {
         let table_len = len.saturating_mul(header.e_phnum(e).into());
         let table_end = phoff.saturating_add(table_len);
         let kind = ObjectPart::ProgramHeaders;
-        let mut read = in_source::<Error>(source, window.start);
+        let mut read = in_source::<Problem>(source, window.start);
         let table = part::<H::ProgramHeader, _>(window, &mut read, kind, phoff, table_len)?;
         let mut ranges = Vec::with_capacity(table.len());
         let mut end = table_end;
@@ -200,13 +200,13 @@ pub(super) fn remove<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
-) -> Result<Option<Output>, Error> {
+) -> Result<Option<Output>, Problem> {
     let object = Object::<H>::read(source, window)?;
     let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
     let loaded = Loaded::read::<H>(source, window, &object.header)?;
 
     let limit = largest(window);
-    let too_large = |value| EmbedError::TooLarge { format: FORMAT, value, limit };
+    let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit };
     let mut parts = Vec::new();
     for (index, fields) in object.sections.iter().enumerate() {
         if numbers.0.get(index).is_some_and(Option::is_none) {
@@ -258,7 +258,7 @@ pub(super) fn remove<H: ElfHeader>(
         }
     }
     let (start, end) = (header_len, loaded.end);
-    let loaded = patches.apply(splices).ok_or(Error::SharedBytes { start, end })?;
+    let loaded = patches.apply(splices).ok_or(Problem::SharedBytes { start, end })?;
     let mut splices = output::of_bytes(bytes_of(&header));
     splices.append(&loaded);
     for index in order {
@@ -282,13 +282,13 @@ fn new_header<H: ElfHeader>(
     parts: &mut [Part],
     numbers: &Numbers,
     table_at: u64,
-) -> Result<H, Error> {
+) -> Result<H, Problem> {
     let count = parts.len() as u64;
     let names_index = u32::try_from(object.names_index).unwrap_or(u32::MAX);
     let names_index = numbers.renumber(names_index, 0)?;
     let mut header = object.header;
     let shnum = u16::try_from(count).ok().filter(|&count| count < SHN_LORESERVE);
-    let too_large = EmbedError::TooLarge { format: FORMAT, value: table_at, limit: H::LIMIT };
+    let too_large = ObjectProblem::TooLarge { format: FORMAT, value: table_at, limit: H::LIMIT };
     let shstrndx = SymbolSection::new(names_index);
     header.set_table(table_at, shnum.unwrap_or(0), shstrndx).ok_or(too_large)?;
     if let Some(null) = parts.first_mut().map(|part| &mut part.fields) {
@@ -304,7 +304,7 @@ fn renumber<H: ElfHeader>(
     parts: &mut [Part],
     numbers: &Numbers,
     object: &Object<H>,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     // Symbols of removed sections, by the section that holds the symbols.
     let mut gone = Gone::new();
     for part in &mut *parts {
@@ -346,7 +346,7 @@ fn words<H: ElfHeader>(
     part: &mut Part,
     skip: usize,
     numbers: &Numbers,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let index = part.index;
     part.change(source, "a multiple of 4", |words: &mut [U32<H::Endian>]| {
         let e = H::order();
@@ -365,7 +365,7 @@ fn symbols<H: ElfHeader>(
     part: &mut Part,
     numbers: &Numbers,
     gone: &mut Gone,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let index = part.index;
     part.change(source, "a multiple of the symbol size", |symbols: &mut [H::Sym]| {
         let e = H::order();
@@ -398,7 +398,7 @@ fn relocations<H: ElfHeader>(
     table: usize,
     gone: &Gone,
     machine: Machine,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let word = if H::is_type_64_sized() { 8 } else { 4 };
     let len = match part.fields.kind {
         SHT_RELA => word * 3,
@@ -426,7 +426,7 @@ fn rebuild_tables<H: ElfHeader>(
     source: &mut Source<'_>,
     parts: &mut [Part],
     object: &Object<H>,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     // The parts that refer to each.
     let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, part) in parts.iter().enumerate().skip(1) {

@@ -19,9 +19,9 @@ use object::pe::{
 use object::pod::bytes_of_slice;
 use object::{LittleEndian, U32};
 
-use super::error::EmbedError;
 use super::{Embedding, Pieces, SECTION_ALIGNMENT, SECTION_NAME, find_name, slice};
 use crate::coff::{LIMIT, Object, STRING_SIZE_LEN, Section, long_name, narrow, too_large};
+use crate::error::ObjectProblem;
 use crate::pod::LE;
 
 pub(super) const SECTION_HEADER_LEN: u64 = size_of::<Section>() as u64;
@@ -41,7 +41,7 @@ pub(super) struct Moves {
 }
 
 impl Moves {
-    pub(super) fn apply(&self, offset: u64) -> Result<u32, EmbedError> {
+    pub(super) fn apply(&self, offset: u64) -> Result<u32, ObjectProblem> {
         let mut to = offset;
         for (from, by) in [
             (self.headers_end, self.headers),
@@ -57,7 +57,7 @@ impl Moves {
 
     /// Changes an offset in a header. Zero stands for nothing; what lies in the headers or beyond the end is
     /// empty.
-    pub(super) fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), EmbedError> {
+    pub(super) fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), ObjectProblem> {
         if offset.get(LE) != 0 && u64::from(offset.get(LE)) <= self.end {
             *offset = U32::new(LE, self.apply(offset.get(LE).into())?);
         }
@@ -65,7 +65,7 @@ impl Moves {
     }
 }
 
-pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>, EmbedError> {
+pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<Embedding<'_>, ObjectProblem> {
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;
@@ -132,7 +132,7 @@ pub(super) fn new_section(
     size: u64,
     contents_at: u64,
     flags: SectionFlags,
-) -> Result<Section, EmbedError> {
+) -> Result<Section, ObjectProblem> {
     Ok(Section {
         name,
         size_of_raw_data: narrow(size)?,

@@ -2,7 +2,6 @@
 
 mod coff;
 mod elf;
-mod error;
 mod mach_class;
 mod object_form;
 
@@ -11,12 +10,13 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-pub use error::{EmbedError, ObjectPart};
 use object::elf::{FileHeader32, FileHeader64};
 use object::{BigEndian, LittleEndian};
 pub use object_form::{
     HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
 };
+
+use crate::error::{Error, ObjectPart, ObjectProblem};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
 const SECTION_NAME: &[u8] = b".llvm.offloading";
@@ -37,8 +37,8 @@ const SECTION_ALIGNMENT: u64 = 8;
 ///
 /// # Errors
 ///
-/// Those of [`Embedding::new`], and [`EmbedError::OutOfMemory`].
-pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, EmbedError> {
+/// Those of [`Embedding::new`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
+pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
     Embedding::new(object, contents.len() as u64)?.to_vec(contents)
 }
 
@@ -63,7 +63,7 @@ pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, EmbedError> {
 /// `fat_object::walk` read all of them; a relocatable link makes one of them.
 ///
 /// ```
-/// # use object_edit::{Embedding, EmbedError};
+/// # use object_edit::Embedding;
 /// # fn embed(object: &[u8], package: &mut std::fs::File) -> Result<(), Box<dyn std::error::Error>> {
 /// let embedding = Embedding::new(object, package.metadata()?.len())?;
 /// let out = std::fs::File::create("fat.o")?;
@@ -71,9 +71,6 @@ pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, EmbedError> {
 /// embedding.write_to(out, package)?; // reads the package once; the kernel copies where it can
 /// # Ok(())
 /// # }
-/// // clang cannot do this for Mach-O either.
-/// let error = Embedding::new(b"\xcf\xfa\xed\xfe", 8).unwrap_err();
-/// assert_eq!(error, EmbedError::Unsupported { format: "Mach-O" });
 /// ```
 pub struct Embedding<'a> {
     /// What comes before the contents.
@@ -90,12 +87,11 @@ impl<'a> Embedding<'a> {
     ///
     /// # Errors
     ///
-    /// [`EmbedError::Unsupported`] for everything that is neither ELF nor COFF (Mach-O, WebAssembly, archives, bitcode),
-    /// [`EmbedError::ElfType`] and [`EmbedError::PeImage`] for what is linked already,
-    /// [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
-    /// others for objects that are cut short or contradict themselves.
-    pub fn new(object: &'a [u8], contents_len: u64) -> Result<Self, EmbedError> {
-        match Kind::of(object)? {
+    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF nor COFF (Mach-O, WebAssembly, archives, bitcode),
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for files that are linked already, [`Limit`](crate::ErrorKind::Limit) where the format
+    /// has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
+    pub fn new(object: &'a [u8], contents_len: u64) -> Result<Self, Error> {
+        Ok(match Kind::of(object)? {
             Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, contents_len),
             Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, contents_len),
             Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, contents_len),
@@ -105,8 +101,8 @@ impl<'a> Embedding<'a> {
             | Kind::MachO32Big
             | Kind::MachO64Little
             | Kind::MachO64Big
-            | Kind::Wasm => Err(EmbedError::Unsupported { format: format_name(object) }),
-        }
+            | Kind::Wasm => Err(ObjectProblem::Unsupported { format: format_name(object) }),
+        }?)
     }
 
     fn from_pieces(
@@ -137,17 +133,17 @@ impl<'a> Embedding<'a> {
     ///
     /// # Errors
     ///
-    /// [`EmbedError::ContentsSize`] when the contents are not as long as laid out, and
-    /// [`EmbedError::OutOfMemory`].
-    pub fn to_vec(&self, contents: &[u8]) -> Result<Vec<u8>, EmbedError> {
+    /// [`Contents`](crate::ErrorKind::Contents) when the contents are not as long as laid out, and [`Limit`](crate::ErrorKind::Limit) when the
+    /// memory is too small.
+    pub fn to_vec(&self, contents: &[u8]) -> Result<Vec<u8>, Error> {
         let (expected, found) = (self.contents_len, contents.len() as u64);
         if expected != found {
-            return Err(EmbedError::ContentsSize { expected, found });
+            return Err(ObjectProblem::ContentsSize { expected, found }.into());
         }
         let mut bytes = Vec::new();
         match usize::try_from(self.total_size).map(|size| bytes.try_reserve_exact(size)) {
             Ok(Ok(())) => {}
-            _ => return Err(EmbedError::OutOfMemory { size: self.total_size }),
+            _ => return Err(ObjectProblem::OutOfMemory { size: self.total_size }.into()),
         }
         for piece in &self.before.0 {
             bytes.extend_from_slice(piece);
@@ -164,9 +160,8 @@ impl<'a> Embedding<'a> {
     ///
     /// # Errors
     ///
-    /// What reading and writing returns, and [`io::ErrorKind::InvalidInput`] with
-    /// [`EmbedError::ContentsSize`] inside when the contents are not as long as laid out. By then a part of
-    /// the result is written.
+    /// Those of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not as
+    /// long as laid out. By then a part of the result is written.
     pub fn write_to(&self, mut writer: impl Write, mut contents: impl Read) -> io::Result<()> {
         for piece in &self.before.0 {
             writer.write_all(piece)?;
@@ -176,8 +171,7 @@ impl<'a> Embedding<'a> {
         // One more byte tells contents that are too long.
         let found = found.saturating_add(io::copy(&mut contents.take(1), &mut io::sink())?);
         if found != expected {
-            let error = EmbedError::ContentsSize { expected, found };
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+            return Err(Error::from(ObjectProblem::ContentsSize { expected, found }).into());
         }
         io::copy(&mut io::repeat(0).take(self.padding), &mut writer)?;
         for piece in &self.after.0 {
@@ -213,21 +207,21 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(object: &[u8]) -> Result<Self, EmbedError> {
+    fn of(object: &[u8]) -> Result<Self, ObjectProblem> {
         match object {
             [0x7f, b'E', b'L', b'F', class, order, ..] => match (*class, *order) {
                 (1, 1) => Ok(Kind::Elf32Little),
                 (1, 2) => Ok(Kind::Elf32Big),
                 (2, 1) => Ok(Kind::Elf64Little),
                 (2, 2) => Ok(Kind::Elf64Big),
-                (1 | 2, order) => Err(EmbedError::Field {
+                (1 | 2, order) => Err(ObjectProblem::Field {
                     format: crate::elf_object::FORMAT,
                     field: "e_ident[EI_DATA]",
                     offset: 5,
                     found: order.into(),
                     expected: "1 or 2",
                 }),
-                (class, _) => Err(EmbedError::Field {
+                (class, _) => Err(ObjectProblem::Field {
                     format: crate::elf_object::FORMAT,
                     field: "e_ident[EI_CLASS]",
                     offset: 4,
@@ -235,21 +229,21 @@ impl Kind {
                     expected: "1 or 2",
                 }),
             },
-            [0x7f, b'E', b'L', b'F', ..] => Err(EmbedError::BeyondEnd {
+            [0x7f, b'E', b'L', b'F', ..] => Err(ObjectProblem::BeyondEnd {
                 format: crate::elf_object::FORMAT,
                 part: ObjectPart::FileHeader,
                 start: 0,
                 end: 16,
                 available: object.len() as u64,
             }),
-            [b'M', b'Z', ..] => Err(EmbedError::PeImage),
+            [b'M', b'Z', ..] => Err(ObjectProblem::PeImage),
             [0xce, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO32Little),
             [0xcf, 0xfa, 0xed, 0xfe, ..] => Ok(Kind::MachO64Little),
             [0xfe, 0xed, 0xfa, 0xce, ..] => Ok(Kind::MachO32Big),
             [0xfe, 0xed, 0xfa, 0xcf, ..] => Ok(Kind::MachO64Big),
             _ if object.starts_with(&crate::wasm::HEADER[..4]) => Ok(Kind::Wasm),
             _ if is_coff(object) => Ok(Kind::Coff),
-            _ => Err(EmbedError::Unsupported { format: format_name(object) }),
+            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
         }
     }
 }

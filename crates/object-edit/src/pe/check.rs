@@ -9,7 +9,7 @@ use super::file::{File, file_range, memory_size};
 use super::place::Placement;
 use super::slot::Slot;
 use super::wrappers::{self, Wrapper};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::output::{self, NewInputs, Output};
 use crate::pod::LE;
 
@@ -46,7 +46,7 @@ impl Check<'_> {
         &self,
         source: &mut Source<'_>,
         inputs: &mut dyn NewInputs,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Problem> {
         let (new, new_wrappers) = {
             let mut reader = output::reader(self.splices, source.reader(), inputs);
             let mut output = Source::new(&mut reader)?;
@@ -60,13 +60,13 @@ impl Check<'_> {
         self.memory(source, inputs, &new)
     }
 
-    fn fault(&self, address: u64, what: &'static str) -> Error {
+    fn fault(&self, address: u64, what: &'static str) -> Problem {
         let address = self.file.image_base().wrapping_add(address);
-        Error::SelfCheck { address, what }
+        Problem::SelfCheck { address, what }
     }
 
     /// Each section starts where the one before ends, if the old ones do, and none is empty in the file that was not.
-    fn sections(&self, new: &File) -> Result<(), Error> {
+    fn sections(&self, new: &File) -> Result<(), Problem> {
         let gap = |file: &File| {
             let pairs = file.sections.iter().zip(file.sections.iter().skip(1));
             let mut gaps = pairs.filter_map(|(section, next)| {
@@ -96,7 +96,7 @@ impl Check<'_> {
     }
 
     /// At each address lies the bundle that was to be there.
-    fn bundles(&self, new: &File) -> Result<(), Error> {
+    fn bundles(&self, new: &File) -> Result<(), Problem> {
         for (slot, placement) in self.slots.iter().zip(self.placements) {
             for (bundle, &address) in slot.bundles.iter().zip(&placement.addresses) {
                 let size = bundle.new.size();
@@ -114,7 +114,7 @@ impl Check<'_> {
     }
 
     /// Each wrapper leads to the bundle that it led to.
-    fn new_wrappers(&self, new: &[Wrapper]) -> Result<(), Error> {
+    fn new_wrappers(&self, new: &[Wrapper]) -> Result<(), Problem> {
         for (old, new) in self.wrappers.iter().zip(new) {
             let mut placed = self.slots.iter().zip(self.placements);
             let address = placed.find_map(|(slot, placement)| {
@@ -137,7 +137,7 @@ impl Check<'_> {
         source: &mut Source<'_>,
         inputs: &mut dyn NewInputs,
         new: &File,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Problem> {
         let mut may_differ = wrappers::pointers(self.wrappers);
         may_differ.extend(self.slots.iter().map(|slot| slot.memory.start..slot.limit));
         may_differ.extend(super::layout::debug_offsets(self.file));
@@ -173,7 +173,7 @@ impl Check<'_> {
         inputs: &mut dyn NewInputs,
         (old, new): (Content, Content),
         memory: &Range<u64>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Problem> {
         let size = memory.end - memory.start;
         let differs = self.fault(memory.start, "memory");
         match (old, new) {

@@ -12,7 +12,7 @@ use object::pe::{
 };
 use object::{LittleEndian, Pod, U16, U32};
 
-use crate::error::Error;
+use crate::error::Problem;
 use crate::pod::{self, LE};
 
 const MACHINES: [Machine; 2] = [IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64];
@@ -39,8 +39,8 @@ pub(super) struct File {
 
 impl File {
     /// Reads the headers, and checks that sections overlap neither in memory nor in the file.
-    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        let unsupported = |what| Error::UnsupportedPe { what };
+    pub(super) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Problem> {
+        let unsupported = |what| Problem::UnsupportedPe { what };
         let dos: ImageDosHeader = one(source, window, "the DOS header", 0)?;
         let signature_at = u64::from(dos.e_lfanew.get(LE));
         if dos.e_magic.get(LE) != IMAGE_DOS_SIGNATURE {
@@ -80,18 +80,18 @@ impl File {
         Ok(file)
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), Problem> {
         let (in_memory, in_file) = (self.section_alignment(), self.file_alignment());
         if !in_memory.is_power_of_two() || in_memory < PAGE {
-            return Err(Error::UnsupportedPe { what: "sections not aligned to pages" });
+            return Err(Problem::UnsupportedPe { what: "sections not aligned to pages" });
         }
         if !in_file.is_power_of_two() || in_file < 512 || in_file > in_memory {
-            return Err(Error::UnsupportedPe { what: "unknown alignment in the file" });
+            return Err(Problem::UnsupportedPe { what: "unknown alignment in the file" });
         }
         if self.sections.len() > MOST_SECTIONS {
-            return Err(Error::UnsupportedPe { what: "more than 96 sections" });
+            return Err(Problem::UnsupportedPe { what: "more than 96 sections" });
         }
-        let inconsistent = |what| Error::InconsistentSections { what };
+        let inconsistent = |what| Problem::InconsistentSections { what };
         let mut end = u64::from(self.optional.size_of_headers.get(LE));
         for section in &self.sections {
             let address = u64::from(section.virtual_address.get(LE));
@@ -255,8 +255,8 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Error {
-    Error::BeyondEnd { what, start, end, available }
+fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Problem {
+    Problem::BeyondEnd { what, start, end, available }
 }
 
 /// Bytes of the headers.
@@ -266,7 +266,7 @@ pub(super) fn bytes(
     what: &'static str,
     offset: u64,
     size: u64,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>, Problem> {
     table(source, window, what, offset, size)
 }
 
@@ -275,9 +275,9 @@ fn one<T: Pod>(
     window: &Range<u64>,
     what: &'static str,
     offset: u64,
-) -> Result<T, Error> {
+) -> Result<T, Problem> {
     let table = table(source, window, what, offset, 1)?;
-    table.first().copied().ok_or(Error::Read(io::ErrorKind::UnexpectedEof.into()))
+    table.first().copied().ok_or(Problem::Read(io::ErrorKind::UnexpectedEof.into()))
 }
 
 /// A table of structs.
@@ -287,7 +287,7 @@ pub(super) fn table<T: Pod>(
     what: &'static str,
     offset: u64,
     count: u64,
-) -> Result<Vec<T>, Error> {
+) -> Result<Vec<T>, Problem> {
     let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
     let beyond_end = |available| beyond_end(what, offset, end, available);
     pod::table(source, window, &(offset..end), beyond_end)

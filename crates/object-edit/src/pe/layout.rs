@@ -14,7 +14,7 @@ use super::file::{self, File, SYMBOL_SIZE, Section, file_range};
 use super::place::{Placement, TOO_LARGE};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::output::{Input, Output};
 use crate::pod::LE;
 
@@ -56,7 +56,7 @@ impl Replacements {
     }
 
     /// [`map`](Self::map) of a number of 32 bits that is 0 where there is nothing.
-    fn map_field(&self, field: u32) -> Result<u32, Error> {
+    fn map_field(&self, field: u32) -> Result<u32, Problem> {
         match (field, self.map(field.into())) {
             (0, _) => Ok(0),
             (_, Some(offset)) => narrow(offset),
@@ -65,7 +65,7 @@ impl Replacements {
     }
 
     /// The file with everything replaced, and these bytes of the old file by as many others.
-    fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, Error> {
+    fn apply(mut self, window: &Range<u64>, patches: Vec<Patch>) -> Result<Output, Problem> {
         self.0.extend(patches.into_iter().map(|(offset, bytes)| {
             let old = offset..offset + bytes.len() as u64;
             let mut new = Output::new();
@@ -78,7 +78,7 @@ impl Replacements {
         for Replacement { old, new } in replacements {
             let start = window.start + old.start;
             if start < at || window.start + old.end > window.end {
-                return Err(Error::InconsistentSections { what: "tables overlap" });
+                return Err(Problem::InconsistentSections { what: "tables overlap" });
             }
             all.push_input(Input::File, at..start);
             all.append(&new);
@@ -89,13 +89,13 @@ impl Replacements {
     }
 }
 
-const INSIDE: Error = Error::InconsistentSections { what: "other data lies in device code" };
+const INSIDE: Problem = Problem::InconsistentSections { what: "other data lies in device code" };
 
-fn narrow(wide: u64) -> Result<u32, Error> {
+fn narrow(wide: u64) -> Result<u32, Problem> {
     u32::try_from(wide).map_err(|_| TOO_LARGE)
 }
 
-fn word(wide: u64) -> Result<U32<LittleEndian>, Error> {
+fn word(wide: u64) -> Result<U32<LittleEndian>, Problem> {
     narrow(wide).map(|narrow| U32::new(LE, narrow))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn lay_out(
     placements: &[Placement],
     wrappers: &[Wrapper],
     certificates: Option<&Range<u64>>,
-) -> Result<Layout, Error> {
+) -> Result<Layout, Problem> {
     let mut replacements = Vec::new();
     let mut parts_of_slots = Vec::new();
     let mut added = Vec::new();
@@ -205,7 +205,7 @@ fn part(
     placement: &Placement,
     memory: &Range<u64>,
     contents: &mut Output,
-) -> Result<Section, Error> {
+) -> Result<Section, Problem> {
     let base = contents.size();
     for (bundle, address) in slot.bundles.iter().zip(&placement.addresses) {
         if memory.contains(address) && bundle.new.size() > 0 {
@@ -230,7 +230,7 @@ fn headers(
     replaced: &Replacements,
     table: &[Section],
     drop_certificates: bool,
-) -> Result<Vec<Patch>, Error> {
+) -> Result<Vec<Patch>, Problem> {
     let mut coff = file.coff;
     coff.number_of_sections.set(LE, u16::try_from(table.len()).map_err(|_| TOO_LARGE)?);
     coff.pointer_to_symbol_table.set(LE, replaced.map_field(coff.pointer_to_symbol_table.get(LE))?);
@@ -329,7 +329,7 @@ fn wrapper_pointers(file: &File, wrappers: &[Wrapper], moved: &[Moved]) -> Vec<P
 }
 
 /// Symbols of bundles that move. Their values count from the start of their section.
-fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<Patch>, Error> {
+fn symbols(source: &mut Source<'_>, file: &File, moved: &[Moved]) -> Result<Vec<Patch>, Problem> {
     let mut patches = Vec::new();
     if moved.is_empty() || !file.has_symbols() {
         return Ok(patches);
@@ -374,8 +374,8 @@ fn debug_entries(
     source: &mut Source<'_>,
     file: &File,
     replaced: &Replacements,
-) -> Result<Vec<Patch>, Error> {
-    let damaged = Error::InconsistentSections { what: "the debug directory is in no section" };
+) -> Result<Vec<Patch>, Problem> {
+    let damaged = Problem::InconsistentSections { what: "the debug directory is in no section" };
     let Some(directory) = file.directory(IMAGE_DIRECTORY_ENTRY_DEBUG) else {
         return Ok(Vec::new());
     };
@@ -383,7 +383,7 @@ fn debug_entries(
     let size = size_of::<ImageDebugDirectory>() as u64;
     let count = (directory.end - directory.start) / size;
     if count > MOST_DEBUG_ENTRIES {
-        return Err(Error::InconsistentSections { what: "the debug directory is too large" });
+        return Err(Problem::InconsistentSections { what: "the debug directory is too large" });
     }
     let entries: Vec<ImageDebugDirectory> =
         file::table(source, &file.window, "the debug directory", at, count)?;

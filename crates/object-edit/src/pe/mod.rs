@@ -29,8 +29,9 @@ use object::pe::IMAGE_DIRECTORY_ENTRY_SECURITY;
 use slot::Slot;
 pub(super) use slot::uneditable;
 
+use super::Note;
 use super::host::{Edited, HostContext, SectionChange, SectionEdit};
-use super::{Error, Note};
+use crate::error::Problem;
 use crate::output::{self, NewInputs};
 use crate::pod::LE;
 
@@ -40,7 +41,7 @@ pub(crate) fn edit(
     new: &mut dyn NewInputs,
     context: HostContext<'_>,
     sections: Vec<SectionEdit>,
-) -> Result<Edited, Error> {
+) -> Result<Edited, Problem> {
     if !sections.iter().any(is_changed) {
         return Ok(Edited { parts: output::copy_of(context.window), notes: Vec::new() });
     }
@@ -49,7 +50,7 @@ pub(crate) fn edit(
     let certificates = certificates(&file)?;
     if certificates.is_some() {
         if !context.options.drop_signature {
-            return Err(Error::Signed);
+            return Err(Problem::Signed);
         }
         notes.push(Note::SignatureDropped);
     }
@@ -93,16 +94,16 @@ fn is_changed(edit: &SectionEdit) -> bool {
 }
 
 /// Where the certificates lie that the file is signed with: their directory has an offset of the file, not an address.
-fn certificates(file: &File) -> Result<Option<Range<u64>>, Error> {
+fn certificates(file: &File) -> Result<Option<Range<u64>>, Problem> {
     let Some(range) = file.directory(IMAGE_DIRECTORY_ENTRY_SECURITY) else { return Ok(None) };
     if range.end > file.len() {
         let Range { start, end } = range;
         let what = "the certificate table";
-        return Err(Error::BeyondEnd { what, start, end, available: file.len() });
+        return Err(Problem::BeyondEnd { what, start, end, available: file.len() });
     }
     if range.start < file.end_of_sections() {
         let what = "the certificate table lies in a section";
-        return Err(Error::InconsistentSections { what });
+        return Err(Problem::InconsistentSections { what });
     }
     Ok(Some(range))
 }

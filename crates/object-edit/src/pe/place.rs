@@ -9,7 +9,7 @@ use super::file::{File, MOST_SECTIONS, PAGE, Section};
 use super::references;
 use super::slot::{Bundle, Slot};
 use super::wrappers::Wrapper;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::HostContext;
 use crate::pod::LE;
 
@@ -37,13 +37,13 @@ struct Pins {
 
 impl Pins {
     /// Why this bundle cannot move; `None` if it can.
-    fn why_not(&self, file: &File, bundle: &Bundle) -> Option<Error> {
+    fn why_not(&self, file: &File, bundle: &Bundle) -> Option<Problem> {
         if let Some(&at) = self.references.get(&bundle.old.start) {
             let address = file.image_base().wrapping_add(at);
-            return Some(Error::ForeignReference { bundle: bundle.number, address });
+            return Some(Problem::ForeignReference { bundle: bundle.number, address });
         }
         let is_known = self.led_to.binary_search(&bundle.old.start).is_ok();
-        (!is_known).then_some(Error::NoWrapper { bundle: bundle.number })
+        (!is_known).then_some(Problem::NoWrapper { bundle: bundle.number })
     }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn place(
     slots: &[Slot],
     wrappers: &[Wrapper],
     context: HostContext<'_>,
-) -> Result<Vec<Placement>, Error> {
+) -> Result<Vec<Placement>, Problem> {
     let grow = context.options.grow;
     let mut led_to: Vec<_> = wrappers.iter().map(|wrapper| wrapper.target).collect();
     led_to.sort_unstable();
@@ -64,7 +64,7 @@ pub(super) fn place(
     if slots.iter().any(|slot| slot.bundles.iter().find(gone).is_some())
         || slots.iter().any(|slot| slot.bundles.iter().all(|bundle| bundle.new.size() == 0))
     {
-        return Err(Error::NothingLeft);
+        return Err(Problem::NothingLeft);
     }
     let packed: Vec<_> = slots
         .iter()
@@ -106,7 +106,7 @@ pub(super) fn place(
             next_address = new.end.next_multiple_of(file.section_alignment());
             new
         } else {
-            return Err(Error::NoRoom { needed, available });
+            return Err(Problem::NoRoom { needed, available });
         });
     }
     if !file.has_symbols() {
@@ -118,7 +118,7 @@ pub(super) fn place(
 /// All bundles in their places; `None` if one does not fit there.
 fn stay(slots: &[Slot]) -> Option<Vec<Placement>> {
     let placements = slots.iter().map(|slot| {
-        let stays = |bundle: &Bundle| Some(Error::NoWrapper { bundle: bundle.number });
+        let stays = |bundle: &Bundle| Some(Problem::NoWrapper { bundle: bundle.number });
         let placement = pack(slot, slot.memory.start, stays).ok()?;
         (placement.end <= slot.limit).then_some(placement)
     });
@@ -135,8 +135,8 @@ fn moves(slot: &Slot, placement: &Placement) -> bool {
 fn pack(
     slot: &Slot,
     start: u64,
-    why_not: impl Fn(&Bundle) -> Option<Error>,
-) -> Result<Placement, Error> {
+    why_not: impl Fn(&Bundle) -> Option<Problem>,
+) -> Result<Placement, Problem> {
     let alignment = alignment(slot);
     let first = slot.bundles.first().map_or(slot.memory.start, |first| first.old.start);
     let mut end = start + (first - slot.memory.start);
@@ -166,7 +166,7 @@ fn pack(
 }
 
 /// Addresses are numbers of 32 bits.
-pub(super) const TOO_LARGE: Error = Error::UnsupportedPe { what: "4 GiB or more" };
+pub(super) const TOO_LARGE: Problem = Problem::UnsupportedPe { what: "4 GiB or more" };
 
 /// What the starts of bundles are aligned to. They are aligned to pages by clang, and less by others.
 fn alignment(slot: &Slot) -> u64 {
@@ -206,7 +206,7 @@ struct HeaderRoom {
 
 impl HeaderRoom {
     /// What remains when sections that an earlier edit split are joined.
-    fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Error> {
+    fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Problem> {
         let size = size_of::<Section>() as u64;
         let in_file = file.sections.iter().filter(|section| section.size_of_raw_data.get(LE) > 0);
         let first =
@@ -221,8 +221,8 @@ impl HeaderRoom {
         Ok(HeaderRoom { headers: (free / size).min(most) + joined as u64 })
     }
 
-    fn take(&mut self) -> Result<(), Error> {
-        self.headers = self.headers.checked_sub(1).ok_or(Error::NoRoomForSectionHeader)?;
+    fn take(&mut self) -> Result<(), Problem> {
+        self.headers = self.headers.checked_sub(1).ok_or(Problem::NoRoomForSectionHeader)?;
         Ok(())
     }
 

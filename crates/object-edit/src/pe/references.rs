@@ -16,7 +16,7 @@ use object::pe::{
 use super::file::{File, PAGE, file_range};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::pod::{LE, first, u32_at, u64_at};
 use crate::scan::{Function, Machine, Scanner, Targets, absolute, blocks, settle};
 
@@ -49,7 +49,7 @@ pub(super) fn find(
     file: &File,
     slots: &[Slot],
     wrappers: &[Wrapper],
-) -> Result<BTreeMap<u64, u64>, Error> {
+) -> Result<BTreeMap<u64, u64>, Problem> {
     let base = file.image_base();
     let bundles = || slots.iter().flat_map(|slot| &slot.bundles);
     let mut starts: Vec<_> = bundles().map(|bundle| base.wrapping_add(bundle.old.start)).collect();
@@ -116,8 +116,8 @@ impl Search<'_> {
         &mut self,
         source: &mut Source<'_>,
         relocations: &Range<u64>,
-    ) -> Result<(), Error> {
-        let inconsistent = |what| Error::InconsistentSections { what };
+    ) -> Result<(), Problem> {
+        let inconsistent = |what| Problem::InconsistentSections { what };
         let damaged = inconsistent("base relocations are damaged");
         let Some(offset) = self.file.offset_of(relocations) else { return Err(damaged) };
         let mut at = self.file.window.start + offset;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use super::edit;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::{HostContext, Item, Note, Options, SectionChange, SectionEdit};
 use crate::output::{self, Output, Unread};
 
@@ -363,7 +363,7 @@ pub(super) fn resize(
     file: &[u8],
     options: Options,
     sizes: &[usize],
-) -> Result<(Vec<u8>, Vec<Note>), Error> {
+) -> Result<(Vec<u8>, Vec<Note>), Problem> {
     resize_in(file, 0, options, sizes)
 }
 
@@ -373,7 +373,7 @@ pub(super) fn resize_in(
     start: usize,
     options: Options,
     sizes: &[usize],
-) -> Result<(Vec<u8>, Vec<Note>), Error> {
+) -> Result<(Vec<u8>, Vec<Note>), Problem> {
     let mut sizes = sizes.iter();
     let place = |range: &Range<usize>| (start + range.start) as u64..(start + range.end) as u64;
     let mut edits = Vec::new();
@@ -420,7 +420,7 @@ pub(super) fn run(
     start: usize,
     options: Options,
     edits: Vec<SectionEdit>,
-) -> Result<(Vec<u8>, Vec<Note>), Error> {
+) -> Result<(Vec<u8>, Vec<Note>), Problem> {
     let mut cursor = Cursor::new(file);
     let window = start as u64..file.len() as u64;
     let edited = {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use super::file::{File, file_range, memory_size};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::{Item, SectionChange, SectionEdit};
 use crate::output::Output;
 use crate::pod::LE;
@@ -52,7 +52,7 @@ impl Slot {
         source: &mut Source<'_>,
         file: &File,
         edits: Vec<SectionEdit>,
-    ) -> Result<Vec<Slot>, Error> {
+    ) -> Result<Vec<Slot>, Problem> {
         let mut slots = Vec::new();
         for edit in edits {
             let items = match (edit.change, uneditable(&edit.name)) {
@@ -62,7 +62,7 @@ impl Slot {
                 }
                 (_, kind) => {
                     let kind = kind.unwrap_or("sections of PE files without bundles");
-                    return Err(Error::Unsupported { kind });
+                    return Err(Problem::Unsupported { kind });
                 }
             };
             slots.push(Slot::new(source, file, &edit.range, items)?);
@@ -87,8 +87,8 @@ impl Slot {
         file: &File,
         range: &Range<u64>,
         items: Vec<Item>,
-    ) -> Result<Slot, Error> {
-        let inconsistent = |what| Error::InconsistentSections { what };
+    ) -> Result<Slot, Problem> {
+        let inconsistent = |what| Problem::InconsistentSections { what };
         let at = |section| file.window.start + file_range(section).start;
         let index = file.sections.iter().position(|section| {
             at(section) == range.start && section.size_of_raw_data.get(LE) > 0 && !range.is_empty()
@@ -177,7 +177,7 @@ impl Slot {
 }
 
 /// Whether this part of the file is all zeros.
-fn zeros(source: &mut Source<'_>, range: Range<u64>) -> Result<(), Error> {
+fn zeros(source: &mut Source<'_>, range: Range<u64>) -> Result<(), Problem> {
     let offset = source.skip_zeros(&range)?;
-    if offset < range.end { Err(Error::UnknownBytes { offset }) } else { Ok(()) }
+    if offset < range.end { Err(Problem::UnknownBytes { offset }) } else { Ok(()) }
 }

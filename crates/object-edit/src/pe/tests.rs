@@ -1,5 +1,5 @@
 use super::sample::*;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::host::{Item, Note, Options, SectionChange, SectionEdit};
 use crate::output::Output;
 
@@ -243,7 +243,7 @@ fn the_checksum_is_right_if_there_was_one() {
 fn signed_files_are_refused() {
     let sample = Sample { certificate: vec![0xce; 64], ..Sample::default() };
     let result = resize(&sample.build(), plain(), &[0x345, 0x800, 0x1321]);
-    assert!(matches!(result, Err(Error::Signed)));
+    assert!(matches!(result, Err(Problem::Signed)));
 }
 
 #[test]
@@ -265,10 +265,10 @@ fn certificates_must_lie_behind_the_sections() {
     let at = u32_at(&file, directory);
     file[directory..directory + 4].copy_from_slice(&(at - 1).to_le_bytes());
     let result = resize(&file, options, &[0x345, 0x800, 0x1321]);
-    assert!(matches!(result, Err(Error::InconsistentSections { .. })));
+    assert!(matches!(result, Err(Problem::InconsistentSections { .. })));
     file[directory..directory + 4].copy_from_slice(&(at + 1).to_le_bytes());
     let result = resize(&file, options, &[0x345, 0x800, 0x1321]);
-    assert!(matches!(result, Err(Error::BeyondEnd { .. })));
+    assert!(matches!(result, Err(Problem::BeyondEnd { .. })));
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_bundle_may_grow_into_the_room_of_others_and_to_the_end_of_the_page() {
 #[test]
 fn there_is_no_room_for_more() {
     let result = resize(&Sample::default().build(), plain(), &[0x2345, 0x1800, 0x5001]);
-    assert!(matches!(result, Err(Error::NoRoom { needed: 0xa001, available: 0xa000 })));
+    assert!(matches!(result, Err(Problem::NoRoom { needed: 0xa001, available: 0xa000 })));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn growth_needs_room_for_a_header() {
     let table_end = 0x98 + 240 + 40 * sections(&file).len();
     file[table_end] = 1;
     let result = resize(&file, grow(), &[0x6345, 0x1800, 0x5001]);
-    assert!(matches!(result, Err(Error::NoRoomForSectionHeader)));
+    assert!(matches!(result, Err(Problem::NoRoomForSectionHeader)));
 }
 
 #[test]
@@ -347,28 +347,28 @@ fn what_something_else_refers_to_does_not_move() {
     let result = resize(&file, grow(), &[0x6345, 0x1800, 0x5001]);
     let at = BASE + 0x1000 + 0x24;
     match result {
-        Err(Error::ForeignReference { bundle: 1, address }) => assert_eq!(address, at),
+        Err(Problem::ForeignReference { bundle: 1, address }) => assert_eq!(address, at),
         other => panic!("{other:?}"),
     }
     // Nor in its section.
     let result = resize(&file, plain(), &[0x3001, 0x1800, 0x1000]);
-    assert!(matches!(result, Err(Error::ForeignReference { bundle: 1, .. })));
+    assert!(matches!(result, Err(Problem::ForeignReference { bundle: 1, .. })));
     let file = Sample { wrappers: vec![0, 2], ..Sample::default() }.build();
     let result = resize(&file, grow(), &[0x6345, 0x1800, 0x5001]);
-    assert!(matches!(result, Err(Error::NoWrapper { bundle: 1 })));
+    assert!(matches!(result, Err(Problem::NoWrapper { bundle: 1 })));
 }
 
 #[test]
 fn bundles_that_wrappers_lead_to_do_not_go() {
     let result = resize(&Sample::default().build(), plain(), &[0x345, 0, 0x1321]);
-    assert!(matches!(result, Err(Error::NothingLeft)));
+    assert!(matches!(result, Err(Problem::NothingLeft)));
     let sample = Sample { wrappers: vec![0, 2], ..Sample::default() };
     let (new, _) = resize(&sample.build(), plain(), &[0x345, 0, 0x1321]).unwrap();
     assert_eq!(registered(&new), [(0, 0x345), (2, 0x1321)]);
     assert_eq!(raw_sizes(&new, ".hip_fat"), [0x2400]);
     let sample = Sample { wrappers: Vec::new(), ..Sample::default() };
     let result = resize(&sample.build(), plain(), &[0, 0, 0]);
-    assert!(matches!(result, Err(Error::NothingLeft)));
+    assert!(matches!(result, Err(Problem::NothingLeft)));
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn device_code_that_was_moved_out_is_refused() {
     let wrappers = sections(&file)[3].raw.start;
     file[wrappers + 24] = 0x4b;
     let result = resize(&file, plain(), &[0x345, 0x800, 0x1321]);
-    assert!(matches!(result, Err(Error::MovedOut { how: "wrapper magic HIPK" })));
+    assert!(matches!(result, Err(Problem::MovedOut { how: "wrapper magic HIPK" })));
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn wrappers_must_lead_to_bundles() {
     let wrappers = sections(&file)[3].raw.start;
     file[wrappers + 24 + 8] = 0x10;
     match resize(&file, plain(), &[0x345, 0x800, 0x1321]) {
-        Err(Error::WrapperTarget { wrapper: 1, address, target }) => {
+        Err(Problem::WrapperTarget { wrapper: 1, address, target }) => {
             assert_eq!((address, target), (BASE + 0x4018, BASE + 0x8010));
         }
         other => panic!("{other:?}"),
@@ -399,7 +399,7 @@ fn wrappers_of_another_form_are_refused() {
     let wrappers = sections(&file)[3].raw.start;
     file[wrappers + 4] = 2;
     let result = resize(&file, plain(), &[0x345, 0x800, 0x1321]);
-    assert!(matches!(result, Err(Error::WrapperForm { wrapper: 0, version: 2, .. })));
+    assert!(matches!(result, Err(Problem::WrapperForm { wrapper: 0, version: 2, .. })));
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn a_part_of_a_wrapper_is_refused() {
     let header = 0x98 + 240 + 40 * 3;
     file[header + 8] = 24 * 2 + 8;
     let result = resize(&file, plain(), &[0x345, 0x800, 0x1321]);
-    assert!(matches!(result, Err(Error::WrapperSection { size: 56, .. })));
+    assert!(matches!(result, Err(Problem::WrapperSection { size: 56, .. })));
 }
 
 #[test]
@@ -426,7 +426,7 @@ fn unknown_bytes_between_bundles_are_refused() {
     let result = run(&file, 0, plain(), vec![edit]);
     let offset = found[1].start as u64;
     match result {
-        Err(Error::UnknownBytes { offset: at }) => assert_eq!(at, offset),
+        Err(Problem::UnknownBytes { offset: at }) => assert_eq!(at, offset),
         other => panic!("{other:?}"),
     }
 }
@@ -444,7 +444,7 @@ fn other_sections_are_not_edited() {
     for change in changes {
         let edit = SectionEdit { range: range.clone(), name: ".text".to_owned(), change };
         let result = run(&file, 0, plain(), vec![edit]);
-        assert!(matches!(result, Err(Error::Unsupported { .. })));
+        assert!(matches!(result, Err(Problem::Unsupported { .. })));
     }
 }
 

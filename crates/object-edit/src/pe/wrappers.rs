@@ -6,7 +6,7 @@ use byte_parts::Source;
 
 use super::file::{File, file_range};
 use super::slot::Slot;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::hip_wrapper::{POINTER, Record, bundle};
 use crate::pod::{LE, first};
 
@@ -33,7 +33,7 @@ impl Wrapper {
 }
 
 /// All wrappers of the file, in the order of their addresses.
-pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Error> {
+pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>, Problem> {
     let mut wrappers = Vec::new();
     for section in &file.sections {
         if !file.name(source, section)?.starts_with(SECTION) {
@@ -54,7 +54,7 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
             let address = u64::from(section.virtual_address.get(LE)) + at;
             let Some(record) = first(&record) else {
                 let address = base.wrapping_add(section.virtual_address.get(LE).into());
-                return Err(Error::WrapperSection { address, size });
+                return Err(Problem::WrapperSection { address, size });
             };
             let bundle = bundle(&record, wrappers.len(), base.wrapping_add(address))?;
             wrappers.push(Wrapper {
@@ -69,7 +69,7 @@ pub(super) fn read(source: &mut Source<'_>, file: &File) -> Result<Vec<Wrapper>,
 }
 
 /// Whether every wrapper leads to a bundle. Those that lead to other sections are none of this edit's.
-pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result<(), Error> {
+pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result<(), Problem> {
     for (number, wrapper) in wrappers.iter().enumerate() {
         let leads_to_bundle = match slots.iter().find(|slot| slot.memory.contains(&wrapper.target))
         {
@@ -78,7 +78,7 @@ pub(super) fn check(file: &File, wrappers: &[Wrapper], slots: &[Slot]) -> Result
         };
         if !leads_to_bundle {
             let address = |address: u64| file.image_base().wrapping_add(address);
-            return Err(Error::WrapperTarget {
+            return Err(Problem::WrapperTarget {
                 wrapper: number,
                 address: address(wrapper.address),
                 target: address(wrapper.target),

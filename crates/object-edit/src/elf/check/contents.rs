@@ -6,7 +6,7 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use super::Check;
-use crate::error::Error;
+use crate::error::Problem;
 use crate::output::{self, Input, Output, Part};
 
 /// Bytes compared at once: whole entries of every table.
@@ -15,7 +15,7 @@ const CHUNK: u64 = 24 * 2048;
 const DEVICE_CODE: [&[u8]; 3] = [b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", b"\x10\xff\x10\xad"];
 
 /// Sees an offset in a range, and the bytes of both files from there on.
-type Visit<'v> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), Error> + 'v;
+type Visit<'v> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), Problem> + 'v;
 
 impl Check<'_> {
     /// Shows `len` bytes of both files, in chunks, with the offset of each in the range. Chunks that are the same
@@ -27,7 +27,7 @@ impl Check<'_> {
         new: u64,
         len: u64,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Problem> {
         let old = self.old.window.start.saturating_add(old);
         if output::copies(self.splices, &(new..new.saturating_add(len)), old) {
             return Ok(());
@@ -53,7 +53,7 @@ impl Check<'_> {
         old: u64,
         new: u64,
         len: u64,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<u64>, Problem> {
         let mut first = None;
         self.chunks(source, old, new, len, &mut |base, before, after| {
             if first.is_none() && before != after {

@@ -12,7 +12,7 @@ use object::{LittleEndian, Pod};
 use super::{Check, DEVICE_SECTION, fault};
 use crate::elf::file::{File, SectionHeader, Symbol, addresses, file_range};
 use crate::elf::relocations::{Rela, entries};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::pod::{LE, first};
 
 /// Whether a section is compared entry by entry.
@@ -24,7 +24,7 @@ pub(super) fn is_table(section: &SectionHeader) -> bool {
 /// A section in both files.
 type Pair<'a> = (&'a SectionHeader, &'a SectionHeader);
 
-pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
+pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     if let Err(fault) = places(check.new)
         && places(check.old).is_ok()
     {
@@ -43,7 +43,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Er
 }
 
 /// That sections lie where their headers say, in a segment if they are loaded, and each alone.
-fn places(file: &File) -> Result<(), Error> {
+fn places(file: &File) -> Result<(), Problem> {
     let len = file.window.end - file.window.start;
     let table = |start: u64, size: u64| start..start.saturating_add(size);
     let mut in_file = vec![
@@ -98,7 +98,7 @@ fn places(file: &File) -> Result<(), Error> {
 }
 
 /// The sections of both files without those of device code, of which there may be more or fewer.
-fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Error> {
+fn pairs<'a>(check: &Check<'a>) -> Result<Vec<Pair<'a>>, Problem> {
     fn others(file: &File) -> Vec<&SectionHeader> {
         let is_other = |s: &&SectionHeader| !file.name(s).starts_with(DEVICE_SECTION);
         file.sections.iter().filter(is_other).collect()
@@ -117,7 +117,7 @@ fn name(file: &File, index: u64) -> Option<&[u8]> {
 }
 
 /// That a section header says the same but for its place, and an address only if it may move.
-fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Result<(), Error> {
+fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Result<(), Problem> {
     let address = new.sh_addr.get(LE);
     let same = |section: &SectionHeader| {
         (
@@ -158,7 +158,7 @@ fn attributes(check: &Check<'_>, old: &SectionHeader, new: &SectionHeader) -> Re
 }
 
 /// That the sections of device code are like the first one was, and lie where such may.
-fn device(check: &Check<'_>) -> Result<(), Error> {
+fn device(check: &Check<'_>) -> Result<(), Problem> {
     let device = |file: &'_ File| -> Vec<SectionHeader> {
         let sections = file.sections.iter();
         sections.filter(|s| file.name(s).starts_with(DEVICE_SECTION)).copied().collect()
@@ -194,7 +194,7 @@ fn contents(
     loaded: &[Pair<'_>],
     old: &SectionHeader,
     new: &SectionHeader,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let (from, to, len) = (old.sh_offset.get(LE), new.sh_offset.get(LE), old.sh_size.get(LE));
     let allocated = old.sh_flags.get(LE).contains(SHF_ALLOC);
     match old.sh_type.get(LE) {
@@ -231,8 +231,8 @@ fn entry_pairs<T: Pod>(
     source: &mut Source<'_>,
     old: &SectionHeader,
     new: &SectionHeader,
-    compare: &dyn Fn(&T, &T) -> Result<(), Error>,
-) -> Result<(), Error> {
+    compare: &dyn Fn(&T, &T) -> Result<(), Problem>,
+) -> Result<(), Problem> {
     let (from, to, len) = (old.sh_offset.get(LE), new.sh_offset.get(LE), old.sh_size.get(LE));
     check.chunks(source, from, to, len, &mut |_, before, after| {
         let size = size_of::<T>();
@@ -300,7 +300,7 @@ fn tags(
     source: &mut Source<'_>,
     file: &File,
     section: &SectionHeader,
-) -> Result<Vec<(DynamicTag, u64)>, Error> {
+) -> Result<Vec<(DynamicTag, u64)>, Problem> {
     let mut tags = Vec::new();
     entries(source, file, &file_range(section), &mut |_, _, entry: &Dyn64<LittleEndian>| {
         tags.push((entry.d_tag.get(LE), entry.d_val.get(LE)));
@@ -316,7 +316,7 @@ fn dynamic(
     loaded: &[Pair<'_>],
     old: &SectionHeader,
     new: &SectionHeader,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     let before = tags(source, check.old, old)?;
     let after = super::with_new(source, check.splices, |source| tags(source, check.new, new))?;
     for ((old_tag, before), (tag, after)) in before.into_iter().zip(after) {

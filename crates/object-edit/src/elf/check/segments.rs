@@ -9,12 +9,12 @@ use object::{U16, U64};
 
 use super::{Check, fault};
 use crate::elf::file::{File, Header, ProgramHeader};
-use crate::error::Error;
+use crate::error::Problem;
 use crate::pod::LE;
 
 const PAGE: u64 = 4096;
 
-pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
+pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     header(check)?;
     loads(check.new, granule(check.old))?;
     table(check)?;
@@ -23,7 +23,7 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Er
 }
 
 /// That the ELF header says the same but for counts and the place of the section headers.
-fn header(check: &Check<'_>) -> Result<(), Error> {
+fn header(check: &Check<'_>) -> Result<(), Problem> {
     let (old, new) = (&check.old.header, &check.new.header);
     let what = |header: &Header| {
         let zero = U16::default();
@@ -52,7 +52,7 @@ fn granule(file: &File) -> u64 {
 }
 
 /// That each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
-fn loads(file: &File, granule: u64) -> Result<(), Error> {
+fn loads(file: &File, granule: u64) -> Result<(), Problem> {
     let len = file.window.end - file.window.start;
     // The end of the last segment, and what that is aligned to.
     let (mut last_end, mut last_align) = (0_u64, PAGE);
@@ -81,7 +81,7 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
 }
 
 /// That the program headers are loaded where they were.
-fn table(check: &Check<'_>) -> Result<(), Error> {
+fn table(check: &Check<'_>) -> Result<(), Problem> {
     let header = &check.new.header;
     let start = header.e_phoff.get(LE);
     let last = start.saturating_add(u64::from(header.e_phnum.get(LE)) * 56).saturating_sub(1);
@@ -97,7 +97,7 @@ fn table(check: &Check<'_>) -> Result<(), Error> {
 }
 
 /// That the other segments are what they were.
-fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
+fn others(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     let others = |file: &'_ File| -> Vec<ProgramHeader> {
         let other = |segment: &&ProgramHeader| !matches!(segment.p_type.get(LE), PT_NULL | PT_LOAD);
         file.segments.iter().filter(other).copied().collect()
@@ -163,7 +163,7 @@ fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
 }
 
 /// That memory outside of what may change is the same, and that there is no more of it.
-fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
+fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Problem> {
     let ranges = |file: &File| -> Vec<Range<u64>> {
         file.loads().map(|l| l.p_vaddr.get(LE)..end(l)).collect()
     };

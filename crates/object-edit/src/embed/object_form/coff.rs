@@ -15,16 +15,16 @@ use object::pod::{bytes_of, bytes_of_slice};
 use object::{LittleEndian, U32};
 
 use super::super::coff::{Moves, SECTION_HEADER_LEN, new_section};
-use super::super::error::EmbedError;
 use super::super::{Pieces, slice};
 use super::{Entry, ObjectBundle, PREFIX};
 use crate::coff::{Header, LIMIT, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
+use crate::error::ObjectProblem;
 use crate::pod::{LE, first};
 
 pub(super) fn lay_out<'a>(
     object: &'a [u8],
     entries: &[Entry<'_>],
-) -> Result<ObjectBundle<'a>, EmbedError> {
+) -> Result<ObjectBundle<'a>, ObjectProblem> {
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;

@@ -9,8 +9,8 @@ use object::elf::{FileHeader32, FileHeader64};
 use object::{BigEndian, LittleEndian};
 
 use super::super::Kind;
-use super::{MAX_UNDO, PREFIX, elf, remove_bundle_sections};
-use crate::error::Error;
+use super::{MAX_UNDO, PREFIX, elf, without_bundle};
+use crate::error::{Error, Problem};
 use crate::output::{self, Input, Output};
 use crate::without::without_sections;
 
@@ -31,32 +31,9 @@ impl HostObject {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`], and [`Error::Object`] as [`remove_bundle_sections`] has it.
+    /// [`Read`](crate::ErrorKind::Read), and those of [`remove_bundle_sections`].
     pub fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        let mut splices = output::copy_of(window);
-        let head = source.peek(window, HEAD_LEN)?;
-        if !head.starts_with(b"\x7fELF") {
-            let object = source.read_range(window)?;
-            return Ok(match remove_bundle_sections(&object)? {
-                Cow::Borrowed(_) => HostObject { splices },
-                Cow::Owned(host) => HostObject { splices: output::of_bytes(host) },
-            });
-        }
-        let kind = Kind::of(&head)?;
-        for _ in 0..MAX_UNDO {
-            let before = splices.size();
-            splices =
-                output::edited(&splices, source, |source, window| undo(kind, source, window))?;
-            if splices.size() == before {
-                break;
-            }
-        }
-        let without = |source: &mut Source<'_>, window: &Range<u64>| {
-            // For what it checks.
-            Kind::of(&source.peek(window, HEAD_LEN)?)?;
-            without_sections(source, window, PREFIX)
-        };
-        Ok(HostObject { splices: output::edited(&splices, source, without)? })
+        Ok(HostObject { splices: plan(source, window)? })
     }
 
     /// Bytes of the object.
@@ -69,14 +46,37 @@ impl HostObject {
     ///
     /// # Errors
     ///
-    /// [`Error::Read`], [`Error::Write`], and [`Error::InputChanged`] where `input` became shorter.
+    /// [`Read`](crate::ErrorKind::Read), [`Write`](crate::ErrorKind::Write), and [`InputChanged`](crate::ErrorKind::InputChanged) where `input` became shorter.
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
-        write(&self.splices, &mut input, &mut out)
+        Ok(write(&self.splices, &mut input, &mut out)?)
     }
+}
 
-    pub(super) fn into_splices(self) -> Output {
-        self.splices
+/// The object in the window without the sections of its bundle.
+pub(super) fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Output, Problem> {
+    let mut splices = output::copy_of(window);
+    let head = source.peek(window, HEAD_LEN)?;
+    if !head.starts_with(b"\x7fELF") {
+        let object = source.read_range(window)?;
+        return Ok(match without_bundle(&object)? {
+            Cow::Borrowed(_) => splices,
+            Cow::Owned(host) => output::of_bytes(host),
+        });
     }
+    let kind = Kind::of(&head)?;
+    for _ in 0..MAX_UNDO {
+        let before = splices.size();
+        splices = output::edited(&splices, source, |source, window| undo(kind, source, window))?;
+        if splices.size() == before {
+            break;
+        }
+    }
+    let without = |source: &mut Source<'_>, window: &Range<u64>| {
+        // For what it checks.
+        Kind::of(&source.peek(window, HEAD_LEN)?)?;
+        without_sections(source, window, PREFIX)
+    };
+    output::edited(&splices, source, without)
 }
 
 fn undo(kind: Kind, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Output>> {
@@ -94,21 +94,21 @@ fn write<W: Write + ?Sized>(
     output: &Output,
     file: &mut dyn ReadSeek,
     out: &mut W,
-) -> Result<(), Error> {
+) -> Result<(), Problem> {
     struct File<'a>(&'a mut dyn ReadSeek);
 
     impl Inputs<Input> for File<'_> {
-        type Error = Error;
+        type Error = Problem;
 
         fn copy<W: Write + ?Sized>(
             &mut self,
             _: &Input,
             range: Range<u64>,
             out: &mut W,
-        ) -> Result<(), Error> {
+        ) -> Result<(), Problem> {
             match copy_range(self.0, &range, out)? == range.end.saturating_sub(range.start) {
                 true => Ok(()),
-                false => Err(Error::InputChanged),
+                false => Err(Problem::InputChanged),
             }
         }
     }

@@ -28,10 +28,10 @@ use object::macho::{
 };
 use object::pod::{bytes_of, from_bytes_mut};
 
-use super::super::error::{EmbedError, ObjectPart};
 use super::super::mach_class::{MachClass, SectionFields, SegmentFields};
 use super::super::{Pieces, slice};
 use super::{Entry, ObjectBundle};
+use crate::error::{ObjectPart, ObjectProblem};
 use crate::pod::{entries as table_of, first};
 
 pub(super) const FORMAT: &str = "Mach-O";
@@ -73,8 +73,8 @@ pub(super) const LIMIT: u64 = u32::MAX as u64;
 const MAX_SECTIONS: u64 = 255;
 pub(super) const RELOCATION_LEN: u64 = size_of::<Relocation<object::LittleEndian>>() as u64;
 
-pub(super) fn too_large(value: u64) -> EmbedError {
-    EmbedError::TooLarge { format: FORMAT, value, limit: LIMIT }
+pub(super) fn too_large(value: u64) -> ObjectProblem {
+    ObjectProblem::TooLarge { format: FORMAT, value, limit: LIMIT }
 }
 
 /// A relocatable object, checked.
@@ -100,12 +100,12 @@ struct Table {
 }
 
 impl<'a, C: MachClass> MachO<'a, C> {
-    pub(super) fn read(object: &'a [u8]) -> Result<Self, EmbedError> {
+    pub(super) fn read(object: &'a [u8]) -> Result<Self, ObjectProblem> {
         let (e, header_len) = (C::order(), size_of::<C>() as u64);
         let header: C =
             first(object).ok_or_else(|| outside(object, ObjectPart::FileHeader, 0..header_len))?;
         if header.filetype(e) != MH_OBJECT {
-            return Err(EmbedError::MachOType { found: header.filetype(e).0 });
+            return Err(ObjectProblem::MachOType { found: header.filetype(e).0 });
         }
         let headers_end = header_len.saturating_add(header.sizeofcmds(e).into());
         if headers_end > object.len() as u64 {
@@ -126,7 +126,7 @@ impl<'a, C: MachClass> MachO<'a, C> {
                 let (start, count) = (word(from)?, word(from.saturating_add(4))?);
                 let (start, len) = (start.into(), entry_len.saturating_mul(count.into()));
                 tables.push(Table { part, start, len });
-                Ok::<_, EmbedError>(start..start.saturating_add(len))
+                Ok::<_, ObjectProblem>(start..start.saturating_add(len))
             };
             match cmd {
                 _ if cmd == C::SEGMENT && segment_at.is_none() => segment_at = Some(at),
@@ -150,15 +150,19 @@ impl<'a, C: MachClass> MachO<'a, C> {
                     table(part, 8, 1)?;
                 }
                 _ if WITHOUT_OFFSETS.contains(&cmd) => {}
-                _ => return Err(EmbedError::LoadCommand { index, command: cmd.0, offset: at }),
+                _ => return Err(ObjectProblem::LoadCommand { index, command: cmd.0, offset: at }),
             }
             at = end;
         }
-        let segment_at = segment_at.ok_or(EmbedError::NoSegment)?;
+        let segment_at = segment_at.ok_or(ObjectProblem::NoSegment)?;
         let (segment, sections) = segment::<C>(object, segment_at, headers_end)?;
         let found = sections.len() as u64;
         if found > MAX_SECTIONS {
-            return Err(EmbedError::TooManySections { format: FORMAT, found, limit: MAX_SECTIONS });
+            return Err(ObjectProblem::TooManySections {
+                format: FORMAT,
+                found,
+                limit: MAX_SECTIONS,
+            });
         }
         let sections_at = segment_at.saturating_add(size_of::<C::Segment>() as u64);
         let SegmentFields { fileoff, filesize, .. } = C::segment(&segment);
@@ -241,7 +245,7 @@ fn command<C: MachClass>(
     object: &[u8],
     at: u64,
     headers_end: u64,
-) -> Result<(LoadCommandType, u64), EmbedError> {
+) -> Result<(LoadCommandType, u64), ObjectProblem> {
     let bytes = slice(object, at..headers_end).unwrap_or_default();
     let (e, header_len) = (C::order(), size_of::<C>() as u64);
     let Some(command) = first::<LoadCommand<C::Endian>>(bytes) else {
@@ -258,7 +262,7 @@ fn command<C: MachClass>(
 }
 
 /// A word of a load command that ends at `end`.
-fn word<C: MachClass>(object: &[u8], at: u64, end: u64) -> Result<u32, EmbedError> {
+fn word<C: MachClass>(object: &[u8], at: u64, end: u64) -> Result<u32, ObjectProblem> {
     let word = slice(object, at..end).and_then(first::<U32<C::Endian>>);
     let expected = "the length of such a load command";
     word.map(|word| word.get(C::order())).ok_or_else(|| field("cmdsize", at, end, expected))
@@ -269,7 +273,7 @@ fn segment<C: MachClass>(
     object: &[u8],
     at: u64,
     headers_end: u64,
-) -> Result<(C::Segment, &[C::Section]), EmbedError> {
+) -> Result<(C::Segment, &[C::Section]), ObjectProblem> {
     let bytes = slice(object, at..headers_end).unwrap_or_default();
     let wrong = |found: u64| field("cmdsize", at, found, "the length of a segment's load command");
     let segment: C::Segment = first(bytes).ok_or_else(|| wrong(0))?;
@@ -301,16 +305,16 @@ pub(super) fn is_bundle(section: &SectionFields) -> bool {
     name(&section.segname, SEGMENT_NAME) && name(&section.sectname, MACH_O_BUNDLE_SECTION)
 }
 
-fn field(field: &'static str, offset: u64, found: u64, expected: &'static str) -> EmbedError {
-    EmbedError::Field { format: FORMAT, field, offset, found, expected }
+fn field(field: &'static str, offset: u64, found: u64, expected: &'static str) -> ObjectProblem {
+    ObjectProblem::Field { format: FORMAT, field, offset, found, expected }
 }
 
-fn outside(object: &[u8], part: ObjectPart, range: Range<u64>) -> EmbedError {
-    EmbedError::beyond_end(FORMAT, object, part, &range)
+fn outside(object: &[u8], part: ObjectPart, range: Range<u64>) -> ObjectProblem {
+    ObjectProblem::beyond_end(FORMAT, object, part, &range)
 }
 
-fn misplaced(part: ObjectPart, range: Range<u64>, expected: &'static str) -> EmbedError {
-    EmbedError::Misplaced { format: FORMAT, part, start: range.start, end: range.end, expected }
+fn misplaced(part: ObjectPart, range: Range<u64>, expected: &'static str) -> ObjectProblem {
+    ObjectProblem::Misplaced { format: FORMAT, part, start: range.start, end: range.end, expected }
 }
 
 /// How far the parts of an object move to make room for a section.
@@ -352,7 +356,7 @@ impl Moves {
 pub(super) fn lay_out<'a, C: MachClass>(
     object: &'a [u8],
     entries: &[Entry<'_>],
-) -> Result<ObjectBundle<'a>, EmbedError> {
+) -> Result<ObjectBundle<'a>, ObjectProblem> {
     let macho = MachO::<C>::read(object)?;
     let mut before = Pieces::default();
     let mut after = Pieces::default();
@@ -363,10 +367,10 @@ pub(super) fn lay_out<'a, C: MachClass>(
     }
     let found = macho.sections.len() as u64;
     if found >= MAX_SECTIONS {
-        return Err(EmbedError::TooManySections { format: FORMAT, found, limit: MAX_SECTIONS });
+        return Err(ObjectProblem::TooManySections { format: FORMAT, found, limit: MAX_SECTIONS });
     }
     if let Some(index) = entries.iter().position(|entry| entry.id.is_empty()) {
-        return Err(EmbedError::EmptyEntryId { index });
+        return Err(ObjectProblem::EmptyEntryId { index });
     }
     let layout = Layout::new(entries.iter().map(|entry| (entry.id, entry.size)), 1);
     let layout = layout.map_err(|_| too_large(u64::MAX))?;

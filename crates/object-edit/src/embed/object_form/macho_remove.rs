@@ -8,14 +8,14 @@ use object::macho::{
 };
 use object::pod::slice_from_all_bytes_mut;
 
-use super::super::error::{EmbedError, ObjectPart};
 use super::super::mach_class::MachClass;
 use super::super::slice;
 use super::macho::{FORMAT, MachO, RELOCATION_LEN, contents, is_bundle, put_changed, too_large};
 use super::with_capacity;
+use crate::error::{ObjectPart, ObjectProblem};
 
 /// `None` when there is nothing to remove.
-pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, EmbedError> {
+pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, ObjectProblem> {
     let macho = MachO::<C>::read(object)?;
     // New numbers, from 1.
     let mut numbers = Vec::with_capacity(macho.sections.len());
@@ -73,7 +73,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Emb
         let relocations = range.and_then(|(start, end)| out.get_mut(start..end));
         if is_bundle(&section) && section.nreloc != 0 {
             let by = ObjectPart::Relocations(number);
-            return Err(EmbedError::StillReferenced { format: FORMAT, section: number, by });
+            return Err(ObjectProblem::StillReferenced { format: FORMAT, section: number, by });
         }
         let arm64 = macho.header.cputype(C::order()) == CPU_TYPE_ARM64;
         renumber_relocations::<C>(relocations.unwrap_or_default(), &numbers, number, arm64)?;
@@ -185,11 +185,11 @@ fn headers<C: MachClass>(
 }
 
 /// The new number of a section. What numbers none stays.
-fn renumber(number: u64, numbers: &[Option<u64>], by: ObjectPart) -> Result<u64, EmbedError> {
+fn renumber(number: u64, numbers: &[Option<u64>], by: ObjectPart) -> Result<u64, ObjectProblem> {
     let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
     match index.and_then(|index| numbers.get(index)) {
         Some(Some(new)) => Ok(*new),
-        Some(None) => Err(EmbedError::StillReferenced { format: FORMAT, section: number, by }),
+        Some(None) => Err(ObjectProblem::StillReferenced { format: FORMAT, section: number, by }),
         None => Ok(number),
     }
 }
@@ -197,7 +197,7 @@ fn renumber(number: u64, numbers: &[Option<u64>], by: ObjectPart) -> Result<u64,
 fn renumber_symbols<C: MachClass>(
     symbols: &mut [u8],
     numbers: &[Option<u64>],
-) -> Result<(), EmbedError> {
+) -> Result<(), ObjectProblem> {
     for symbol in symbols.chunks_exact_mut(size_of::<C::Nlist>()) {
         let [_, _, _, _, kind, section, ..] = symbol else { continue };
         let kind = SymbolFlags(*kind);
@@ -216,7 +216,7 @@ fn renumber_relocations<C: MachClass>(
     numbers: &[Option<u64>],
     section: u64,
     arm64: bool,
-) -> Result<(), EmbedError> {
+) -> Result<(), ObjectProblem> {
     let e = C::order();
     let Ok(relocations) = slice_from_all_bytes_mut::<Relocation<C::Endian>>(relocations) else {
         return Ok(());

@@ -20,8 +20,8 @@ use object::elf::{FileHeader32, FileHeader64};
 use object::macho::{MachHeader32, MachHeader64};
 use object::{BigEndian, LittleEndian};
 
-use super::{EmbedError, Kind, Pieces, slice};
-use crate::error::Error;
+use super::{Kind, Pieces, slice};
+use crate::error::{Error, ObjectProblem, Problem};
 use crate::output::{self, Output, Unread};
 use crate::without::without_sections;
 
@@ -98,23 +98,22 @@ impl<'a> ObjectBundle<'a> {
     ///
     /// # Errors
     ///
-    /// [`EmbedError::Unsupported`] for everything that is neither ELF, COFF, Mach-O nor WebAssembly,
-    /// [`EmbedError::ElfType`] for core files, [`EmbedError::PeImage`] and [`EmbedError::MachOType`] for what is
-    /// linked already, [`EmbedError::EntryId`] for an ID that has a zero byte, [`EmbedError::EmptyEntryId`] for an
-    /// empty one in Mach-O, [`EmbedError::LoadCommand`] for a Mach-O object with something in it that may have to
-    /// be changed in an unknown way, [`EmbedError::TooLarge`] and [`EmbedError::TooManySections`] where the format has no room, and the
-    /// others for objects that are cut short or contradict themselves.
-    pub fn new(object: &'a [u8], entries: &[(impl AsRef<str>, u64)]) -> Result<Self, EmbedError> {
+    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF, COFF, Mach-O nor WebAssembly,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for core files, linked PE and Mach-O files, and Mach-O objects with an unknown
+    /// load command, [`Contents`](crate::ErrorKind::Contents) for an ID that has a zero byte, and for an empty one in Mach-O,
+    /// [`Limit`](crate::ErrorKind::Limit) where the format has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are
+    /// truncated or contradict themselves.
+    pub fn new(object: &'a [u8], entries: &[(impl AsRef<str>, u64)]) -> Result<Self, Error> {
         let mut list = Vec::with_capacity(entries.len());
         for (index, (id, size)) in entries.iter().enumerate() {
             let id = id.as_ref().as_bytes();
             if let Some(offset) = id.iter().position(|&b| b == 0) {
-                return Err(EmbedError::EntryId { index, offset });
+                return Err(ObjectProblem::EntryId { index, offset }.into());
             }
             list.push(Entry { id, size: *size });
         }
         let entries = &*list;
-        match Kind::of(object)? {
+        Ok(match Kind::of(object)? {
             Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, entries),
             Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, entries),
             Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, entries),
@@ -125,7 +124,7 @@ impl<'a> ObjectBundle<'a> {
             Kind::MachO64Little => macho::lay_out::<MachHeader64<LittleEndian>>(object, entries),
             Kind::MachO64Big => macho::lay_out::<MachHeader64<BigEndian>>(object, entries),
             Kind::Wasm => wasm::lay_out(object, entries),
-        }
+        }?)
     }
 
     fn from_pieces(before: Pieces<'a>, entries: &[Entry<'_>], after: Pieces<'a>) -> Option<Self> {
@@ -167,17 +166,17 @@ impl<'a> ObjectBundle<'a> {
     ///
     /// # Errors
     ///
-    /// [`EmbedError::EntryCount`] and [`EmbedError::EntrySize`] when the contents are not those laid out, and
-    /// [`EmbedError::OutOfMemory`].
-    pub fn to_vec(&self, contents: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, EmbedError> {
+    /// [`Contents`](crate::ErrorKind::Contents) when the contents are not those laid out, and [`Limit`](crate::ErrorKind::Limit) when the
+    /// memory is too small.
+    pub fn to_vec(&self, contents: &[impl AsRef<[u8]>]) -> Result<Vec<u8>, Error> {
         if contents.len() != self.sizes.len() {
             let (expected, found) = (self.sizes.len(), contents.len());
-            return Err(EmbedError::EntryCount { expected, found });
+            return Err(ObjectProblem::EntryCount { expected, found }.into());
         }
         for (index, (&expected, contents)) in self.sizes.iter().zip(contents).enumerate() {
             let found = contents.as_ref().len() as u64;
             if found != expected {
-                return Err(EmbedError::EntrySize { index, expected, found });
+                return Err(ObjectProblem::EntrySize { index, expected, found }.into());
             }
         }
         let mut bytes = with_capacity(self.total_size)?;
@@ -198,24 +197,23 @@ impl<'a> ObjectBundle<'a> {
     ///
     /// # Errors
     ///
-    /// What reading and writing returns, and [`io::ErrorKind::InvalidInput`] with [`EmbedError::EntryCount`] or
-    /// [`EmbedError::EntrySize`] inside when the contents are not those laid out. By then a part of the result
-    /// is written.
+    /// Those of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
+    /// those laid out. By then a part of the result is written.
     pub fn write_to<R: Read>(
         &self,
         mut writer: impl Write,
         contents: impl IntoIterator<Item = R>,
     ) -> io::Result<()> {
-        let invalid = |error: EmbedError| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let invalid = |problem: ObjectProblem| io::Error::from(Error::from(problem));
         let mut contents = contents.into_iter();
         let sizes = &self.sizes;
         if sizes.is_empty() && contents.next().is_some() {
-            return Err(invalid(EmbedError::EntryCount { expected: 0, found: 1 }));
+            return Err(invalid(ObjectProblem::EntryCount { expected: 0, found: 1 }));
         }
         self.write_with(&mut writer, |index, writer| {
             let (Some(mut reader), Some(&expected)) = (contents.next(), sizes.get(index)) else {
                 let expected = sizes.len();
-                return Err(invalid(EmbedError::EntryCount { expected, found: index }));
+                return Err(invalid(ObjectProblem::EntryCount { expected, found: index }));
             };
             let found = io::copy(&mut reader.by_ref().take(expected), writer)?;
             // One more byte tells contents that are too long.
@@ -224,7 +222,7 @@ impl<'a> ObjectBundle<'a> {
             if found == expected && complete && contents.next().is_some() {
                 let expected = sizes.len();
                 let found = expected.saturating_add(1);
-                return Err(invalid(EmbedError::EntryCount { expected, found }));
+                return Err(invalid(ObjectProblem::EntryCount { expected, found }));
             }
             Ok(found)
         })
@@ -236,8 +234,8 @@ impl<'a> ObjectBundle<'a> {
     ///
     /// # Errors
     ///
-    /// What writing and `fill` return, and [`io::ErrorKind::InvalidInput`] with [`EmbedError::EntrySize`] inside when
-    /// the contents are not those laid out. By then a part of the result is written.
+    /// Those of writing and of `fill`, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
+    /// those laid out. By then a part of the result is written.
     pub fn write_with<W: Write>(
         &self,
         writer: &mut W,
@@ -250,8 +248,7 @@ impl<'a> ObjectBundle<'a> {
             writer.write_all(head)?;
             let found = fill(index, writer)?;
             if found != expected {
-                let error = EmbedError::EntrySize { index, expected, found };
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+                return Err(Error::from(ObjectProblem::EntrySize { index, expected, found }).into());
             }
         }
         for piece in &self.after.0 {
@@ -319,9 +316,13 @@ impl fmt::Debug for ObjectBundle<'_> {
 ///
 /// # Errors
 ///
-/// [`EmbedError::StillReferenced`] when something in the object needs one of the sections, and those of
+/// [`Reference`](crate::ErrorKind::Reference) when something in the object needs one of the sections, and those of
 /// [`ObjectBundle::new`] for files that are no objects or damaged.
-pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
+pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+    Ok(without_bundle(object)?)
+}
+
+fn without_bundle(object: &[u8]) -> Result<Cow<'_, [u8]>, ObjectProblem> {
     if object.starts_with(b"\x7fELF") {
         return remove_from_elf(object);
     }
@@ -355,9 +356,9 @@ pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError
     Ok(removed.map_or(rest, Cow::Owned))
 }
 
-fn remove_from_elf(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
+fn remove_from_elf(object: &[u8]) -> Result<Cow<'_, [u8]>, ObjectProblem> {
     let host = in_memory(object, |source, window| {
-        let host = HostObject::plan(source, window)?.into_splices();
+        let host = host_object::plan(source, window)?;
         Ok((!output::is_copy_of(&host, window)).then_some(host))
     })?;
     Ok(host.map_or(Cow::Borrowed(object), Cow::Owned))
@@ -366,12 +367,12 @@ fn remove_from_elf(object: &[u8]) -> Result<Cow<'_, [u8]>, EmbedError> {
 /// Carries out what is planned for an object in memory.
 fn in_memory(
     object: &[u8],
-    plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, Error>,
-) -> Result<Option<Vec<u8>>, EmbedError> {
+    plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, Problem>,
+) -> Result<Option<Vec<u8>>, ObjectProblem> {
     // Nothing else goes wrong in memory.
     let object_error = |error| match error {
-        Error::Object(error) => error,
-        _ => EmbedError::OutOfMemory { size: object.len() as u64 },
+        Problem::Object(error) => error,
+        _ => ObjectProblem::OutOfMemory { size: object.len() as u64 },
     };
     let mut cursor = Cursor::new(object);
     let mut source = Source::new(&mut cursor).map_err(|e| object_error(e.into()))?;
@@ -384,10 +385,10 @@ fn in_memory(
 }
 
 /// An empty vector with room for `size` bytes.
-fn with_capacity(size: u64) -> Result<Vec<u8>, EmbedError> {
+fn with_capacity(size: u64) -> Result<Vec<u8>, ObjectProblem> {
     let mut bytes = Vec::new();
     match usize::try_from(size).map(|size| bytes.try_reserve_exact(size)) {
         Ok(Ok(())) => Ok(bytes),
-        _ => Err(EmbedError::OutOfMemory { size }),
+        _ => Err(ObjectProblem::OutOfMemory { size }),
     }
 }
