@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ccob::Version;
-use fat_edit::{CompressOptions, Contents, EditableContainer};
+use fat_edit::{CompressOptions, EditableContainer, EditableFile};
 use fat_object::FileFormat;
 
 use crate::Outcome;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         };
         let options = CompressOptions::default()
             .with_write(write)
-            .with_upgrade_packages(upgrade)
+            .with_upgrade_offload_binaries(upgrade)
             .with_recompress(args.recompress)
             .with_limits(args.options.limits.ccob());
         let edit = args.options.edit().with_allow_uneditable(args.uneditable.allow_uneditable);
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 /// Whether runtimes will read the bundles where they lie, and version 2 can hold them: runtimes of all ages know it.
-fn is_for_runtime(contents: &Contents) -> bool {
+fn is_for_runtime(contents: &EditableFile) -> bool {
     let holds_bundles =
         matches!(contents.format(), FileFormat::Bundle | FileFormat::CompressedBundle);
     let fits = |container: &EditableContainer| {

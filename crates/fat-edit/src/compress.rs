@@ -1,4 +1,4 @@
-//! Bundles and packages compressed, several at a time.
+//! Bundles and offload binaries compressed, several at a time.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::{iter, thread};
@@ -7,46 +7,42 @@ use byte_parts::{Bounds, in_order};
 use ccob::{Codec, Limits, Method, WriteOptions};
 use fat_object::{Error, compress_offload_binary};
 
-/// How [`Edit::compress`](crate::Edit::compress) compresses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Options of [`Edit::compress`](crate::Edit::compress).
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CompressOptions {
-    /// Method, level, version of the format, threads. Version 1 of the format is not written: it does not tell where a
-    /// compressed bundle ends. Version 2 takes its place.
-    pub write: WriteOptions,
-    /// Whether bundles that are compressed already are decompressed and compressed anew. Otherwise they stay as they
-    /// are.
-    pub recompress: bool,
-    /// `true` if packages of versions 1 and 2 become compressed ones of version 3, which LLVM 23 and older do not read. They
-    /// do so in files of packages, and in sections that no linked file loads; others stay as they are. Default: `false`.
-    pub upgrade_packages: bool,
-    /// How much a compressed bundle or package may expand to.
-    pub limits: Limits,
+    pub(crate) write: WriteOptions,
+    pub(crate) recompress: bool,
+    pub(crate) upgrade_offload_binaries: bool,
+    pub(crate) limits: Limits,
 }
 
 impl CompressOptions {
-    /// These options with another method, level, version, number of threads.
+    /// Sets method, level, version of the format, and threads. Version 1 of the format is not written: it does not tell
+    /// where a compressed bundle ends. Version 2 takes its place.
     #[must_use]
     pub fn with_write(mut self, write: WriteOptions) -> Self {
         self.write = write;
         self
     }
 
-    /// These options, with compressed bundles compressed anew or not.
+    /// With `true`, compressed bundles are decompressed and compressed again. Default: leave them as they are.
     #[must_use]
     pub fn with_recompress(mut self, recompress: bool) -> Self {
         self.recompress = recompress;
         self
     }
 
-    /// These options, with packages of older versions [made version 3](Self::upgrade_packages) or not.
+    /// With `true`, offload binaries of versions 1 and 2 become compressed ones of version 3, which LLVM 23 and older do not
+    /// read. They do so in files of offload binaries, and in sections that no linked file loads; others stay as they are.
+    /// Default: leave all of them as they are.
     #[must_use]
-    pub fn with_upgrade_packages(mut self, upgrade_packages: bool) -> Self {
-        self.upgrade_packages = upgrade_packages;
+    pub fn with_upgrade_offload_binaries(mut self, upgrade: bool) -> Self {
+        self.upgrade_offload_binaries = upgrade;
         self
     }
 
-    /// These options with another limit of what a compressed bundle may expand to.
+    /// Limits the size that a compressed bundle or offload binary may expand to.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -64,17 +60,17 @@ pub(super) struct Job {
     pub(super) write: WriteOptions,
     /// Above so many bytes higher levels are tried.
     pub(super) enough: Option<u64>,
-    /// `true` for a package of version 3; otherwise it is a bundle.
-    pub(super) is_package: bool,
+    /// `true` for an offload binary of version 3; otherwise it is a bundle.
+    pub(super) is_offload_binary: bool,
 }
 
 type Compressed = Result<Vec<u8>, Error>;
 
 impl Job {
     fn run(self, threads: u32) -> Compressed {
-        let Job { data, write, enough, is_package } = self;
+        let Job { data, write, enough, is_offload_binary } = self;
         let write = write.with_threads(threads);
-        let compress = |write: &WriteOptions| match is_package {
+        let compress = |write: &WriteOptions| match is_offload_binary {
             true => compress_offload_binary(&data, write),
             false => ccob::compress(&data, write).map_err(Error::from),
         };

@@ -10,17 +10,17 @@ use object_edit::{Input, Output, copy_of, is_copy_of, of_bytes, reader};
 use offload_binary::FormatVersion;
 
 use crate::compress::Job;
-use crate::contents::Planner;
 use crate::decompress::Decompress;
 use crate::edit::BundleEdit;
 use crate::error::Problem;
 use crate::inputs::Sources;
 use crate::plan::Change;
+use crate::planner::Planner;
 use crate::readers::Treatment;
 use crate::rebuild::malformed;
 use crate::survey::Node;
 use crate::write::refused;
-use crate::{bundle, dispatch, package, text};
+use crate::{binary, bundle, dispatch, text};
 
 /// The next thing to do for a container.
 pub(super) enum Step {
@@ -69,7 +69,7 @@ impl Planner<'_> {
             ContainerKind::Bundle => self.bundle(source, node, path),
             ContainerKind::Ccob => self.compressed_bundle(source, node, path, alone),
             ContainerKind::OffloadBinary => match node.compression {
-                None => self.package(source, node, path),
+                None => self.binary(source, node, path),
                 Some(compression) => self.compressed_package(source, node, path, compression),
             },
             _ => Err(Problem::Unsupported {
@@ -99,8 +99,12 @@ impl Planner<'_> {
             return Ok(Step::Done(change, new));
         };
         let data = self.bytes(source, &new)?;
-        let job =
-            Job { data, write: written(options.write.clone()), enough: None, is_package: false };
+        let job = Job {
+            data,
+            write: written(options.write.clone()),
+            enough: None,
+            is_offload_binary: false,
+        };
         Ok(Step::Compress(job, Otherwise::Smaller(change, new)))
     }
 
@@ -135,7 +139,7 @@ impl Planner<'_> {
         let later = Decompress {
             stored: node.range.clone(),
             size,
-            is_package: false,
+            is_offload_binary: false,
             alone,
             path: path.to_vec(),
             max,
@@ -191,7 +195,7 @@ impl Planner<'_> {
                     data,
                     write: written(options.write.clone()),
                     enough: None,
-                    is_package: false,
+                    is_offload_binary: false,
                 };
                 Ok(Step::Compress(job, Otherwise::Always(Change::Recompressed)))
             }
@@ -203,20 +207,20 @@ impl Planner<'_> {
                     .with_version(header.version())
                     .with_method(header.method());
                 let enough = is_smaller.then_some(available);
-                let job = Job { data, write: written(options), enough, is_package: false };
+                let job = Job { data, write: written(options), enough, is_offload_binary: false };
                 Ok(Step::Compress(job, Otherwise::Always(Change::Edited)))
             }
         }
     }
 
-    fn package(
+    fn binary(
         &mut self,
         source: &mut Source<'_>,
         node: &Node,
         path: &[PathStep],
     ) -> Result<Step, Problem> {
         let wishes = self.wishes(node);
-        let new = package::rebuild(source, &node.range, &wishes);
+        let new = binary::rebuild(source, &node.range, &wishes);
         // One of version 1 goes with its image.
         let Some(new) = new.map_err(|error| error.of(node, path))? else {
             return Ok(Step::Removed);
@@ -235,7 +239,7 @@ impl Planner<'_> {
             data = offload_binary::convert(&data, FormatVersion::V3)
                 .map_err(|error| malformed(error).of(node, path))?;
         }
-        let job = Job { data, write: options.write.clone(), enough: None, is_package: true };
+        let job = Job { data, write: options.write.clone(), enough: None, is_offload_binary: true };
         Ok(Step::Compress(job, Otherwise::Smaller(change, new)))
     }
 
@@ -259,7 +263,7 @@ impl Planner<'_> {
         let later = Decompress {
             stored: node.range.clone(),
             size,
-            is_package: true,
+            is_offload_binary: true,
             alone: false,
             path: path.to_vec(),
             max,
@@ -279,7 +283,7 @@ impl Planner<'_> {
         let mut inner = Source::new(&mut data)?;
         let window = 0..inner.len();
         let wishes = self.wishes(node);
-        let new = package::rebuild(&mut inner, &window, &wishes);
+        let new = binary::rebuild(&mut inner, &window, &wishes);
         let Some(new) = new.map_err(|error| error.of(node, path))? else {
             return Ok(Step::Removed);
         };
@@ -304,7 +308,7 @@ impl Planner<'_> {
             }
         };
         let data = self.bytes(&mut inner, &new)?;
-        let job = Job { data, write, enough, is_package: true };
+        let job = Job { data, write, enough, is_offload_binary: true };
         Ok(Step::Compress(job, Otherwise::Always(change)))
     }
 

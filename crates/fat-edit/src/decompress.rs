@@ -1,4 +1,4 @@
-//! Compressed bundles and packages that are decompressed only when the new file is written: their headers tell all sizes.
+//! Compressed bundles and offload binaries that are decompressed only when the new file is written: their headers tell all sizes.
 
 use std::io::{self, Cursor, Read as _, SeekFrom};
 use std::ops::Range;
@@ -14,15 +14,15 @@ use crate::SNIFF_LEN;
 use crate::error::Problem;
 use crate::survey::survey_with;
 
-/// A compressed bundle or package of the edited file.
+/// A compressed bundle or offload binary of the edited file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decompress {
     /// Where it lies in the file.
     pub(crate) stored: Range<u64>,
     /// Bytes it holds, as its header says.
     pub(crate) size: u64,
-    /// `true` if it is a package, and not a bundle.
-    pub(crate) is_package: bool,
+    /// `true` if it is an offload binary, and not a bundle.
+    pub(crate) is_offload_binary: bool,
     /// Whether it lies in a file of its own, with no other.
     pub(crate) alone: bool,
     /// The containers around it, itself the last.
@@ -55,7 +55,7 @@ impl Decompress {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::InputChanged));
         }
         let refused = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-        if self.is_package {
+        if self.is_offload_binary {
             let data = decompress_offload_binary(&stored, self.size)
                 .map_err(|error| refused(self.damaged(error)))?;
             if data.len() as u64 != self.size {

@@ -9,10 +9,10 @@ use object_edit::{
     Format, Input, Item, MemberEdit, Output, SectionChange, SectionEdit, copy_of, is_copy_of,
 };
 
-use crate::contents::{NewContainers, Planner};
 use crate::error::Problem;
 use crate::inputs::Sources;
 use crate::plan::{Change, EditNote};
+use crate::planner::{NewContainers, Planner};
 use crate::survey::Node;
 use crate::wishes::Wish;
 use crate::{SNIFF_LEN, sequence};

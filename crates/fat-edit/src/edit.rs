@@ -12,11 +12,11 @@ use fat_object::ImageInfo;
 
 use crate::compress::CompressOptions;
 #[cfg(doc)]
-use crate::{Contents, EditNote, EditPlan, EditableContainer, ErrorKind};
+use crate::{EditNote, EditPlan, EditableContainer, EditableFile, ErrorKind};
 
 /// What is to become of the images of a file. Without any wish nothing changes. A later wish for the same image takes
 /// the place of an earlier one, as [`decompress`](Self::decompress) does that of [`compress`](Self::compress) and the
-/// reverse. Indices and numbers are looked at by [`Contents::plan`].
+/// reverse. Indices and numbers are looked at by [`EditableFile::plan`].
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
     /// By [`ImageInfo::index`].
@@ -58,10 +58,10 @@ pub(crate) enum ImageEdit {
     Replace(usize),
 }
 
-/// A new entry at the end of a bundle or package.
+/// A new entry at the end of a bundle or offload binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Added {
-    /// Index among [`Contents::containers`].
+    /// Index among [`EditableFile::containers`].
     pub(crate) container: usize,
     pub(crate) id: String,
     /// The number of the new image.
@@ -78,85 +78,78 @@ pub(crate) enum BundleEdit {
     Decompress,
 }
 
-/// What an edit may do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// Permissions of an edit, and its threads. By default it may do nothing of this.
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct EditOptions {
-    /// Whether device code that is larger than its place in a linked file may get a new place at the end of the
-    /// program's memory. Default: no.
-    pub grow: bool,
-    /// Whether a signature that the edit makes invalid is removed. Otherwise signed files are refused. Default: no.
-    pub drop_signature: bool,
-    /// Whether a bundle may lose its last device image, and a package its last image. Default: no.
-    pub allow_empty: bool,
-    /// Whether a new image may be for another target than its ID says, as far as its own headers tell. Default: no.
-    pub any_image: bool,
-    /// Whether the host's entry of a bundle may be removed, which is the host's code in bundles of objects and bitcode.
-    /// Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: no.
-    pub remove_host: bool,
-    /// `true` if a file is edited although it has [findings](Contents::findings), or hashes of compressed bundles that do
-    /// not match and that the survey did not [compare](fat_object::Options::with_verify_hash). Damage that hides the place of
-    /// anything is always refused. Default: `false`.
-    pub allow_findings: bool,
-    /// `true` if containers that [cannot be edited](EditableContainer::uneditable) stay as they are where the edit would
-    /// change them: [`EditNote::Uneditable`] lists them. Otherwise the edit is refused. Default: `false`.
-    pub allow_uneditable: bool,
-    /// How many threads may compress at the same time bundles that were compressed before; 0 is one. Bundles that
-    /// [`Edit::compress`] compresses are compressed by the threads of its options.
-    pub threads: u32,
+    pub(crate) grow: bool,
+    pub(crate) drop_signature: bool,
+    pub(crate) allow_empty: bool,
+    pub(crate) any_image: bool,
+    pub(crate) remove_host: bool,
+    pub(crate) allow_findings: bool,
+    pub(crate) allow_uneditable: bool,
+    pub(crate) threads: u32,
 }
 
 impl EditOptions {
-    /// These options, with larger device code given [a new place](Self::grow) or not.
+    /// With `true`, device code that is larger than its place in a linked file gets a new place at the end of the program's
+    /// memory. Default: refuse it.
     #[must_use]
     pub fn with_grow(mut self, grow: bool) -> Self {
         self.grow = grow;
         self
     }
 
-    /// These options, with signatures [removed](Self::drop_signature) or not.
+    /// With `true`, a signature that the edit makes invalid is removed. Default: refuse signed files.
     #[must_use]
     pub fn with_drop_signature(mut self, drop_signature: bool) -> Self {
         self.drop_signature = drop_signature;
         self
     }
 
-    /// These options, with bundles left [without images](Self::allow_empty) or not.
+    /// With `true`, a bundle may lose its last device image, and an offload binary its last image. Default: refuse it.
     #[must_use]
     pub fn with_allow_empty(mut self, allow_empty: bool) -> Self {
         self.allow_empty = allow_empty;
         self
     }
 
-    /// These options, with [any image](Self::any_image) taken or not.
+    /// With `true`, a new image may be for another target than its ID says. Default: refuse it, as far as the image's own
+    /// headers tell.
     #[must_use]
     pub fn with_any_image(mut self, any_image: bool) -> Self {
         self.any_image = any_image;
         self
     }
 
-    /// These options, with the host's entries of bundles [removed](Self::remove_host) or not.
+    /// With `true`, the host's entry of a bundle may be removed, which is the host's code in bundles of objects and bitcode.
+    /// Nothing else would keep it: "every image that is not for this GPU" means it, too. Default: refuse it.
     #[must_use]
     pub fn with_remove_host(mut self, remove_host: bool) -> Self {
         self.remove_host = remove_host;
         self
     }
 
-    /// These options, with files edited although [something is wrong](Self::allow_findings) with them, or not.
+    /// With `true`, a file is edited although it has [findings](EditableFile::findings), or hashes of compressed bundles that
+    /// do not match and that the survey did not [compare](fat_object::Options::with_verify_hash). Damage that hides the
+    /// place of anything is always refused. Default: refuse both.
     #[must_use]
     pub fn with_allow_findings(mut self, allow_findings: bool) -> Self {
         self.allow_findings = allow_findings;
         self
     }
 
-    /// These options, with containers that cannot be edited [left as they are](Self::allow_uneditable), or not.
+    /// With `true`, containers that [cannot be edited](EditableContainer::uneditable) stay as they are where the edit would
+    /// change them: [`EditNote::Uneditable`] lists them. Default: refuse the edit.
     #[must_use]
     pub fn with_allow_uneditable(mut self, allow_uneditable: bool) -> Self {
         self.allow_uneditable = allow_uneditable;
         self
     }
 
-    /// These options with another number of [threads](Self::threads).
+    /// The number of threads that compress bundles at the same time which were compressed before; 0 is one. Bundles that
+    /// [`Edit::compress`] compresses are compressed by the threads of its options. Default: one.
     #[must_use]
     pub fn with_threads(mut self, threads: u32) -> Self {
         self.threads = threads;
@@ -172,7 +165,7 @@ impl Edit {
     }
 
     /// This edit with these new images, which [`replace`](Self::replace) and [`add`](Self::add) name by number, from 0. One
-    /// can be put in several places. [`Contents::plan`] reads the size and the first bytes of each, and all of those that
+    /// can be put in several places. [`EditableFile::plan`] reads the size and the first bytes of each, and all of those that
     /// are compressed with others; [`EditPlan::write`] reads the rest.
     ///
     /// ```
@@ -185,7 +178,7 @@ impl Edit {
     /// let mut file = Cursor::new(bundle);
     ///
     /// let surveyed = survey(&mut file, &Options::default())?;
-    /// let image = NewImage::new(Cursor::new(b"newer".to_vec()));
+    /// let image = NewImage::new(Cursor::new(b"BC\xc0\xdenewer")); // starts as LLVM bitcode does
     /// let mut edit = Edit::new(EditOptions::default()).with_images([image]);
     /// edit.replace(0, 0);
     /// let plan = surveyed.plan(&mut file, &edit)?;
@@ -200,32 +193,32 @@ impl Edit {
         self
     }
 
-    /// Removes the image with this index among [`Contents::images`]. A [listing](fat_object::list()) may count
-    /// [otherwise](ImageInfo::index). The host's entry of a bundle goes only with [`EditOptions::remove_host`].
+    /// Removes the image with this index among [`EditableFile::images`]. A [listing](fat_object::list()) may count
+    /// [otherwise](ImageInfo::index). The host's entry of a bundle goes only with [`EditOptions::with_remove_host`].
     pub fn remove(&mut self, index: usize) {
         self.images.insert(index, ImageEdit::Remove);
     }
 
     /// Puts the [new image](Self::with_images) with the number `image` in the place of the one with this index among
-    /// [`Contents::images`]. A [listing](fat_object::list()) may count [otherwise](ImageInfo::index).
+    /// [`EditableFile::images`]. A [listing](fat_object::list()) may count [otherwise](ImageInfo::index).
     pub fn replace(&mut self, index: usize, image: usize) {
         self.images.insert(index, ImageEdit::Replace(image));
     }
 
     /// Adds the [new image](Self::with_images) with the number `image` to the container with this index among
-    /// [`Contents::containers`], after its other entries. `id` is a bundle entry ID, also for packages.
+    /// [`EditableFile::containers`], after its other entries. `id` is a bundle entry ID, also for offload binaries.
     pub fn add(&mut self, container: usize, id: impl Into<String>, image: usize) {
         self.added.push(Added { container, id: id.into(), image });
     }
 
-    /// Compresses every plain bundle, and every plain package of version 3 that no runtime but HIP's reads, and with
-    /// [`CompressOptions::recompress`] compressed ones again. [Older packages](CompressOptions::upgrade_packages) stay. A
-    /// file without bundles and packages is [refused](ErrorKind::NoBundle).
+    /// Compresses every plain bundle, and every plain offload binary of version 3 that no runtime but HIP's reads, and with
+    /// [`CompressOptions::with_recompress`] compressed ones again. [Older offload binaries](CompressOptions::with_upgrade_offload_binaries) stay. A
+    /// file without bundles and offload binaries is [refused](ErrorKind::NoBundle).
     pub fn compress(&mut self, options: CompressOptions) {
         self.bundles = BundleEdit::Compress(options);
     }
 
-    /// Decompresses every compressed bundle and package. A file without any is [refused](ErrorKind::NoBundle).
+    /// Decompresses every compressed bundle and offload binary. A file without any is [refused](ErrorKind::NoBundle).
     pub fn decompress(&mut self) {
         self.bundles = BundleEdit::Decompress;
     }

@@ -36,8 +36,8 @@ pub enum ErrorKind {
     /// The edit names an image or a container that is missing.
     Missing,
     /// The edit would leave no image in a container, or removes the host's entry of a bundle.
-    /// [`EditOptions::allow_empty`](crate::EditOptions::allow_empty) and
-    /// [`EditOptions::remove_host`](crate::EditOptions::remove_host) allow it.
+    /// [`EditOptions::with_allow_empty`](crate::EditOptions::with_allow_empty) and
+    /// [`EditOptions::with_remove_host`](crate::EditOptions::with_remove_host) allow it.
     NotRemovable,
     /// An entry cannot be added: its ID is malformed, another entry is for the same target, or the container is an image
     /// itself.

@@ -2,7 +2,7 @@
 //!
 //! Finished files are edited in three steps. [`survey`] walks a file and lists its images and containers. An [`Edit`]
 //! says what becomes of them: images removed, replaced, added; bundles compressed or decompressed. And
-//! [`Contents::plan`] works out the new file, from headers and sizes, with everything around the device code: sections,
+//! [`EditableFile::plan`] works out the new file, from headers and sizes, with everything around the device code: sections,
 //! segments, members of archives. An [`EditPlan`] is parts of the old file, of new images, and new bytes: nothing is
 //! written before it is complete, and what is not compressed is in memory at no time.
 //!
@@ -24,7 +24,7 @@
 //! }
 //! edit.compress(CompressOptions::default());
 //! let plan = contents.plan(&mut file, &edit)?;
-//! assert_eq!((plan.containers()[0].plain_before, plan.containers()[0].plain_after), (17288, 9096));
+//! assert_eq!((plan.containers()[0].uncompressed_before, plan.containers()[0].uncompressed_after), (17288, 9096));
 //!
 //! let mut thin = Cursor::new(Vec::new());
 //! plan.write(&mut file, &mut thin)?;
@@ -34,7 +34,7 @@
 //!
 //! What holds for every edit that works:
 //!
-//! - Images that are kept keep every byte, their order, the exact text of their IDs; packages their kinds, flags and
+//! - Images that are kept keep every byte, their order, the exact text of their IDs; offload binaries their kinds, flags and
 //!   strings. Containers of which nothing is wished are copied as they are, with whatever lies around them.
 //! - A bundle is laid out as close as the alignment allows that it had: whole pages, or none, or in between the largest
 //!   that all its images keep. In a file or section of bundles each starts at a multiple of 4096 that did so before.
@@ -44,11 +44,11 @@
 //!   were to grow by what it loses, higher levels are tried. Compressing leaves bundles alone that would not get
 //!   smaller. Decompressing restores every byte of the file. A plan that compresses checks this: it tells where the first
 //!   other byte would be ([`EditNote::NotRestored`]), and fails if nothing could be restored ([`ErrorKind::NotRestorable`]).
-//! - The last device image of a bundle stays, unless [`EditOptions::allow_empty`] says otherwise; then a page is left,
-//!   with the entry of the host. A package of version 1 goes with its image, but not the last one in its place.
-//! - The entry of the host stays, unless [`EditOptions::remove_host`] says otherwise: to remove it is an error.
+//! - The last device image of a bundle stays, unless [`EditOptions::with_allow_empty`] says otherwise; then a page is left,
+//!   with the entry of the host. An offload binary of version 1 goes with its image, but not the last one in its place.
+//! - The entry of the host stays, unless [`EditOptions::with_remove_host`] says otherwise: to remove it is an error.
 //! - New images have to be for the target that their entry names, as [`check_agreement`](fat_object::check_agreement) has it, unless
-//!   [`EditOptions::any_image`] is set.
+//!   [`EditOptions::with_any_image`] is set.
 //!
 //! And of PE executables and libraries (PE32+, for x86-64 and ARM64; "PE Format" by Microsoft):
 //!
@@ -59,14 +59,14 @@
 //!   Bundles that something else may refer to (base relocations, exports, code) or that no wrapper leads to stay. The
 //!   section is split in front of them, if there is room for a section header and there are no symbols; otherwise zeros
 //!   stay in the file ([`EditNote::Zeroed`]).
-//! - With [`EditOptions::grow`], device code without room for it gets a new section of the same name at the end of the
+//! - With [`EditOptions::with_grow`], device code without room for it gets a new section of the same name at the end of the
 //!   image; the old one is called `.hip_old` then.
-//! - Signed files are refused, unless [`EditOptions::drop_signature`] is set: then their certificates go. A checksum is
+//! - Signed files are refused, unless [`EditOptions::with_drop_signature`] is set: then their certificates go. A checksum is
 //!   computed anew where there was one. The time stamp stays, by which symbol servers know the file.
 //!
 //! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
 //! not edited: [`ErrorKind::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells
-//! before; with [`EditOptions::allow_uneditable`] they stay as they are, [`EditNote::Uneditable`] lists them, and the rest
+//! before; with [`EditOptions::with_allow_uneditable`] they stay as they are, [`EditNote::Uneditable`] lists them, and the rest
 //! is edited.
 //!
 //! Damage that a walk finds is a [`fat_object::Error`] in the [`Error`], and a limit of a host file an
@@ -83,17 +83,17 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod binary;
 mod bundle;
 mod compress;
 mod container;
-mod contents;
 mod decompress;
 mod dispatch;
 mod edit;
 mod error;
 mod inputs;
-mod package;
 mod plan;
+mod planner;
 mod readers;
 mod rebuild;
 mod restore;
@@ -108,8 +108,8 @@ pub use compress::CompressOptions;
 pub use edit::{Edit, EditOptions, NewImage};
 pub use error::{Error, ErrorKind};
 pub use fat_object;
-pub use plan::{Change, ContainerChange, EditNote, EditPart, EditPlan, ImageChange};
-pub use survey::{Contents, EditableContainer, survey, survey_closed};
+pub use plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
+pub use survey::{EditableContainer, EditableFile, survey, survey_closed};
 
 /// The first bytes of a file, which tell its format.
 const SNIFF_LEN: usize = 2048;

@@ -1,12 +1,9 @@
 //! The new file, laid out: what becomes of its containers and images, and its parts.
 
-use std::fmt;
 #[cfg(doc)]
 use std::io;
 use std::io::{Read, Seek, Write};
-use std::ops::Range;
 
-use byte_parts::Part;
 #[cfg(doc)]
 use fat_object::ImageInfo;
 use object_edit::{Input, Output, is_copy_of};
@@ -20,11 +17,11 @@ use crate::error::Error;
 #[cfg(doc)]
 use crate::error::ErrorKind;
 #[cfg(doc)]
-use crate::survey::{Contents, EditableContainer};
+use crate::survey::{EditableContainer, EditableFile};
 use crate::write;
 
 /// A new file, laid out and checked, but not written.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct EditPlan {
     pub(crate) parts: Output,
     /// The inputs [`Input::Derived`], by number.
@@ -38,10 +35,10 @@ pub struct EditPlan {
 }
 
 /// A container before and after.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct ContainerChange {
-    /// Index among [`Contents::containers`].
+    /// Index among [`EditableFile::containers`].
     pub container: usize,
     /// What was done.
     pub change: Change,
@@ -50,13 +47,13 @@ pub struct ContainerChange {
     /// Bytes it takes, as stored; 0 when it is gone.
     pub size_after: u64,
     /// Bytes it held without compression.
-    pub plain_before: u64,
+    pub uncompressed_before: u64,
     /// Bytes it holds without compression.
-    pub plain_after: u64,
+    pub uncompressed_after: u64,
 }
 
 /// What was done to a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
     /// Nothing: it was copied.
@@ -88,19 +85,13 @@ impl Change {
     }
 }
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// An image before and after. Sizes are without compression.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct ImageChange {
     /// Its [index](ImageInfo::index); `None` for one that is added.
     pub index: Option<usize>,
-    /// The index of its container among [`Contents::containers`].
+    /// The index of its container among [`EditableFile::containers`].
     pub container: usize,
     /// Offload kind, triple and target ID.
     pub target: Target,
@@ -111,7 +102,7 @@ pub struct ImageChange {
 }
 
 /// What is worth knowing about an edit that worked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EditNote {
     /// Bytes that are not needed any more could not leave the file, and are zeros now.
@@ -125,7 +116,7 @@ pub enum EditNote {
     Uneditable {
         /// The name of their kind, in the plural.
         kind: &'static str,
-        /// Their indices among [`Contents::containers`].
+        /// Their indices among [`EditableFile::containers`].
         containers: Vec<usize>,
     },
     /// Decompressing the compressed file gives another file than decompressing the edited one: the edited one itself, if
@@ -136,19 +127,19 @@ pub enum EditNote {
     },
     /// The compressed file cannot be decompressed in place, nor could the edited one, in which bundles are compressed.
     NotDecompressible,
-    /// Packages of versions 1 and 2 stay as they are: LLVM 23 and older, which may have to read them, know no compressed
-    /// ones. [`CompressOptions::upgrade_packages`] compresses those that tools read.
-    OlderPackages {
+    /// Offload binaries of versions 1 and 2 stay as they are: LLVM 23 and older, which may have to read them, know no compressed
+    /// ones. [`CompressOptions::with_upgrade_offload_binaries`] compresses those that tools read.
+    OlderOffloadBinaries {
         /// How many.
         count: usize,
     },
-    /// Packages that programs hand to a runtime stay as they are: it may not decompress them.
-    RegisteredPackages {
+    /// Offload binaries that programs hand to a runtime stay as they are: it may not decompress them.
+    RegisteredOffloadBinaries {
         /// How many.
         count: usize,
     },
-    /// Packages of versions 1 and 2 are compressed ones of version 3 now, which LLVM 23 and older do not read.
-    UpgradedPackages {
+    /// Offload binaries of versions 1 and 2 are compressed ones of version 3 now, which LLVM 23 and older do not read.
+    UpgradedOffloadBinaries {
         /// How many.
         count: usize,
     },
@@ -165,28 +156,6 @@ impl EditNote {
     }
 }
 
-/// A part of a new file, in order.
-///
-/// Exhaustive on purpose: who writes a file part by part has to write every kind of part.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum EditPart<'a> {
-    /// This range of the edited file.
-    Copy(Range<u64>),
-    /// This range of the new image with this number.
-    Image(usize, Range<u64>),
-    /// A range of what a compressed bundle of the edited file holds.
-    Decompressed {
-        /// Where the compressed bundle lies in the edited file.
-        stored: Range<u64>,
-        /// The range of the decompressed data.
-        range: Range<u64>,
-    },
-    /// These bytes.
-    Bytes(&'a [u8]),
-    /// So many zeros.
-    Zeros(u64),
-}
-
 impl EditPlan {
     /// Whether the new file is the old one.
     #[must_use]
@@ -198,12 +167,6 @@ impl EditPlan {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.parts.size()
-    }
-
-    /// Bytes of the edited file.
-    #[must_use]
-    pub fn input_size(&self) -> u64 {
-        self.input_size
     }
 
     /// What became of the containers, those that are as they were included.
@@ -224,19 +187,11 @@ impl EditPlan {
         &self.notes
     }
 
-    /// The new file, part by part.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = EditPart<'_>> {
-        self.parts.iter().map(|part| match part {
-            Part::Input(Input::File, range) => EditPart::Copy(range),
-            Part::Input(&Input::New(number), range) => EditPart::Image(number, range),
-            Part::Input(&Input::Derived(number), range) => {
-                let bundle = self.derived.get(number);
-                let stored = bundle.map_or(0..0, |bundle| bundle.stored.clone());
-                EditPart::Decompressed { stored, range }
-            }
-            Part::Bytes(bytes) => EditPart::Bytes(bytes),
-            Part::Zeros(n) => EditPart::Zeros(n),
-        })
+    /// Returns the new file, part by part: ranges of the edited file, of new images and of the contents of compressed
+    /// bundles, and new bytes.
+    #[must_use]
+    pub fn parts(&self) -> &byte_parts::Parts<Input> {
+        &self.parts
     }
 
     /// Writes the new file.

@@ -1,7 +1,7 @@
-//! Packages that compression may change: whoever reads them decides.
+//! Offload binaries that compression may change: whoever reads them decides.
 //!
-//! LLVM 24 reads compressed packages, of version 3, where its linker wrapper and tools look for them. LLVM 23 and older
-//! read no version 3. A package in the memory of a program is read by a runtime: the wrapper that LLVM 24 makes for
+//! LLVM 24 reads compressed offload binaries, of version 3, where its linker wrapper and tools look for them. LLVM 23 and older
+//! read no version 3. An offload binary in the memory of a program is read by a runtime: the wrapper that LLVM 24 makes for
 //! OpenMP and SYCL hands out pointers into it, so it has to be plain.
 
 use std::io;
@@ -11,7 +11,7 @@ use byte_parts::Source;
 use fat_object::{ContainerKind, Location};
 use object_edit::sections_never_loaded;
 
-use crate::Contents;
+use crate::EditableFile;
 use crate::compress::CompressOptions;
 use crate::error::Problem;
 use crate::survey::Node;
@@ -19,18 +19,18 @@ use crate::survey::Node;
 /// Offset of the entries in an offload binary that can be compressed: its header leaves no choice.
 const ENTRIES_AT: u64 = 40;
 
-/// A plain package, as far as compression asks for it.
+/// A plain offload binary, as far as compression asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PackageForm {
+pub(crate) struct OffloadBinaryForm {
     version: u32,
     entries_at: u64,
     reader: Reader,
 }
 
-/// The reader of a package.
+/// The reader of an offload binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reader {
-    /// Tools: it lies in a file of packages, or in a section that is never loaded.
+    /// Tools: it lies in a file of offload binaries, or in a section that is never loaded.
     Tools,
     /// HIP's runtime.
     Hip,
@@ -38,7 +38,7 @@ enum Reader {
     Program,
 }
 
-/// The outcome of compression for a plain package.
+/// The outcome of compression for a plain offload binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
     Compress,
@@ -50,32 +50,32 @@ pub(super) enum Treatment {
     Registered,
 }
 
-impl PackageForm {
+impl OffloadBinaryForm {
     pub(super) fn treatment(self, options: &CompressOptions) -> Treatment {
         match (self.reader, self.version) {
             (Reader::Program, _) => Treatment::Registered,
             (_, 3) if self.entries_at == ENTRIES_AT => Treatment::Compress,
-            (Reader::Tools, _) if options.upgrade_packages => Treatment::Upgrade,
+            (Reader::Tools, _) if options.upgrade_offload_binaries => Treatment::Upgrade,
             _ => Treatment::Older,
         }
     }
 }
 
-impl Contents {
-    /// Finds out what reads the packages that are not compressed.
+impl EditableFile {
+    /// Finds out what reads the offload binaries that are not compressed.
     pub(super) fn find_readers(&mut self, source: &mut Source<'_>) -> Result<(), Problem> {
         let mut found = Vec::new();
         in_file(source, &(0..self.size), &self.root, &mut found)?;
         for (container, form) in found {
             if let Some(container) = self.containers.get_mut(container) {
-                container.package = Some(form);
+                container.binary = Some(form);
             }
         }
         Ok(())
     }
 }
 
-fn is_package(node: &Node) -> bool {
+fn is_offload_binary(node: &Node) -> bool {
     node.kind() == ContainerKind::OffloadBinary
         && node.compression.is_none()
         && matches!(node.location, Location::File(_))
@@ -85,7 +85,7 @@ fn in_file(
     source: &mut Source<'_>,
     window: &Range<u64>,
     nodes: &[Node],
-    found: &mut Vec<(usize, PackageForm)>,
+    found: &mut Vec<(usize, OffloadBinaryForm)>,
 ) -> Result<(), Problem> {
     let mut never_loaded = None;
     for node in nodes {
@@ -94,7 +94,7 @@ fn in_file(
             ContainerKind::Member if matches!(node.location, Location::File(_)) => {
                 in_file(source, &node.range, &node.children, found)?;
             }
-            ContainerKind::Section if node.children.iter().any(is_package) => {
+            ContainerKind::Section if node.children.iter().any(is_offload_binary) => {
                 let reader = match node.segment.name() {
                     name if is_hip_section(name) => Reader::Hip,
                     _ => {
@@ -107,8 +107,8 @@ fn in_file(
                         if is_found { Reader::Tools } else { Reader::Program }
                     }
                 };
-                for package in &node.children {
-                    form(source, package, reader, found)?;
+                for binary in &node.children {
+                    form(source, binary, reader, found)?;
                 }
             }
             _ => {}
@@ -121,15 +121,15 @@ fn form(
     source: &mut Source<'_>,
     node: &Node,
     reader: Reader,
-    found: &mut Vec<(usize, PackageForm)>,
+    found: &mut Vec<(usize, OffloadBinaryForm)>,
 ) -> io::Result<()> {
-    let Some(container) = node.container.filter(|_| is_package(node)) else { return Ok(()) };
+    let Some(container) = node.container.filter(|_| is_offload_binary(node)) else { return Ok(()) };
     let header = source.peek(&node.range, 24)?;
     if let (Some(version), Some(entries)) = (header.get(4..8), header.get(16..24))
         && let (Ok(version), Ok(entries)) = (version.try_into(), entries.try_into())
     {
         let (version, entries_at) = (u32::from_le_bytes(version), u64::from_le_bytes(entries));
-        found.push((container, PackageForm { version, entries_at, reader }));
+        found.push((container, OffloadBinaryForm { version, entries_at, reader }));
     }
     Ok(())
 }

@@ -8,14 +8,14 @@ use byte_parts::{Part, ReadSeek, Source};
 use fat_object::{Location, Options};
 use object_edit::{Input, Output, Unread, copy_of, is_copy_of, reader};
 
-use crate::contents::{self, NewContainers, Planner};
 use crate::decompress::Decompress;
 use crate::dispatch;
 use crate::edit::{Edit, EditOptions};
 use crate::error::Problem;
 use crate::inputs::Sources;
 use crate::plan::EditNote;
-use crate::survey::{Contents, survey_with};
+use crate::planner::{self, NewContainers, Planner};
+use crate::survey::{EditableFile, survey_with};
 
 /// A file as parts of another, and the compressed bundles among the inputs of those parts.
 type Plain = (Output, Vec<Decompress>);
@@ -107,7 +107,7 @@ impl Expected {
 }
 
 fn expected(
-    contents: &Contents,
+    contents: &EditableFile,
     source: &mut Source<'_>,
     edit: &Edit,
 ) -> Result<Expected, Problem> {
@@ -117,7 +117,7 @@ fn expected(
     if !contents.containers.iter().any(|container| container.compression.is_some()) {
         return Ok(Expected::Parts((copy_of(&(0..contents.size)), Vec::new())));
     }
-    let contents = Contents { max_decompressed: u64::MAX, ..contents.clone() };
+    let contents = EditableFile { max_decompressed: u64::MAX, ..contents.clone() };
     match decompressed(&contents, source.reader(), &edit.options) {
         Ok(parts) => Ok(Expected::Parts(parts)),
         Err(error @ Problem::Read(_)) => Err(error),
@@ -127,13 +127,13 @@ fn expected(
 
 /// The file with its bundles decompressed.
 fn decompressed(
-    contents: &Contents,
+    contents: &EditableFile,
     input: &mut dyn ReadSeek,
     options: &EditOptions,
 ) -> Result<Plain, Problem> {
     let mut edit = Edit::new(options.clone().with_grow(false));
     edit.decompress();
-    match contents::plan(contents, input, &edit) {
+    match planner::plan(contents, input, &edit) {
         Ok(plan) => Ok((plan.parts, plan.derived)),
         // Other containers than bundles stay as they are.
         Err(Problem::NoBundle) => Ok((copy_of(&(0..contents.size)), Vec::new())),

@@ -10,11 +10,11 @@ use fat_object::{
 
 use crate::compress::CompressOptions;
 use crate::error::{Error, Problem};
-use crate::readers::{PackageForm, Treatment};
+use crate::readers::{OffloadBinaryForm, Treatment};
 
 /// What [`survey`] found.
 #[derive(Clone, Debug)]
-pub struct Contents {
+pub struct EditableFile {
     pub(crate) size: u64,
     pub(crate) format: FileFormat,
     pub(crate) images: Vec<ImageInfo>,
@@ -33,7 +33,7 @@ pub struct Contents {
     pub(crate) scanned: bool,
 }
 
-impl Contents {
+impl EditableFile {
     /// Bytes of the file.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -53,7 +53,7 @@ impl Contents {
         &self.images
     }
 
-    /// All containers that images lie in directly, or could: bundles, packages, fatbinaries, and sections that are an
+    /// All containers that images lie in directly, or could: bundles, offload binaries, fatbinaries, and sections that are an
     /// entry of a bundle each. In the order of the walk. A compressed bundle counts as one with the bundle in it.
     #[must_use]
     pub fn containers(&self) -> &[EditableContainer] {
@@ -61,8 +61,8 @@ impl Contents {
     }
 
     /// Everything wrong with the file that hides nothing in it: entry IDs that cannot be read, images for other
-    /// devices than their entries say, bytes after containers, and what is wrong inside images. [`plan`](Contents::plan) refuses such files, unless they are
-    /// [allowed](crate::EditOptions::allow_findings).
+    /// devices than their entries say, bytes after containers, and what is wrong inside images. [`plan`](EditableFile::plan) refuses such files, unless they are
+    /// [allowed](crate::EditOptions::with_allow_findings).
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -76,7 +76,7 @@ impl Contents {
 }
 
 /// A container of images.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub struct EditableContainer {
     pub(crate) index: usize,
     pub(crate) path: Vec<PathStep>,
@@ -86,8 +86,8 @@ pub struct EditableContainer {
     pub(crate) compression: Option<Compression>,
     pub(crate) images: Range<usize>,
     pub(crate) uneditable: Option<&'static str>,
-    /// For a plain package.
-    pub(crate) package: Option<PackageForm>,
+    /// For a plain offload binary.
+    pub(crate) binary: Option<OffloadBinaryForm>,
 }
 
 impl EditableContainer {
@@ -100,12 +100,12 @@ impl EditableContainer {
         }
     }
 
-    /// Returns what compression makes of it, for a plain package.
+    /// Returns what compression makes of it, for a plain offload binary.
     pub(super) fn treatment(&self, options: &CompressOptions) -> Option<Treatment> {
-        self.package.map(|package| package.treatment(options))
+        self.binary.map(|binary| binary.treatment(options))
     }
 
-    /// The position among [`Contents::containers`], from 0.
+    /// The position among [`EditableFile::containers`], from 0.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -151,7 +151,7 @@ impl EditableContainer {
     /// as its kind and that of the file around it tell.
     ///
     /// An edit that would change it is [refused](crate::ErrorKind::Unsupported), or
-    /// [leaves it as it is](super::EditOptions::allow_uneditable).
+    /// [leaves it as it is](super::EditOptions::with_allow_uneditable).
     #[must_use]
     pub fn uneditable(&self) -> Option<&'static str> {
         self.uneditable
@@ -162,7 +162,7 @@ impl EditableContainer {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) segment: PathStep,
-    /// In the file, or in the decompressed data of the compressed bundle around it. That of a compressed package has the
+    /// In the file, or in the decompressed data of the compressed bundle around it. That of a compressed offload binary has the
     /// padding that follows its stream.
     pub(crate) range: Range<u64>,
     pub(crate) location: Location,
@@ -188,10 +188,10 @@ impl Node {
 /// # Errors
 ///
 /// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) for the first finding that is an error and hides what lies where;
-/// others are kept as [`Contents::findings`]. [`Unsupported`](crate::ErrorKind::Unsupported) for thin archives,
+/// others are kept as [`EditableFile::findings`]. [`Unsupported`](crate::ErrorKind::Unsupported) for thin archives,
 /// [`Host`](crate::ErrorKind::Host) for ELF files in which nothing is found because device code was moved out or section
 /// headers are missing, and [`Read`](crate::ErrorKind::Read).
-pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, Error> {
+pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<EditableFile, Error> {
     Ok(survey_with(input, options, false)?)
 }
 
@@ -202,7 +202,7 @@ pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, E
 /// # Errors
 ///
 /// Those of [`survey`].
-pub fn survey_closed<R: Read + Seek>(input: R, options: &Options) -> Result<Contents, Error> {
+pub fn survey_closed<R: Read + Seek>(input: R, options: &Options) -> Result<EditableFile, Error> {
     Ok(survey_with(input, options, true)?)
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn survey_with<R: Read + Seek>(
     mut input: R,
     options: &Options,
     is_closed: bool,
-) -> Result<Contents, Problem> {
+) -> Result<EditableFile, Problem> {
     let mut surveyor = Surveyor { is_closed, ..Surveyor::default() };
     let walked = options.clone().with_enter_images(true).with_whole_sections(true);
     let summary = walk(&mut input, &walked.with_tables_only(is_closed), &mut surveyor);
@@ -221,7 +221,7 @@ pub(crate) fn survey_with<R: Read + Seek>(
     if surveyor.containers.is_empty() && matches!(summary.format, FileFormat::Elf { .. }) {
         object_edit::explain_nothing(&mut input)?;
     }
-    let mut contents = Contents {
+    let mut contents = EditableFile {
         size: summary.size,
         format: summary.format,
         images: surveyor.images,
@@ -238,17 +238,17 @@ pub(crate) fn survey_with<R: Read + Seek>(
     Ok(contents)
 }
 
-/// Counts the padding after compressed packages, which no size in the file counts, as a part of them. `end`: where what
+/// Counts the padding after compressed offload binaries, which no size in the file counts, as a part of them. `end`: where what
 /// is around them ends.
 fn pad(nodes: &mut [Node], end: u64) {
     for node in nodes {
-        let is_package = node.kind() == ContainerKind::OffloadBinary;
-        if is_package && node.compression.is_some() {
+        let is_offload_binary = node.kind() == ContainerKind::OffloadBinary;
+        if is_offload_binary && node.compression.is_some() {
             let size = (node.range.end - node.range.start).checked_next_multiple_of(8);
             node.range.end = node.range.start.saturating_add(size.unwrap_or(u64::MAX)).min(end);
         }
         let end = match node.compression {
-            Some(compression) if !is_package => compression.uncompressed_size(),
+            Some(compression) if !is_offload_binary => compression.uncompressed_size(),
             _ => node.range.end,
         };
         pad(&mut node.children, end);
@@ -304,7 +304,7 @@ impl Surveyor {
             location: Location::File(0),
             size: 0,
             compression: None,
-            package: None,
+            binary: None,
             images: index..index,
             uneditable: None,
         });
@@ -347,7 +347,7 @@ impl Visitor for Surveyor {
             compression: container.compression(),
             images: 0..0,
             uneditable: None,
-            package: None,
+            binary: None,
         };
         self.open.push((node, place));
         Ok(())

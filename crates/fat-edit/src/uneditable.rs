@@ -6,14 +6,14 @@ use std::ops::Range;
 use byte_parts::{ReadSeek, Source};
 use fat_object::{BundleForm, ContainerKind, Location};
 
-use crate::contents::Planner;
 use crate::dispatch::Host;
 use crate::edit::BundleEdit;
 use crate::error::Problem;
 use crate::plan::EditNote;
-use crate::survey::{Contents, EditableContainer, Node};
+use crate::planner::Planner;
+use crate::survey::{EditableContainer, EditableFile, Node};
 
-impl Contents {
+impl EditableFile {
     /// Finds out which containers cannot be edited.
     pub(super) fn find_uneditable(&mut self, input: &mut dyn ReadSeek) -> Result<(), Problem> {
         let mut source = Source::new(input)?;

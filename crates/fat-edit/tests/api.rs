@@ -3,14 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test says no")]
 
 use std::error::Error as StdError;
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::fs::File;
-use std::hash::Hash;
 use std::io::{Cursor, Read, Seek, Write};
 
 use fat_edit::{
-    Change, CompressOptions, ContainerChange, Contents, Edit, EditNote, EditOptions, EditPart,
-    EditPlan, EditableContainer, Error, ImageChange, survey,
+    Change, CompressOptions, ContainerChange, Edit, EditNote, EditOptions, EditPlan,
+    EditableContainer, EditableFile, Error, ErrorKind, ImageChange, NewImage, survey,
 };
 use fat_object::{Options, ReadSeek};
 use object_edit::{Embedding, HostObject, ObjectBundle};
@@ -19,33 +18,20 @@ use object_edit::{Embedding, HostObject, ObjectBundle};
 fn shared<T: Debug + Send + Sync + Unpin>() {}
 /// Besides, cloned, and owning all it has.
 fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
-/// Besides, compared, and a key of a map.
-fn value<T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static>() {}
-fn displayed<T: Display>() {}
 fn default<T: Default>() {}
 fn error<T: StdError + Send + Sync + 'static>() {}
 
 #[test]
 fn public_types_keep_their_promises() {
-    value::<Change>();
-    value::<ContainerChange>();
-    value::<EditNote>();
-    value::<EditOptions>();
-    value::<EditPart<'static>>();
-    value::<EditableContainer>();
-    value::<ImageChange>();
-
-    owned::<CompressOptions>();
-    owned::<Contents>();
-    owned::<Edit>();
-    owned::<EditPlan>();
+    owned::<(Change, CompressOptions, Edit, EditNote, EditOptions)>();
+    owned::<(EditableContainer, EditableFile, NewImage)>();
     owned::<HostObject>();
 
+    shared::<(ContainerChange, EditPlan, ErrorKind, ImageChange)>();
     shared::<Error>();
     shared::<Embedding<'_>>();
     shared::<ObjectBundle<'_>>();
 
-    displayed::<Change>();
     default::<(CompressOptions, Edit, EditOptions)>();
     error::<Error>();
     error::<object_edit::Error>();

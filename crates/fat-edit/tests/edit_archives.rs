@@ -281,7 +281,7 @@ fn real_archives() {
         let all = images(&file);
         let devices = all.iter().filter(|(id, _)| !id.starts_with("host-"));
         for (id, _) in devices.clone() {
-            let keep = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
+            let keep = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
                 for image in contents.images() {
                     let is_kept = image.id().is_none_or(|i| i == id || i.starts_with("host-"));
                     if !is_kept {
@@ -289,8 +289,7 @@ fn real_archives() {
                     }
                 }
             };
-            let mut options = fat_edit::EditOptions::default();
-            options.allow_empty = true;
+            let options = fat_edit::EditOptions::default().with_allow_empty(true);
             let (plan, out) = editing::plan_with(&file, options, &[], keep).unwrap();
             let is_left = |(i, _): &&(String, Vec<u8>)| i == id || i.starts_with("host-");
             if plan.containers().iter().all(|change| change.size_after > 0) {

@@ -11,7 +11,7 @@ mod editing;
 
 use bundle_format::Layout;
 use editing::*;
-use fat_edit::{CompressOptions, Contents, Edit, EditOptions, ErrorKind};
+use fat_edit::{CompressOptions, Edit, EditOptions, EditableFile, ErrorKind};
 
 fn sample() -> Vec<u8> {
     bundle(
@@ -60,8 +60,7 @@ fn an_image_of_the_same_size_is_put_in_place() {
     // Not as compact as a new layout would be.
     file.extend([0; 5000]);
     let new = code(9, 4096);
-    let mut options = EditOptions::default();
-    options.any_image = true;
+    let options = EditOptions::default().with_any_image(true);
     let (_, out) = plan_with(&file, options, &[&new], |contents, edit| {
         let old = contents.images().iter().find(|image| image.id() == Some(GFX90A)).unwrap();
         edit.replace(old.index(), 0);
@@ -114,9 +113,8 @@ fn entries_may_lie_in_any_order_and_far_apart() {
     file.extend(b"aft");
     assert_eq!(remove(&file, &[]).unwrap(), file);
     assert_eq!(remove(&file, &[GFX90A]).unwrap(), bundle(&[(GFX906, b"aft")], 4096));
-    let mut options = EditOptions::default();
-    options.any_image = true;
-    let edit = |contents: &Contents, edit: &mut Edit| {
+    let options = EditOptions::default().with_any_image(true);
+    let edit = |contents: &EditableFile, edit: &mut Edit| {
         assert_eq!(contents.images().len(), 2);
         edit.replace(0, 0);
     };
@@ -126,9 +124,8 @@ fn entries_may_lie_in_any_order_and_far_apart() {
 
 #[test]
 fn a_page_is_left_where_nothing_else_is() {
-    let mut options = EditOptions::default();
-    options.allow_empty = true;
-    let all = |contents: &Contents, edit: &mut Edit| {
+    let options = EditOptions::default().with_allow_empty(true);
+    let all = |contents: &EditableFile, edit: &mut Edit| {
         let device = contents.images().iter().filter(|image| image.id() != Some(HOST));
         device.for_each(|image| edit.remove(image.index()));
     };
@@ -209,7 +206,8 @@ fn a_bundle_with_a_malformed_id_is_edited_only_if_that_is_allowed() {
 #[test]
 fn bytes_after_a_bundle_stay_if_they_are_allowed() {
     let file = [sample(), b"trailing".to_vec()].concat();
-    let change = |contents: &Contents, edit: &mut Edit| edit.remove(contents.images()[1].index());
+    let change =
+        |contents: &EditableFile, edit: &mut Edit| edit.remove(contents.images()[1].index());
     let error = plan_with(&file, EditOptions::default(), &[], change).unwrap_err();
     assert!(error.to_string().contains("bytes follow that start none"), "{error}");
     let options = EditOptions::default().with_allow_findings(true);
@@ -223,7 +221,7 @@ fn damage_in_an_image_can_be_allowed() {
     let mut archive = b"!<arch>\n".to_vec();
     archive.extend(b"cut short");
     let file = bundle(&[(HOST, &archive), (GFX906, b"a"), (GFX90A, b"b")], 1);
-    let change = |_: &Contents, edit: &mut Edit| edit.remove(1);
+    let change = |_: &EditableFile, edit: &mut Edit| edit.remove(1);
     let error = plan_with(&file, EditOptions::default(), &[], change).unwrap_err();
     let message = error.to_string();
     assert!(message.starts_with(&format!("bundle:0/image:{HOST} at byte ")), "{message}");

@@ -266,9 +266,7 @@ fn there_and_back() {
 
 /// Takes new images that are no code objects.
 fn any_image() -> EditOptions {
-    let mut options = EditOptions::default();
-    options.any_image = true;
-    options
+    EditOptions::default().with_any_image(true)
 }
 
 #[test]
@@ -328,7 +326,7 @@ fn sections_of_a_bundle_change_and_go() {
         let entries: [(&str, &[u8]); 4] =
             [(HOST, &[0]), (ids[0], b"first"), (ids[1], b"second"), (ids[2], b"")];
         let file = bundling::add(&host, &entries);
-        let edit = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
+        let edit = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
             for image in contents.images() {
                 match image.id() {
                     Some(id) if id == ids[0] => edit.remove(image.index()),

@@ -81,8 +81,7 @@ fn compress(file: &[u8]) -> Result<(EditPlan, Vec<u8>), Error> {
 }
 
 fn decompress(file: &[u8], grow: bool) -> Result<(EditPlan, Vec<u8>), Error> {
-    let mut options = EditOptions::default();
-    options.grow = grow;
+    let options = EditOptions::default().with_grow(grow);
     plan_with(file, options, &[], |_, edit| edit.decompress())
 }
 
@@ -386,8 +385,7 @@ fn a_larger_image_closes_the_gap_again() {
     let code = |seed: u32, size: u32| [b"BC\xc0\xde".to_vec(), code(seed, size - 4)].concat();
     let image = code(99, 20_000);
     let replace = |file: &[u8], image: &[u8], grow| {
-        let mut options = EditOptions::default();
-        options.grow = grow;
+        let options = EditOptions::default().with_grow(grow);
         plan_with(file, options, &[image], |contents, edit| {
             let wanted = contents.images().iter().find(|i| i.id() == Some(GFX906)).unwrap();
             edit.replace(wanted.index(), 0);

@@ -16,13 +16,13 @@ use std::path::Path;
 use ccob::{Limits, WriteOptions};
 use editing::*;
 use fat_edit::{
-    Change, CompressOptions, Contents, Edit, EditOptions, ErrorKind, survey, survey_closed,
+    Change, CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, survey, survey_closed,
 };
 use fat_object::{ContainerKind, ImageInfo, Options};
 use target_id::OffloadKind;
 
 /// The files of the examples that hold device code, and what it is.
-fn examples() -> Vec<(String, Vec<u8>, Contents)> {
+fn examples() -> Vec<(String, Vec<u8>, EditableFile)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
     let mut examples = Vec::new();
     for entry in std::fs::read_dir(data).unwrap() {
@@ -60,13 +60,13 @@ fn files_are_thinned_to_every_target_in_turn() {
             let stays = |image: &ImageInfo| {
                 image.target().kind() == Some(&OffloadKind::Host) || image.target().id() == target
             };
-            let edit = |contents: &Contents, edit: &mut Edit| {
+            let edit = |contents: &EditableFile, edit: &mut Edit| {
                 let images = contents.images().iter();
                 images.filter(|image| !stays(image)).for_each(|image| edit.remove(image.index()));
             };
             let mut options = EditOptions::default();
             // See below.
-            options.grow = true;
+            options = options.with_grow(true);
             let result = plan_with(&bytes, options, &[], edit);
             let (plan, out) = match result {
                 Ok(result) => result,

@@ -179,8 +179,7 @@ fn pointers_that_may_be_to_any_bundle() {
     ];
     let segments = [load(READ, 0, fatbin_end), load(READ_WRITE, wrappers_at, end)];
     let file = elf(DYN, &segments, &sections, &names, body);
-    let mut options = EditOptions::default();
-    (options.grow, options.any_image) = (true, true);
+    let options = EditOptions::default().with_grow(true).with_any_image(true);
     let image = code(3, 10_000);
     let error = plan_with(&file, options, &[&image], |_, edit| edit.replace(0, 0)).unwrap_err();
     assert_eq!(

@@ -13,7 +13,7 @@ use std::io::{self, Cursor, Read as _};
 
 use ccob::{Method, Version, WriteOptions};
 use editing::*;
-use fat_edit::{CompressOptions, Contents, Edit, EditOptions, ErrorKind, survey_closed};
+use fat_edit::{CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, survey_closed};
 use fat_object::{Finding, Image, Options, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 use proptest::prelude::*;
@@ -152,7 +152,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Not all of them have several images: version 1 of packages has no place for more.
+    /// Not all of them have several images: version 1 of offload binaries has no place for more.
     fn container()(
         form in form(),
         images in prop::collection::btree_map(0..PROCESSORS.len(), image(), 1..PROCESSORS.len()),
@@ -187,7 +187,7 @@ fn thin(file: &[u8], keep: &[usize]) -> Option<Vec<u8>> {
     }
 }
 
-/// All images, with processors for the names of those in packages.
+/// All images, with processors for the names of those in offload binaries.
 fn walked(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let contents = surveyed(file);
     let names = contents.images().iter().map(|image| match image.id() {
@@ -229,7 +229,7 @@ fn decompressed(file: &[u8]) -> Vec<u8> {
 }
 
 /// The survey of a file that is not looked into.
-fn outside(file: &[u8]) -> Contents {
+fn outside(file: &[u8]) -> EditableFile {
     survey_closed(&mut Cursor::new(file), &Options::default()).unwrap()
 }
 
@@ -276,7 +276,7 @@ proptest! {
         let both: Vec<usize> = first.iter().copied().filter(|p| second.contains(p)).collect();
         if let (Some(once), Some(at_once)) = (thin(&old, &first), thin(&old, &both)) {
             let twice = thin(&once, &both);
-            // The zeros behind a package that is gone stay where containers are at pages.
+            // The zeros behind an offload binary that is gone stay where containers are at pages.
             let is_gone = containers.iter().any(|container| container.thinned(&both).is_none());
             let grows = grows(&containers, &first)
                 || grows(&containers, &both)
@@ -360,9 +360,7 @@ proptest! {
         form in 0..3,
     ) {
         let old = file(&containers, at_pages);
-        let mut options = EditOptions::default();
-        options.any_image = true;
-        options.allow_uneditable = true;
+        let options = EditOptions::default().with_any_image(true).with_allow_uneditable(true);
         let mut expected = walked(&old);
         let new: Vec<&[u8]> = new.iter().map(Vec::as_slice).collect();
         let (plan, out) = plan_with(&old, options, &new, |contents, edit| {

@@ -16,9 +16,10 @@ mod elf_objects;
 use std::io::Cursor;
 
 use bundling::data;
+use byte_parts::Part;
 use editing::{bundle, code, hip_binary, images, plan_with, remove};
 use elf_objects::*;
-use fat_edit::{CompressOptions, EditOptions, EditPart, Error, ErrorKind, survey};
+use fat_edit::{CompressOptions, EditOptions, Error, ErrorKind, survey};
 use fat_object::Options;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use object_edit::HOST_PLACEHOLDER;
@@ -72,9 +73,7 @@ fn keep(file: &[u8], kept: &[usize]) -> Result<Vec<u8>, Error> {
 
 /// Takes new images that are no code objects.
 fn any_image() -> EditOptions {
-    let mut options = EditOptions::default();
-    options.any_image = true;
-    options
+    EditOptions::default().with_any_image(true)
 }
 
 fn compress(file: &[u8]) -> Vec<u8> {
@@ -98,7 +97,7 @@ fn real_objects_keep_any_image() {
         let devices = (0..all.len()).filter(|&index| !is_host(&all[index].0)).collect::<Vec<_>>();
         for &kept in &devices {
             let result = match keep(&file, &[kept]) {
-                // Two packages: each keeps one.
+                // Two offload binaries: each keeps one.
                 Err(error)
                     if error.kind() == ErrorKind::NotRemovable && name == "merged-packager.o" =>
                 {
@@ -127,7 +126,7 @@ fn real_objects_keep_any_image() {
 }
 
 #[test]
-fn one_image_of_each_merged_package() {
+fn one_image_of_each_merged_offload_binary() {
     let file = data("merged-packager.o");
     let all = images(&file);
     assert_eq!(all.len(), 3);
@@ -176,7 +175,7 @@ fn images_of_any_size_take_the_place_of_others() {
                 expected[start..start + new.len()].copy_from_slice(&new);
                 let is_coff = name == "hip.obj";
                 assert!(out == expected || is_coff, "{name}");
-                let copied = plan.parts().all(|part| !matches!(part, EditPart::Zeros(_)));
+                let copied = plan.parts().iter().all(|part| !matches!(part, Part::Zeros(_)));
                 assert!(copied || is_coff);
             }
         }
@@ -186,14 +185,14 @@ fn images_of_any_size_take_the_place_of_others() {
 #[test]
 fn most_of_an_object_is_copied() {
     let file = data("hip.o");
-    let kept = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
+    let kept = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
         let gfx1100 = |id: &str| id.ends_with("gfx1100");
         let other = |i: &&fat_object::ImageInfo| !i.id().is_some_and(gfx1100) && i.size() > 0;
         contents.images().iter().filter(other).for_each(|image| edit.remove(image.index()));
     };
     let (plan, _) = plan_with(&file, EditOptions::default(), &[], kept).unwrap();
-    let new = plan.parts().map(|part| match part {
-        EditPart::Bytes(bytes) => bytes.len(),
+    let new = plan.parts().iter().map(|part| match part {
+        Part::Bytes(bytes) => bytes.len(),
         _ => 0,
     });
     // The header of the bundle, those of sections that moved, and the file header.
@@ -201,10 +200,9 @@ fn most_of_an_object_is_copied() {
 }
 
 #[test]
-fn a_package_that_goes_leaves_the_others() {
+fn an_offload_binary_that_goes_leaves_the_others() {
     let file = data("merged-packager.o");
-    let mut options = EditOptions::default();
-    options.allow_empty = true;
+    let options = EditOptions::default().with_allow_empty(true);
     let (_, out) = plan_with(&file, options, &[], |_, edit| edit.remove(0)).unwrap();
     assert_eq!(images(&out), images(&file)[1..]);
     assert!(host_part(&out) == host_part(&file));
@@ -537,7 +535,7 @@ fn what_need_not_follow_is_no_trouble() {
     let mut form = wrapped(&base, Pointers::Section, true).0;
     form.sections[2].contents = base.relocation(8, 1, 2, Some(starts[2] as i64 - 4));
     let file = form.build();
-    let last = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
+    let last = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
         edit.remove(contents.images().len() - 1);
     };
     plan_with(&file, EditOptions::default(), &[], last).unwrap();
@@ -579,7 +577,7 @@ fn sections_of_a_bundle_change_and_go() {
             ],
         );
         let count = images(&file).len();
-        let edit = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
+        let edit = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
             for image in contents.images() {
                 match image.id() {
                     Some("hip-amdgcn-amd-amdhsa--gfx906") => edit.remove(image.index()),
@@ -612,7 +610,7 @@ fn sections_behind_a_linked_file_change_and_go() {
     let entries: [(&str, &[u8]); 3] =
         [(HOST, HOST_PLACEHOLDER), ("hip-a--b-c", b"one"), ("hip-x---y", b"")];
     let file = bundling::add(&library, &entries);
-    let edit = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
+    let edit = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
         for image in contents.images() {
             match image.id() {
                 Some("hip-a--b-c") => edit.remove(image.index()),
@@ -633,7 +631,7 @@ fn sections_behind_a_linked_file_change_and_go() {
     assert!(out[64..end.unwrap() as usize] == library[64..end.unwrap() as usize]);
     assert_eq!(images(&object_edit::remove_bundle_sections(&out).unwrap()), images(&library));
     // Not together with what is loaded.
-    let both = |contents: &fat_edit::Contents, edit: &mut fat_edit::Edit| {
+    let both = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
         edit.remove(contents.images().len() - 2);
         edit.replace(1, 0);
     };

@@ -13,7 +13,7 @@ mod linked;
 mod registered;
 
 use editing::{images, plan_with};
-use fat_edit::{Contents, Edit, EditOptions, Error};
+use fat_edit::{Edit, EditOptions, EditableFile, Error};
 use linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style, check_same};
 use registered::{Form, TARGETS, Unit, contents_of, noise};
 
@@ -66,7 +66,7 @@ fn without(file: &[u8], archs: &[&str]) -> Result<Vec<u8>, Error> {
 fn edited(
     file: &[u8],
     new: &[&[u8]],
-    edit: impl FnOnce(&Contents, &mut Edit),
+    edit: impl FnOnce(&EditableFile, &mut Edit),
 ) -> Result<Vec<u8>, Error> {
     let options = EditOptions::default().with_any_image(true);
     plan_with(file, options, new, edit).map(|(_, out)| out)

@@ -99,7 +99,7 @@ fn compressing_is_undone_by_decompressing() {
         plan_with(file, EditOptions::default(), &[], |_, edit| wish(edit)).unwrap()
     };
     let compress = |file: &[u8], upgrade| {
-        let options = CompressOptions::default().with_upgrade_packages(upgrade);
+        let options = CompressOptions::default().with_upgrade_offload_binaries(upgrade);
         transform(file, &|edit| edit.compress(options.clone()))
     };
     for version in [FormatVersion::V1, FormatVersion::V2] {
@@ -109,7 +109,7 @@ fn compressing_is_undone_by_decompressing() {
             let (plan, same) = compress(&file, upgrade);
             assert!(plan.is_unchanged() && same == file);
             let notes = plan.notes();
-            assert!(matches!(notes, [EditNote::OlderPackages { .. }]), "{notes:?}");
+            assert!(matches!(notes, [EditNote::OlderOffloadBinaries { .. }]), "{notes:?}");
         }
     }
     let file = linked_pe::build(&registered::repetitive_units(FormatVersion::V3));

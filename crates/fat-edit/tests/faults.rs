@@ -15,7 +15,9 @@ use std::path::Path;
 
 use ccob::WriteOptions;
 use editing::*;
-use fat_edit::{CompressOptions, Contents, Edit, EditOptions, Error, ErrorKind, NewImage, survey};
+use fat_edit::{
+    CompressOptions, Edit, EditOptions, EditableFile, Error, ErrorKind, NewImage, survey,
+};
 use fat_object::{Finding, Image, Options, ReadSeek, Visitor, walk};
 use faulty::{Fault, Rig, Stream, at_each_call};
 use object_edit::{Embedding, HOST_PLACEHOLDER, ObjectBundle};
@@ -135,9 +137,9 @@ impl Doing {
     const ALL: [Self; 5] =
         [Doing::Remove, Doing::Replace, Doing::Add, Doing::Compress, Doing::Decompress];
 
-    fn edit(self, contents: &Contents, rig: &Rig) -> Edit {
-        let mut options = EditOptions::default();
-        (options.allow_empty, options.any_image, options.grow) = (true, true, true);
+    fn edit(self, contents: &EditableFile, rig: &Rig) -> Edit {
+        let options =
+            EditOptions::default().with_allow_empty(true).with_any_image(true).with_grow(true);
         let image = NewImage::new(rig.stream(NEW_IMAGE));
         let mut edit = Edit::new(options).with_images([image]);
         match self {

@@ -141,7 +141,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Those that bundles can be put into, but packages cannot.
+/// Those that bundles can be put into, but offload binaries cannot.
 fn more_hosts() -> Vec<Vec<u8>> {
     let mut hosts = hosts();
     // One segment with one section: `__TEXT,__text` of four bytes.
@@ -158,7 +158,7 @@ fn more_hosts() -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn packages_are_embedded_and_found(
+    fn offload_binaries_are_embedded_and_found(
         host in any::<prop::sample::Index>(),
         sections in prop::collection::vec((any::<bool>(), prop::collection::vec(image(60), 0..4)), 1..4),
     ) {

@@ -45,7 +45,7 @@ fn registered_sycl_images() {
 
 /// The question finds what was embedded by the type of its section.
 #[test]
-fn embedded_packages_are_found_by_type() {
+fn embedded_offload_binaries_are_found_by_type() {
     let data = |name: &str| {
         std::fs::read(format!("{}/../../examples/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     };

@@ -16,7 +16,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use fat_edit::{Contents, Edit, EditOptions, NewImage, survey};
+use fat_edit::{Edit, EditOptions, EditableFile, NewImage, survey};
 use fat_object::{Image, Options, Visitor};
 use offload_examples::{Error, about, exit, run, write};
 use tempfile::NamedTempFile;
@@ -66,7 +66,7 @@ fn instrument(args: &[OsString]) -> Result<(), Error> {
 }
 
 /// The image that is meant.
-fn choose(contents: &Contents, wanted: &OsStr) -> Result<usize, Error> {
+fn choose(contents: &EditableFile, wanted: &OsStr) -> Result<usize, Error> {
     let wanted = wanted.to_str().ok_or("an image is a target ID or a number")?;
     if let Ok(index) = wanted.parse() {
         let image = contents.images().get::<usize>(index).map(|image| image.index());

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fat_edit::{
-    Contents, EditNote, EditPlan, EditableContainer, Error, ErrorKind, survey, survey_closed,
+    EditNote, EditPlan, EditableContainer, EditableFile, Error, ErrorKind, survey, survey_closed,
 };
 use fat_object::ContainerKind;
 
@@ -23,7 +23,7 @@ use crate::{Outcome, input, report as messages, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
-    pub(crate) contents: &'a Contents,
+    pub(crate) contents: &'a EditableFile,
     pub(crate) file: &'a File,
     pub(crate) limits: &'a input::Limits,
 }
@@ -149,7 +149,7 @@ impl Editor<'_> {
     }
 
     /// The error of a plan, with the option that leaves what cannot be edited.
-    fn refused(&self, error: &Error, contents: &Contents, wishes: &Wishes) -> Failure {
+    fn refused(&self, error: &Error, contents: &EditableFile, wishes: &Wishes) -> Failure {
         let can_leave = self.images.files.is_empty();
         let uneditable = || contents.containers().iter().filter(|c| c.uneditable().is_some());
         match error.kind() {
@@ -171,7 +171,7 @@ impl Editor<'_> {
     }
 
     /// Returns the contents of the file, and its findings as far as they are allowed.
-    fn survey(&self, input: &mut File) -> Result<(Contents, Vec<String>), Failure> {
+    fn survey(&self, input: &mut File) -> Result<(EditableFile, Vec<String>), Failure> {
         let allow_findings = self.options.host.allow_findings;
         let walk = self.options.limits.options();
         let opens = self.needs_images() || allow_findings;
@@ -254,7 +254,7 @@ impl Editor<'_> {
 }
 
 /// Returns whether there are bundles and offload binaries of both sorts, compressed and plain.
-fn is_mixed(contents: &Contents) -> bool {
+fn is_mixed(contents: &EditableFile) -> bool {
     let has_form = |container: &&EditableContainer| {
         !matches!(container.kind(), ContainerKind::NvFatbin | ContainerKind::Hcf)
     };
@@ -284,7 +284,7 @@ fn explain(error: &Error, images: &NewImages) -> Failure {
     format!("{text}{option}").into()
 }
 
-fn describe(note: &EditNote, contents: &Contents, wishes: &Wishes) -> String {
+fn describe(note: &EditNote, contents: &EditableFile, wishes: &Wishes) -> String {
     match note {
         EditNote::Zeroed { bytes } => {
             format!("{} could not leave the file and are zeros now", style::size(*bytes))
@@ -305,17 +305,17 @@ fn describe(note: &EditNote, contents: &Contents, wishes: &Wishes) -> String {
             "holds bundles that were linked compressed: decompress needs --grow, before and after"
                 .to_owned()
         }
-        EditNote::OlderPackages { count } => format!(
+        EditNote::OlderOffloadBinaries { count } => format!(
             "{}: versions 1 and 2, for readers that may not know version 3 (--format-version 3 compresses what is never loaded)",
             stay_plain(*count)
         ),
-        EditNote::RegisteredPackages { count } => {
+        EditNote::RegisteredOffloadBinaries { count } => {
             format!(
                 "{}: a runtime reads what is loaded, and may not decompress it",
                 stay_plain(*count)
             )
         }
-        EditNote::UpgradedPackages { count } => {
+        EditNote::UpgradedOffloadBinaries { count } => {
             let (binaries, are) = match count {
                 1 => ("offload binary", "is"),
                 _ => ("offload binaries", "are"),

@@ -44,8 +44,7 @@ impl Incoming {
         let editor = Editor { files, options: &self.options, images, work: Work::Edit };
         editor.run(|subject: &Subject<'_>, images| {
             let numbered = Numbered::new(subject, &self.within)?;
-            let mut options = self.options.edit();
-            options.any_image = self.any_image;
+            let options = self.options.edit().with_any_image(self.any_image);
             let mut wishes = Wishes::new(options);
             wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
             decide(&numbered, images, &mut wishes)?;

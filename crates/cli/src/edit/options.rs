@@ -23,13 +23,12 @@ pub(crate) struct Options {
 impl Options {
     /// Emptying containers is for the commands to refuse, who can say more about it.
     pub(crate) fn edit(&self) -> EditOptions {
-        let mut options = EditOptions::default();
-        options.grow = self.host.grow;
-        options.drop_signature = self.host.drop_signature;
-        options.allow_findings = self.host.allow_findings;
-        options.allow_empty = true;
-        options.threads = self.threads.number();
-        options
+        EditOptions::default()
+            .with_grow(self.host.grow)
+            .with_drop_signature(self.host.drop_signature)
+            .with_allow_findings(self.host.allow_findings)
+            .with_allow_empty(true)
+            .with_threads(self.threads.number())
     }
 
     /// Threads to work with.

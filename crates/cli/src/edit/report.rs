@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use fat_edit::{Contents, EditNote, EditPlan};
+use fat_edit::{EditNote, EditPlan, EditableFile};
 use fat_object::ContainerKind;
 use serde::Serialize;
 use target_id::OffloadKind;
@@ -89,7 +89,7 @@ impl FileRow {
     pub(super) fn new(
         file: &str,
         output: &Path,
-        contents: &Contents,
+        contents: &EditableFile,
         plan: &EditPlan,
         wishes: &Wishes,
     ) -> Self {
@@ -101,8 +101,8 @@ impl FileRow {
                 change: change.change.as_str(),
                 size_before: change.size_before,
                 size_after: change.size_after,
-                uncompressed_before: change.plain_before,
-                uncompressed_after: change.plain_after,
+                uncompressed_before: change.uncompressed_before,
+                uncompressed_after: change.uncompressed_after,
                 kind: container.kind(),
                 is_compressed: container.compression().is_some(),
             })
@@ -112,7 +112,7 @@ impl FileRow {
             output: input::display(output),
             dry_run: false,
             changed: !plan.is_unchanged(),
-            size_before: plan.input_size(),
+            size_before: contents.size(),
             size_after: plan.size(),
             targets: targets(contents, plan),
             containers: containers.collect(),
@@ -184,7 +184,8 @@ impl FileRow {
 /// The number of offload binaries of which a note says that they stay plain.
 fn staying(note: &EditNote) -> usize {
     match note {
-        EditNote::OlderPackages { count } | EditNote::RegisteredPackages { count } => *count,
+        EditNote::OlderOffloadBinaries { count }
+        | EditNote::RegisteredOffloadBinaries { count } => *count,
         _ => 0,
     }
 }
@@ -200,7 +201,7 @@ impl ContainerRow {
 }
 
 /// A row for each target, in the order in which they first appear.
-fn targets(contents: &Contents, plan: &EditPlan) -> Vec<TargetRow> {
+fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
     let mut rows: Vec<TargetRow> = Vec::new();
     let mut by_name = BTreeMap::new();
     for image in plan.images() {

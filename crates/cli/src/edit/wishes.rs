@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::naming::{group, marked};
 use crate::report;
 use device_select::is_host;
-use fat_edit::{Contents, Edit, EditOptions, EditableContainer};
+use fat_edit::{Edit, EditOptions, EditableContainer, EditableFile};
 use fat_object::{ContainerKind, ImageInfo, PathStep};
 
 /// An [`Edit`], and what the report says about it.
@@ -55,7 +55,7 @@ impl Wishes {
     }
 
     /// Returns the targets of the images that were to leave these containers.
-    pub(super) fn removed_from(&self, contents: &Contents, containers: &[usize]) -> String {
+    pub(super) fn removed_from(&self, contents: &EditableFile, containers: &[usize]) -> String {
         let is_there = |image: &&ImageInfo| {
             let container = contents.container_of(image.index());
             container.is_some_and(|container| containers.binary_search(&container.index()).is_ok())
@@ -68,7 +68,7 @@ impl Wishes {
     }
 
     /// The places that lose all their device images, as far as they can be edited.
-    pub(crate) fn emptied(&self, contents: &Contents) -> Vec<Emptied> {
+    pub(crate) fn emptied(&self, contents: &EditableFile) -> Vec<Emptied> {
         let mut places: Vec<(String, Vec<&ImageInfo>)> = Vec::new();
         for image in contents.images().iter().filter(|image| !is_host(image)) {
             let Some(container) = contents.container_of(image.index()) else { continue };

@@ -4,7 +4,7 @@
 use std::io::{self, Cursor, Read};
 
 use bundle_format::Layout;
-use fat_edit::{Contents, Edit, EditOptions, EditPlan, Error, NewImage, survey};
+use fat_edit::{Edit, EditOptions, EditPlan, EditableFile, Error, NewImage, survey};
 use fat_object::{Finding, Image, Options, Severity, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
@@ -52,7 +52,7 @@ pub fn paged(bundles: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// The survey of a file.
-pub fn surveyed(file: &[u8]) -> Contents {
+pub fn surveyed(file: &[u8]) -> EditableFile {
     survey(&mut Cursor::new(file), &Options::default()).unwrap()
 }
 
@@ -61,7 +61,7 @@ pub fn plan_with(
     file: &[u8],
     options: EditOptions,
     new_images: &[&[u8]],
-    edit: impl FnOnce(&Contents, &mut Edit),
+    edit: impl FnOnce(&EditableFile, &mut Edit),
 ) -> Result<(EditPlan, Vec<u8>), Error> {
     let contents = survey(&mut Cursor::new(file), &Options::default())?;
     let mut wishes = Edit::new(options);
@@ -71,7 +71,7 @@ pub fn plan_with(
 
 /// Plans and writes.
 pub fn run(
-    contents: &Contents,
+    contents: &EditableFile,
     file: &[u8],
     new_images: &[&[u8]],
     edit: &Edit,

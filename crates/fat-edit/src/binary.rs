@@ -1,4 +1,4 @@
-//! Packages: laid out anew from the entries they keep and get.
+//! Offload binaries: laid out anew from the entries they keep and get.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,9 +14,9 @@ use crate::inputs::filled;
 use crate::rebuild::{RebuildError, malformed};
 use crate::wishes::{Incoming, Wish, Wishes};
 
-/// The package at `range` with its entries as wished: `None` for one of version 1 without an image.
+/// The offload binary at `range` with its entries as wished: `None` for one of version 1 without an image.
 ///
-/// Entries keep their order, kinds, flags and strings, and the package its version.
+/// Entries keep their order, kinds, flags and strings, and the offload binary its version.
 pub(super) fn rebuild(
     source: &mut Source<'_>,
     range: &Range<u64>,
@@ -28,9 +28,9 @@ pub(super) fn rebuild(
     let prefix = source.read_prefix(range, |prefix, available| {
         OffloadBinary::parse_prefix(prefix, available).err().and_then(|error| error.needed())
     })?;
-    let package =
+    let binary =
         OffloadBinary::parse_prefix(&prefix, range.end - range.start).map_err(malformed)?;
-    if package.entries().len() != wishes.entries.len() {
+    if binary.entries().len() != wishes.entries.len() {
         return Err(RebuildError::Changed);
     }
     let place = |offset: u64, size: u64| {
@@ -38,8 +38,8 @@ pub(super) fn rebuild(
         start..start.saturating_add(size)
     };
     let places: Vec<Range<u64>> =
-        package.entries().map(|e| place(e.image_offset(), e.image_size())).collect();
-    let same_kinds = package.entries().zip(&wishes.entries).all(|(entry, wish)| match wish {
+        binary.entries().map(|e| place(e.image_offset(), e.image_size())).collect();
+    let same_kinds = binary.entries().zip(&wishes.entries).all(|(entry, wish)| match wish {
         Wish::Replace(new) => image_kind(new).is_none_or(|kind| kind == entry.image_kind()),
         Wish::Keep | Wish::Remove => true,
     });
@@ -49,7 +49,7 @@ pub(super) fn rebuild(
 
     let mut entries = Vec::new();
     let mut images = Vec::new();
-    for ((old, place), wish) in package.entries().zip(places).zip(&wishes.entries) {
+    for ((old, place), wish) in binary.entries().zip(places).zip(&wishes.entries) {
         let mut entry = ImageEntry::from(&old);
         let image = match wish {
             Wish::Remove => continue,
@@ -67,10 +67,10 @@ pub(super) fn rebuild(
         entries.push(entry(id, new)?);
         images.push(Output::from_input(Input::New(new.number), 0..new.size));
     }
-    if entries.is_empty() && package.version() == FormatVersion::V1 {
+    if entries.is_empty() && binary.version() == FormatVersion::V1 {
         return Ok(None);
     }
-    let layout = Layout::new(package.version(), &entries).map_err(malformed)?;
+    let layout = Layout::new(binary.version(), &entries).map_err(malformed)?;
     Ok(Some(filled(layout.parts(), &images)))
 }
 
@@ -78,7 +78,7 @@ pub(super) fn rebuild(
 fn entry<'e>(id: &'e str, new: &Incoming) -> Result<ImageEntry<'e>, RebuildError> {
     let id = EntryId::parse(id).map_err(malformed)?;
     let kind = OffloadKind::from_target_id(&id.kind()).unwrap_or(OffloadKind::NONE);
-    // Packages have triples as the compiler is given them: without an empty environment.
+    // Offload binaries have triples as the compiler is given them: without an empty environment.
     let triple = id.triple().strip_suffix('-').unwrap_or(id.triple());
     let mut entry = ImageEntry::new(new.size)
         .image_kind(image_kind(new).unwrap_or(ImageKind::NONE))

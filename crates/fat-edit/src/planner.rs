@@ -16,12 +16,12 @@ use crate::edit::{BundleEdit, Edit, ImageEdit};
 use crate::error::{Error, Problem};
 use crate::plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 use crate::readers::Treatment;
-use crate::survey::{Contents, EditableContainer, Node};
+use crate::survey::{EditableContainer, EditableFile, Node};
 use crate::wishes::{Incoming, NewImages, Wish, Wishes};
 use crate::{compress, dispatch, restore};
 
 pub(super) fn plan(
-    contents: &Contents,
+    contents: &EditableFile,
     input: &mut dyn ReadSeek,
     edit: &Edit,
 ) -> Result<EditPlan, Problem> {
@@ -46,7 +46,7 @@ pub(super) fn plan(
         _ => dispatch::file(&mut planner, &mut source, &window, &contents.root, &[], &new)?,
     };
     planner.check_done()?;
-    planner.note_packages();
+    planner.note_offload_binaries();
     let images = planner.image_changes();
     let Planner { changes, notes, derived, .. } = planner;
     Ok(EditPlan {
@@ -60,7 +60,7 @@ pub(super) fn plan(
     })
 }
 
-impl Contents {
+impl EditableFile {
     /// Works out the new file.
     ///
     /// Time grows as n log n with sections, symbols, relocations and containers; linked files are scanned as a whole
@@ -87,7 +87,7 @@ pub(super) type NewContainers = BTreeMap<u64, Option<Output>>;
 
 /// What a plan needs to know, and what it gathers.
 pub(super) struct Planner<'a> {
-    pub(super) contents: &'a Contents,
+    pub(super) contents: &'a EditableFile,
     pub(super) edit: &'a Edit,
     pub(super) images: NewImages<'a>,
     /// Wishes for containers that have any.
@@ -111,7 +111,7 @@ struct Place<'n> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(contents: &'a Contents, edit: &'a Edit) -> Result<Self, Problem> {
+    fn new(contents: &'a EditableFile, edit: &'a Edit) -> Result<Self, Problem> {
         let changes = contents.containers.iter().enumerate();
         let changes = changes.map(|(container, old)| {
             let plain = old.compression.map_or(old.size, |c| c.uncompressed_size());
@@ -120,8 +120,8 @@ impl<'a> Planner<'a> {
                 change: Change::Kept,
                 size_before: old.size,
                 size_after: old.size,
-                plain_before: plain,
-                plain_after: plain,
+                uncompressed_before: plain,
+                uncompressed_after: plain,
             }
         });
         let mut planner = Planner {
@@ -251,7 +251,7 @@ impl<'a> Planner<'a> {
         self.contents.containers.get(node.container?)
     }
 
-    /// `true` if it is a bundle or package that is to be compressed or decompressed.
+    /// `true` if it is a bundle or offload binary that is to be compressed or decompressed.
     fn changes_form(&self, node: &Node) -> bool {
         match self.bundle_edit(node) {
             BundleEdit::Keep => false,
@@ -335,7 +335,7 @@ impl<'a> Planner<'a> {
         record.change = change;
         record.size_after = size;
         if let Some(plain) = plain {
-            record.plain_after = plain;
+            record.uncompressed_after = plain;
         }
     }
 
@@ -354,8 +354,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Tells what became of packages when the file was compressed.
-    fn note_packages(&mut self) {
+    /// Tells what became of offload binaries when the file was compressed.
+    fn note_offload_binaries(&mut self) {
         let BundleEdit::Compress(options) = &self.edit.bundles else { return };
         let (mut older, mut registered, mut upgraded) = (0, 0, 0);
         for (old, new) in self.contents.containers.iter().zip(&self.changes) {
@@ -367,9 +367,9 @@ impl<'a> Planner<'a> {
             }
         }
         let notes = [
-            EditNote::OlderPackages { count: older },
-            EditNote::RegisteredPackages { count: registered },
-            EditNote::UpgradedPackages { count: upgraded },
+            EditNote::OlderOffloadBinaries { count: older },
+            EditNote::RegisteredOffloadBinaries { count: registered },
+            EditNote::UpgradedOffloadBinaries { count: upgraded },
         ];
         let counts = [older, registered, upgraded];
         let notes = notes.into_iter().zip(counts).filter(|&(_, count)| count > 0);

@@ -1,4 +1,4 @@
-//! Edits of packages, text bundles and of what is in neither; images replaced and added.
+//! Edits of offload binaries, text bundles and of what is in neither; images replaced and added.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,8 @@ mod editing;
 use bundle_format::text::{Leader, to_vec};
 use editing::*;
 use fat_edit::{
-    Change, CompressOptions, Contents, Edit, EditNote, EditOptions, Error, ErrorKind, ImageChange,
+    Change, CompressOptions, Edit, EditNote, EditOptions, EditableFile, Error, ErrorKind,
+    ImageChange,
 };
 use offload_binary::{
     Flags, FormatVersion, ImageEntry, ImageKind, Layout, OffloadBinary, OffloadKind,
@@ -30,7 +31,7 @@ fn entry(arch: &str, kind: ImageKind, size: usize) -> ImageEntry<'_> {
         .string("note", "kept")
 }
 
-/// A package for these processors, with LLVM bitcode in it.
+/// An offload binary for these processors, with LLVM bitcode in it.
 fn package(version: FormatVersion, images: &[(&str, &[u8])]) -> Vec<u8> {
     let entries: Vec<_> =
         images.iter().map(|(arch, image)| entry(arch, ImageKind::BITCODE, image.len())).collect();
@@ -54,16 +55,16 @@ fn code_object(flags: u32, size: usize) -> Vec<u8> {
     elf
 }
 
-fn edited(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&Contents, &mut Edit)) -> Vec<u8> {
+fn edited(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&EditableFile, &mut Edit)) -> Vec<u8> {
     plan_with(file, EditOptions::default(), images, edit).unwrap().1
 }
 
-fn refused(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&Contents, &mut Edit)) -> Error {
+fn refused(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&EditableFile, &mut Edit)) -> Error {
     plan_with(file, EditOptions::default(), images, edit).map(drop).unwrap_err()
 }
 
 #[test]
-fn images_leave_packages() {
+fn images_leave_offload_binaries() {
     let images = [bitcode(1, 100), bitcode(2, 33), bitcode(3, 7)];
     let all: Vec<_> = ARCHS.into_iter().zip(images.iter().map(Vec::as_slice)).collect();
     for version in [FormatVersion::V1, FormatVersion::V2] {
@@ -76,16 +77,15 @@ fn images_leave_packages() {
         }
         let error = refused(&file, &[], |_, edit| (0..3).for_each(|index| edit.remove(index)));
         assert!(error.kind() == ErrorKind::NotRemovable, "{error}");
-        let mut options = EditOptions::default();
-        options.allow_empty = true;
-        let edit = |_: &Contents, edit: &mut Edit| (0..3).for_each(|index| edit.remove(index));
+        let options = EditOptions::default().with_allow_empty(true);
+        let edit = |_: &EditableFile, edit: &mut Edit| (0..3).for_each(|index| edit.remove(index));
         let (_, out) = plan_with(&file, options, &[], edit).unwrap();
         assert_eq!(out, package(version, &[]));
     }
 }
 
 #[test]
-fn images_of_packages_are_replaced() {
+fn images_of_offload_binaries_are_replaced() {
     let images = [bitcode(1, 100), bitcode(2, 33), bitcode(3, 7)];
     let all: Vec<_> = ARCHS.into_iter().zip(images.iter().map(Vec::as_slice)).collect();
     for version in [FormatVersion::V1, FormatVersion::V2] {
@@ -109,7 +109,7 @@ fn images_of_packages_are_replaced() {
 }
 
 #[test]
-fn images_are_added_to_packages() {
+fn images_are_added_to_offload_binaries() {
     let old = bitcode(1, 100);
     let new = code_object(0x41, 100);
     for version in [FormatVersion::V1, FormatVersion::V2] {
@@ -132,9 +132,8 @@ fn text_bundles_are_edited() {
     let file = to_vec(Leader::Semicolon, &entries).unwrap();
     let out = edited(&file, &[], |_, edit| edit.remove(1));
     assert_eq!(out, to_vec(Leader::Semicolon, &[entries[0], entries[2]]).unwrap());
-    let mut options = EditOptions::default();
-    options.any_image = true;
-    let edit = |_: &Contents, edit: &mut Edit| {
+    let options = EditOptions::default().with_any_image(true);
+    let edit = |_: &EditableFile, edit: &mut Edit| {
         edit.replace(0, 0);
         edit.replace(2, 1);
         edit.add(0, GFX1100, 0);
@@ -153,7 +152,7 @@ fn texts_with_markers_behind_entries_only_are_left_alone() {
     let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\ntwo\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx2\n";
     let error = refused(text, &[], |_, edit| edit.remove(0));
     assert!(error.kind() == ErrorKind::Unsupported, "{error}");
-    let compress = |_: &Contents, edit: &mut Edit| edit.compress(Default::default());
+    let compress = |_: &EditableFile, edit: &mut Edit| edit.compress(Default::default());
     let error = refused(text, &[], compress);
     assert!(error.kind() == ErrorKind::Unsupported, "{error}");
     let options = EditOptions::default().with_allow_uneditable(true);
@@ -175,8 +174,7 @@ fn images_have_to_be_what_their_ids_say() {
     assert!(replaced(b"text").ends_with("an AMD GPU code object or LLVM bitcode is expected"));
     let out = edited(&file, &[&gfx90a], |_, edit| edit.replace(1, 0));
     assert_eq!(out, bundle(&[(HOST, b""), (GFX90A, &gfx90a)], 4096));
-    let mut options = EditOptions::default();
-    options.any_image = true;
+    let options = EditOptions::default().with_any_image(true);
     let (_, out) = plan_with(&file, options, &[&xnack], |_, edit| edit.replace(1, 0)).unwrap();
     assert_eq!(out, bundle(&[(HOST, b""), (GFX90A, &xnack)], 4096));
 }
@@ -185,7 +183,7 @@ fn images_have_to_be_what_their_ids_say() {
 fn entries_are_added_behind_the_others() {
     let (old, new) = (code_object(0x53f, 900), code_object(0x41, 5000));
     let file = bundle(&[(HOST, b""), (GFX90A, &old)], 4096);
-    let edit = |contents: &Contents, edit: &mut Edit| {
+    let edit = |contents: &EditableFile, edit: &mut Edit| {
         edit.remove(1);
         edit.add(0, GFX1100, 0);
         assert_eq!(contents.containers().len(), 1);
@@ -248,7 +246,7 @@ fn fatbinaries_are_left_alone() {
     assert_eq!(error.to_string(), "nv-fatbin:1: NVIDIA fatbinaries cannot be edited");
 
     // All or nothing, unless it may stay.
-    let both = |_: &Contents, edit: &mut Edit| [1, 3].into_iter().for_each(|n| edit.remove(n));
+    let both = |_: &EditableFile, edit: &mut Edit| [1, 3].into_iter().for_each(|n| edit.remove(n));
     let error = refused(&file, &[], both);
     assert_eq!(error.to_string(), "nv-fatbin:1: NVIDIA fatbinaries cannot be edited");
     let options = EditOptions::default().with_allow_uneditable(true);
@@ -264,8 +262,8 @@ fn fatbinaries_are_left_alone() {
 /// Edits of bundles leave fatbinaries alone, unless there is nothing else.
 #[test]
 fn files_without_bundles_are_neither_compressed_nor_decompressed() {
-    let compress = |_: &Contents, edit: &mut Edit| edit.compress(CompressOptions::default());
-    let decompress = |_: &Contents, edit: &mut Edit| edit.decompress();
+    let compress = |_: &EditableFile, edit: &mut Edit| edit.compress(CompressOptions::default());
+    let decompress = |_: &EditableFile, edit: &mut Edit| edit.decompress();
     let allowed = EditOptions::default().with_allow_uneditable(true);
     let file = fatbin();
     for edit in [compress, decompress] {

@@ -1,4 +1,4 @@
-//! Edits of compressed packages, and packages that are compressed and decompressed.
+//! Edits of compressed offload binaries, and offload binaries that are compressed and decompressed.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use ccob::{Method, WriteOptions};
 use editing::{bundle, code, hip_binary, images, plan_with, run, surveyed};
 use elf_objects::{all_elf, progbits};
 use fat_edit::{
-    Change, CompressOptions, Contents, Edit, EditNote, EditOptions, EditPlan, Error, ErrorKind,
+    Change, CompressOptions, Edit, EditNote, EditOptions, EditPlan, EditableFile, Error, ErrorKind,
     survey_closed,
 };
 use fat_object::{Options, compress_offload_binary, decompress_offload_binary};
@@ -28,7 +28,7 @@ use offload_binary::{CompressedBinary, FormatVersion};
 
 const TRIPLE: &str = "amdgpu9.0a-amd-amdhsa";
 
-/// A plain package with images of these sizes.
+/// A plain offload binary with images of these sizes.
 fn package(version: FormatVersion, sizes: &[u32]) -> Vec<u8> {
     let archs = ["gfx906", "gfx90a", "gfx1100", "gfx942"];
     let images: Vec<_> = (1..).zip(sizes).map(|(seed, size)| code(seed, *size)).collect();
@@ -70,14 +70,14 @@ fn decompress(file: &[u8]) -> Vec<u8> {
 fn edited(
     file: &[u8],
     new: &[&[u8]],
-    edit: impl FnOnce(&Contents, &mut Edit),
+    edit: impl FnOnce(&EditableFile, &mut Edit),
 ) -> Result<Vec<u8>, Error> {
     let options = EditOptions::default().with_any_image(true);
     plan_with(file, options, new, edit).map(|(_, out)| out)
 }
 
 #[test]
-fn images_leave_compressed_packages_and_join_them() {
+fn images_leave_compressed_offload_binaries_and_join_them() {
     let sizes = [5000, 333, 40];
     for how in methods() {
         let (before, after) = (plain(&[900]), compressed(&[70, 7000], &how));
@@ -116,7 +116,7 @@ fn images_leave_compressed_packages_and_join_them() {
 }
 
 #[test]
-fn packages_come_back_from_compression_byte_for_byte() {
+fn offload_binaries_come_back_from_compression_byte_for_byte() {
     for how in methods() {
         let device = bundle(
             &[("host-x86_64-unknown-linux-gnu-", b""), (editing::GFX906, &code(4, 6000))],
@@ -155,20 +155,21 @@ fn packages_come_back_from_compression_byte_for_byte() {
 }
 
 #[test]
-fn older_packages_stay_unless_they_may_become_version_3() {
+fn older_offload_binaries_stay_unless_they_may_become_version_3() {
     for version in [FormatVersion::V1, FormatVersion::V2] {
         let file = [package(version, &[5000, 3000]), plain(&[4000])].concat();
         let count = if version == FormatVersion::V1 { 2 } else { 1 };
         let (plan, out) = compress(&file);
-        assert_eq!(plan.notes(), [EditNote::OlderPackages { count }]);
+        assert_eq!(plan.notes(), [EditNote::OlderOffloadBinaries { count }]);
         let old = package(version, &[5000, 3000]);
         assert!(out.starts_with(&old) && out.len() < file.len());
         assert!(decompress(&out) == file);
 
-        let upgrade = CompressOptions::default().with_upgrade_packages(true);
+        let upgrade = CompressOptions::default().with_upgrade_offload_binaries(true);
         let (plan, out) = compress_with(&file, upgrade);
         assert_eq!(images(&out), images(&file));
-        let notes = [EditNote::NotRestored { offset: 0 }, EditNote::UpgradedPackages { count }];
+        let notes =
+            [EditNote::NotRestored { offset: 0 }, EditNote::UpgradedOffloadBinaries { count }];
         assert_eq!(plan.notes(), notes);
         let mut expected = Vec::new();
         for binary in offload_binary::binaries(&old) {
@@ -181,7 +182,7 @@ fn older_packages_stay_unless_they_may_become_version_3() {
 }
 
 #[test]
-fn who_reads_a_package_decides() {
+fn the_reader_of_an_offload_binary_decides() {
     const ALLOC: u64 = 2;
     const EXCLUDE: u64 = 0x8000_0000;
     for mut form in all_elf() {
@@ -214,7 +215,7 @@ fn who_reads_a_package_decides() {
 }
 
 #[test]
-fn registered_packages_of_hip_are_compressed_in_linked_files() {
+fn registered_offload_binaries_of_hip_are_compressed_in_linked_files() {
     for style in [Style::First, Style::Third] {
         let units: Vec<_> = (1..4).map(|n| plain(&[9000 * n, 5000, 77])).collect();
         let file = Linked::new(style, units).build();
@@ -271,7 +272,7 @@ fn sizes_in_headers_count_against_limits() {
     }
 }
 
-/// A package whose entries start 8 bytes after its header.
+/// An offload binary whose entries start 8 bytes after its header.
 fn with_gap() -> Vec<u8> {
     let plain = plain(&[5000, 300]);
     let mut file = [&plain[..40], &[0; 8], &plain[40..]].concat();
@@ -287,7 +288,7 @@ fn with_gap() -> Vec<u8> {
 }
 
 #[test]
-fn packages_with_a_gap_after_the_header_stay_plain() {
+fn offload_binaries_with_a_gap_after_the_header_stay_plain() {
     let file = with_gap();
     assert_eq!(images(&file), images(&plain(&[5000, 300])));
     let (plan, out) = compress(&file);
