@@ -1,4 +1,4 @@
-//! Wishes: what is to become of the images of a file.
+//! Wishes for the images of a file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::compress::CompressOptions;
 #[cfg(doc)]
 use crate::{EditNote, EditPlan, EditableContainer, EditableFile, ErrorKind};
 
-/// What is to become of the images of a file. Without any wish nothing changes. A later wish for the same image takes
+/// Wishes for the images of a file. Without any wish nothing changes. A later wish for the same image takes
 /// the place of an earlier one, as [`decompress`](Self::decompress) does that of [`compress`](Self::compress) and the
-/// reverse. Indices and numbers are looked at by [`EditableFile::plan`].
+/// reverse. [`EditableFile::plan`] checks indices and numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
     /// By [`ImageInfo::index`].
@@ -50,7 +50,7 @@ impl fmt::Debug for NewImage {
     }
 }
 
-/// What is to become of one image.
+/// Wish for one image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImageEdit {
     Remove,
@@ -68,10 +68,10 @@ pub(crate) struct Added {
     pub(crate) image: usize,
 }
 
-/// What is to become of all bundles.
+/// Wish for all bundles.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum BundleEdit {
-    /// Compressed ones stay compressed, others stay plain.
+    /// Compressed ones stay compressed, others stay uncompressed.
     #[default]
     Keep,
     Compress(CompressOptions),
@@ -158,7 +158,7 @@ impl EditOptions {
 }
 
 impl Edit {
-    /// An edit that changes nothing yet.
+    /// Returns an edit that changes nothing yet.
     #[must_use]
     pub fn new(options: EditOptions) -> Self {
         Edit { options, ..Edit::default() }
@@ -211,9 +211,10 @@ impl Edit {
         self.added.push(Added { container, id: id.into(), image });
     }
 
-    /// Compresses every plain bundle, and every plain offload binary of version 3 that no runtime but HIP's reads, and with
-    /// [`CompressOptions::with_recompress`] compressed ones again. [Older offload binaries](CompressOptions::with_upgrade_offload_binaries) stay. A
-    /// file without bundles and offload binaries is [refused](ErrorKind::NoBundle).
+    /// Compresses every uncompressed bundle, and every uncompressed offload binary of version 3 that no runtime but HIP's
+    /// reads; with [`CompressOptions::with_recompress`] compressed ones again. Offload binaries of older versions stay, unless
+    /// they are [upgraded](CompressOptions::with_upgrade_offload_binaries). A file without bundles and offload binaries is
+    /// [refused](ErrorKind::NoBundle).
     pub fn compress(&mut self, options: CompressOptions) {
         self.bundles = BundleEdit::Compress(options);
     }

@@ -1,7 +1,7 @@
 //! Change the device code in finished files: images removed, replaced, added; bundles compressed or not.
 //!
 //! Finished files are edited in three steps. [`survey`] walks a file and lists its images and containers. An [`Edit`]
-//! says what becomes of them: images removed, replaced, added; bundles compressed or decompressed. And
+//! says what becomes of them: images removed, replaced, added; bundles compressed or decompressed.
 //! [`EditableFile::plan`] works out the new file, from headers and sizes, with everything around the device code: sections,
 //! segments, members of archives. An [`EditPlan`] is parts of the old file, of new images, and new bytes: nothing is
 //! written before it is complete, and what is not compressed is in memory at no time.
@@ -57,12 +57,12 @@
 //!   wants it, and none gets empty in the file. Everything outside is loaded as before; this is checked.
 //! - Several bundles move together, and the pointers of the wrappers in `.hipFatBinSegment` with them, as do symbols.
 //!   Bundles that something else may refer to (base relocations, exports, code) or that no wrapper leads to stay. The
-//!   section is split in front of them, if there is room for a section header and there are no symbols; otherwise zeros
+//!   section is split before them, if there is room for a section header and there are no symbols; otherwise zeros
 //!   stay in the file ([`EditNote::Zeroed`]).
 //! - With [`EditOptions::with_grow`], device code without room for it gets a new section of the same name at the end of the
 //!   image; the old one is called `.hip_old` then.
 //! - Signed files are refused, unless [`EditOptions::with_drop_signature`] is set: then their certificates go. A checksum is
-//!   computed anew where there was one. The time stamp stays, by which symbol servers know the file.
+//!   computed again where there was one. The time stamp stays, by which symbol servers know the file.
 //!
 //! NVIDIA fatbinaries, HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the first proposal are
 //! not edited: [`ErrorKind::Unsupported`], if something in them were to change. [`EditableContainer::uneditable`] tells

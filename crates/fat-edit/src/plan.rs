@@ -1,4 +1,4 @@
-//! The new file, laid out: what becomes of its containers and images, and its parts.
+//! The new file, laid out: its containers, images and parts.
 
 #[cfg(doc)]
 use std::io;
@@ -40,7 +40,7 @@ pub struct EditPlan {
 pub struct ContainerChange {
     /// Index among [`EditableFile::containers`].
     pub container: usize,
-    /// What was done.
+    /// The change.
     pub change: Change,
     /// Bytes it took, as stored.
     pub size_before: u64,
@@ -52,7 +52,7 @@ pub struct ContainerChange {
     pub uncompressed_after: u64,
 }
 
-/// What was done to a container.
+/// Change of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -60,18 +60,18 @@ pub enum Change {
     Kept,
     /// Images were removed, replaced or added.
     Edited,
-    /// It was plain and is compressed.
+    /// It was uncompressed and is compressed.
     Compressed,
-    /// It was compressed and is plain.
+    /// It was compressed and is uncompressed.
     Decompressed,
-    /// It was compressed and is compressed anew.
+    /// It was compressed and is compressed again.
     Recompressed,
     /// It is gone.
     Removed,
 }
 
 impl Change {
-    /// The name used in machine-readable output.
+    /// Returns the name used in machine-readable output.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -101,13 +101,13 @@ pub struct ImageChange {
     pub size_after: Option<u64>,
 }
 
-/// What is worth knowing about an edit that worked.
+/// Remark about an edit that worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EditNote {
     /// Bytes that are not needed any more could not leave the file, and are zeros now.
     Zeroed {
-        /// How many.
+        /// Their number.
         bytes: u64,
     },
     /// The signature of the file was removed.
@@ -130,17 +130,17 @@ pub enum EditNote {
     /// Offload binaries of versions 1 and 2 stay as they are: LLVM 23 and older, which may have to read them, know no compressed
     /// ones. [`CompressOptions::with_upgrade_offload_binaries`] compresses those that tools read.
     OlderOffloadBinaries {
-        /// How many.
+        /// Their number.
         count: usize,
     },
     /// Offload binaries that programs hand to a runtime stay as they are: it may not decompress them.
     RegisteredOffloadBinaries {
-        /// How many.
+        /// Their number.
         count: usize,
     },
     /// Offload binaries of versions 1 and 2 are compressed ones of version 3 now, which LLVM 23 and older do not read.
     UpgradedOffloadBinaries {
-        /// How many.
+        /// Their number.
         count: usize,
     },
 }
@@ -157,31 +157,31 @@ impl EditNote {
 }
 
 impl EditPlan {
-    /// Whether the new file is the old one.
+    /// Returns whether the new file is the old one.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         is_copy_of(&self.parts, &(0..self.input_size))
     }
 
-    /// Bytes of the new file.
+    /// Returns the size of the new file, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.parts.size()
     }
 
-    /// What became of the containers, those that are as they were included.
+    /// Returns the changes of all containers, also of those that stay as they were.
     #[must_use]
     pub fn containers(&self) -> &[ContainerChange] {
         &self.containers
     }
 
-    /// What became of the images, those that are as they were included; added ones last.
+    /// Returns the changes of all images, also of those that stay as they were; added ones are last.
     #[must_use]
     pub fn images(&self) -> &[ImageChange] {
         &self.images
     }
 
-    /// What else there is to know.
+    /// Returns remarks that tools show to people.
     #[must_use]
     pub fn notes(&self) -> &[EditNote] {
         &self.notes
@@ -198,7 +198,7 @@ impl EditPlan {
     ///
     /// `input` is the edited file, and is not to be written over: what is read from it has to be what it was.
     /// From file to file the kernel copies, where the platform can ([`io::copy`]). Memory: nothing but one bundle at a
-    /// time where bundles are decompressed; what they hold is verified only now.
+    /// time where bundles are decompressed, which are verified only now.
     ///
     /// # Errors
     ///

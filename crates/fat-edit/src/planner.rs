@@ -61,14 +61,33 @@ pub(super) fn plan(
 }
 
 impl EditableFile {
-    /// Works out the new file.
+    /// Works out the new file, from headers and sizes. Nothing is written.
+    ///
+    /// ```
+    /// use std::io::Cursor;
+    /// use fat_edit::{Change, CompressOptions, Edit, survey};
+    /// use fat_object::Options;
+    ///
+    /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
+    /// let id = "hipv4-amdgcn-amd-amdhsa--gfx90a";
+    /// let bundle = bundle_format::Layout::new([(id, 5000)], 4096)?.to_vec(&[&[7; 5000]])?;
+    /// let mut file = Cursor::new(bundle);
+    ///
+    /// let surveyed = survey(&mut file, &Options::default())?;
+    /// let mut edit = Edit::default();
+    /// edit.compress(CompressOptions::default());
+    /// let plan = surveyed.plan(&mut file, &edit)?;
+    /// assert_eq!(plan.containers()[0].change, Change::Compressed);
+    /// assert!(plan.size() < surveyed.size());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// Time grows as n log n with sections, symbols, relocations and containers; linked files are scanned as a whole
     /// where bundles move. Memory: headers and tables, and see [the bounds](crate#bounds).
     ///
     /// # Errors
     ///
-    /// Those of every kind but [`Write`](crate::ErrorKind::Write).
+    /// [`Error`] of any kind but [`Write`](crate::ErrorKind::Write).
     pub fn plan<R: Read + Seek>(&self, mut input: R, edit: &Edit) -> Result<EditPlan, Error> {
         Ok(plan(self, &mut input, edit)?)
     }

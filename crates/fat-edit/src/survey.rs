@@ -34,41 +34,41 @@ pub struct EditableFile {
 }
 
 impl EditableFile {
-    /// Bytes of the file.
+    /// Returns the size of the file, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// What the file is.
+    /// Returns the format of the file.
     #[must_use]
     pub fn format(&self) -> FileFormat {
         self.format
     }
 
-    /// All images, in the order of the walk. Their [indices](ImageInfo::index) are those of a walk that enters no
+    /// Returns all images, in the order of the walk. Their [indices](ImageInfo::index) are those of a walk that enters no
     /// images.
     #[must_use]
     pub fn images(&self) -> &[ImageInfo] {
         &self.images
     }
 
-    /// All containers that images lie in directly, or could: bundles, offload binaries, fatbinaries, and sections that are an
+    /// Returns all containers that images lie in directly, or could: bundles, offload binaries, fatbinaries, and sections that are an
     /// entry of a bundle each. In the order of the walk. A compressed bundle counts as one with the bundle in it.
     #[must_use]
     pub fn containers(&self) -> &[EditableContainer] {
         &self.containers
     }
 
-    /// Everything wrong with the file that hides nothing in it: entry IDs that cannot be read, images for other
-    /// devices than their entries say, bytes after containers, and what is wrong inside images. [`plan`](EditableFile::plan) refuses such files, unless they are
-    /// [allowed](crate::EditOptions::with_allow_findings).
+    /// Returns faults of the file that hide nothing in it: malformed entry IDs, images for other devices than their entries
+    /// say, bytes after containers, and faults inside images. [`plan`](EditableFile::plan) refuses such files, unless they
+    /// are [allowed](crate::EditOptions::with_allow_findings).
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The container that the image with this [index](ImageInfo::index) lies in; `None` if there is no such image.
+    /// Returns the container that the image with this [index](ImageInfo::index) lies in; `None` if the index is too large.
     #[must_use]
     pub fn container_of(&self, image: usize) -> Option<&EditableContainer> {
         self.containers.get(*self.containers_of.get(image)?)
@@ -105,50 +105,50 @@ impl EditableContainer {
         self.binary.map(|binary| binary.treatment(options))
     }
 
-    /// The position among [`EditableFile::containers`], from 0.
+    /// Returns the position among [`EditableFile::containers`], from 0.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The containers around it from outside in, itself the last.
+    /// Returns the containers around it from outside in, itself the last.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {
         &self.path
     }
 
-    /// What it is; [`Ccob`](ContainerKind::Ccob) for a compressed bundle.
+    /// Returns its kind; [`Ccob`](ContainerKind::Ccob) for a compressed bundle.
     #[must_use]
     pub fn kind(&self) -> ContainerKind {
         self.kind
     }
 
-    /// Where it starts; a compressed bundle where its header does.
+    /// Returns the place of its first byte; for a compressed bundle that of its header.
     #[must_use]
     pub fn location(&self) -> Location {
         self.location
     }
 
-    /// Bytes it takes, as stored.
+    /// Returns its size as stored, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its compression, for a compressed bundle.
+    /// Returns the compression of a compressed bundle.
     #[must_use]
     pub fn compression(&self) -> Option<Compression> {
         self.compression
     }
 
-    /// The indices of its images.
+    /// Returns the indices of its images.
     #[must_use]
     pub fn images(&self) -> Range<usize> {
         self.images.clone()
     }
 
-    /// Why it cannot be edited: what it is, or lies in, in the plural (`NVIDIA fatbinaries`). `None` if it can be, as far
-    /// as its kind and that of the file around it tell.
+    /// Returns the name of its kind, or of that of the file around it, if such containers cannot be edited; in the plural
+    /// (`NVIDIA fatbinaries`).
     ///
     /// An edit that would change it is [refused](crate::ErrorKind::Unsupported), or
     /// [leaves it as it is](super::EditOptions::with_allow_uneditable).
@@ -179,7 +179,20 @@ impl Node {
     }
 }
 
-/// Walks a file and keeps what it finds, as far as it can be edited.
+/// Walks a file and keeps its images and containers, as far as they can be edited.
+///
+/// ```
+/// use std::io::Cursor;
+/// use fat_edit::survey;
+/// use fat_object::Options;
+///
+/// let ids = ["host-x86_64-unknown-linux-gnu", "hipv4-amdgcn-amd-amdhsa--gfx90a"];
+/// let layout = bundle_format::Layout::new([(ids[0], 0), (ids[1], 4)], 1)?;
+/// let surveyed = survey(Cursor::new(layout.to_vec(&[b"", b"code"])?), &Options::default())?;
+/// assert_eq!(surveyed.images()[1].id(), Some(ids[1]));
+/// assert_eq!(surveyed.containers()[0].images(), 0..2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// It costs a [walk](fat_object::walk()), and memory as a [listing](fat_object::list()) does, and for each container. Whether images
 /// are [entered](Options::with_enter_images) is not asked: they are edited as a whole, and entered to see what is wrong in
@@ -195,8 +208,8 @@ pub fn survey<R: Read + Seek>(input: R, options: &Options) -> Result<EditableFil
     Ok(survey_with(input, options, false)?)
 }
 
-/// As [`survey`], with compressed bundles listed without their images: to compress or decompress bundles nobody needs to
-/// know these. Only bundles of version 1, whose end nothing else tells, are decompressed. Others are checked when they are
+/// Surveys a file without opening compressed bundles, which is enough to compress or decompress bundles: their images are
+/// not listed. Only bundles of version 1, whose end nothing else tells, are decompressed. Others are checked when they are
 /// decompressed, those that an edit leaves alone never.
 ///
 /// # Errors

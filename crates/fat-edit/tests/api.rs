@@ -16,7 +16,7 @@ use object_edit::{Embedding, HostObject, ObjectBundle};
 
 /// Sent to and shared by threads, printed for debugging.
 fn shared<T: Debug + Send + Sync + Unpin>() {}
-/// Besides, cloned, and owning all it has.
+/// Also cloned, and owning all it has.
 fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
 fn default<T: Default>() {}
 fn error<T: StdError + Send + Sync + 'static>() {}

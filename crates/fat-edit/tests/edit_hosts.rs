@@ -64,9 +64,8 @@ fn files_are_thinned_to_every_target_in_turn() {
                 let images = contents.images().iter();
                 images.filter(|image| !stays(image)).for_each(|image| edit.remove(image.index()));
             };
-            let mut options = EditOptions::default();
             // See below.
-            options = options.with_grow(true);
+            let options = EditOptions::default().with_grow(true);
             let result = plan_with(&bytes, options, &[], edit);
             let (plan, out) = match result {
                 Ok(result) => result,
