@@ -1,6 +1,7 @@
 //! Objects that device code is put into and taken out of.
 
-use object_edit::{HOST_PLACEHOLDER, ObjectBundle, embed, remove_bundle_sections};
+use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
+use object_edit::embed;
 
 use crate::assert_message;
 
@@ -18,7 +19,7 @@ pub fn check(data: &[u8]) {
     }
     let image = b"device code";
     let sizes = [(IDS[0], HOST_PLACEHOLDER.len() as u64), (IDS[1], image.len() as u64)];
-    let bundle = match ObjectBundle::new(data, &sizes) {
+    let bundle = match object_bundle(data, &sizes) {
         Ok(bundle) => bundle,
         Err(error) => return assert_message(&error),
     };

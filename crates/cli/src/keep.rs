@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+use fat_edit::{BUNDLE_SECTIONS, remove_bundle_sections};
 use fat_object::{FileFormat, Image, Location};
-use object_edit::{ErrorKind, HostObject, remove_bundle_sections};
+use object_edit::{ErrorKind, HostObject};
 
 use crate::output::{self, How, Name, Outputs};
 use crate::parallel::Threads;
@@ -64,7 +65,7 @@ impl<'o> Keeper<'o> {
         if image.format() == FileFormat::HostPlaceholder {
             let place = image.location();
             if let (Location::File(_), Some((source, object))) = (place, image.object_source()) {
-                let host = HostObject::plan(source, &object);
+                let host = HostObject::plan(source, &object, &BUNDLE_SECTIONS);
                 return host.map(Kept::Host).map_err(io::Error::from);
             }
             let mut object = Vec::new();

@@ -268,7 +268,7 @@ fn free_form_ids_are_listed_chosen_and_warned_about() {
     let host = fs::read(data("host.o")).unwrap();
     let sizes = ids.map(|id| (id, id.len() as u64));
     let contents = ids.map(str::as_bytes);
-    let object = object_edit::ObjectBundle::new(&host, &sizes).unwrap().to_vec(&contents).unwrap();
+    let object = fat_edit::object_bundle(&host, &sizes).unwrap().to_vec(&contents).unwrap();
     for (name, bytes, warnings) in [
         ("binary.bc", bundle(&entries, ids.concat().as_bytes()), 2),
         ("today.s", text(true).into_bytes(), 2),

@@ -26,12 +26,7 @@ const FLOORS: [(&str, &[Line]); 7] = [
     ),
     (
         "second",
-        &[
-            ("wrapper-ir", None),
-            ("fat-object", None),
-            // Bundles in Mach-O objects are written and read as such.
-            ("object-edit", Some(&["byte-parts", "bundle-format"])),
-        ],
+        &[("wrapper-ir", None), ("fat-object", None), ("object-edit", Some(&["byte-parts"]))],
     ),
     ("third", &[("device-select", None), ("hda-archive", None)]),
     (

@@ -336,7 +336,7 @@ fn conflicts_are_those_that_llvm_sees() {
     // As sections of an object.
     let host = place.get("one.host");
     let entries = [(any.clone(), 1), (on.clone(), 1)];
-    let object = object_edit::ObjectBundle::new(&host, &entries).unwrap();
+    let object = fat_edit::object_bundle(&host, &entries).unwrap();
     place.put("fat.o", &object.to_vec(&[&b"1"[..], b"2"]).unwrap());
     let (ours, theirs) = check("fat.o");
     assert_eq!(Some(format!("{} of library.a", ours[0])), theirs);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{data, extract, ls};
-use object_edit::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
+use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 const DEVICES: [&str; 2] =
@@ -52,7 +52,7 @@ fn compare(flags: &[&str]) {
     let entries = [HOST, DEVICES[0], DEVICES[1]].map(str::to_owned);
     let sizes = [HOST_PLACEHOLDER.len(), images[0].len(), images[1].len()].map(|n| n as u64);
     let entries: Vec<_> = entries.iter().zip(sizes).collect();
-    let ours = ObjectBundle::new(&host, &entries).unwrap();
+    let ours = object_bundle(&host, &entries).unwrap();
     let ours = ours.to_vec(&[HOST_PLACEHOLDER, images[0], images[1]]).unwrap();
     assert!(*remove_bundle_sections(&ours).unwrap() == host, "{flags:?}: ours, undone by us");
     fs::write(at("ours.o"), ours).unwrap();
@@ -105,7 +105,7 @@ fn bundled(place: &Path, flags: &[&str], code: &str) -> (Vec<u8>, Vec<u8>) {
     run("clang", place, &args);
     let host = fs::read(place.join("host")).unwrap();
     let entries = [(HOST, 1), (DEVICES[0], 100), (DEVICES[1], 13)];
-    let bundle = ObjectBundle::new(&host, &entries).unwrap();
+    let bundle = object_bundle(&host, &entries).unwrap();
     let ours = bundle.to_vec(&[HOST_PLACEHOLDER, &[7; 100], b"another image"]).unwrap();
     fs::write(place.join("ours"), &ours).unwrap();
     assert!(*remove_bundle_sections(&ours).unwrap() == host, "{flags:?}");

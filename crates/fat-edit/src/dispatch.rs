@@ -11,6 +11,7 @@ use object_edit::{
 
 use crate::error::Problem;
 use crate::inputs::Sources;
+use crate::object_form::is_never_loaded;
 use crate::plan::{Change, EditNote};
 use crate::planner::{NewContainers, Planner};
 use crate::survey::Node;
@@ -54,6 +55,11 @@ pub(super) fn file(
             if !sections.iter().any(SectionEdit::is_changed) {
                 return Ok(copy_of(window));
             }
+            let stays = |edit: &SectionEdit| !edit.is_changed() || is_never_loaded(&edit.name);
+            let format = match format {
+                Format::LinkedElf if sections.iter().all(stays) => Format::ElfObject,
+                format => format,
+            };
             let options = &planner.edit.options;
             let options = object_edit::Options::default()
                 .with_grow(options.grow)
@@ -107,6 +113,7 @@ impl Host {
     pub(super) fn uneditable(self, section: &str) -> Option<&'static str> {
         match self {
             Host::Unsupported(kind) => Some(kind),
+            Host::Sections(Format::LinkedElf) if is_never_loaded(section) => None,
             Host::Sections(format) => object_edit::uneditable(format, section),
             Host::Raw | Host::Archive => None,
         }

@@ -79,7 +79,10 @@ impl Error {
             | Problem::NoSuchContainer { .. }
             | Problem::NoSuchNewImage { .. } => ErrorKind::Missing,
             Problem::NothingLeft { .. } | Problem::IsHost { .. } => ErrorKind::NotRemovable,
-            Problem::Composition { .. } | Problem::CannotAdd { .. } => ErrorKind::NotAddable,
+            Problem::Composition { .. }
+            | Problem::CannotAdd { .. }
+            | Problem::EntryId { .. }
+            | Problem::EmptyEntryId { .. } => ErrorKind::NotAddable,
             Problem::Image { .. } => ErrorKind::Image,
             Problem::NoWayBack { .. } => ErrorKind::NotRestorable,
         }
@@ -213,6 +216,14 @@ pub(crate) enum Problem {
         target: Box<Target>,
         disagreement: Box<Disagreement>,
     },
+    /// `offset` counts from the start of the ID.
+    EntryId {
+        index: usize,
+        offset: usize,
+    },
+    EmptyEntryId {
+        index: usize,
+    },
     Composition {
         path: Vec<PathStep>,
         /// Entries are numbered as they would be.
@@ -294,6 +305,14 @@ impl fmt::Display for Problem {
             Self::Image { number, target, disagreement } => {
                 write!(f, "new image {number} is not for {target}: {disagreement}")
             }
+            Self::EntryId { index, offset } => write!(
+                f,
+                "bundle entry ID {index} has a zero byte at {offset}, which a section name cannot hold"
+            ),
+            Self::EmptyEntryId { index } => write!(
+                f,
+                "bundle entry ID {index} is empty, which the bundle of a Mach-O object cannot hold"
+            ),
             Self::Composition { path, finding } => write!(f, "{}{finding}", Prefix(path)),
             Self::ThinArchive { path } => write!(
                 f,
@@ -361,6 +380,8 @@ impl From<Error> for io::Error {
             | Problem::IsHost { .. }
             | Problem::Image { .. }
             | Problem::Composition { .. }
+            | Problem::EntryId { .. }
+            | Problem::EmptyEntryId { .. }
             | Problem::CannotAdd { .. } => io::ErrorKind::InvalidInput,
             _ => io::ErrorKind::InvalidData,
         };

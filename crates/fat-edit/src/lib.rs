@@ -92,6 +92,7 @@ mod dispatch;
 mod edit;
 mod error;
 mod inputs;
+mod object_form;
 mod plan;
 mod planner;
 mod readers;
@@ -108,6 +109,9 @@ pub use compress::CompressOptions;
 pub use edit::{Edit, EditOptions, NewImage};
 pub use error::{Error, ErrorKind};
 pub use fat_object;
+pub use object_form::{
+    BUNDLE_SECTIONS, HOST_PLACEHOLDER, MACH_O_BUNDLE_SECTION, object_bundle, remove_bundle_sections,
+};
 pub use plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
 pub use survey::{EditableContainer, EditableFile, survey, survey_closed};
 

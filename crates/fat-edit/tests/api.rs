@@ -12,7 +12,7 @@ use fat_edit::{
     EditableContainer, EditableFile, Error, ErrorKind, ImageChange, NewImage, survey,
 };
 use fat_object::{Options, ReadSeek};
-use object_edit::{Embedding, HostObject, ObjectBundle};
+use object_edit::{Embedding, HostObject, NewSections};
 
 /// Sent to and shared by threads, printed for debugging.
 fn shared<T: Debug + Send + Sync + Unpin>() {}
@@ -30,7 +30,7 @@ fn public_types_keep_their_promises() {
     shared::<(ContainerChange, EditPlan, ErrorKind, ImageChange)>();
     shared::<Error>();
     shared::<Embedding<'_>>();
-    shared::<ObjectBundle<'_>>();
+    shared::<NewSections<'_>>();
 
     default::<(CompressOptions, Edit, EditOptions)>();
     error::<Error>();

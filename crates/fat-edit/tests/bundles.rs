@@ -6,8 +6,8 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use bundle_format::text::Leader;
+use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::{BundleForm, FileFormat, Finding, Image, Options, Visitor, walk};
-use object_edit::{HOST_PLACEHOLDER, ObjectBundle};
 
 fn data(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
@@ -24,7 +24,7 @@ impl Visitor for Forms {
         if image.format() == FileFormat::HostPlaceholder {
             let mut object = Vec::new();
             image.enclosing_object().unwrap().read_to_end(&mut object)?;
-            host = Some(object_edit::remove_bundle_sections(&object).unwrap().into_owned());
+            host = Some(fat_edit::remove_bundle_sections(&object).unwrap().into_owned());
         }
         let form = image.bundle_form();
         assert_eq!(image.enclosing_object().is_some(), form == Some(BundleForm::Section));
@@ -67,7 +67,7 @@ fn entries_tell_how_they_are_stored() {
 fn the_placeholder_leads_to_the_host_object() {
     let host = data("host.o");
     let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 4)];
-    let bundle = ObjectBundle::new(&host, &entries).unwrap();
+    let bundle = object_bundle(&host, &entries).unwrap();
     let object = bundle.to_vec(&[HOST_PLACEHOLDER, b"code"]).unwrap();
     // In an archive, too, where the object does not start at byte 0.
     let mut archive = b"!<arch>\n".to_vec();
@@ -97,7 +97,7 @@ fn images_are_entered_unless_told_otherwise() {
 fn an_empty_section_is_an_entry() {
     let host = data("host.o");
     let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 0)];
-    let bundle = ObjectBundle::new(&host, &entries).unwrap();
+    let bundle = object_bundle(&host, &entries).unwrap();
     let object = bundle.to_vec(&[HOST_PLACEHOLDER, b""]).unwrap();
     assert_eq!(forms(object, &Options::default()).len(), 2);
 }
@@ -108,7 +108,7 @@ fn a_code_object_can_be_the_host() {
     // `e_machine`: AMDGPU.
     host[18..20].copy_from_slice(&224_u16.to_le_bytes());
     let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 4)];
-    let bundle = ObjectBundle::new(&host, &entries).unwrap();
+    let bundle = object_bundle(&host, &entries).unwrap();
     let object = bundle.to_vec(&[HOST_PLACEHOLDER, b"code"]).unwrap();
     assert_eq!(forms(object, &Options::default()).len(), 2);
 }

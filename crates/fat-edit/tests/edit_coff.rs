@@ -342,7 +342,7 @@ fn sections_of_a_bundle_change_and_go() {
         let left: Vec<_> = images(&out).into_iter().rev().map(|(_, bytes)| bytes).collect();
         assert_eq!(left[..3], [new[1], new[0], &[0]]);
         assert_eq!(pointed_to(&out, 8), pointed_to(&remove(&host, &[GFX906]).unwrap(), 8));
-        let alone = object_edit::remove_bundle_sections(&out).unwrap();
+        let alone = fat_edit::remove_bundle_sections(&out).unwrap();
         assert_eq!(images(&alone), images(&remove(&host, &[GFX906]).unwrap()));
     }
 }

@@ -19,10 +19,10 @@ use bundling::data;
 use byte_parts::Part;
 use editing::{bundle, code, hip_binary, images, plan_with, remove};
 use elf_objects::*;
+use fat_edit::HOST_PLACEHOLDER;
 use fat_edit::{CompressOptions, EditOptions, Error, ErrorKind, survey};
 use fat_object::Options;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
-use object_edit::HOST_PLACEHOLDER;
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary, OffloadKind};
 
 const HOST: &str = editing::HOST;
@@ -597,7 +597,7 @@ fn sections_of_a_bundle_change_and_go() {
         let starts = pointed_to(&out);
         assert!(fatbin(&out)[starts[2] as usize..].starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
         // What is left is the host with its own device code edited.
-        let alone = object_edit::remove_bundle_sections(&out).unwrap();
+        let alone = fat_edit::remove_bundle_sections(&out).unwrap();
         let expected = remove(&host, &[editing::GFX906]).unwrap();
         assert!(host_part(&alone) == host_part(&expected));
         assert_eq!(images(&alone), images(&expected));
@@ -629,7 +629,7 @@ fn sections_behind_a_linked_file_change_and_go() {
     let end = object::File::parse(&*library).unwrap();
     let end = end.segments().map(|s| s.file_range().0 + s.file_range().1).max();
     assert!(out[64..end.unwrap() as usize] == library[64..end.unwrap() as usize]);
-    assert_eq!(images(&object_edit::remove_bundle_sections(&out).unwrap()), images(&library));
+    assert_eq!(images(&fat_edit::remove_bundle_sections(&out).unwrap()), images(&library));
     // Not together with what is loaded.
     let both = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
         edit.remove(contents.images().len() - 2);

@@ -18,9 +18,10 @@ use editing::*;
 use fat_edit::{
     CompressOptions, Edit, EditOptions, EditableFile, Error, ErrorKind, NewImage, survey,
 };
+use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::{Finding, Image, Options, ReadSeek, Visitor, walk};
 use faulty::{Fault, Rig, Stream, at_each_call};
-use object_edit::{Embedding, HOST_PLACEHOLDER, ObjectBundle};
+use object_edit::Embedding;
 
 /// The shipped example files, by name.
 fn examples() -> Vec<(String, Vec<u8>)> {
@@ -220,7 +221,7 @@ fn embedding_ends_with_the_error_of_the_stream() {
     let expected = embedding.to_vec(&contents).unwrap();
     faulty::check_writing(&expected, |rig, out| embedding.write_to(out, rig.stream(&contents)));
     let sizes = [(HOST, HOST_PLACEHOLDER.len() as u64), (GFX906, contents.len() as u64)];
-    let bundle = ObjectBundle::new(&object, &sizes).unwrap();
+    let bundle = object_bundle(&object, &sizes).unwrap();
     let expected = bundle.to_vec(&[HOST_PLACEHOLDER, &contents[..]]).unwrap();
     faulty::check_writing(&expected, |rig, out| {
         bundle.write_to(out, [HOST_PLACEHOLDER, &contents[..]].map(|entry| rig.stream(entry)))

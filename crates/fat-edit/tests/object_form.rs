@@ -17,9 +17,10 @@ use std::io::{self, Cursor};
 
 use bundling::{GFX90A, GFX906, HOST, Images, add, coff, data, entries, there_and_back};
 use elf_objects::*;
+use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 use fat_object::{FileFormat, Options, walk};
 use object::{Object, ObjectSection, ObjectSymbol};
-use object_edit::{ErrorKind, HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
+use object_edit::ErrorKind;
 
 /// Name, contents, flags, alignment and relocations of every section.
 fn sections(bytes: &[u8]) -> Vec<String> {
@@ -163,7 +164,7 @@ fn other_types_of_elf_are_refused() {
         let error = format!(
             "cannot change sections: the ELF file is of type {found}, which does not qualify"
         );
-        assert_eq!(ObjectBundle::new(&object, &[(HOST, 1)]).unwrap_err().to_string(), error);
+        assert_eq!(object_bundle(&object, &[(HOST, 1)]).unwrap_err().to_string(), error);
         assert_eq!(remove_bundle_sections(&object).unwrap_err().to_string(), error);
     }
 }
@@ -433,7 +434,7 @@ fn coff_sections_in_use_are_not_removed_and_numbers_follow() {
 #[test]
 fn contents_must_be_those_laid_out() {
     let object = data("host.o");
-    let bundle = ObjectBundle::new(&object, &[(HOST, 1), (GFX906, 100)]).unwrap();
+    let bundle = object_bundle(&object, &[(HOST, 1), (GFX906, 100)]).unwrap();
     let inner = |error: io::Error| {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         error.into_inner().unwrap().downcast::<object_edit::Error>().unwrap().to_string()
@@ -472,7 +473,7 @@ fn contents_must_be_those_laid_out() {
 #[test]
 fn what_cannot_be_laid_out() {
     let object = data("host.o");
-    let error = ObjectBundle::new(&object, &[(HOST, 1), ("hip\0", 1)]).unwrap_err().to_string();
+    let error = object_bundle(&object, &[(HOST, 1), ("hip\0", 1)]).unwrap_err().to_string();
     assert_eq!(error, "bundle entry ID 1 has a zero byte at 3, which a section name cannot hold");
     for (object, sizes) in [
         (object, [u64::MAX, 1]),
@@ -480,11 +481,11 @@ fn what_cannot_be_laid_out() {
         (coff(), [u64::from(u32::MAX) - 10, 1]),
         (coff(), [1 << 31, 1 << 31]),
     ] {
-        let error = ObjectBundle::new(&object, &[(HOST, sizes[0]), (GFX906, sizes[1])]);
-        assert_eq!(error.unwrap_err().kind(), ErrorKind::Limit);
+        let error = object_bundle(&object, &[(HOST, sizes[0]), (GFX906, sizes[1])]);
+        assert_eq!(error.unwrap_err().host().unwrap().kind(), ErrorKind::Limit);
     }
     let many = vec![("x", 0); 0xff00];
-    let error = ObjectBundle::new(&coff(), &many).unwrap_err().to_string();
+    let error = object_bundle(&coff(), &many).unwrap_err().to_string();
     assert_eq!(error, "cannot add sections: the COFF object has 2 sections, the limit is 65279");
 }
 
@@ -497,7 +498,7 @@ fn other_files_are_refused() {
         ("hip.hipfb", "cannot change sections: this is not possible in files of unknown format"),
     ] {
         assert_eq!(
-            ObjectBundle::new(&data(name), &[(HOST, 1)]).unwrap_err().to_string(),
+            object_bundle(&data(name), &[(HOST, 1)]).unwrap_err().to_string(),
             error,
             "{name}"
         );
@@ -527,5 +528,5 @@ fn coff_relocations_in_the_headers_are_refused() {
     object[52..54].fill(0xff); // NumberOfRelocations
     object[56..60].copy_from_slice(&0x0100_0000_u32.to_le_bytes()); // IMAGE_SCN_LNK_NRELOC_OVFL
     let error = "COFF relocation table of section 1 at 0x8..0x12 overlaps the section header table";
-    assert_eq!(ObjectBundle::new(&object, &[(HOST, 1)]).unwrap_err().to_string(), error);
+    assert_eq!(object_bundle(&object, &[(HOST, 1)]).unwrap_err().to_string(), error);
 }

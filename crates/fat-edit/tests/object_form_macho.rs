@@ -13,9 +13,9 @@ mod bundling;
 use std::borrow::Cow;
 
 use bundling::{GFX90A, GFX906, HOST, add, data, entries, found, there_and_back, walked};
+use fat_edit::{object_bundle, remove_bundle_sections};
 use object::read::macho::FatArch;
 use object::{Object, ObjectSection, ObjectSymbol};
-use object_edit::{ObjectBundle, remove_bundle_sections};
 
 /// A section of an object built by hand.
 #[derive(Clone)]
@@ -352,7 +352,7 @@ fn sections_in_use_are_not_removed() {
 fn refused(at: usize, word: u32) -> String {
     let mut object = macho(true, false).build();
     object[at..at + 4].copy_from_slice(&word.to_le_bytes());
-    let error = ObjectBundle::new(&object, &[(HOST, 1)]).unwrap_err().to_string();
+    let error = object_bundle(&object, &[(HOST, 1)]).unwrap_err().to_string();
     assert_eq!(remove_bundle_sections(&object).unwrap_err().to_string(), error);
     let message = error.to_string();
     assert!(!message.contains('\n') && message.len() < 150, "{message}");
@@ -450,21 +450,20 @@ fn what_is_wrong_with_places() {
 #[test]
 fn what_cannot_be_laid_out() {
     let object = macho(true, false).build();
-    let error = ObjectBundle::new(&object, &[(HOST, 1), ("", 1)]).unwrap_err().to_string();
+    let error = object_bundle(&object, &[(HOST, 1), ("", 1)]).unwrap_err().to_string();
     assert_eq!(
         error,
         "bundle entry ID 1 is empty, which the bundle of a Mach-O object cannot hold"
     );
     for size in [u64::MAX, u64::MAX - 200, 1 << 32, u64::from(u32::MAX) - 100] {
-        let error =
-            ObjectBundle::new(&object, &[(HOST, 1), (GFX906, size)]).unwrap_err().to_string();
+        let error = object_bundle(&object, &[(HOST, 1), (GFX906, size)]).unwrap_err().to_string();
         assert!(error.contains(" does not fit an offset or size of Mach-O"), "{error}");
     }
     let mut form = macho(true, false);
     form.sections.resize(254, section("__DATA", "__data", b""));
     there_and_back_once(&form.build());
     form.sections.push(section("__DATA", "__data", b""));
-    let error = ObjectBundle::new(&form.build(), &[(HOST, 1)]).unwrap_err().to_string();
+    let error = object_bundle(&form.build(), &[(HOST, 1)]).unwrap_err().to_string();
     let limit = 255;
     assert_eq!(
         error,
@@ -473,7 +472,7 @@ fn what_cannot_be_laid_out() {
     // Addresses of 32 bits.
     let mut narrow = macho(false, false).build();
     narrow[28 + 28..28 + 32].copy_from_slice(&u32::MAX.to_le_bytes());
-    let error = ObjectBundle::new(&narrow, &[(HOST, 1)]).unwrap_err().to_string();
+    let error = object_bundle(&narrow, &[(HOST, 1)]).unwrap_err().to_string();
     assert!(error.contains(" does not fit "), "{error}");
 }
 

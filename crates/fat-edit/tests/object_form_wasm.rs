@@ -13,8 +13,8 @@ mod bundling;
 use std::io::{self, Cursor};
 
 use bundling::{GFX906, HOST, add, entries, found, there_and_back, walked};
+use fat_edit::{object_bundle, remove_bundle_sections};
 use fat_object::{Finding, Image, Options, Visitor, walk};
-use object_edit::{ObjectBundle, remove_bundle_sections};
 
 /// One function without a body's worth: a type section, a code section, and custom ones.
 fn module(custom: &[(&str, &[u8])]) -> Vec<u8> {
@@ -75,7 +75,7 @@ fn sections_in_the_middle_leave_their_number() {
 }
 
 fn refused(bytes: &[u8]) -> String {
-    let error = ObjectBundle::new(bytes, &[(HOST, 1)]).unwrap_err().to_string();
+    let error = object_bundle(bytes, &[(HOST, 1)]).unwrap_err().to_string();
     assert_eq!(remove_bundle_sections(bytes).unwrap_err().to_string(), error);
     let message = error.to_string();
     assert!(!message.contains('\n') && message.len() < 150, "{message}");
@@ -113,9 +113,9 @@ fn what_is_wrong() {
     assert_eq!(refused(&[&header[..], b"\0\x02\x02n"].concat()), field(name, 10, 2, expected));
     assert_eq!(refused(&[&header[..], b"\0\0"].concat()), field(name, 10, 0, number));
     let module = module(&[]);
-    let error = ObjectBundle::new(&module, &[(HOST, u64::from(u32::MAX))]).unwrap_err().to_string();
+    let error = object_bundle(&module, &[(HOST, u64::from(u32::MAX))]).unwrap_err().to_string();
     assert!(error.contains(" does not fit an offset or size of WebAssembly"), "{error}");
-    assert!(ObjectBundle::new(&module, &[(HOST, u64::MAX)]).is_err());
+    assert!(object_bundle(&module, &[(HOST, u64::MAX)]).is_err());
 }
 
 #[test]

@@ -19,10 +19,11 @@ use std::path::Path;
 
 use bundling::{add, data};
 use fat_edit::survey;
+use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 use fat_object::{Container, Finding, Image, Options, Visitor, walk};
 use faulty::at_each_address;
 use images::{Images, found, image, package};
-use object_edit::{Embedding, HOST_PLACEHOLDER, ObjectBundle, embed, remove_bundle_sections};
+use object_edit::{Embedding, embed};
 use offload_binary::{FormatVersion, OffloadKind};
 use proptest::prelude::*;
 
@@ -73,10 +74,8 @@ fn answers(file: &[u8]) -> String {
     let contents = survey(&mut Cursor::new(file), &Options::default());
     writeln!(text, "{contents:?}").unwrap();
     writeln!(text, "{:?}", embed(file, b"contents")).unwrap();
-    let bundle = ObjectBundle::new(
-        file,
-        &[("host-x86_64-unknown-linux-gnu-", 1), ("hip-a-b-c-d-gfx906", 5)],
-    );
+    let bundle =
+        object_bundle(file, &[("host-x86_64-unknown-linux-gnu-", 1), ("hip-a-b-c-d-gfx906", 5)]);
     let bundle = bundle.map(|bundle| bundle.to_vec(&[HOST_PLACEHOLDER, b"image"]));
     writeln!(text, "{bundle:?}").unwrap();
     writeln!(text, "{:?}", remove_bundle_sections(file)).unwrap();

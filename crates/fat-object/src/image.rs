@@ -69,7 +69,7 @@ pub enum BundleForm {
     /// LLVM reads.
     EndMarkers(bundle_format::text::Leader),
     /// As a section of the host's object file; in Mach-O in a bundle in a section of it, see
-    /// `object_edit::ObjectBundle`.
+    /// `fat_edit::object_bundle`.
     Section,
 }
 

@@ -10,6 +10,7 @@ use fat_object::{
 };
 
 use crate::error::{Error, Problem};
+use object_edit::{SectionNames, remove_sections};
 
 /// Opens the file that a thin archive names.
 pub(crate) type OpenThin<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>>;
@@ -120,7 +121,8 @@ impl Entry<'_, '_, '_> {
             return Ok(object);
         };
         reader.read_to_end(&mut object)?;
-        Ok(object_edit::remove_bundle_sections(&object).map_err(Problem::from)?.into_owned())
+        let names = SectionNames::new(bundle_format::MAGIC_TEXT, "__LLVM,__offload_bundle");
+        Ok(remove_sections(&object, &names).map_err(Problem::from)?.into_owned())
     }
 
     /// Where the bytes lie in the input, if they do.

@@ -16,7 +16,7 @@ use crate::{coff, elf, elf_object, pe};
 pub enum Format {
     /// A linked ELF file: an executable or a library.
     LinkedElf,
-    /// A relocatable ELF object.
+    /// A relocatable ELF object; or a linked ELF file of which only sections change that are never loaded.
     ElfObject,
     /// A COFF object.
     Coff,
@@ -39,11 +39,9 @@ pub fn edit(
     new: &mut dyn NewInputs,
 ) -> Result<Edited, Error> {
     let context = HostContext { window, options };
-    let unloaded =
-        |edit: &SectionEdit| !edit.is_changed() || elf_object::is_never_loaded(&edit.name);
     Ok(match format {
-        Format::LinkedElf if !sections.iter().all(unloaded) => elf::edit(source, context, sections),
-        Format::LinkedElf | Format::ElfObject => elf_object::edit(source, context, sections),
+        Format::LinkedElf => elf::edit(source, context, sections),
+        Format::ElfObject => elf_object::edit(source, context, sections),
         Format::Coff => coff::edit(source, new, context, sections),
         Format::Pe => pe::edit(source, new, context, sections),
     }?)
@@ -68,7 +66,7 @@ pub fn edit_archive(
 #[must_use]
 pub fn uneditable(format: Format, section: &str) -> Option<&'static str> {
     match format {
-        Format::LinkedElf if !elf_object::is_never_loaded(section) => elf::uneditable(section),
+        Format::LinkedElf => elf::uneditable(section),
         Format::Pe => pe::uneditable(section),
         _ => None,
     }

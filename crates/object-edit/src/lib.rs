@@ -6,10 +6,9 @@
 //! `-fembed-offload-object=FILE`, so that `clang-linker-wrapper` finds it when it links. Nothing is recompiled, and everything
 //! else in the object stays what it was.
 //!
-//! [`ObjectBundle`] adds the entries of a bundle in the object form, one section each, as
-//! `clang-offload-bundler --type=o` does for ELF (linked files, too) and COFF; and to Mach-O objects and WebAssembly
-//! modules. [`remove_bundle_sections`] gives the host object back, as does [`HostObject`] for an object in a file, without
-//! reading the contents of the sections.
+//! [`NewSections`] adds any number of sections of any name to ELF files (linked ones, too), COFF objects and WebAssembly modules,
+//! and one to Mach-O objects. [`remove_sections`] takes sections away, and gives back the very object that they were added to, as
+//! does [`HostObject`] for an object in a file, without reading the contents of the sections.
 //!
 //! # Editing
 //!
@@ -78,10 +77,7 @@ mod without;
 
 pub use archive::MemberEdit;
 pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
-pub use embed::{
-    Embedding, HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, embed,
-    remove_bundle_sections,
-};
+pub use embed::{Embedding, HostObject, NewSections, SectionNames, embed, remove_sections};
 pub use error::{Error, ErrorKind};
 pub use host::{Edited, Item, Note, Options, SectionChange, SectionEdit};
 pub use output::{

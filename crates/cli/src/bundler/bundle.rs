@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use bundle_format::text::Leader;
 use bundle_format::{EntryId, ErrorKind, Layout, TextBundle, byte_parts, text};
+use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::FileFormat;
-use object_edit::{HOST_PLACEHOLDER, ObjectBundle};
 
 use super::commands;
 use super::job::{BundleJob, FileType, Notes, Place};
@@ -174,6 +174,11 @@ fn write(
     Ok(())
 }
 
+/// Whether a file is of a format that has no object form.
+fn is_of_other_format(error: &object_edit::Error) -> bool {
+    error.kind() == object_edit::ErrorKind::Format
+}
+
 fn as_sections(
     job: &BundleJob,
     host: usize,
@@ -193,10 +198,10 @@ fn as_sections(
             false => (entry.id, entry.payload.size()),
         })
         .collect();
-    let bundle = match ObjectBundle::new(&object, &sizes) {
+    let bundle = match object_bundle(&object, &sizes) {
         Ok(bundle) => bundle,
         // A universal Mach-O file, several objects in one.
-        Err(error) if error.kind() == object_edit::ErrorKind::Format => {
+        Err(error) if error.host().is_some_and(is_of_other_format) => {
             return as_binary(job, entries, outputs, notes);
         }
         Err(error) => return Err(format!("'{}': {error}", host_path.display()).into()),

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use bundle_format::TextBundle;
 use bundle_format::text::Leader;
+use fat_edit::MACH_O_BUNDLE_SECTION;
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding,
     Image, Location, PathStep, ReadSeek, Severity, Visitor,
 };
-use object_edit::MACH_O_BUNDLE_SECTION;
 
 use super::job::{FileType, Notes};
 use super::verbose::{self, Measured};

@@ -12,8 +12,8 @@
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
+use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 use fat_object::{BundleForm, FileFormat, Finding, Image, Options, Visitor, walk};
-use object_edit::{HOST_PLACEHOLDER, ObjectBundle, remove_bundle_sections};
 
 pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 pub const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
@@ -27,7 +27,7 @@ pub fn data(name: &str) -> Vec<u8> {
 pub fn add(object: &[u8], entries: &[(&str, &[u8])]) -> Vec<u8> {
     let sizes = entries.iter().map(|(id, bytes)| (*id, bytes.len() as u64)).collect::<Vec<_>>();
     let contents = entries.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>();
-    let bundle = ObjectBundle::new(object, &sizes).unwrap();
+    let bundle = object_bundle(object, &sizes).unwrap();
     let result = bundle.to_vec(&contents).unwrap();
     assert_eq!(result.len() as u64, bundle.total_size());
     for (range, contents) in bundle.contents_ranges().zip(&contents) {
@@ -133,7 +133,7 @@ pub fn found(object: &[u8]) {
 /// That nothing panics on `sample` cut short or changed, and that what was added comes off.
 pub fn damage(sample: &[u8]) {
     for len in 0..sample.len() {
-        let _ = ObjectBundle::new(&sample[..len], &[(HOST, 1)]);
+        let _ = object_bundle(&sample[..len], &[(HOST, 1)]);
         let _ = remove_bundle_sections(&sample[..len]);
         walk_quietly(&sample[..len]);
     }
@@ -143,7 +143,7 @@ pub fn damage(sample: &[u8]) {
             changed[at] = value;
             walk_quietly(&changed);
             let expected = remove_bundle_sections(&changed).map_err(|error| error.to_string());
-            if let Ok(bundle) = ObjectBundle::new(&changed, &[(HOST, 1)]) {
+            if let Ok(bundle) = object_bundle(&changed, &[(HOST, 1)]) {
                 let added = bundle.to_vec(&[HOST_PLACEHOLDER]).unwrap();
                 // Whatever it is, what was added comes off.
                 let found = remove_bundle_sections(&added).map_err(|error| error.to_string());

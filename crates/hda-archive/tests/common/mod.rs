@@ -7,7 +7,7 @@ use std::io::{self, Cursor};
 use bundle_format::{EntryId, Layout, Request};
 use fat_object::ReadSeek;
 use hda_archive::{Error, Options, Unbundling, Warning, no_thin_members};
-use object_edit::ObjectBundle;
+use object_edit::NewSections;
 
 pub const HOST_OBJECT: &[u8] = include_bytes!("../../../../examples/data/host.o");
 
@@ -27,10 +27,10 @@ pub fn compressed(bundle: &[u8]) -> Vec<u8> {
 
 /// The entries as sections of the host's object, for which a zero stands.
 pub fn fat_object(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let sizes: Vec<_> =
-        entries.iter().map(|(id, data)| ((*id).to_owned(), data.len() as u64)).collect();
+    let name = |id| format!("{}{id}", bundle_format::MAGIC_TEXT);
+    let sizes: Vec<_> = entries.iter().map(|(id, data)| (name(*id), data.len() as u64)).collect();
     let contents: Vec<_> = entries.iter().map(|(_, data)| *data).collect();
-    ObjectBundle::new(HOST_OBJECT, &sizes).unwrap().to_vec(&contents).unwrap()
+    NewSections::new(HOST_OBJECT, &sizes).unwrap().to_vec(&contents).unwrap()
 }
 
 /// A header as the tools of LLVM write it: no times, no owners.

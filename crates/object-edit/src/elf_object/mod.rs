@@ -32,11 +32,6 @@ use crate::elf_class::{ElfHeader, ElfSection};
 use crate::error::ObjectProblem;
 use crate::error::Problem;
 
-/// Whether no section of this name is loaded with a linked file, so that [`edit`] can change it there, too.
-pub(crate) fn is_never_loaded(name: &str) -> bool {
-    name.starts_with(bundle_format::MAGIC_TEXT) || name.starts_with(".llvm.offloading")
-}
-
 /// Lays out the file in the window with other device code in its sections. It may be linked if they are behind
 /// everything that is loaded.
 pub(crate) fn edit(

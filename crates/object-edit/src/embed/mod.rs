@@ -3,7 +3,7 @@
 mod coff;
 mod elf;
 mod mach_class;
-mod object_form;
+mod sections;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,9 +12,7 @@ use std::ops::Range;
 
 use object::elf::{FileHeader32, FileHeader64};
 use object::{BigEndian, LittleEndian};
-pub use object_form::{
-    HOST_PLACEHOLDER, HostObject, MACH_O_BUNDLE_SECTION, ObjectBundle, remove_bundle_sections,
-};
+pub use sections::{HostObject, NewSections, SectionNames, remove_sections};
 
 use crate::error::{Error, ObjectPart, ObjectProblem};
 
@@ -191,7 +189,7 @@ impl fmt::Debug for Embedding<'_> {
     }
 }
 
-/// The formats whose objects can take sections; the last five only those of bundles.
+/// The formats whose objects can take sections; the last five no single one.
 #[derive(Clone, Copy)]
 enum Kind {
     Elf32Little,

@@ -81,12 +81,9 @@ pub(crate) enum ObjectProblem {
         expected: usize,
         found: usize,
     },
-    EntryId {
+    SectionName {
         index: usize,
         offset: usize,
-    },
-    EmptyEntryId {
-        index: usize,
     },
     StillReferenced {
         format: &'static str,
@@ -131,8 +128,7 @@ impl ObjectProblem {
             Self::ContentsSize { .. }
             | Self::EntrySize { .. }
             | Self::EntryCount { .. }
-            | Self::EntryId { .. }
-            | Self::EmptyEntryId { .. } => ErrorKind::Contents,
+            | Self::SectionName { .. } => ErrorKind::Contents,
             Self::StillReferenced { .. } => ErrorKind::Reference,
         }
     }
@@ -204,14 +200,9 @@ impl fmt::Display for ObjectProblem {
             Self::EntryCount { expected, found } => {
                 write!(f, "contents for {found} new sections, {expected} were laid out")
             }
-            Self::EntryId { index, offset } => write!(
-                f,
-                "bundle entry ID {index} has a zero byte at {offset}, which a section name cannot hold"
-            ),
-            Self::EmptyEntryId { index } => write!(
-                f,
-                "bundle entry ID {index} is empty, which the bundle of a Mach-O object cannot hold"
-            ),
+            Self::SectionName { index, offset } => {
+                write!(f, "name of new section {index} has a zero byte at {offset}")
+            }
             Self::StillReferenced { format, section, by } => write!(
                 f,
                 "cannot remove section {section} of the {format} object: {by} refers to it"

@@ -20,7 +20,7 @@ use object::pod::{bytes_of, bytes_of_slice};
 
 use super::super::elf::{header, headers};
 use super::super::{Pieces, SECTION_ALIGNMENT, slice};
-use super::{Entry, ObjectBundle, PREFIX};
+use super::{NewSection, NewSections, sizes};
 use crate::elf_class::{ElfHeader, ElfSection};
 use crate::elf_object::{FORMAT, Object};
 use crate::error::ObjectProblem;
@@ -30,8 +30,8 @@ use crate::strings::string_at;
 
 pub(super) fn lay_out<'a, H: ElfHeader>(
     object: &'a [u8],
-    entries: &[Entry<'_>],
-) -> Result<ObjectBundle<'a>, ObjectProblem> {
+    entries: &[NewSection<'_>],
+) -> Result<NewSections<'a>, ObjectProblem> {
     let header_len = size_of::<H>() as u64;
     let old_header = header::<H>(object)?;
     let elf = Object::<H>::of_bytes(object)?;
@@ -42,7 +42,7 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     let mut after = Pieces::default();
     if entries.is_empty() {
         before.keep(object);
-        return ObjectBundle::from_pieces(before, entries, after)
+        return NewSections::from_pieces(before, &sizes(entries), after)
             .ok_or_else(|| too_large(u64::MAX));
     }
 
@@ -54,8 +54,7 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     let mut end = object.len() as u64;
     for entry in entries {
         let name = names.len() as u64;
-        names.extend_from_slice(PREFIX);
-        names.extend_from_slice(entry.id);
+        names.extend_from_slice(entry.name);
         names.push(0);
         let new = ElfSection {
             name: u32::try_from(name).map_err(|_| too_large(name))?,
@@ -90,8 +89,8 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     after.pad(names_end, table_at.saturating_sub(header_len));
     after.put(bytes_of(&old_header));
     after.put(bytes_of_slice(&table));
-    ObjectBundle::from_pieces(before, entries, after)
-        .filter(|bundle| bundle.total_size <= H::LIMIT)
+    NewSections::from_pieces(before, &sizes(entries), after)
+        .filter(|new| new.total_size <= H::LIMIT)
         .ok_or_else(|| too_large(table_at))
 }
 
@@ -100,10 +99,11 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
 pub(super) fn undo<H: ElfHeader>(
     source: &mut Source<'_>,
     window: &Range<u64>,
+    prefix: &[u8],
 ) -> io::Result<Option<Output>> {
     let Some(ends) = find_ends::<H>(source, window)? else { return Ok(None) };
     let Some(front) = read(source, window, 0..ends.old_len)? else { return Ok(None) };
-    if !is_layout::<H>(&front, &ends) {
+    if !is_layout::<H>(&front, &ends, prefix) {
         return Ok(None);
     }
     let mut old = output::of_bytes(ends.old_header);
@@ -166,12 +166,12 @@ fn find_ends<H: ElfHeader>(
 }
 
 /// Whether [`lay_out`] made this of the object that was there before.
-fn is_layout<H: ElfHeader>(front: &[u8], ends: &Ends) -> bool {
+fn is_layout<H: ElfHeader>(front: &[u8], ends: &Ends, prefix: &[u8]) -> bool {
     let mut entries = Vec::with_capacity(ends.added.len());
     for section in &ends.added {
         let name = string_at(&ends.tail, section.name.into());
-        let Some(id) = name.and_then(|name| name.strip_prefix(PREFIX)) else { return false };
-        entries.push(Entry { id, size: section.size });
+        let Some(name) = name.filter(|name| name.starts_with(prefix)) else { return false };
+        entries.push(NewSection { name, size: section.size });
     }
     let mut old = front.to_vec();
     match old.get_mut(..ends.old_header.len()) {

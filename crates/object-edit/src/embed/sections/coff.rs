@@ -16,15 +16,15 @@ use object::{LittleEndian, U32};
 
 use super::super::coff::{Moves, SECTION_HEADER_LEN, new_section};
 use super::super::{Pieces, slice};
-use super::{Entry, ObjectBundle, PREFIX};
+use super::{NewSection, NewSections, sizes};
 use crate::coff::{Header, LIMIT, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
 use crate::error::ObjectProblem;
 use crate::pod::{LE, first};
 
 pub(super) fn lay_out<'a>(
     object: &'a [u8],
-    entries: &[Entry<'_>],
-) -> Result<ObjectBundle<'a>, ObjectProblem> {
+    entries: &[NewSection<'_>],
+) -> Result<NewSections<'a>, ObjectProblem> {
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;
@@ -33,7 +33,7 @@ pub(super) fn lay_out<'a>(
     let mut after = Pieces::default();
     if entries.is_empty() {
         before.keep(object);
-        return ObjectBundle::from_pieces(before, entries, after)
+        return NewSections::from_pieces(before, &sizes(entries), after)
             .ok_or_else(|| too_large(u64::MAX));
     }
 
@@ -50,8 +50,7 @@ pub(super) fn lay_out<'a>(
         let name_at = STRING_SIZE_LEN
             .saturating_add(strings.len() as u64)
             .saturating_add(new_strings.len() as u64);
-        new_strings.extend_from_slice(PREFIX);
-        new_strings.extend_from_slice(entry.id);
+        new_strings.extend_from_slice(entry.name);
         new_strings.push(0);
         // Nothing to point to.
         let raw_at = if entry.size == 0 { 0 } else { next_contents };
@@ -102,14 +101,14 @@ pub(super) fn lay_out<'a>(
     after.keep(slice(object, strings_at..strings_end).unwrap_or_default());
     after.put(new_strings);
     after.keep(slice(object, strings_end..end).unwrap_or_default());
-    ObjectBundle::from_pieces(before, entries, after)
-        .filter(|bundle| bundle.total_size <= LIMIT)
+    NewSections::from_pieces(before, &sizes(entries), after)
+        .filter(|new| new.total_size <= LIMIT)
         .ok_or_else(|| too_large(symbols_at))
 }
 
 /// The object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out
 /// again to be sure.
-pub(super) fn undo(object: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn undo(object: &[u8], prefix: &[u8]) -> Option<Vec<u8>> {
     let coff = Object::of_bytes(object).ok()?;
     let header_len = coff.header.len();
     // The header, two numbers.
@@ -126,8 +125,10 @@ pub(super) fn undo(object: &[u8]) -> Option<Vec<u8>> {
     let mut contents = 0_u64;
     for section in new {
         let name = coff.name_on(section).split(|&byte| byte == 0).next()?;
-        let id = name.strip_prefix(PREFIX)?;
-        entries.push(Entry { id, size: section.size_of_raw_data.get(LE).into() });
+        if !name.starts_with(prefix) {
+            return None;
+        }
+        entries.push(NewSection { name, size: section.size_of_raw_data.get(LE).into() });
         contents = contents.checked_add(section.size_of_raw_data.get(LE).into())?;
     }
     let headers = SECTION_HEADER_LEN.checked_mul(new.len() as u64)?;

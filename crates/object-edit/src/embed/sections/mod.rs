@@ -1,5 +1,4 @@
-//! Bundles in the object form: every entry is a section of the host object, named after its ID. In Mach-O all
-//! are in one section, whose name has no room for an ID.
+//! Sections that are added to an object, and taken off again.
 
 mod coff;
 mod elf;
@@ -15,69 +14,55 @@ use std::ops::Range;
 
 use byte_parts::Source;
 pub use host_object::HostObject;
-pub use macho::MACH_O_BUNDLE_SECTION;
 use object::elf::{FileHeader32, FileHeader64};
 use object::macho::{MachHeader32, MachHeader64};
 use object::{BigEndian, LittleEndian};
 
-use super::{Kind, Pieces, slice};
+use super::{Kind, Pieces, format_name, slice};
 use crate::error::{Error, ObjectProblem, Problem};
 use crate::output::{self, Output, Unread};
 use crate::without::without_sections;
 
-/// What the names of the sections start with; the bundle entry ID follows.
-const PREFIX: &[u8] = bundle_format::MAGIC_TEXT.as_bytes();
-
-/// How many times in a row sections added by [`ObjectBundle`] are taken off again. Nobody adds twice; a file
+/// How many times in a row sections added by [`NewSections`] are taken off again. Nobody adds twice; a file
 /// made for it must not keep its reader busy.
 const MAX_UNDO: usize = 64;
 
-/// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
-pub const HOST_PLACEHOLDER: &[u8] = &[0];
+/// Names of sections to remove.
+#[derive(Clone, Copy, Debug)]
+pub struct SectionNames<'n> {
+    prefix: &'n str,
+    mach_o: &'n str,
+}
 
-/// An object file with the entries of a bundle in sections of it, laid out but not written yet.
+impl<'n> SectionNames<'n> {
+    /// Names of sections in any format: all names that start with `prefix`, and in Mach-O, where names are short, the one that is
+    /// `mach_o`: the segment and the section, with a comma between them.
+    #[must_use]
+    pub const fn new(prefix: &'n str, mach_o: &'n str) -> Self {
+        SectionNames { prefix, mach_o }
+    }
+}
+
+/// An object file with new sections, laid out but not written yet.
 ///
-/// This is what `clang-offload-bundler --type=o` makes of a host object, and how it lays it out in the *Clang
-/// Offload Bundler* documentation's terms: the object form. Sections are named `__CLANG_OFFLOAD_BUNDLE__` and
-/// the bundle entry ID, in the order given, without alignment or symbols; ELF: `SHT_PROGBITS` with the flag
-/// `SHF_EXCLUDE`; COFF: `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_READ`. A linker drops them. The host's own entry is a
-/// section that holds [`HOST_PLACEHOLDER`].
+/// The sections have the order given, without alignment or symbols; ELF: `SHT_PROGBITS` with the flag `SHF_EXCLUDE`; COFF:
+/// `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_READ`. A linker drops them. WebAssembly: custom sections at the end of the
+/// module, which a link copies into its output. Mach-O objects get one section for all contents.
 ///
-/// Everything else stays as it was. In ELF that includes every byte but `e_shoff` and `e_shnum` in the ELF
-/// header: contents, a new table of section names and a new section header table follow the old object, which may
-/// be linked, and runs as before. In COFF what follows the section headers moves. A copy of the old file header is
-/// left where no section is, so that [`remove_bundle_sections`] gives back the very bytes of the object.
-///
-/// LLVM has no object form for two more formats:
-///
-/// - **WebAssembly** modules get a custom section for each entry behind everything else, with the same name. LLVM's
-///   bundler lists and unbundles these. A link copies them into its output.
-/// - **Mach-O** objects (`MH_OBJECT`; 32-bit and 64-bit, both byte orders) have names of 16 bytes, too few for an
-///   ID. They get one section, `__offload_bundle` in the segment `__LLVM`, which holds a
-///   [binary bundle](bundle_format::Bundle) with all entries, one behind the other without alignment, and zeros up
-///   to a multiple of 8 bytes (4 in 32-bit objects). The section is the last one, of type `S_REGULAR`, without
-///   attributes, relocations, symbols and alignment; its contents are the last of the segment, in the file and by
-///   address. Readers take all bundles in such a section, which may be several after a relocatable link, with zeros
-///   between them, and an entry of the kind `host` that is one zero byte as the placeholder. Linkers leave sections
-///   of `__LLVM` out, where clang's `-fembed-bitcode` puts its own; `strip` keeps them.
-///
-/// Nothing says that an ID must be sound or occur once: the bundle's rules are its maker's to check.
+/// Everything else stays as it was. In ELF that includes every byte but `e_shoff` and `e_shnum` in the ELF header: contents, a
+/// new table of section names and a new section header table follow the old object, which may be linked, and runs as before. In
+/// COFF what follows the section headers moves. A copy of the old file header is left where no section is, so that
+/// [`remove_sections`] gives back the very bytes of the object.
 ///
 /// ```no_run
-/// use object_edit::{HOST_PLACEHOLDER, ObjectBundle};
+/// use object_edit::NewSections;
 ///
-/// let host = std::fs::read("host.o")?;
-/// let mut image = std::fs::File::open("gfx90a.out")?;
-/// let entries = [
-///     ("host-x86_64-unknown-linux-gnu-", 1),
-///     ("hip-amdgcn-amd-amdhsa--gfx90a", image.metadata()?.len()),
-/// ];
-/// let bundle = ObjectBundle::new(&host, &entries)?;
-/// let contents: [&mut dyn std::io::Read; 2] = [&mut &*HOST_PLACEHOLDER, &mut image];
-/// bundle.write_to(std::fs::File::create("fat.o")?, contents)?;
+/// let object = std::fs::read("host.o")?;
+/// let with = NewSections::new(&object, &[(".first", 5), (".second", 6)])?;
+/// std::fs::write("more.o", with.to_vec(&["first", "second"])?)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct ObjectBundle<'a> {
+pub struct NewSections<'a> {
     before: Pieces<'a>,
     /// What comes in front of the contents of each new section, mostly nothing.
     heads: Vec<Vec<u8>>,
@@ -88,62 +73,89 @@ pub struct ObjectBundle<'a> {
 
 /// A section to add.
 #[derive(Clone, Copy)]
-struct Entry<'i> {
-    id: &'i [u8],
+struct NewSection<'i> {
+    name: &'i [u8],
     size: u64,
 }
 
-impl<'a> ObjectBundle<'a> {
-    /// Lays out `object` with a new section for every bundle entry ID, of so many bytes.
+fn sizes(new: &[NewSection<'_>]) -> Vec<u64> {
+    new.iter().map(|section| section.size).collect()
+}
+
+impl<'a> NewSections<'a> {
+    /// Lays out `object` with new sections, each with a name and a size in bytes.
     ///
     /// # Errors
     ///
-    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF, COFF, Mach-O nor WebAssembly,
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for core files, linked PE and Mach-O files, and Mach-O objects with an unknown
-    /// load command, [`Contents`](crate::ErrorKind::Contents) for an ID that has a zero byte, and for an empty one in Mach-O,
-    /// [`Limit`](crate::ErrorKind::Limit) where the format has no room, and [`Malformed`](crate::ErrorKind::Malformed) for objects that are
-    /// truncated or contradict themselves.
-    pub fn new(object: &'a [u8], entries: &[(impl AsRef<str>, u64)]) -> Result<Self, Error> {
-        let mut list = Vec::with_capacity(entries.len());
-        for (index, (id, size)) in entries.iter().enumerate() {
-            let id = id.as_ref().as_bytes();
-            if let Some(offset) = id.iter().position(|&b| b == 0) {
-                return Err(ObjectProblem::EntryId { index, offset }.into());
+    /// [`Format`](crate::ErrorKind::Format) for everything that is neither ELF, COFF nor WebAssembly,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for core files and PE images, [`Contents`](crate::ErrorKind::Contents) for
+    /// a name with a zero byte, [`Limit`](crate::ErrorKind::Limit) where the format has no room, and
+    /// [`Malformed`](crate::ErrorKind::Malformed) for objects that are truncated or contradict themselves.
+    pub fn new(object: &'a [u8], sections: &[(impl AsRef<str>, u64)]) -> Result<Self, Error> {
+        let mut list = Vec::with_capacity(sections.len());
+        for (index, (name, size)) in sections.iter().enumerate() {
+            let name = name.as_ref().as_bytes();
+            if let Some(offset) = name.iter().position(|&b| b == 0) {
+                return Err(ObjectProblem::SectionName { index, offset }.into());
             }
-            list.push(Entry { id, size: *size });
+            list.push(NewSection { name, size: *size });
         }
-        let entries = &*list;
+        let new = &*list;
         Ok(match Kind::of(object)? {
-            Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, entries),
-            Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, entries),
-            Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, entries),
-            Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, entries),
-            Kind::Coff => coff::lay_out(object, entries),
-            Kind::MachO32Little => macho::lay_out::<MachHeader32<LittleEndian>>(object, entries),
-            Kind::MachO32Big => macho::lay_out::<MachHeader32<BigEndian>>(object, entries),
-            Kind::MachO64Little => macho::lay_out::<MachHeader64<LittleEndian>>(object, entries),
-            Kind::MachO64Big => macho::lay_out::<MachHeader64<BigEndian>>(object, entries),
-            Kind::Wasm => wasm::lay_out(object, entries),
+            Kind::Elf32Little => elf::lay_out::<FileHeader32<LittleEndian>>(object, new),
+            Kind::Elf32Big => elf::lay_out::<FileHeader32<BigEndian>>(object, new),
+            Kind::Elf64Little => elf::lay_out::<FileHeader64<LittleEndian>>(object, new),
+            Kind::Elf64Big => elf::lay_out::<FileHeader64<BigEndian>>(object, new),
+            Kind::Coff => coff::lay_out(object, new),
+            Kind::Wasm => wasm::lay_out(object, new),
+            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
         }?)
     }
 
-    fn from_pieces(before: Pieces<'a>, entries: &[Entry<'_>], after: Pieces<'a>) -> Option<Self> {
-        Self::with_heads(before, vec![Vec::new(); entries.len()], entries, after)
+    /// Lays out a Mach-O object with one new section, `name`: the segment and the section, of at most 16 bytes each, with a comma
+    /// between them. It holds `head` and after it contents of these sizes in bytes, and zeros up to a multiple of 8 bytes (4 in
+    /// 32-bit objects). It is the last one, of type `S_REGULAR`, without attributes, relocations, symbols and alignment. Without
+    /// sizes nothing is added.
+    ///
+    /// # Errors
+    ///
+    /// [`Format`](crate::ErrorKind::Format) for everything that is no thin Mach-O file, and those of [`new`](Self::new);
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for objects with an unknown load command, too.
+    pub fn in_mach_o(
+        object: &'a [u8],
+        name: &str,
+        head: &[u8],
+        sizes: &[u64],
+    ) -> Result<Self, Error> {
+        type Little32 = MachHeader32<LittleEndian>;
+        type Big32 = MachHeader32<BigEndian>;
+        type Little64 = MachHeader64<LittleEndian>;
+        type Big64 = MachHeader64<BigEndian>;
+        Ok(match Kind::of(object)? {
+            Kind::MachO32Little => macho::lay_out::<Little32>(object, name, head, sizes),
+            Kind::MachO32Big => macho::lay_out::<Big32>(object, name, head, sizes),
+            Kind::MachO64Little => macho::lay_out::<Little64>(object, name, head, sizes),
+            Kind::MachO64Big => macho::lay_out::<Big64>(object, name, head, sizes),
+            _ => Err(ObjectProblem::Unsupported { format: format_name(object) }),
+        }?)
     }
 
-    /// There are as many `heads` as entries.
+    fn from_pieces(before: Pieces<'a>, sizes: &[u64], after: Pieces<'a>) -> Option<Self> {
+        Self::with_heads(before, vec![Vec::new(); sizes.len()], sizes, after)
+    }
+
+    /// There are as many `heads` as sizes.
     fn with_heads(
         before: Pieces<'a>,
         heads: Vec<Vec<u8>>,
-        entries: &[Entry<'_>],
+        sizes: &[u64],
         after: Pieces<'a>,
     ) -> Option<Self> {
-        let sizes = entries.iter().map(|entry| entry.size).collect::<Vec<_>>();
         let mut total_size = before.len()?.checked_add(after.len()?)?;
-        for (head, &size) in heads.iter().zip(&sizes) {
+        for (head, &size) in heads.iter().zip(sizes) {
             total_size = total_size.checked_add(head.len() as u64)?.checked_add(size)?;
         }
-        Some(ObjectBundle { before, heads, sizes, after, total_size })
+        Some(NewSections { before, heads, sizes: sizes.to_vec(), after, total_size })
     }
 
     /// Size of the result in bytes.
@@ -285,55 +297,59 @@ impl<'a> ObjectBundle<'a> {
 }
 
 /// Sizes instead of the bytes.
-impl fmt::Debug for ObjectBundle<'_> {
+impl fmt::Debug for NewSections<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectBundle")
+        f.debug_struct("NewSections")
             .field("sizes", &self.sizes)
             .field("total_size", &self.total_size)
             .finish_non_exhaustive()
     }
 }
 
-/// The host object of a bundle in the object form: `object` without the sections whose names start with
-/// `__CLANG_OFFLOAD_BUNDLE__`.
+/// Returns `object` without the sections of these names.
 ///
-/// What [`ObjectBundle`] added is taken off again, and the very bytes that the object had come back; so does
-/// an object without such sections. From other objects the sections are removed as `llvm-objcopy` 22 does it,
-/// and with it `clang-offload-bundler --unbundle`. ELF: what is left moves together in the order it lies in, string
-/// tables are built anew, and section indices are changed everywhere; for objects that clang compiled this gives
-/// back what it wrote, with one exception: empty sections where a string table starts get another file offset; in a
-/// linked file what belongs to a segment stays where it is. COFF:
-/// headers and contents are cut out and the rest stays as it is, names in the string table included. Mach-O and
-/// WebAssembly: the sections are cut out; sections behind them get other numbers everywhere in Mach-O objects, and
-/// keep theirs in WebAssembly, where an empty section takes the place of each as with `llvm-objcopy`.
+/// What [`NewSections`] added is taken off again, and the very bytes that the object had come back; so does
+/// an object without such sections. From other objects the sections are removed as `llvm-objcopy` 22 does it. ELF: what is left
+/// moves together in the order it lies in, string tables are built again, and section indices are changed everywhere; for objects
+/// that clang compiled this gives back what it wrote, with one exception: empty sections where a string table starts get another
+/// file offset; in a linked file what belongs to a segment stays where it is. COFF: headers and contents are cut out and the rest
+/// stays as it is, names in the string table included. Mach-O and WebAssembly: the sections are cut out; sections after them get
+/// other numbers everywhere in Mach-O objects, and keep theirs in WebAssembly, where an empty section takes the place of each as
+/// with `llvm-objcopy`.
 ///
 /// Time and memory grow with the object, for each of at most 64 times that something was added; in Mach-O objects with
 /// the relocations, for each of at most 255 sections.
 ///
 /// ```
-/// assert!(object_edit::remove_bundle_sections(b"!<arch>\n").is_err());
+/// use object_edit::{SectionNames, remove_sections};
+///
+/// assert!(remove_sections(b"!<arch>\n", &SectionNames::new(".debug_", "__DWARF,__debug_info")).is_err());
 /// ```
 ///
 /// # Errors
 ///
 /// [`Reference`](crate::ErrorKind::Reference) when something in the object needs one of the sections, and those of
-/// [`ObjectBundle::new`] for files that are no objects or damaged.
-pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
-    Ok(without_bundle(object)?)
+/// [`NewSections::new`] for files that are no objects or damaged.
+pub fn remove_sections<'a>(
+    object: &'a [u8],
+    names: &SectionNames<'_>,
+) -> Result<Cow<'a, [u8]>, Error> {
+    Ok(without(object, names)?)
 }
 
-fn without_bundle(object: &[u8]) -> Result<Cow<'_, [u8]>, ObjectProblem> {
+fn without<'a>(object: &'a [u8], names: &SectionNames<'_>) -> Result<Cow<'a, [u8]>, ObjectProblem> {
+    let (prefix, mach_o) = (names.prefix.as_bytes(), names.mach_o);
     if object.starts_with(b"\x7fELF") {
-        return remove_from_elf(object);
+        return remove_from_elf(object, names);
     }
     let mut rest = Cow::Borrowed(object);
     for _ in 0..MAX_UNDO {
         let before = match Kind::of(&rest)? {
-            Kind::Coff => coff::undo(&rest),
-            Kind::MachO32Little => macho::undo::<MachHeader32<LittleEndian>>(&rest),
-            Kind::MachO32Big => macho::undo::<MachHeader32<BigEndian>>(&rest),
-            Kind::MachO64Little => macho::undo::<MachHeader64<LittleEndian>>(&rest),
-            Kind::MachO64Big => macho::undo::<MachHeader64<BigEndian>>(&rest),
+            Kind::Coff => coff::undo(&rest, prefix),
+            Kind::MachO32Little => macho::undo::<MachHeader32<LittleEndian>>(&rest, mach_o),
+            Kind::MachO32Big => macho::undo::<MachHeader32<BigEndian>>(&rest, mach_o),
+            Kind::MachO64Little => macho::undo::<MachHeader64<LittleEndian>>(&rest, mach_o),
+            Kind::MachO64Big => macho::undo::<MachHeader64<BigEndian>>(&rest, mach_o),
             // Nothing else than removing them.
             Kind::Wasm => None,
             Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big => None,
@@ -345,20 +361,23 @@ fn without_bundle(object: &[u8]) -> Result<Cow<'_, [u8]>, ObjectProblem> {
     }
     let removed = match Kind::of(&rest)? {
         Kind::Elf32Little | Kind::Elf32Big | Kind::Elf64Little | Kind::Elf64Big | Kind::Coff => {
-            in_memory(&rest, |source, window| without_sections(source, window, PREFIX))
+            in_memory(&rest, |source, window| without_sections(source, window, prefix))
         }
-        Kind::MachO32Little => macho_remove::remove::<MachHeader32<LittleEndian>>(&rest),
-        Kind::MachO32Big => macho_remove::remove::<MachHeader32<BigEndian>>(&rest),
-        Kind::MachO64Little => macho_remove::remove::<MachHeader64<LittleEndian>>(&rest),
-        Kind::MachO64Big => macho_remove::remove::<MachHeader64<BigEndian>>(&rest),
-        Kind::Wasm => wasm::remove(&rest),
+        Kind::MachO32Little => macho_remove::remove::<MachHeader32<LittleEndian>>(&rest, mach_o),
+        Kind::MachO32Big => macho_remove::remove::<MachHeader32<BigEndian>>(&rest, mach_o),
+        Kind::MachO64Little => macho_remove::remove::<MachHeader64<LittleEndian>>(&rest, mach_o),
+        Kind::MachO64Big => macho_remove::remove::<MachHeader64<BigEndian>>(&rest, mach_o),
+        Kind::Wasm => wasm::remove(&rest, prefix),
     }?;
     Ok(removed.map_or(rest, Cow::Owned))
 }
 
-fn remove_from_elf(object: &[u8]) -> Result<Cow<'_, [u8]>, ObjectProblem> {
+fn remove_from_elf<'a>(
+    object: &'a [u8],
+    names: &SectionNames<'_>,
+) -> Result<Cow<'a, [u8]>, ObjectProblem> {
     let host = in_memory(object, |source, window| {
-        let host = host_object::plan(source, window)?;
+        let host = host_object::plan(source, window, names)?;
         Ok((!output::is_copy_of(&host, window)).then_some(host))
     })?;
     Ok(host.map_or(Cow::Borrowed(object), Cow::Owned))

@@ -1,21 +1,19 @@
-//! Mach-O: one more section, which holds the entries as a binary bundle. Names of sections have 16 bytes, too few
-//! for an ID.
+//! Mach-O: one more section, which holds all new contents. Names of sections have at most 16 bytes.
 //!
 //! ```text
 //! header                    sizeofcmds changed
-//! load commands             the segment's with one more section, __LLVM,__offload_bundle; the offsets in them moved
+//! load commands             the segment's with one more section; the offsets in them moved
 //! contents of the sections  the same bytes, further back
-//!                           the new section: header of the bundle, contents of the entries, zeros
+//!                           the new section: what comes first, the contents, zeros
 //! relocations, symbols ...  the same bytes
 //! ```
 //!
 //! The zeros make the size of the section a multiple of 8 (4 in 32-bit files), so that what follows stays
 //! aligned. The section is regular, without attributes and without alignment, as the ones that clang makes of
-//! `-fembed-bitcode`; its address is where the segment ended. Linkers leave out what is in `__LLVM`.
+//! `-fembed-bitcode`; its address is where the segment ended.
 
 use std::ops::Range;
 
-use bundle_format::{Bundle, Layout};
 use object::U32;
 use object::macho::{
     LC_ATOM_INFO, LC_BUILD_VERSION, LC_CODE_SIGNATURE, LC_DATA_IN_CODE, LC_DYLD_CHAINED_FIXUPS,
@@ -30,16 +28,11 @@ use object::pod::{bytes_of, from_bytes_mut};
 
 use super::super::mach_class::{MachClass, SectionFields, SegmentFields};
 use super::super::{Pieces, slice};
-use super::{Entry, ObjectBundle};
+use super::NewSections;
 use crate::error::{ObjectPart, ObjectProblem};
 use crate::pod::{entries as table_of, first};
 
 pub(super) const FORMAT: &str = "Mach-O";
-/// The segment of the section that holds the bundle. Both names fit 16 bytes.
-pub(crate) const SEGMENT_NAME: &str = "__LLVM";
-/// Name of the section of a Mach-O object, in the segment `__LLVM`, that holds a bundle in the object form. See
-/// [`ObjectBundle`](crate::ObjectBundle).
-pub const MACH_O_BUNDLE_SECTION: &str = "__offload_bundle";
 
 /// Load commands with `dataoff` and `datasize`.
 const LINKEDIT_DATA: [LoadCommandType; 9] = [
@@ -297,12 +290,13 @@ pub(super) fn contents(section: &SectionFields) -> Range<u64> {
     start..start.saturating_add(section.size)
 }
 
-/// Whether a section holds a bundle in the object form.
-pub(super) fn is_bundle(section: &SectionFields) -> bool {
-    let name = |name: &[u8; 16], expected: &str| {
+/// Whether a section has this name, `segment,section`.
+pub(super) fn is_named(section: &SectionFields, name: &str) -> bool {
+    let is = |name: &[u8; 16], expected: &str| {
         name.strip_prefix(expected.as_bytes()).is_some_and(|rest| rest.iter().all(|&b| b == 0))
     };
-    name(&section.segname, SEGMENT_NAME) && name(&section.sectname, MACH_O_BUNDLE_SECTION)
+    let parts = name.split_once(',');
+    parts.is_some_and(|(seg, sect)| is(&section.segname, seg) && is(&section.sectname, sect))
 }
 
 fn field(field: &'static str, offset: u64, found: u64, expected: &'static str) -> ObjectProblem {
@@ -355,26 +349,25 @@ impl Moves {
 
 pub(super) fn lay_out<'a, C: MachClass>(
     object: &'a [u8],
-    entries: &[Entry<'_>],
-) -> Result<ObjectBundle<'a>, ObjectProblem> {
+    name: &str,
+    head: &[u8],
+    sizes: &[u64],
+) -> Result<NewSections<'a>, ObjectProblem> {
     let macho = MachO::<C>::read(object)?;
     let mut before = Pieces::default();
     let mut after = Pieces::default();
-    if entries.is_empty() {
+    if sizes.is_empty() {
         before.keep(object);
-        return ObjectBundle::from_pieces(before, entries, after)
-            .ok_or_else(|| too_large(u64::MAX));
+        return NewSections::from_pieces(before, sizes, after).ok_or_else(|| too_large(u64::MAX));
     }
     let found = macho.sections.len() as u64;
     if found >= MAX_SECTIONS {
         return Err(ObjectProblem::TooManySections { format: FORMAT, found, limit: MAX_SECTIONS });
     }
-    if let Some(index) = entries.iter().position(|entry| entry.id.is_empty()) {
-        return Err(ObjectProblem::EmptyEntryId { index });
-    }
-    let layout = Layout::new(entries.iter().map(|entry| (entry.id, entry.size)), 1);
-    let layout = layout.map_err(|_| too_large(u64::MAX))?;
-    let size = layout.total_size().checked_next_multiple_of(C::WORD);
+    let contents =
+        sizes.iter().try_fold(head.len() as u64, |sum: u64, &size| sum.checked_add(size));
+    let contents = contents.ok_or_else(|| too_large(u64::MAX))?;
+    let size = contents.checked_next_multiple_of(C::WORD);
     let size = size.ok_or_else(|| too_large(u64::MAX))?;
     let data_end = macho.data_end;
     let moves = Moves::new::<C>(macho.headers_end, data_end, size);
@@ -382,33 +375,35 @@ pub(super) fn lay_out<'a, C: MachClass>(
     if total > LIMIT {
         return Err(too_large(total));
     }
-    let headers = changed_headers(object, &macho, &moves).ok_or_else(|| too_large(total))?;
+    let headers = changed_headers(object, &macho, name, &moves).ok_or_else(|| too_large(total))?;
     before.put(headers);
     before.keep(slice(object, macho.headers_end..data_end).unwrap_or_default());
-    before.put(layout.header_bytes());
-    after.pad(layout.total_size(), size);
+    before.put(head);
+    after.pad(contents, size);
     after.keep(slice(object, data_end..object.len() as u64).unwrap_or_default());
-    ObjectBundle::from_pieces(before, entries, after).ok_or_else(|| too_large(total))
+    NewSections::from_pieces(before, sizes, after).ok_or_else(|| too_large(total))
 }
 
 /// Header and load commands with one more section.
 fn changed_headers<C: MachClass>(
     object: &[u8],
     macho: &MachO<'_, C>,
+    name: &str,
     moves: &Moves,
 ) -> Option<Vec<u8>> {
     let size = moves.contents;
     let mut bytes = macho.headers(object, |offset| moves.apply(offset))?;
     let mut segment = macho.segment;
     let mut fields = C::segment(&segment);
+    let (segment_name, section_name) = name.split_once(',')?;
     let padded = |name: &str| {
         let mut bytes = [0; 16];
         bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
         Some(bytes)
     };
     let section = C::section_header(&SectionFields {
-        sectname: padded(MACH_O_BUNDLE_SECTION)?,
-        segname: padded(SEGMENT_NAME)?,
+        sectname: padded(section_name)?,
+        segname: padded(segment_name)?,
         addr: fields.vmaddr.checked_add(fields.vmsize)?,
         size,
         offset: u32::try_from(macho.data_end.checked_add(moves.header)?).ok()?,
@@ -435,18 +430,14 @@ fn changed_headers<C: MachClass>(
 
 /// The object to which the last section was added by [`lay_out`]; `None` if it was not. It is laid out again to
 /// be sure.
-pub(super) fn undo<C: MachClass>(object: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn undo<C: MachClass>(object: &[u8], name: &str) -> Option<Vec<u8>> {
     let macho = MachO::<C>::read(object).ok()?;
     let header_len = size_of::<C::Section>() as u64;
     let section = C::section(macho.sections.last()?);
-    if !is_bundle(&section) {
+    if !is_named(&section, name) {
         return None;
     }
     let range = contents(&section);
-    let bundle = Bundle::parse(slice(object, range.clone())?).ok()?;
-    let entries = bundle.entries();
-    let entries = entries.map(|entry| Entry { id: entry.id(), size: entry.size() });
-    let entries = entries.collect::<Vec<_>>();
     let headers_end = macho.headers_end.checked_sub(header_len)?;
     let data_end = range.start.checked_sub(header_len)?;
     let moves = Moves::new::<C>(headers_end, data_end, section.size);
@@ -473,7 +464,7 @@ pub(super) fn undo<C: MachClass>(object: &[u8]) -> Option<Vec<u8>> {
     old.drain(usize::try_from(new_section_at).ok()?..usize::try_from(end).ok()?);
     old.extend_from_slice(slice(object, macho.headers_end..range.start)?);
     old.extend_from_slice(slice(object, range.end..object.len() as u64)?);
-    let again = lay_out::<C>(&old, &entries).ok()?;
+    let again = lay_out::<C>(&old, name, &[], &[section.size]).ok()?;
     let same = again.is_whole_layout_of(object);
     drop(again);
     same.then_some(old)

@@ -1,4 +1,4 @@
-//! Mach-O: cutting out sections with bundles after another tool has written the file anew.
+//! Mach-O: cutting out sections after another tool has written the file anew.
 
 use std::ops::Range;
 
@@ -10,12 +10,15 @@ use object::pod::slice_from_all_bytes_mut;
 
 use super::super::mach_class::MachClass;
 use super::super::slice;
-use super::macho::{FORMAT, MachO, RELOCATION_LEN, contents, is_bundle, put_changed, too_large};
+use super::macho::{FORMAT, MachO, RELOCATION_LEN, contents, is_named, put_changed, too_large};
 use super::with_capacity;
 use crate::error::{ObjectPart, ObjectProblem};
 
 /// `None` when there is nothing to remove.
-pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, ObjectProblem> {
+pub(super) fn remove<C: MachClass>(
+    object: &[u8],
+    name: &str,
+) -> Result<Option<Vec<u8>>, ObjectProblem> {
     let macho = MachO::<C>::read(object)?;
     // New numbers, from 1.
     let mut numbers = Vec::with_capacity(macho.sections.len());
@@ -23,7 +26,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Obj
     let mut gone = Vec::new();
     for section in macho.sections {
         let fields = C::section(section);
-        if is_bundle(&fields) {
+        if is_named(&fields, name) {
             numbers.push(None);
             gone.push(fields);
         } else {
@@ -41,7 +44,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Obj
     );
     let too_large = || too_large(u64::MAX);
     let mut out = with_capacity(object.len() as u64)?;
-    out.extend(headers(object, &macho, &numbers, &cuts).ok_or_else(too_large)?);
+    out.extend(headers(object, &macho, name, &numbers, &cuts).ok_or_else(too_large)?);
     let mut at = macho.headers_end;
     for cut in &cuts.contents {
         out.extend_from_slice(slice(object, at..cut.start).unwrap_or_default());
@@ -49,7 +52,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Obj
     }
     out.extend_from_slice(slice(object, at..object.len() as u64).unwrap_or_default());
 
-    // Bytes of a bundle that stay, to keep what follows aligned.
+    // Bytes of removed contents that stay, to keep what follows aligned.
     let range_in =
         |range: Range<u64>| usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
     for rest in &cuts.rests {
@@ -71,7 +74,7 @@ pub(super) fn remove<C: MachClass>(object: &[u8]) -> Result<Option<Vec<u8>>, Obj
         let len = RELOCATION_LEN.saturating_mul(section.nreloc.into());
         let range = range_in(start..start.saturating_add(len));
         let relocations = range.and_then(|(start, end)| out.get_mut(start..end));
-        if is_bundle(&section) && section.nreloc != 0 {
+        if is_named(&section, name) && section.nreloc != 0 {
             let by = ObjectPart::Relocations(number);
             return Err(ObjectProblem::StillReferenced { format: FORMAT, section: number, by });
         }
@@ -133,6 +136,7 @@ impl Cuts {
 fn headers<C: MachClass>(
     object: &[u8],
     macho: &MachO<'_, C>,
+    name: &str,
     numbers: &[Option<u64>],
     cuts: &Cuts,
 ) -> Option<Vec<u8>> {
@@ -143,25 +147,25 @@ fn headers<C: MachClass>(
     let gone = numbers.iter().filter(|number| number.is_none()).count();
     fields.cmdsize = fields.cmdsize.checked_sub(headers_len)?;
     fields.nsects = fields.nsects.checked_sub(u32::try_from(gone).ok()?)?;
-    // A bundle behind everything else goes with the padding in front of it, and with its addresses.
-    let data_end = |bundles: bool| {
+    // A section after everything else goes with the padding before it, and with its addresses.
+    let data_end = |goes: bool| {
         let sections = macho.sections.iter().map(C::section);
         let ends =
-            sections.filter(move |section| is_bundle(section) == bundles).map(|s| contents(&s));
+            sections.filter(move |section| is_named(section, name) == goes).map(|s| contents(&s));
         ends.filter(|range| !range.is_empty()).map(|range| range.end).max()
     };
-    let (bundles, others) = (data_end(true), data_end(false).unwrap_or(fields.fileoff));
-    let last = bundles == Some(macho.data_end) && others < macho.data_end;
+    let (gone, others) = (data_end(true), data_end(false).unwrap_or(fields.fileoff));
+    let last = gone == Some(macho.data_end) && others < macho.data_end;
     let end = cuts.apply(if last { others } else { macho.data_end });
     fields.fileoff = cuts.apply(fields.fileoff);
     fields.filesize = end.checked_sub(fields.fileoff)?;
-    let ends = |bundles: bool| {
+    let ends = |goes: bool| {
         let sections = macho.sections.iter().map(C::section);
-        let ends = sections.filter(move |section| is_bundle(section) == bundles);
+        let ends = sections.filter(move |section| is_named(section, name) == goes);
         ends.map(|section| section.addr.saturating_add(section.size)).max().unwrap_or(0)
     };
-    let (bundles, others) = (ends(true), ends(false));
-    if others < bundles && bundles == fields.vmaddr.saturating_add(fields.vmsize) {
+    let (gone, others) = (ends(true), ends(false));
+    if others < gone && gone == fields.vmaddr.saturating_add(fields.vmsize) {
         let needed = others.saturating_sub(fields.vmaddr);
         fields.vmsize = needed.max(fields.filesize).min(fields.vmsize);
     }

@@ -1,11 +1,11 @@
-//! WebAssembly: every entry is a custom section at the end of the module, named like the section of an ELF object.
+//! WebAssembly: every new section is a custom section at the end of the module.
 //!
 //! ```text
 //! the old module     every byte of it
 //! 00                 a custom section
 //! LEB128, 5 bytes    length of what follows, as LLVM writes it
 //! LEB128             length of the name
-//! name               __CLANG_OFFLOAD_BUNDLE__ and the ID
+//! name
 //! contents
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! after `wasm-ld -r`, an empty section takes the place of each: relocations and symbols refer to sections by number.
 
 use super::super::{Pieces, slice};
-use super::{Entry, ObjectBundle, PREFIX, with_capacity};
+use super::{NewSection, NewSections, sizes, with_capacity};
 use crate::error::{ObjectPart, ObjectProblem};
 use crate::wasm::{CUSTOM, HEADER, Head, head, leb128, read_leb128};
 
@@ -25,17 +25,16 @@ const PLACE: &[u8] = b".objcopy.removed";
 
 pub(super) fn lay_out<'a>(
     object: &'a [u8],
-    entries: &[Entry<'_>],
-) -> Result<ObjectBundle<'a>, ObjectProblem> {
+    entries: &[NewSection<'_>],
+) -> Result<NewSections<'a>, ObjectProblem> {
     sections(object, |_| Ok(()))?;
     let too_large = |value| ObjectProblem::TooLarge { format: FORMAT, value, limit: LIMIT };
     let mut before = Pieces::default();
     before.keep(object);
     let mut heads = Vec::with_capacity(entries.len());
     for entry in entries {
-        let mut name = leb128((PREFIX.len() as u64).saturating_add(entry.id.len() as u64), 1);
-        name.extend_from_slice(PREFIX);
-        name.extend_from_slice(entry.id);
+        let mut name = leb128(entry.name.len() as u64, 1);
+        name.extend_from_slice(entry.name);
         let len = (name.len() as u64).saturating_add(entry.size);
         if len > LIMIT {
             return Err(too_large(len));
@@ -45,7 +44,7 @@ pub(super) fn lay_out<'a>(
         head.extend(name);
         heads.push(head);
     }
-    ObjectBundle::with_heads(before, heads, entries, Pieces::default())
+    NewSections::with_heads(before, heads, &sizes(entries), Pieces::default())
         .ok_or_else(|| too_large(u64::MAX))
 }
 
@@ -58,19 +57,19 @@ struct Section<'a> {
 }
 
 impl Section<'_> {
-    fn is_entry(&self) -> bool {
-        self.name.is_some_and(|name| name.starts_with(PREFIX))
+    fn is_named(&self, prefix: &[u8]) -> bool {
+        self.name.is_some_and(|name| name.starts_with(prefix))
     }
 }
 
 /// `None` when there is nothing to remove.
-pub(super) fn remove(object: &[u8]) -> Result<Option<Vec<u8>>, ObjectProblem> {
+pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, ObjectProblem> {
     // Where the last section ends that stays.
     let mut kept_end = HEADER.len() as u64;
     let (mut end, mut found) = (kept_end, false);
     sections(object, |section| {
         end = end.saturating_add(section.bytes.len() as u64);
-        if section.is_entry() {
+        if section.is_named(prefix) {
             found = true;
         } else {
             kept_end = end;
@@ -89,7 +88,7 @@ pub(super) fn remove(object: &[u8]) -> Result<Option<Vec<u8>>, ObjectProblem> {
     let mut at = HEADER.len() as u64;
     sections(object, |section| {
         if at < kept_end {
-            rest.extend_from_slice(if section.is_entry() { &place } else { section.bytes });
+            rest.extend_from_slice(if section.is_named(prefix) { &place } else { section.bytes });
         }
         at = at.saturating_add(section.bytes.len() as u64);
         Ok(())

@@ -1,4 +1,4 @@
-//! The host object of a bundle in the object form, taken out without reading the device code.
+//! An object without some of its sections, written without reading what they hold.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Seek, Write};
@@ -9,7 +9,7 @@ use object::elf::{FileHeader32, FileHeader64};
 use object::{BigEndian, LittleEndian};
 
 use super::super::Kind;
-use super::{MAX_UNDO, PREFIX, elf, without_bundle};
+use super::{MAX_UNDO, SectionNames, elf, without};
 use crate::error::{Error, Problem};
 use crate::output::{self, Input, Output};
 use crate::without::without_sections;
@@ -17,9 +17,9 @@ use crate::without::without_sections;
 /// The first bytes of a file, which tell its format.
 const HEAD_LEN: usize = 64;
 
-/// What [`remove_bundle_sections`] makes of an object in a file, laid out but not written yet.
+/// What [`remove_sections`](crate::remove_sections) makes of an object in a file, laid out but not written yet.
 ///
-/// Of ELF files only the host's part is read, and all but a few tables goes from file to file; objects of other formats
+/// Of ELF files only what stays is read, and all but a few tables goes from file to file; objects of other formats
 /// are held in memory.
 #[derive(Clone, Debug)]
 pub struct HostObject {
@@ -27,13 +27,17 @@ pub struct HostObject {
 }
 
 impl HostObject {
-    /// Lays out the object in the window without the sections of its bundle.
+    /// Lays out the object in the window without the sections of these names.
     ///
     /// # Errors
     ///
-    /// [`Read`](crate::ErrorKind::Read), and those of [`remove_bundle_sections`].
-    pub fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
-        Ok(HostObject { splices: plan(source, window)? })
+    /// [`Read`](crate::ErrorKind::Read), and those of [`remove_sections`](crate::remove_sections).
+    pub fn plan(
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        names: &SectionNames<'_>,
+    ) -> Result<Self, Error> {
+        Ok(HostObject { splices: plan(source, window, names)? })
     }
 
     /// Bytes of the object.
@@ -52,13 +56,18 @@ impl HostObject {
     }
 }
 
-/// The object in the window without the sections of its bundle.
-pub(super) fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Output, Problem> {
+/// The object in the window without the sections of these names.
+pub(super) fn plan(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    names: &SectionNames<'_>,
+) -> Result<Output, Problem> {
+    let prefix = names.prefix.as_bytes();
     let mut splices = output::copy_of(window);
     let head = source.peek(window, HEAD_LEN)?;
     if !head.starts_with(b"\x7fELF") {
         let object = source.read_range(window)?;
-        return Ok(match without_bundle(&object)? {
+        return Ok(match without(&object, names)? {
             Cow::Borrowed(_) => splices,
             Cow::Owned(host) => output::of_bytes(host),
         });
@@ -66,7 +75,8 @@ pub(super) fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Outpu
     let kind = Kind::of(&head)?;
     for _ in 0..MAX_UNDO {
         let before = splices.size();
-        splices = output::edited(&splices, source, |source, window| undo(kind, source, window))?;
+        splices =
+            output::edited(&splices, source, |source, window| undo(kind, source, window, prefix))?;
         if splices.size() == before {
             break;
         }
@@ -74,17 +84,22 @@ pub(super) fn plan(source: &mut Source<'_>, window: &Range<u64>) -> Result<Outpu
     let without = |source: &mut Source<'_>, window: &Range<u64>| {
         // For what it checks.
         Kind::of(&source.peek(window, HEAD_LEN)?)?;
-        without_sections(source, window, PREFIX)
+        without_sections(source, window, prefix)
     };
     output::edited(&splices, source, without)
 }
 
-fn undo(kind: Kind, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Output>> {
+fn undo(
+    kind: Kind,
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    prefix: &[u8],
+) -> io::Result<Option<Output>> {
     match kind {
-        Kind::Elf32Little => elf::undo::<FileHeader32<LittleEndian>>(source, window),
-        Kind::Elf32Big => elf::undo::<FileHeader32<BigEndian>>(source, window),
-        Kind::Elf64Little => elf::undo::<FileHeader64<LittleEndian>>(source, window),
-        Kind::Elf64Big => elf::undo::<FileHeader64<BigEndian>>(source, window),
+        Kind::Elf32Little => elf::undo::<FileHeader32<LittleEndian>>(source, window, prefix),
+        Kind::Elf32Big => elf::undo::<FileHeader32<BigEndian>>(source, window, prefix),
+        Kind::Elf64Little => elf::undo::<FileHeader64<LittleEndian>>(source, window, prefix),
+        Kind::Elf64Big => elf::undo::<FileHeader64<BigEndian>>(source, window, prefix),
         _ => Ok(None),
     }
 }

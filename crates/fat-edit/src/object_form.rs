@@ -1,0 +1,104 @@
+//! Bundles in the object form: every entry is a section of the host object, named after its ID. In Mach-O all are in one
+//! section, whose name has no room for an ID.
+
+use std::borrow::Cow;
+
+use bundle_format::{Layout, MAGIC_TEXT};
+use fat_object::FileFormat;
+use object_edit::{NewSections, SectionNames, remove_sections};
+
+use crate::error::{Error, Problem};
+
+/// Contents of the section that stands for the host object itself, as clang-offload-bundler 22 writes it.
+pub const HOST_PLACEHOLDER: &[u8] = &[0];
+/// Name of the section of a Mach-O object, in the segment `__LLVM`, that holds a bundle in the object form. See
+/// [`object_bundle`].
+pub const MACH_O_BUNDLE_SECTION: &str = "__offload_bundle";
+/// Names of the sections that hold a bundle in the object form.
+pub const BUNDLE_SECTIONS: SectionNames<'static> = SectionNames::new(MAGIC_TEXT, MACH_O);
+/// Segment and section.
+const MACH_O: &str = "__LLVM,__offload_bundle";
+
+/// Lays out `object` with the entries of a bundle in sections of it: each entry has an ID and a size in bytes.
+///
+/// This is what `clang-offload-bundler --type=o` makes of a host object, in the *Clang Offload Bundler* documentation's terms the
+/// object form. Sections are named `__CLANG_OFFLOAD_BUNDLE__` and the bundle entry ID, in the order given. The host's own entry
+/// is a section that holds [`HOST_PLACEHOLDER`]. [`NewSections`] says how the sections lie in the file.
+///
+/// LLVM has no object form for two more formats:
+///
+/// - **WebAssembly** modules get a custom section for each entry after everything else, with the same name. LLVM's
+///   bundler lists and unbundles these. A link copies them into its output.
+/// - **Mach-O** objects (`MH_OBJECT`; 32-bit and 64-bit, both byte orders) have names of 16 bytes, too few for an
+///   ID. They get one section, `__offload_bundle` in the segment `__LLVM`, which holds a
+///   [binary bundle](bundle_format::Bundle) with all entries, one after the other without alignment, and zeros up
+///   to a multiple of 8 bytes (4 in 32-bit objects). Readers take all bundles in such a section, which may be several after a
+///   relocatable link, with zeros between them, and an entry of the kind `host` that is one zero byte as the placeholder. Linkers
+///   leave sections of `__LLVM` out, where clang's `-fembed-bitcode` puts its own; `strip` keeps them.
+///
+/// Nothing says that an ID must be sound or occur once: the bundle's rules are its maker's to check.
+///
+/// ```no_run
+/// use fat_edit::{HOST_PLACEHOLDER, object_bundle};
+///
+/// let host = std::fs::read("host.o")?;
+/// let mut image = std::fs::File::open("gfx90a.out")?;
+/// let entries = [
+///     ("host-x86_64-unknown-linux-gnu-", 1),
+///     ("hip-amdgcn-amd-amdhsa--gfx90a", image.metadata()?.len()),
+/// ];
+/// let bundle = object_bundle(&host, &entries)?;
+/// let contents: [&mut dyn std::io::Read; 2] = [&mut &*HOST_PLACEHOLDER, &mut image];
+/// bundle.write_to(std::fs::File::create("fat.o")?, contents)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Host`](crate::ErrorKind::Host) with what [`NewSections::new`] or [`NewSections::in_mach_o`] refuses, and
+/// [`NotAddable`](crate::ErrorKind::NotAddable) for an ID that has a zero byte, and for an empty one in Mach-O.
+pub fn object_bundle<'a>(
+    object: &'a [u8],
+    entries: &[(impl AsRef<str>, u64)],
+) -> Result<NewSections<'a>, Error> {
+    let ids = || entries.iter().map(|(id, size)| (id.as_ref(), *size)).enumerate();
+    for (index, (id, _)) in ids() {
+        if let Some(offset) = id.bytes().position(|byte| byte == 0) {
+            return Err(Problem::EntryId { index, offset }.into());
+        }
+    }
+    let sections = if FileFormat::sniff(object) == FileFormat::MachO {
+        if let Some((index, _)) = ids().find(|(_, (id, _))| id.is_empty()) {
+            return Err(Problem::EmptyEntryId { index }.into());
+        }
+        let sizes = ids().map(|(_, (_, size))| size).collect::<Vec<_>>();
+        match Layout::new(ids().map(|(_, (id, size))| (id.as_bytes(), size)), 1) {
+            Ok(layout) => NewSections::in_mach_o(object, MACH_O, layout.header_bytes(), &sizes),
+            // No bundle is as large: this fails.
+            Err(_) => NewSections::in_mach_o(object, MACH_O, &[], &[u64::MAX]),
+        }
+    } else {
+        let named = ids().map(|(_, (id, size))| (format!("{MAGIC_TEXT}{id}"), size));
+        NewSections::new(object, &named.collect::<Vec<_>>())
+    };
+    Ok(sections.map_err(Problem::from)?)
+}
+
+/// Returns the host object of a bundle in the object form: `object` without the sections of the bundle. [`remove_sections`] says
+/// what is left.
+///
+/// ```
+/// assert!(fat_edit::remove_bundle_sections(b"!<arch>\n").is_err());
+/// ```
+///
+/// # Errors
+///
+/// [`Host`](crate::ErrorKind::Host) with what [`remove_sections`] refuses.
+pub fn remove_bundle_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
+    Ok(remove_sections(object, &BUNDLE_SECTIONS).map_err(Problem::from)?)
+}
+
+/// Returns whether no section of this name is loaded with a linked file.
+pub(crate) fn is_never_loaded(name: &str) -> bool {
+    name.starts_with(MAGIC_TEXT) || name.starts_with(".llvm.offloading")
+}
