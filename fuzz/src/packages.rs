@@ -6,8 +6,9 @@ use offload_binary::{
     OffloadBinary, OffloadKind, binaries, convert,
 };
 
+use fat_edit::compress_offload_binary;
 use fat_object::ccob::{Method, WriteOptions};
-use fat_object::{compress_offload_binary, decompress_offload_binary};
+use fat_object::decompress_offload_binary;
 
 use crate::fields::Fields;
 use crate::{assert_message, grow_prefix};

@@ -216,7 +216,7 @@ fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
             let what = format!("version {version}, {kind}, {triple}");
             if version == FormatVersion::V3 {
                 let options = ccob::WriteOptions::default();
-                let packed = fat_object::compress_offload_binary(&file, &options).unwrap();
+                let packed = fat_edit::compress_offload_binary(&file, &options).unwrap();
                 files.push((format!("{what}, compressed"), arch, holds, packed));
             }
             files.push((what, arch, holds, file));

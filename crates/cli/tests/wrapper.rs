@@ -371,7 +371,7 @@ fn compressed_packages_are_decompressed() {
         let plain = layout.to_vec(&images[..count]).unwrap();
         let mut options = WriteOptions::default();
         options.method = Method::ZLIB;
-        let small = fat_object::compress_offload_binary(&plain, &options).unwrap();
+        let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();
         fs::write(place.path().join("p"), &small).unwrap();
         let expected = bitcode(kind, Abi::Current, &[&plain], &[]);
         let option = format!("--kind={kind}");
@@ -395,7 +395,7 @@ fn compressed_packages_are_decompressed() {
     let plain = Layout::new(FormatVersion::V3, &[entry]).unwrap().to_vec(&[images[0]]).unwrap();
     let mut options = WriteOptions::default();
     options.method = Method::ZLIB;
-    let small = fat_object::compress_offload_binary(&plain, &options).unwrap();
+    let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();
     fails(&[&small[..], &small[..]].concat(), "wrap packages one by one");
     fails(&small[..small.len() - 9], "bytes are left");
     let mut damaged = small.clone();

@@ -5,7 +5,9 @@ use std::{iter, thread};
 
 use byte_parts::{Bounds, in_order};
 use ccob::{Codec, Limits, Method, WriteOptions};
-use fat_object::{Error, compress_offload_binary};
+use fat_object::Error;
+
+use crate::compressed_binary::compress_offload_binary;
 
 /// Options of [`Edit::compress`](crate::Edit::compress).
 #[derive(Clone, Debug, Default)]

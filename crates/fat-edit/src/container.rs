@@ -130,6 +130,7 @@ impl Planner<'_> {
         let edit = self.bundle_edit(node);
         let max = match edit {
             BundleEdit::Compress(options) => options.limits.max_uncompressed,
+            _ if self.edit.unlimited => u64::MAX,
             _ => self.contents.max_decompressed,
         };
         if size > max {
@@ -254,6 +255,7 @@ impl Planner<'_> {
         let edit = self.bundle_edit(node);
         let max = match edit {
             BundleEdit::Compress(options) => options.limits.max_uncompressed,
+            _ if self.edit.unlimited => u64::MAX,
             _ => self.contents.max_decompressed,
         };
         if size > max {

@@ -26,6 +26,8 @@ pub struct Edit {
     pub(crate) new_images: Vec<NewImage>,
     pub(crate) bundles: BundleEdit,
     pub(crate) options: EditOptions,
+    /// `true` if compressed bundles may expand to any size: only headers are read.
+    pub(crate) unlimited: bool,
 }
 
 /// Reader of a new image. Clones share it, so that several edits can use it.

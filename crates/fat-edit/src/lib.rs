@@ -86,6 +86,7 @@ struct Readme;
 mod binary;
 mod bundle;
 mod compress;
+mod compressed_binary;
 mod container;
 mod decompress;
 mod dispatch;
@@ -106,6 +107,7 @@ mod wishes;
 mod write;
 
 pub use compress::CompressOptions;
+pub use compressed_binary::compress_offload_binary;
 pub use edit::{Edit, EditOptions, NewImage};
 pub use error::{Error, ErrorKind};
 pub use fat_object;

@@ -102,7 +102,7 @@ pub struct ImageChange {
 }
 
 /// Remark about an edit that worked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EditNote {
     /// Bytes that are not needed any more could not leave the file, and are zeros now.

@@ -117,8 +117,7 @@ fn expected(
     if !contents.containers.iter().any(|container| container.compression.is_some()) {
         return Ok(Expected::Parts((copy_of(&(0..contents.size)), Vec::new())));
     }
-    let contents = EditableFile { max_decompressed: u64::MAX, ..contents.clone() };
-    match decompressed(&contents, source.reader(), &edit.options) {
+    match decompressed(contents, source.reader(), &edit.options) {
         Ok(parts) => Ok(Expected::Parts(parts)),
         Err(error @ Problem::Read(_)) => Err(error),
         Err(_) => Ok(Expected::Refused),
@@ -133,6 +132,7 @@ fn decompressed(
 ) -> Result<Plain, Problem> {
     let mut edit = Edit::new(options.clone().with_grow(false));
     edit.decompress();
+    edit.unlimited = true;
     match planner::plan(contents, input, &edit) {
         Ok(plan) => Ok((plan.parts, plan.derived)),
         // Other containers than bundles stay as they are.

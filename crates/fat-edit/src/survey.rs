@@ -13,7 +13,7 @@ use crate::error::{Error, Problem};
 use crate::readers::{OffloadBinaryForm, Treatment};
 
 /// What [`survey`] found.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct EditableFile {
     pub(crate) size: u64,
     pub(crate) format: FileFormat,
@@ -159,7 +159,7 @@ impl EditableContainer {
 }
 
 /// A container and what lies in it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) segment: PathStep,
     /// In the file, or in the decompressed data of the compressed bundle around it. That of a compressed offload binary has the

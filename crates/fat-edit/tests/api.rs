@@ -24,10 +24,10 @@ fn error<T: StdError + Send + Sync + 'static>() {}
 #[test]
 fn public_types_keep_their_promises() {
     owned::<(Change, CompressOptions, Edit, EditNote, EditOptions)>();
-    owned::<(EditableContainer, EditableFile, NewImage)>();
+    owned::<(EditableContainer, NewImage)>();
     owned::<HostObject>();
 
-    shared::<(ContainerChange, EditPlan, ErrorKind, ImageChange)>();
+    shared::<(ContainerChange, EditPlan, EditableFile, ErrorKind, ImageChange)>();
     shared::<Error>();
     shared::<Embedding<'_>>();
     shared::<NewSections<'_>>();

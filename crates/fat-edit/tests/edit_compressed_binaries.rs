@@ -20,9 +20,9 @@ use editing::{bundle, code, hip_binary, images, plan_with, run, surveyed};
 use elf_objects::{all_elf, progbits};
 use fat_edit::{
     Change, CompressOptions, Edit, EditNote, EditOptions, EditPlan, EditableFile, Error, ErrorKind,
-    survey_closed,
+    compress_offload_binary, survey_closed,
 };
-use fat_object::{Options, compress_offload_binary, decompress_offload_binary};
+use fat_object::{Options, decompress_offload_binary};
 use linked::{Linked, Loaded, Style};
 use offload_binary::{CompressedBinary, FormatVersion};
 
@@ -313,4 +313,18 @@ fn padding_may_lack_at_the_end() {
         let expected = edited(&whole, &[], |_, edit| edit.remove(0)).unwrap();
         assert!(out == expected);
     }
+}
+
+#[test]
+fn only_plain_offload_binaries_of_version_3_are_compressed() {
+    let how = WriteOptions::default();
+    let compress = |data: &[u8]| compress_offload_binary(data, &how).unwrap_err();
+    for version in [FormatVersion::V1, FormatVersion::V2] {
+        let file = hip_binary(version, &[("amdgcn-amd-amdhsa", "gfx90a", b"code")]);
+        let error = compress(&file);
+        let error = error.offload_binary().unwrap();
+        assert_eq!(error.kind(), offload_binary::ErrorKind::Version, "{error}");
+    }
+    let error = compress(&compress_offload_binary(&plain(&[4]), &how).unwrap());
+    assert!(error.offload_binary().is_some_and(|error| error.compressed().is_some()));
 }

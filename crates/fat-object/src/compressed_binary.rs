@@ -3,14 +3,11 @@
 use std::io;
 use std::ops::Range;
 
-use ccob::{Method, WriteOptions};
+use ccob::Method;
 use offload_binary::{CompressedBinary, FormatVersion, OffloadBinary};
 
 use crate::error::{Error, Problem};
 use crate::source::Source;
-
-/// The level at which LLVM compresses offload binaries with Zstandard if none is asked for.
-const DEFAULT_ZSTD_LEVEL: i32 = 5;
 
 /// Returns the method of a stream: Zstandard if it starts with a frame, skippable ones included, and else zlib.
 ///
@@ -29,13 +26,16 @@ fn method_of(stream: &[u8]) -> Method {
 /// that the stream cannot hold. The result is checked as every offload binary is.
 ///
 /// ```
-/// use fat_object::offload_binary::{FormatVersion, ImageEntry, Layout};
-/// use fat_object::{ccob, compress_offload_binary, decompress_offload_binary};
+/// use fat_object::offload_binary::{CompressedBinary, FormatVersion, ImageEntry, Layout};
+/// use fat_object::{ccob, decompress_offload_binary};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let entry = ImageEntry::new(4).string("arch", "gfx90a");
 /// let plain = Layout::new(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
-/// let compressed = compress_offload_binary(&plain, &ccob::WriteOptions::default())?;
+/// let body = &plain[FormatVersion::V3.header_len() as usize..];
+/// let stream = ccob::compress_stream(body, &ccob::WriteOptions::default())?;
+/// let header = CompressedBinary::new(plain.len() as u64, 1, stream.len() as u64)?;
+/// let compressed = [&header.header()[..], &stream].concat();
 /// assert_eq!(decompress_offload_binary(&compressed, 1 << 20)?, plain);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -59,47 +59,6 @@ pub fn decompress_offload_binary(data: &[u8], max: u64) -> Result<Vec<u8>, Error
     let (_, plain) = inflate(&header, stream, max)?;
     OffloadBinary::parse(&plain)?;
     Ok(plain)
-}
-
-/// Compresses a plain offload binary of version 3, which `plain` starts with. The result is padded to a multiple of 8 bytes, so
-/// that another offload binary can follow it. It decompresses to the same bytes, unless entries do not follow the header
-/// directly: such an offload binary, which no tool writes, is laid out again.
-///
-/// Without a level, Zstandard has 5, as in LLVM, and zlib 6. [`WriteOptions::version`] is of no consequence.
-///
-/// # Errors
-///
-/// [`Error::offload_binary`] if `plain` is not such an offload binary:
-/// [`Version`](offload_binary::ErrorKind::Version) of another version,
-/// [`Compressed`](offload_binary::ErrorKind::Compressed) of a compressed one. [`Error::ccob`] if the codec fails, or
-/// is not compiled in.
-pub fn compress_offload_binary(plain: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
-    let package = OffloadBinary::parse(plain)?;
-    let version = package.version();
-    if version != FormatVersion::V3 {
-        return Err(offload_binary::Error::unsupported_version(version).into());
-    }
-    let end = usize::try_from(package.size()).unwrap_or(usize::MAX);
-    let start = usize::try_from(version.header_len()).unwrap_or(usize::MAX);
-    let entries_at =
-        plain.get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-    if entries_at != Some(version.header_len()) {
-        // The header of a compressed offload binary cannot say that entries start elsewhere.
-        let plain = offload_binary::convert(plain.get(..end).unwrap_or_default(), version)?;
-        return compress_offload_binary(&plain, options);
-    }
-    let body = plain.get(start..end).unwrap_or_default();
-    let mut options = options.clone();
-    if options.method == Method::ZSTD {
-        options.level = options.level.or(Some(DEFAULT_ZSTD_LEVEL));
-    }
-    let stream = ccob::compress_stream(body, &options).map_err(of_stream)?;
-    let (entries, stream_len) = (package.entries().len() as u64, stream.len() as u64);
-    let header = CompressedBinary::new(package.size(), entries, stream_len)?;
-    let mut out = header.header().to_vec();
-    out.extend_from_slice(&stream);
-    out.resize(out.len().next_multiple_of(8), 0);
-    Ok(out)
 }
 
 /// Decompresses the offload binary at the start of the window, whose header is known. Returns its method with it.

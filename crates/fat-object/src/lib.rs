@@ -68,7 +68,7 @@
 //! | see containers, too, and pass over some | [`walk`] with a [`Visitor`], [`Walk`]; [`walk_with_threads`] decompresses on several threads |
 //! | tell what bytes are | [`FileFormat::sniff`] |
 //! | tell for which target an image says it is | [`image_target`], [`Image::own_target`] |
-//! | compress an offload binary, or decompress one | [`compress_offload_binary`], [`decompress_offload_binary`] |
+//! | decompress an offload binary | [`decompress_offload_binary`] |
 //! | change what a finished file holds | the crate `fat-edit`, which builds on this one |
 //! | know whether an image is for a target | [`check_agreement`] |
 //!
@@ -230,7 +230,7 @@ pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
 pub use bundle_format;
 pub use ccob;
-pub use compressed_binary::{compress_offload_binary, decompress_offload_binary};
+pub use compressed_binary::decompress_offload_binary;
 pub use copy::copy_image;
 pub use error::{Error, ErrorKind};
 pub use file_format::FileFormat;

@@ -53,10 +53,11 @@ fn package_of_version_3(method: Option<Method>) -> Vec<u8> {
     let plain = offload_binary::convert(&package(), FormatVersion::V3).unwrap();
     let Some(method) = method else { return plain };
     let options = ccob::WriteOptions::default().with_method(method);
-    let mut file = fat_object::compress_offload_binary(&plain, &options).unwrap();
-    let header = CompressedBinary::parse_prefix(&file, file.len() as u64).unwrap().unwrap();
-    file.truncate(usize::try_from(header.size()).unwrap());
-    file
+    let body = &plain[usize::try_from(FormatVersion::V3.header_len()).unwrap()..];
+    let stream = ccob::compress_stream(body, &options).unwrap();
+    let images = offload_binary::OffloadBinary::parse(&plain).unwrap().entries().len() as u64;
+    let header = CompressedBinary::new(plain.len() as u64, images, stream.len() as u64).unwrap();
+    [&header.header()[..], &stream].concat()
 }
 
 /// A compressed bundle that does not record its size.

@@ -94,7 +94,7 @@ impl Package {
         let size = usize::try_from(self.layout.total_size()).unwrap_or(usize::MAX);
         plain.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.write_to(&mut plain)?;
-        self.compressed = Some(fat_object::compress_offload_binary(&plain, &how)?);
+        self.compressed = Some(fat_edit::compress_offload_binary(&plain, &how)?);
         Ok(())
     }
 

@@ -2,7 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 
 use ccob::{Method, WriteOptions};
-use fat_object::{compress_offload_binary, decompress_offload_binary};
+use fat_edit::compress_offload_binary;
+use fat_object::decompress_offload_binary;
 use offload_binary::{CompressedBinary, FormatVersion, binaries};
 
 use crate::editing::{code, hip_binary};
