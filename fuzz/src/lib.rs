@@ -66,7 +66,7 @@ mod tests {
     /// Every example file, and what follows each container magic in it.
     fn samples() -> Vec<Vec<u8>> {
         let magics: [&[u8]; 3] =
-            [&bundle_format::binary::MAGIC, &ccob::MAGIC, &offload_binary::MAGIC];
+            [&bundle_format::MAGIC, &ccob::MAGIC, &offload_binary::MAGIC];
         let mut samples = vec![Vec::new()];
         for file in std::fs::read_dir("../examples/data").unwrap() {
             let path = file.unwrap().path();

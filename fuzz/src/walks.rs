@@ -236,7 +236,7 @@ impl<'d> Walk<'d> {
             listing.findings().iter().map(ToString::to_string).eq(self.findings.iter().cloned())
         );
         assert_eq!(listing.is_complete(), self.errors.is_empty());
-        for image in listing {
+        for image in &listing {
             assert!(!image.to_string().contains(char::is_control), "{image}");
         }
     }

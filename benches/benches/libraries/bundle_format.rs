@@ -1,6 +1,7 @@
 use std::hint::black_box;
 
-use bundle_format::{Bundle, EntryId, Layout, TextBundle, text};
+use bundle_format::text::TextBundle;
+use bundle_format::{Bundle, EntryId, Layout, text};
 use criterion::{Criterion, Throughput};
 
 use super::entry_id;

@@ -2,8 +2,6 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::hash::{Hash, Hasher};
-use core::iter::FusedIterator;
 use core::ops::Range;
 use core::str;
 
@@ -171,7 +169,7 @@ impl<'data> Bundle<'data> {
     }
 
     /// The entries in stored order.
-    pub fn entries(&self) -> Entries<'data> {
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry<'data>> + Clone + use<'data> {
         let left = 0..self.len();
         Entries { data: self.data, walk: Walk { data: self.data, at: HEADER_LEN }, left }
     }
@@ -291,7 +289,7 @@ impl<'data> Walk<'data> {
 /// The entries of a bundle, from [`Bundle::entries`].
 #[derive(Clone)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct Entries<'data> {
+struct Entries<'data> {
     data: &'data [u8],
     walk: Walk<'data>,
     left: Range<usize>,
@@ -312,13 +310,6 @@ impl<'data> Iterator for Entries<'data> {
 }
 
 impl ExactSizeIterator for Entries<'_> {}
-impl FusedIterator for Entries<'_> {}
-
-impl fmt::Debug for Entries<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entries").field("left", &self.left.len()).finish_non_exhaustive()
-    }
-}
 
 /// What a bundle says about one code object. Two entries are equal if that is the same; the code objects are not
 /// compared.
@@ -345,12 +336,6 @@ impl PartialEq for Entry<'_> {
 }
 
 impl Eq for Entry<'_> {}
-
-impl Hash for Entry<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
-    }
-}
 
 impl<'data> Entry<'data> {
     /// Which entry of the bundle this is, from 0.
@@ -423,14 +408,14 @@ impl fmt::Debug for Entry<'_> {
 /// [`NotABundle`](crate::ErrorKind::NotABundle) at the start of `data` and
 /// [`TrailingData`](crate::ErrorKind::TrailingData) behind it. Compressed
 /// bundles, which this crate does not read, are such.
-pub fn bundles(data: &[u8]) -> Bundles<'_> {
+pub fn bundles(data: &[u8]) -> impl Iterator<Item = Result<(u64, Bundle<'_>), Error>> + Clone {
     Bundles { rest: data, offset: 0 }
 }
 
 /// Iterator over concatenated bundles, from [`bundles`].
 #[derive(Clone)]
 #[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct Bundles<'data> {
+struct Bundles<'data> {
     rest: &'data [u8],
     /// Where `rest` starts.
     offset: u64,
@@ -466,17 +451,6 @@ impl<'data> Iterator for Bundles<'data> {
             self.rest = &[];
         }
         Some(result)
-    }
-}
-
-impl FusedIterator for Bundles<'_> {}
-
-impl fmt::Debug for Bundles<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bundles")
-            .field("offset", &self.offset)
-            .field("left", &self.rest.len())
-            .finish()
     }
 }
 

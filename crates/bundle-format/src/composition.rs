@@ -16,7 +16,7 @@ use crate::error::{Error, Problem};
 const MAX_COMPARED: usize = 1024;
 
 /// A rule of composition that the entries of a bundle break. Entries are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompositionFinding {
     /// An ID cannot be taken apart.
@@ -196,5 +196,5 @@ fn invalid_target_id(target: &Target) -> Option<target_id::Error> {
     if target.id().is_empty() {
         return None;
     }
-    target.target_id().err().filter(|error| !matches!(error, target_id::Error::OldSpelling { .. }))
+    target.target_id().err().filter(|error| error.kind() != target_id::ErrorKind::OldSpelling)
 }

@@ -29,7 +29,7 @@ use crate::error::{Error, Problem};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryId<'a> {
     text: &'a str,
     kind: &'a str,

@@ -14,14 +14,14 @@ use crate::wire::HEADER_LEN;
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets in the text are in bytes from the start of the bundle (of the text, for a text bundle), unless it says
 /// otherwise. Entries are numbered from 0.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The data is something else than a bundle: it does not start with [`MAGIC`](crate::binary::MAGIC), nor, if there
+    /// The data is something else than a bundle: it does not start with [`MAGIC`](crate::MAGIC), nor, if there
     /// are fewer bytes, with as much of it. Text has no line that is a marker of a text bundle.
     NotABundle,
     /// The prefix in memory ends before the descriptors do. Not a fault of the bundle: read at least as many bytes as
@@ -190,7 +190,7 @@ impl From<Problem> for Error {
 }
 
 /// One fault, with all that its text says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     Incomplete {
         needed: u64,

@@ -8,7 +8,7 @@ use core::ops::Range;
 use byte_parts::WriteError;
 use byte_parts::{Part, Parts, Plan};
 
-use crate::binary::MAGIC;
+use crate::MAGIC;
 use crate::error::{Error, Problem};
 use crate::to_u64;
 use crate::wire::{COUNT_AT, Descriptor};
@@ -59,7 +59,7 @@ pub const HIP_HOST_ID: &str = "host-x86_64-unknown-linux-gnu-";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Layout {
     plan: Plan,
     header_len: u64,

@@ -119,7 +119,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-pub mod binary;
+mod binary;
 mod composition;
 mod entry_id;
 mod error;
@@ -128,7 +128,7 @@ mod select;
 pub mod text;
 mod wire;
 
-pub use binary::{Bundle, Bundles, MAGIC, bundles};
+pub use binary::{Bundle, Entry, MAGIC, bundles};
 pub use byte_parts;
 pub use composition::{CompositionFinding, composition};
 pub use entry_id::EntryId;
@@ -136,7 +136,6 @@ pub use error::{Error, ErrorKind};
 pub use layout::{HIP_ALIGN, HIP_HOST_ID, Layout};
 pub use select::Request;
 pub use target_id;
-pub use text::TextBundle;
 
 /// The magic as text. It starts binary bundles, is part of the markers of text bundles, and
 /// starts the names of sections that hold the entries of a bundle in an object file.

@@ -28,7 +28,7 @@ use crate::entry_id::EntryId;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     id: String,
     target: Target,

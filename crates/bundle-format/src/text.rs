@@ -5,8 +5,6 @@ mod end_marked;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::FusedIterator;
-use core::slice;
 
 use memchr::{memchr, memmem};
 
@@ -24,7 +22,7 @@ pub(crate) const END: &str = "__CLANG_OFFLOAD_BUNDLE____END__";
 const COMMON: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____";
 
 /// What a comment starts with, by which marker lines are hidden from other tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Leader {
     /// `//`, in preprocessed C and C++.
@@ -179,8 +177,10 @@ impl<'data> TextBundle<'data> {
 
     /// The entries in the order of the file. There is at least one; IDs may be there more than
     /// once.
-    pub fn entries(&self) -> Entries<'_, 'data> {
-        Entries { left: self.entries.iter() }
+    pub fn entries(
+        &self,
+    ) -> impl ExactSizeIterator<Item = Entry<'data>> + DoubleEndedIterator + Clone {
+        self.entries.iter().copied()
     }
 }
 
@@ -193,40 +193,8 @@ impl fmt::Debug for TextBundle<'_> {
     }
 }
 
-/// The entries of a text bundle, from [`TextBundle::entries`] or [`EndMarkedBundle::entries`].
-#[derive(Clone, Debug)]
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct Entries<'bundle, 'data> {
-    left: slice::Iter<'bundle, Entry<'data>>,
-}
-
-impl<'data> Iterator for Entries<'_, 'data> {
-    type Item = Entry<'data>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left.next().copied()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.left.size_hint()
-    }
-
-    fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        self.left.nth(n).copied()
-    }
-}
-
-impl DoubleEndedIterator for Entries<'_, '_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.left.next_back().copied()
-    }
-}
-
-impl ExactSizeIterator for Entries<'_, '_> {}
-impl FusedIterator for Entries<'_, '_> {}
-
 /// One code object of a text bundle.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'data> {
     index: usize,
     id: &'data [u8],

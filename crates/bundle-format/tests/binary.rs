@@ -4,9 +4,9 @@
 
 mod common;
 
-use bundle_format::binary::{MAGIC, bundles};
 use bundle_format::byte_parts::Part;
 use bundle_format::{Bundle, Error, ErrorKind, Layout};
+use bundle_format::{MAGIC, bundles};
 use common::assert_error;
 use proptest::prelude::*;
 

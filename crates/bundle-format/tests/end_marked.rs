@@ -4,10 +4,11 @@
 
 mod common;
 
+use bundle_format::text::TextBundle;
 use bundle_format::text::{
     EndMarkedBundle, Leader, TAIL_LEN, ends_in_marker, is_text_bundle, to_vec,
 };
-use bundle_format::{Error, ErrorKind, TextBundle};
+use bundle_format::{Error, ErrorKind};
 use common::assert_error;
 use proptest::prelude::*;
 

@@ -7,8 +7,9 @@
     reason = "a panic is how a test says no"
 )]
 
+use bundle_format::text::TextBundle;
 use bundle_format::text::{EndMarkedBundle, Leader, ends_in_marker, is_text_bundle, to_vec};
-use bundle_format::{Bundle, EntryId, Layout, TextBundle, binary, composition};
+use bundle_format::{Bundle, EntryId, Layout, bundles, composition};
 use faulty::at_each_address;
 use proptest::prelude::*;
 use target_id::compatible;
@@ -36,7 +37,7 @@ fn read<'d>(bundle: &Bundle<'d>) -> Vec<(&'d [u8], &'d [u8])> {
 fn binary_answers(data: &[u8]) -> String {
     use std::fmt::Write;
     let mut text = String::new();
-    for found in binary::bundles(data) {
+    for found in bundles(data) {
         match found {
             Ok((at, bundle)) => {
                 let entries = read(&bundle);
@@ -93,7 +94,7 @@ proptest! {
             data.resize(data.len() + zeros, 0);
         }
         // One after the other, with zeros between them.
-        let found: Vec<_> = binary::bundles(&data).map(Result::unwrap).collect();
+        let found: Vec<_> = bundles(&data).map(Result::unwrap).collect();
         prop_assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), places);
         for ((_, bundle), (entries, _, _)) in found.iter().zip(&files) {
             let expected: Vec<(&[u8], &[u8])> =

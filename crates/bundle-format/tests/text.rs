@@ -4,8 +4,9 @@
 
 mod common;
 
+use bundle_format::text::TextBundle;
 use bundle_format::text::{Leader, is_text_bundle, to_vec};
-use bundle_format::{Error, ErrorKind, TextBundle};
+use bundle_format::{Error, ErrorKind};
 use common::assert_error;
 use proptest::prelude::*;
 

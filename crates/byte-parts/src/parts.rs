@@ -1,13 +1,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::hash::{Hash, Hasher};
 use core::ops::Range;
 
 use crate::error::Error;
 use crate::to_u64;
 
 /// One part of an output.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'a, I = usize> {
     /// These bytes.
     Bytes(&'a [u8]),
@@ -78,12 +77,6 @@ impl<I: PartialEq> PartialEq for Parts<I> {
 }
 
 impl<I: Eq> Eq for Parts<I> {}
-
-impl<I: Hash> Hash for Parts<I> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.iter().for_each(|part| part.hash(state));
-    }
-}
 
 impl<I> Parts<I> {
     /// An empty output.

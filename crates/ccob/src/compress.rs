@@ -12,25 +12,12 @@ use crate::{Error, Method, Version, codec};
 ///
 /// let options = WriteOptions::default().with_version(Version::V2).with_level(19);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Debug)]
 pub struct WriteOptions {
-    /// The version of the header; 3 by default.
-    pub version: Version,
-    /// The compression method; by default Zstandard where it is compiled in, else zlib.
-    pub method: Method,
-    /// The compression level; by default what Clang takes: 3 for Zstandard, 6 for zlib.
-    ///
-    /// A level beyond the codec's range is moved into it, as libzstd does by itself:
-    /// `miniz_oxide` has 0 to 10, libzstd from far below zero to 22. Of libzstd's levels 3 to 9 the
-    /// parameters are ours, for code that is alike from GPU to GPU. `ruzstd` has one level,
-    /// about libzstd's first, and takes it whatever is asked for; [`Method::codec`] tells which
-    /// codec is at work.
-    pub level: Option<i32>,
-    /// Worker threads for libzstd, at least one; 1 by default. It uses them from level 10 on, where
-    /// they pay, one for each 192 MiB; the other codecs never do. It has no influence on the bytes
-    /// written.
-    pub threads: u32,
+    pub(crate) version: Version,
+    pub(crate) method: Method,
+    pub(crate) level: Option<i32>,
+    pub(crate) threads: u32,
 }
 
 impl Default for WriteOptions {
@@ -40,33 +27,64 @@ impl Default for WriteOptions {
 }
 
 impl WriteOptions {
-    /// These options with another version.
+    /// The version of the header; 3 by default.
     #[must_use]
     pub fn with_version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
 
-    /// These options with another compression method.
+    /// The compression method; by default Zstandard where it is compiled in, else zlib.
     #[must_use]
     pub fn with_method(mut self, method: Method) -> Self {
         self.method = method;
         self
     }
 
-    /// These options with a compression level. Without the feature `zstd` it is of no consequence for Zstandard, see
-    /// [`level`](Self::level).
+    /// The compression level; `None`, the default, is what Clang takes: 3 for Zstandard, 6 for zlib.
+    ///
+    /// A level beyond the codec's range is moved into it, as libzstd does by itself:
+    /// `miniz_oxide` has 0 to 10, libzstd from far below zero to 22. Of libzstd's levels 3 to 9 the
+    /// parameters are ours, for code that is alike from GPU to GPU. `ruzstd` has one level,
+    /// about libzstd's first, and takes it whatever is asked for; [`Method::codec`] tells which
+    /// codec is at work.
     #[must_use]
-    pub fn with_level(mut self, level: i32) -> Self {
-        self.level = Some(level);
+    pub fn with_level(mut self, level: impl Into<Option<i32>>) -> Self {
+        self.level = level.into();
         self
     }
 
-    /// These options with another number of worker threads.
+    /// Worker threads for libzstd, at least one; 1 by default. It uses them from level 10 on, where
+    /// they pay, one for each 192 MiB; the other codecs never do. It has no influence on the bytes
+    /// written.
     #[must_use]
     pub fn with_threads(mut self, threads: u32) -> Self {
         self.threads = threads;
         self
+    }
+
+    /// Returns the compression method.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Returns the number of worker threads.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    /// Returns the version of the header.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Returns the compression level, if one was asked for.
+    #[must_use]
+    pub fn level(&self) -> Option<i32> {
+        self.level
     }
 }
 

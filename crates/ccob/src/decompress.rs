@@ -15,19 +15,23 @@ use crate::{Error, Header, Method, codec};
 ///
 /// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's
 /// choice. It is checked before anything is allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most bytes of uncompressed data to accept; 2 GiB by default.
-    pub max_uncompressed: u64,
+    pub(crate) max_uncompressed: u64,
 }
 
 impl Limits {
-    /// These limits with another maximum of uncompressed bytes.
+    /// The most bytes of uncompressed data to accept; 2 GiB by default.
     #[must_use]
     pub fn with_max_uncompressed(mut self, max_uncompressed: u64) -> Self {
         self.max_uncompressed = max_uncompressed;
         self
+    }
+
+    /// Returns the most bytes of uncompressed data to accept.
+    #[must_use]
+    pub fn max_uncompressed(&self) -> u64 {
+        self.max_uncompressed
     }
 }
 

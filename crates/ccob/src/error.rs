@@ -8,7 +8,7 @@ use crate::{Method, Version};
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
 /// programs. Offsets count bytes from the start of the container, that is, from its magic.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Problem);
 
 /// Kind of an [`Error`].
@@ -167,7 +167,7 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 /// One fault, with all that its text says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
     allow(dead_code, reason = "some faults are those of a codec")
@@ -279,7 +279,7 @@ impl fmt::Display for Problem {
 }
 
 /// Fault of a compressed stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "miniz_oxide", any(feature = "ruzstd", feature = "zstd"))),
     allow(dead_code, reason = "some faults are those of a codec")

@@ -5,7 +5,7 @@ use core::fmt;
 /// The version of a compressed bundle's header.
 ///
 /// Clang wrote version 1 in LLVM 18, version 2 in LLVM 19 to 21, and writes version 3, the [`Default`], since LLVM 22.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Version {
     /// No total size; a 32-bit uncompressed size.
@@ -58,7 +58,7 @@ impl fmt::Display for Version {
 }
 
 /// How a payload is compressed: the number in the header, whether known or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method(pub u16);
 
 impl Method {

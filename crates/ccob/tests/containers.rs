@@ -408,9 +408,8 @@ fn what_is_written_is_read() {
         for version in VERSIONS {
             for data in [&b""[..], b"a", &bytes(PLAIN), &large[..70_000]] {
                 for level in [None, Some(-7), Some(0), Some(1), Some(9), Some(99)] {
-                    let mut options =
-                        WriteOptions::default().with_version(version).with_method(method);
-                    options.level = level;
+                    let options = WriteOptions::default().with_version(version).with_method(method);
+                    let options = options.with_level(level);
                     let container = compress(data, &options).unwrap();
                     let found = decompress(&container, &Limits::default()).unwrap();
                     assert_eq!(found.data, data);

@@ -112,10 +112,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let mut package = Package::new(&specs, version, LlvmRelease::Llvm23, args.max_input)?;
     if args.compress {
-        let mut how = WriteOptions::default().with_threads(Threads::default().number());
-        how.method = args.method.as_deref().and_then(Method::from_name).unwrap_or(Method::ZSTD);
-        how.level = args.level;
-        package.compress(&how)?;
+        let method = args.method.as_deref().and_then(Method::from_name).unwrap_or(Method::ZSTD);
+        let how = WriteOptions::default().with_method(method).with_level(args.level);
+        package.compress(&how.with_threads(Threads::default().number()))?;
     }
     if args.output == Path::new("-") {
         package.write_to(&mut standard::output()?)?;

@@ -369,8 +369,7 @@ fn compressed_packages_are_decompressed() {
             entries.into_iter().map(|entry| entry.offload_kind(OffloadKind::from(kind))).collect();
         let layout = Layout::new(FormatVersion::V3, &entries).unwrap();
         let plain = layout.to_vec(&images[..count]).unwrap();
-        let mut options = WriteOptions::default();
-        options.method = Method::ZLIB;
+        let options = WriteOptions::default().with_method(Method::ZLIB);
         let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();
         fs::write(place.path().join("p"), &small).unwrap();
         let expected = bitcode(kind, Abi::Current, &[&plain], &[]);
@@ -393,8 +392,7 @@ fn compressed_packages_are_decompressed() {
     };
     let entry = ImageEntry::new(30_000).offload_kind(OffloadKind::OPENMP);
     let plain = Layout::new(FormatVersion::V3, &[entry]).unwrap().to_vec(&[images[0]]).unwrap();
-    let mut options = WriteOptions::default();
-    options.method = Method::ZLIB;
+    let options = WriteOptions::default().with_method(Method::ZLIB);
     let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();
     fails(&[&small[..], &small[..]].concat(), "wrap packages one by one");
     fails(&small[..small.len() - 9], "bytes are left");

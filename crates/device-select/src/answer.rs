@@ -8,7 +8,7 @@ use crate::device::{Device, States};
 use crate::reason::Reason;
 
 /// The condition on which a device gets an image: `xnack is off`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     states: Option<States>,
     text: String,
@@ -41,7 +41,7 @@ impl fmt::Display for Condition {
 }
 
 /// Answer to whether the device gets something.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     /// In each of its states.
     Yes,
@@ -71,7 +71,7 @@ impl Given {
 }
 
 /// One image and a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Judged {
     /// Answer to whether the device loads it.
@@ -81,7 +81,7 @@ pub struct Judged {
 }
 
 /// A [unit](crate::Unit) and a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer {
     /// Answer to whether the device loads anything of it.
@@ -123,7 +123,7 @@ impl Answer {
 }
 
 /// The reason why a device needs code of a unit, or does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standing {
     /// The device needs code of it.
@@ -139,7 +139,7 @@ pub enum Standing {
 }
 
 /// A remark about a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
     /// It holds no kernels.
@@ -169,7 +169,7 @@ impl Note {
 }
 
 /// All units of a file and a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[must_use]
 pub struct Selection {
     answers: Vec<Answer>,

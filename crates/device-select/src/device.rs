@@ -41,7 +41,7 @@ impl Vendor {
 
     /// Returns the vendor of a processor, as far as its name tells.
     #[must_use]
-    pub fn of_processor(name: &str) -> Option<Vendor> {
+    pub(crate) fn of_processor(name: &str) -> Option<Vendor> {
         match processor_family(name) {
             Some(Family::AmdGcn | Family::R600 | Family::AmdSpirv) => Some(Vendor::Amd),
             Some(Family::Nvptx) => Some(Vendor::Nvidia),
@@ -146,9 +146,9 @@ impl Device {
     /// The text names no device, or several.
     pub fn parse(text: &str) -> Result<Self, NotADevice> {
         let text = products::target_id(Self::target_id_in(text))?;
-        let id = TargetId::parse(&text).map_err(|error| match error {
-            target_id::Error::EmptyProcessor => NotADevice::Empty,
-            error => NotADevice::Malformed(error),
+        let id = TargetId::parse(&text).map_err(|error| match error.kind() {
+            target_id::ErrorKind::EmptyProcessor => NotADevice::Empty,
+            _ => NotADevice::Malformed(error),
         })?;
         let name = id.processor();
         if !may_be_processor(name) {
@@ -242,7 +242,7 @@ impl Device {
 
     /// Returns the set of all states: bit `n` stands for `states()[n]`.
     #[must_use]
-    pub fn all_states(&self) -> States {
+    pub(crate) fn all_states(&self) -> States {
         (0..self.states.len()).fold(0, |all, n| all | 1 << n)
     }
 
@@ -278,7 +278,7 @@ impl Device {
 fn state(id: &TargetId, open: impl Iterator<Item = (Feature, Setting)>) -> String {
     let set = id.features().map(|(feature, setting)| (feature.clone(), setting));
     let mut features: Vec<_> = set.chain(open).collect();
-    features.sort();
+    features.sort_by(|a, b| a.0.cmp(&b.0));
     let mut text = id.processor().to_owned();
     for (feature, setting) in features {
         text.push_str(&format!(":{feature}{}", setting.sign()));

@@ -10,7 +10,7 @@ use target_id::{IntelGpu, Target, Verdict, compatible};
 
 use crate::device::{Device, States, Vendor};
 use crate::order::tier;
-use crate::reason::Reason;
+use crate::reason::Why;
 
 /// The system of graphics shaders.
 const VULKAN: &str = "vulkan";
@@ -100,48 +100,48 @@ impl Code<'_> {
     }
 
     /// The reason why no device of this vendor can load it.
-    fn never(&self, device: &Device) -> Option<Reason> {
+    fn never(&self, device: &Device) -> Option<Why> {
         if self.target.is_host() || self.format == FileFormat::HostPlaceholder {
-            return Some(Reason::Host);
+            return Some(Why::Host);
         }
         let format = self.format;
         if format.is_container() && !self.is_registered {
-            return Some(Reason::Container(format));
+            return Some(Why::Container(format));
         }
         if self.container == ContainerKind::NvFatbin && format == FileFormat::Unknown {
-            return Some(Reason::NeitherCodeNorPtx);
+            return Some(Why::NeitherCodeNorPtx);
         }
         if self.container == ContainerKind::File && format == FileFormat::Bitcode {
-            return Some(Reason::Bitcode);
+            return Some(Why::Bitcode);
         }
         if self.is_shader() {
-            return Some(Reason::Shader);
+            return Some(Why::Shader);
         }
         if self.size == 0 {
-            return Some(Reason::Empty);
+            return Some(Why::Empty);
         }
         let vendor = self.vendor();
         if vendor.is_some_and(|vendor| vendor != device.vendor()) {
             return Some(match self.is_spirv() {
-                true if vendor == Some(Vendor::Amd) => Reason::SpirvForAmd,
-                true => Reason::SpirvNotFor(device.vendor()),
-                false => Reason::OtherVendor(vendor),
+                true if vendor == Some(Vendor::Amd) => Why::SpirvForAmd,
+                true => Why::SpirvNotFor(device.vendor()),
+                false => Why::OtherVendor(vendor),
             });
         }
         if let Some(Disagreement::Format { found, expected }) = self.disagreement {
-            return Some(Reason::Format { found: *found, expected });
+            return Some(Why::Format { found: *found, expected });
         }
         if self.is_unnamed_machine_code() {
             return Some(match self.gpus {
-                Some(gpus) => Reason::MachineCodeFor(
-                    gpus.iter().map(|gpu| gpu_name(gpu).to_owned()).collect(),
-                ),
-                None => Reason::UnnamedMachineCode,
+                Some(gpus) => {
+                    Why::MachineCodeFor(gpus.iter().map(|gpu| gpu_name(gpu).to_owned()).collect())
+                }
+                None => Why::UnnamedMachineCode,
             });
         }
         match self.target.triple().map(|triple| triple.as_str()) {
-            Some(triple) if triple.starts_with("spir64_x86_64") => Some(Reason::X86),
-            Some(triple) if triple.starts_with("spir64_fpga") => Some(Reason::Fpga),
+            Some(triple) if triple.starts_with("spir64_x86_64") => Some(Why::X86),
+            Some(triple) if triple.starts_with("spir64_fpga") => Some(Why::Fpga),
             _ => None,
         }
     }
@@ -150,11 +150,11 @@ impl Code<'_> {
 /// How an image fits a device.
 pub(crate) struct Fit {
     /// The reason why nothing else matters: "is host code".
-    never: Option<Reason>,
+    never: Option<Why>,
     /// One for each state of the device.
     verdicts: Vec<Verdict>,
     /// The reason why it fits no state that its name fits, or why its name is no reason: it holds code for other devices.
-    misnamed: Option<Reason>,
+    misnamed: Option<Why>,
     /// The states in which the device could load it.
     pub(crate) states: States,
     /// `true` if it is machine code for processors that the container does not name, maybe for this one.
@@ -208,11 +208,11 @@ impl Fit {
                 .fold(0, |states, (n, _)| states | 1 << n);
             misnamed = match (states, loads) {
                 (0, 0) => None,
-                (0, _) => Some(Reason::CalledOtherwise {
+                (0, _) => Some(Why::CalledOtherwise {
                     found: found.to_owned(),
                     called: code.target.id().to_owned(),
                 }),
-                _ => Some(Reason::Misnamed { found: found.to_owned() }),
+                _ => Some(Why::Misnamed { found: found.to_owned() }),
             };
             states &= loads;
         }
@@ -240,12 +240,12 @@ impl Fit {
     }
 
     /// Returns the reason why it fits in some states, with the verdict in the first of them.
-    pub(crate) fn why(&self, states: States) -> Reason {
-        self.verdict_in(states).cloned().map_or(Reason::Empty, Reason::Verdict)
+    pub(crate) fn why(&self, states: States) -> Why {
+        self.verdict_in(states).cloned().map_or(Why::Empty, Why::Verdict)
     }
 
     /// Returns the reason why it fits in no state. Of several reasons the one that is due to the features that were asked for.
-    pub(crate) fn why_not(&self, device: &Device) -> Reason {
+    pub(crate) fn why_not(&self, device: &Device) -> Why {
         if let Some(reason) = self.never.as_ref().or(self.misnamed.as_ref()) {
             return reason.clone();
         }
@@ -254,7 +254,7 @@ impl Fit {
             _ => true,
         };
         let verdict = self.verdicts.iter().find(asked).or(self.verdicts.first());
-        verdict.cloned().map_or(Reason::Empty, Reason::Verdict)
+        verdict.cloned().map_or(Why::Empty, Why::Verdict)
     }
 
     /// Returns 0 for native code, 1 for generic code, 2 for portable code.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::answer::{Answer, Condition, Given, Judged, Note};
 use crate::device::Device;
 use crate::fit::Fit;
-use crate::reason::Reason;
+use crate::reason::Why;
 use crate::unit::{Runtime, Unit};
 
 /// Judges a unit whose images have tables that name kernels; `None` for others.
@@ -50,11 +50,11 @@ pub(crate) fn judge(unit: &Unit, gpu: &Device, fits: &[Fit]) -> Option<Answer> {
         // Those without kernels hold functions and variables that others import.
         let has_kernels = candidate.kernels().is_some_and(|kernels| !kernels.is_empty());
         match (fit.states, !has_kernels || picked.contains(&n)) {
-            (0, _) => Judged { given: Given::No, reason: fit.why_not(gpu) },
+            (0, _) => Judged { given: Given::No, reason: fit.why_not(gpu).into() },
             (states, true) => {
-                Judged { given: Given::in_states(gpu, states), reason: fit.why(states) }
+                Judged { given: Given::in_states(gpu, states), reason: fit.why(states).into() }
             }
-            (_, false) => Judged { given: Given::No, reason: Reason::KernelsElsewhere },
+            (_, false) => Judged { given: Given::No, reason: Why::KernelsElsewhere.into() },
         }
     });
     let lacks_some = given == Given::No && has_some;

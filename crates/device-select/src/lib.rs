@@ -92,7 +92,7 @@ pub use memory::{LoadError, LoadErrorKind, load};
 pub use order::{Order, best};
 pub use products::{Product, target_id};
 #[cfg(feature = "files")]
-pub use reason::{Before, Reason};
+pub use reason::Reason;
 #[cfg(feature = "files")]
 pub use rule::{Fate, Rule, Wanted, is_host, is_misnamed};
 #[cfg(feature = "files")]

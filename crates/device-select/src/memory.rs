@@ -26,7 +26,7 @@ const ZSTD: &[u8] = &0xfd2f_b528_u32.to_le_bytes();
 const MAX_UNCOMPRESSED: u64 = 4 << 30;
 
 /// Kind of a [`LoadError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadErrorKind {
     /// The bytes are neither a bundle, compressed or not, nor an offload binary.
@@ -40,7 +40,7 @@ pub enum LoadErrorKind {
 }
 
 /// Error of [`load`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct LoadError {
     kind: LoadErrorKind,
     text: String,

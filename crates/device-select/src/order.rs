@@ -8,7 +8,7 @@ use target_id::{Target, Verdict, compatible};
 use crate::device::{Device, States};
 
 /// The way in which a runtime chooses one of several images that a device could load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
     /// The first one: OpenMP in offload binaries (`registerLib` of LLVM's libomptarget).

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use fat_object::FileFormat;
 use target_id::Verdict;
@@ -10,41 +11,44 @@ use crate::device::Vendor;
 use crate::few::few;
 
 /// The reason why a device loads an image, or does not, as text with the image as its subject: `is host code`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Reason {
+#[derive(Clone, Debug)]
+pub struct Reason(Why);
+
+impl From<Why> for Reason {
+    fn from(why: Why) -> Self {
+        Reason(why)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Why {
     /// How the target of the image and the device go together.
-    #[error("{0}")]
     Verdict(Verdict),
     /// It is for the host.
-    #[error("is host code")]
     Host,
     /// It is a container itself.
-    #[error("is a {0}, whose images are judged on their own")]
     Container(FileFormat),
     /// An entry of an NVIDIA fatbinary in another format.
-    #[error("is neither machine code nor PTX")]
     NeitherCodeNorPtx,
     /// LLVM bitcode in no container.
-    #[error("is LLVM bitcode, which is linked and compiled, not loaded")]
     Bitcode,
     /// A shader, which no runtime of GPU computing loads.
-    #[error("is a graphics shader (Vulkan)")]
     Shader,
     /// No bytes.
-    #[error("is empty")]
     Empty,
     /// It is for the GPUs of another maker.
-    #[error("is for another vendor ({})", .0.map_or("", Vendor::as_str))]
     OtherVendor(Option<Vendor>),
     /// SPIR-V that only AMD's runtimes compile.
-    #[error("is SPIR-V for AMD GPUs")]
     SpirvForAmd,
     /// SPIR-V that the runtimes of the device's maker do not compile.
-    #[error("is SPIR-V, but not for {} GPUs", .0.as_str())]
     SpirvNotFor(Vendor),
     /// It is in a format that the device does not load.
-    #[error("holds {found} where {expected} is expected")]
     Format {
         /// Its format.
         found: FileFormat,
@@ -52,25 +56,19 @@ pub enum Reason {
         expected: &'static str,
     },
     /// Machine code for these GPUs of Intel's, and not for the device.
-    #[error("is machine code for {} only", few(.0))]
     MachineCodeFor(Vec<String>),
     /// Machine code for some GPUs of Intel's, maybe for the device.
-    #[error("is machine code for GPUs that the container does not name")]
     UnnamedMachineCode,
     /// For processors of the x86 family.
-    #[error("is for x86 processors")]
     X86,
     /// For FPGAs.
-    #[error("is for FPGAs")]
     Fpga,
     /// The container says that the device could load it, and the image itself that it is for another one.
-    #[error("holds code for {found}")]
     Misnamed {
         /// Target ID that the image states.
         found: String,
     },
     /// The image itself is for the device, and the container says that it is for another one.
-    #[error("holds code for {found}, but is called {called}, and runtimes choose by that")]
     CalledOtherwise {
         /// Target ID that the image states.
         found: String,
@@ -78,7 +76,6 @@ pub enum Reason {
         called: String,
     },
     /// Another image is loaded in place of this one, which would do.
-    #[error("would do, but {label} {}", .why.text())]
     Behind {
         /// Name of the other one.
         label: String,
@@ -86,14 +83,53 @@ pub enum Reason {
         why: Before,
     },
     /// Other images hold each of its kernels.
-    #[error("would do, but each of its kernels is taken from another image")]
     KernelsElsewhere,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verdict(verdict) => verdict.fmt(f),
+            Self::Host => f.write_str("is host code"),
+            Self::Container(format) => {
+                write!(f, "is a {format}, whose images are judged on their own")
+            }
+            Self::NeitherCodeNorPtx => f.write_str("is neither machine code nor PTX"),
+            Self::Bitcode => write!(f, "is LLVM bitcode, which is linked and compiled, not loaded"),
+            Self::Shader => f.write_str("is a graphics shader (Vulkan)"),
+            Self::Empty => f.write_str("is empty"),
+            Self::OtherVendor(vendor) => {
+                write!(f, "is for another vendor ({})", vendor.map_or("", Vendor::as_str))
+            }
+            Self::SpirvForAmd => f.write_str("is SPIR-V for AMD GPUs"),
+            Self::SpirvNotFor(vendor) => {
+                write!(f, "is SPIR-V, but not for {} GPUs", vendor.as_str())
+            }
+            Self::Format { found, expected } => {
+                write!(f, "holds {found} where {expected} is expected")
+            }
+            Self::MachineCodeFor(gpus) => write!(f, "is machine code for {} only", few(gpus)),
+            Self::UnnamedMachineCode => {
+                f.write_str("is machine code for GPUs that the container does not name")
+            }
+            Self::X86 => f.write_str("is for x86 processors"),
+            Self::Fpga => f.write_str("is for FPGAs"),
+            Self::Misnamed { found } => write!(f, "holds code for {found}"),
+            Self::CalledOtherwise { found, called } => write!(
+                f,
+                "holds code for {found}, but is called {called}, and runtimes choose by that"
+            ),
+            Self::Behind { label, why } => write!(f, "would do, but {label} {}", why.text()),
+            Self::KernelsElsewhere => {
+                write!(f, "would do, but each of its kernels is taken from another image")
+            }
+        }
+    }
 }
 
 /// The reason why one image is loaded before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Before {
+pub(crate) enum Before {
     /// The other is generic code.
     Generic,
     /// The other is portable code.

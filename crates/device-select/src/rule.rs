@@ -110,7 +110,7 @@ impl Wanted {
 
     /// Returns whether the device could load an image in one of its states.
     #[must_use]
-    pub fn could_load(&self, image: &ImageInfo) -> bool {
+    pub(crate) fn could_load(&self, image: &ImageInfo) -> bool {
         self.fit(image).is_some_and(|fit| fit.could_load())
     }
 
@@ -158,7 +158,7 @@ pub enum Rule {
 }
 
 /// Fate of an image, and the reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It stays because it is asked for, or not asked to go.
     Stays,

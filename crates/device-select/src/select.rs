@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::fit::Fit;
 use crate::kernels;
 use crate::order::{Order, pick};
-use crate::reason::{Before, Reason};
+use crate::reason::{Before, Why};
 use crate::unit::{Runtime, Unit};
 
 /// Returns what a device loads of each unit of one file, and which units it needs.
@@ -61,7 +61,7 @@ fn judge(unit: &Unit, gpu: &Device) -> Answer {
             }
             (states, _) => fit.why(states),
         };
-        Judged { given, reason }
+        Judged { given, reason: reason.into() }
     });
     let mut answer = Answer::new(given, judged.collect(), None);
     let holds_nothing = match answer.given {
@@ -91,8 +91,8 @@ fn order(unit: &Unit) -> Order {
 }
 
 /// Returns the reason why an image is not given although it fits.
-fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> Reason {
-    let Some((first, first_fit)) = first else { return Reason::KernelsElsewhere };
+fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> Why {
+    let Some((first, first_fit)) = first else { return Why::KernelsElsewhere };
     let what = match fit.verdict_in(fit.states) {
         Some(Verdict::GenericCovers { .. }) => Some(Before::Generic),
         Some(Verdict::PortableCovers { .. }) => Some(Before::Portable),
@@ -105,7 +105,7 @@ fn behind(order: Order, fit: &Fit, first: Option<(&Candidate, &Fit)>) -> Reason 
         None if order == Order::Best && differs => Before::Fits,
         None => Before::Stands,
     };
-    Reason::Behind { label: first.label().to_owned(), why }
+    Why::Behind { label: first.label().to_owned(), why }
 }
 
 /// Adds what only the other units of the file tell: CUDA code that was linked, or is when it is loaded.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use bundle_format::Bundle;
 use bundle_format::Layout;
-use bundle_format::binary::Bundle;
 use byte_parts::Source;
 use object_edit::{Input, Output, copy_of};
 

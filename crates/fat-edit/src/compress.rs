@@ -77,7 +77,7 @@ impl Job {
             false => ccob::compress(&data, write).map_err(Error::from),
         };
         let mut best = compress(&write)?;
-        for &level in higher_levels(write.method) {
+        for &level in higher_levels(write.method()) {
             if enough.is_none_or(|enough| best.len() as u64 <= enough) {
                 break;
             }

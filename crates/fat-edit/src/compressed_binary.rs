@@ -48,8 +48,9 @@ pub fn compress_offload_binary(plain: &[u8], options: &WriteOptions) -> Result<V
     }
     let body = plain.get(start..end).unwrap_or_default();
     let mut options = options.clone();
-    if options.method == Method::ZSTD {
-        options.level = options.level.or(Some(DEFAULT_ZSTD_LEVEL));
+    if options.method() == Method::ZSTD {
+        let level = options.level().unwrap_or(DEFAULT_ZSTD_LEVEL);
+        options = options.with_level(level);
     }
     let stream = ccob::compress_stream(body, &options)
         .map_err(|error| Error::of_offload_binary_stream(error.moved(version.header_len())))?;

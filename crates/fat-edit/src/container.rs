@@ -129,8 +129,7 @@ impl Planner<'_> {
         }
         let edit = self.bundle_edit(node);
         let max = match edit {
-            BundleEdit::Compress(options) => options.limits.max_uncompressed,
-            _ if self.edit.unlimited => u64::MAX,
+            BundleEdit::Compress(options) => options.limits.max_uncompressed(),
             _ => self.contents.max_decompressed,
         };
         if size > max {
@@ -254,8 +253,7 @@ impl Planner<'_> {
         let size = compression.uncompressed_size();
         let edit = self.bundle_edit(node);
         let max = match edit {
-            BundleEdit::Compress(options) => options.limits.max_uncompressed,
-            _ if self.edit.unlimited => u64::MAX,
+            BundleEdit::Compress(options) => options.limits.max_uncompressed(),
             _ => self.contents.max_decompressed,
         };
         if size > max {
@@ -350,7 +348,7 @@ fn changed(new: &Output, node: &Node) -> Change {
 
 /// Version 1 does not tell where a compressed bundle ends: runtimes want to know.
 fn written(options: WriteOptions) -> WriteOptions {
-    match options.version {
+    match options.version() {
         Version::V1 => options.with_version(Version::V2),
         _ => options,
     }

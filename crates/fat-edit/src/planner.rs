@@ -297,7 +297,7 @@ impl<'a> Planner<'a> {
 
     fn threads(&self) -> NonZeroU32 {
         let threads = match &self.edit.bundles {
-            BundleEdit::Compress(options) => options.write.threads,
+            BundleEdit::Compress(options) => options.write.threads(),
             _ => self.edit.options.threads,
         };
         NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN)

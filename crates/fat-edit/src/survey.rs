@@ -425,7 +425,7 @@ impl Visitor for Surveyor {
             }
             kind => kind == ErrorKind::Disagreement,
         };
-        if finding.severity() < Severity::Error && !is_about_an_id {
+        if finding.severity() == Severity::Warning && !is_about_an_id {
             return Ok(());
         }
         let hides_nothing =

@@ -86,7 +86,7 @@ fn images_leave_compressed_offload_binaries_and_join_them() {
             let out = edited(&file, &[], |_, edit| edit.remove(1 + index)).unwrap();
             assert!(out.starts_with(&before) && out.ends_with(&after));
             let package = &out[before.len()..out.len() - after.len()];
-            assert_eq!((package.len() % 8, method_of(package)), (0, how.method));
+            assert_eq!((package.len() % 8, method_of(package)), (0, how.method()));
             let mut left = images(&file);
             left.remove(1 + index);
             assert_eq!(images(&out), left);
@@ -103,7 +103,7 @@ fn images_leave_compressed_offload_binaries_and_join_them() {
         let expected = edited(&plain(&sizes), &[&new], |_, edit| wish(edit, 0, 0)).unwrap();
         let package = &out[before.len()..out.len() - after.len()];
         assert!(decompress_offload_binary(package, 1 << 20).unwrap() == expected);
-        assert_eq!(method_of(package), how.method);
+        assert_eq!(method_of(package), how.method());
         // All images of one leave, if they may.
         let all = |edit: &mut Edit| (1..4).for_each(|index| edit.remove(index));
         let error = edited(&file, &[], |_, edit| all(edit)).unwrap_err();
@@ -134,7 +134,7 @@ fn offload_binaries_come_back_from_compression_byte_for_byte() {
             assert!(small.len() < file.len());
             let notes: Vec<_> = plan.notes().to_vec();
             assert!(notes.is_empty(), "{notes:?}");
-            assert_eq!(method_of(&small), how.method);
+            assert_eq!(method_of(&small), how.method());
             assert!(compress(&small).1 == small, "idempotent");
             let back = decompress(&small);
             // Compressed offload binaries are plain then, too.
@@ -144,11 +144,11 @@ fn offload_binaries_come_back_from_compression_byte_for_byte() {
                     || surveyed(&file).containers().last().unwrap().compression().is_some()
             );
             // Again, in another way.
-            let other = methods().into_iter().find(|other| other.method != how.method).unwrap();
+            let other = methods().into_iter().find(|other| other.method() != how.method()).unwrap();
             let again = CompressOptions::default().with_write(other.clone()).with_recompress(true);
             let (plan, again) = compress_with(&small, again);
             assert_eq!(plan.containers()[0].change, Change::Recompressed);
-            assert_eq!(method_of(&again), other.method);
+            assert_eq!(method_of(&again), other.method());
             assert!(decompress(&again) == back);
         }
     }

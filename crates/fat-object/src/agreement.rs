@@ -10,7 +10,7 @@ use crate::image::{BundleForm, ImageInfo, OffloadBinaryEntry, loaded_as};
 use crate::image_target;
 
 /// A contradiction between an image and the target that its container states for it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disagreement {
     /// The format is one that devices of this architecture do not load.

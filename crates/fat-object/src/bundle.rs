@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::vec;
 
-use bundle_format::binary::Bundle;
+use bundle_format::Bundle;
 use bundle_format::text::{EndMarkedBundle, TAIL_LEN, TextBundle, ends_in_marker};
 use byte_parts::Budget;
 

@@ -13,7 +13,7 @@ pub(crate) const EM_AMDGPU: u16 = 224;
 pub(crate) const EM_INTELGT: u16 = 205;
 
 /// The format of an image, by its own magic, whatever the container says about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
     /// No bytes at all: the placeholder entries of HIP fat binaries.
@@ -292,7 +292,7 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (b"\x03\x02\x23\x07", FileFormat::SpirV),
     (b"\x07\x23\x02\x03", FileFormat::SpirV),
     (&crate::nv_fatbin::MAGIC, FileFormat::Fatbinary),
-    (&bundle_format::binary::MAGIC, FileFormat::Bundle),
+    (&bundle_format::MAGIC, FileFormat::Bundle),
     (&ccob::MAGIC, FileFormat::CompressedBundle),
     (&offload_binary::MAGIC, FileFormat::OffloadBinary),
     (b"!<arch>\n", FileFormat::Archive),

@@ -82,7 +82,7 @@ impl fmt::Display for Error {
 }
 
 /// Description of an image in an HCF container of AdaptiveCpp.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HcfImage {
     node: String,
     format: Option<String>,

@@ -18,7 +18,7 @@ use crate::sycl::SyclImage;
 use crate::{code, image_target};
 
 /// What an offload binary records about an image, beyond its [`Target`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffloadBinaryEntry {
     pub(crate) image_kind: offload_binary::ImageKind,
     pub(crate) offload_kind: offload_binary::OffloadKind,
@@ -58,7 +58,7 @@ impl OffloadBinaryEntry {
 }
 
 /// How an entry of a bundle is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BundleForm {
     /// In a binary bundle.
@@ -78,7 +78,7 @@ pub enum BundleForm {
 ///
 /// Its [`Display`](fmt::Display) form is a line for people:
 /// `hip-amdgcn-amd-amdhsa--gfx90a:xnack+ (ELF, 12345 bytes) in section:.hip_fatbin/bundle:0`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageInfo {
     pub(crate) index: usize,
     pub(crate) path: Arc<[PathStep]>,

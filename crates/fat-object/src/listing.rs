@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Seek};
 use std::slice;
-use std::vec;
 
 use crate::error::Error;
 use crate::file_format::FileFormat;
@@ -111,7 +110,7 @@ impl Listing {
     /// formats that are not [read](FileFormat::is_read).
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.findings.iter().all(|finding| finding.severity() < Severity::Error)
+        self.findings.iter().all(|finding| finding.severity() == Severity::Warning)
     }
 
     /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a plain
@@ -140,16 +139,6 @@ impl<'a> IntoIterator for &'a Listing {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
-    }
-}
-
-/// The images, in file order.
-impl IntoIterator for Listing {
-    type Item = ImageInfo;
-    type IntoIter = vec::IntoIter<ImageInfo>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.images.into_iter()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::image::Image;
 use crate::source::{Origin, ReadSeek};
 
 /// One kind of thing that device images lie in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ContainerKind {
     /// A member of an `ar` archive.
@@ -68,7 +68,7 @@ impl fmt::Display for ContainerKind {
 ///
 /// Its [`Display`](fmt::Display) form is `kind:name`, for example `section:.hip_fatbin` or `ccob:1`: for people, with
 /// control characters of the name escaped, and the name cut after 1024 characters.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathStep {
     kind: ContainerKind,
     /// One name can be in the paths of many containers.
@@ -166,7 +166,7 @@ impl fmt::Display for Printable<'_> {
 }
 
 /// Where something starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Location {
     /// At this byte offset of the walked file.
@@ -230,7 +230,7 @@ impl fmt::Display for Location {
 }
 
 /// How a compressed container is compressed, and what it saves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
     pub(crate) method: &'static str,
     pub(crate) stored_size: u64,
@@ -313,7 +313,7 @@ pub enum Enter {
 }
 
 /// How bad a [`Finding`] is: there are these two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The format is kept, a rule of composition is not; every image was found.
     Warning,

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use std::vec;
 
 use aho_corasick::packed::Searcher;
+use bundle_format::Bundle;
 use bundle_format::EntryId;
-use bundle_format::binary::Bundle;
 use byte_parts::Budget;
 use ccob::Method;
 use offload_binary::{CompressedBinary, OffloadBinary};
@@ -273,7 +273,7 @@ fn sound(
         FileFormat::CompressedBundle => compressed_bundle(&head, available),
         FileFormat::Fatbinary => fatbinary(&head, available),
         FileFormat::Hcf => hcf::size(source, window, &mut read)?,
-        FileFormat::Bundle if !head.starts_with(&bundle_format::binary::MAGIC) => None,
+        FileFormat::Bundle if !head.starts_with(&bundle_format::MAGIC) => None,
         // Most are refused by the first bytes.
         FileFormat::Bundle
             if Bundle::parse_prefix(&head, available).is_err_and(|e| e.needed().is_none()) =>

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use bundle_format::EntryId;
-use bundle_format::binary::{Bundle, Entry};
+use bundle_format::{Bundle, Entry};
 use target_id::Target;
 
 use crate::bundle;

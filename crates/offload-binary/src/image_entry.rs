@@ -9,7 +9,7 @@ use crate::kinds::{Flags, ImageKind, OffloadKind};
 use crate::wire::{HEADER_LEN, HEADER_V3_LEN, STRING_V1_LEN, STRING_V2_LEN};
 
 /// The version of the format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatVersion {
     /// One binary for each image, one after the other. LLVM 22 and older write this, and every
@@ -84,7 +84,7 @@ pub type StringPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 ///     .string("triple", "amdgcn-amd-amdhsa");
 /// assert_eq!(entry.strings.len(), 2);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageEntry<'a> {
     /// The format of the image.

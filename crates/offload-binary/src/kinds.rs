@@ -8,7 +8,7 @@ use crate::llvm_order::LlvmRelease;
 /// The format of a device image (`ImageKind` of LLVM's offload binary).
 ///
 /// A number without a constant is kept as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageKind(pub u16);
 
 impl ImageKind {
@@ -130,7 +130,7 @@ impl fmt::Display for ImageKind {
 ///
 /// A number without a constant is kept as it is. LLVM 21 turned the enumeration into a bit mask
 /// and gave HIP a new number: see [`HIP_LEGACY`](Self::HIP_LEGACY).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OffloadKind(pub u16);
 
 impl OffloadKind {
@@ -213,7 +213,7 @@ fn display(f: &mut fmt::Formatter<'_>, name: Option<&str>, number: u16) -> fmt::
 }
 
 /// Flags of an entry. Bits without a constant are kept as they are.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags(pub u32);
 
 impl Flags {

@@ -48,7 +48,7 @@ pub const MAX_STRING_BYTES: u64 = 1 << 26;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Layout {
     version: FormatVersion,
     plan: Plan,

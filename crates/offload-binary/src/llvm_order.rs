@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 use crate::llvm22_hash::llvm22_hash;
 
 /// A release of LLVM whose tool is to be matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LlvmRelease {
     /// LLVM 22, which writes version 1.

@@ -112,7 +112,11 @@ mod tests {
             }
         }
         for text in ["host", "none", "16", ""] {
-            assert_eq!(OffloadKind::from_target_id(&text.into()), None, "{text}");
+            assert_eq!(
+                OffloadKind::from_target_id(&target_id::OffloadKind::parse(text)),
+                None,
+                "{text}"
+            );
         }
     }
 }

@@ -3,7 +3,6 @@
 
 use core::error::Error as StdError;
 use core::fmt::{Debug, Display};
-use core::hash::Hash;
 use core::iter::FusedIterator;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -14,14 +13,13 @@ use offload_binary::{
 
 /// Sent to and shared by threads, printed for debugging, cloned.
 fn view<T: Clone + Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
-/// Besides, compared, and a key of a map.
+/// Besides, compared.
 fn value<T>()
 where
-    T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
+    T: Clone + Debug + Eq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
 {
 }
 fn copied<T: Copy>() {}
-fn ordered<T: Ord>() {}
 fn displayed<T: Display>() {}
 fn defaulted<T: Default>() {}
 fn fused<T: FusedIterator>() {}
@@ -43,7 +41,6 @@ fn public_types_keep_their_promises() {
 
     copied::<(Entry<'_>, Flags, FormatVersion, ImageKind, LlvmRelease, OffloadKind)>();
     copied::<OffloadBinary<'_>>();
-    ordered::<(Flags, FormatVersion, ImageKind, LlvmRelease, OffloadKind)>();
     displayed::<FormatVersion>();
     displayed::<ImageKind>();
     displayed::<OffloadKind>();

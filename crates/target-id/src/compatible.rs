@@ -7,33 +7,29 @@ use crate::feature::Feature;
 use crate::intel::IntelGpu;
 use crate::kind::OffloadKind;
 use crate::nvidia::NvidiaArch;
-use crate::processor::{AMDGCNSPIRV, Family, GENERIC, Processor, processor_family};
+use crate::processor::{AMDGCNSPIRV, Family, GENERIC, processor_family};
 use crate::target::Target;
 use crate::target_id::TargetId;
 use crate::triple::Triple;
 use crate::verdict::{Side, Verdict};
 
 /// How to compare; [`Default`] is what `clang-offload-bundler` does without options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// As `--hip-openmp-compatible`: HIP code objects serve OpenMP targets and the reverse. Default: no.
-    pub hip_openmp: bool,
-    /// As LLVM has it: a triple with [an unknown
-    /// sub-architecture](Triple::has_unknown_sub_architecture) is compatible with nothing, not with itself either.
-    /// Default: no, it is compatible with itself.
-    pub strict_sub_architectures: bool,
+    hip_openmp: bool,
+    strict_sub_architectures: bool,
 }
 
 impl Options {
-    /// These options with another choice whether HIP serves OpenMP.
+    /// Whether HIP code objects serve OpenMP targets and the reverse, as `--hip-openmp-compatible` says. Default: no.
     #[must_use]
     pub fn with_hip_openmp(mut self, hip_openmp: bool) -> Self {
         self.hip_openmp = hip_openmp;
         self
     }
 
-    /// These options with another choice for unknown sub-architectures.
+    /// Whether, as LLVM has it, a triple with an unknown sub-architecture (`amdgpu99`) is compatible with nothing, not with
+    /// itself either. Default: no, it is compatible with itself.
     #[must_use]
     pub fn with_strict_sub_architectures(mut self, strict: bool) -> Self {
         self.strict_sub_architectures = strict;
@@ -223,13 +219,4 @@ fn compare_features(code_object: &TargetId, target: &TargetId) -> Result<Vec<Fea
     }
     any.extend(settings.map(|(open, _)| open.clone()));
     mismatch.map_or(Ok(any), Err)
-}
-
-/// Whether code for `generic` runs on `processor`, both by any of their names.
-#[must_use]
-pub fn generic_covers(generic: &str, processor: &str) -> bool {
-    match (Processor::amdgpu(generic), Processor::amdgpu(processor)) {
-        (Some(generic), Some(processor)) => generic.covers().contains(&processor.name()),
-        _ => false,
-    }
 }

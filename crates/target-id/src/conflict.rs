@@ -14,7 +14,7 @@ use crate::triple::{Key, Triple};
 /// Two entries of one bundle that contradict each other.
 ///
 /// [`Display`](fmt::Display) says it in a few words: "entries 0 and 2 are for the same target".
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conflict {
     /// Index of the entry that came first.
@@ -28,7 +28,7 @@ pub struct Conflict {
 /// What is wrong with two entries of one bundle.
 ///
 /// [`Display`](fmt::Display) says what is so of both: "are for the same target".
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConflictKind {
     /// Both are for one processor, and only one of them sets this feature.
@@ -65,7 +65,7 @@ impl fmt::Display for ConflictKind {
 struct Group<'a> {
     // First, because it alone tells most groups from each other.
     processor: String,
-    kind: Option<&'a OffloadKind>,
+    kind: Option<&'a str>,
     triple: Option<Key<'a>>,
     /// Sub-architecture of the triple, where no processor says it better.
     sub: &'a str,
@@ -144,8 +144,8 @@ pub fn conflicts<'a>(ids: impl IntoIterator<Item = &'a Target>) -> Vec<Conflict>
 fn group<'a>(target: &'a Target, id: Option<&TargetId>, triple: Option<Key<'a>>) -> Group<'a> {
     Group {
         kind: target.kind().map(|kind| match kind {
-            OffloadKind::HipV4 => &OffloadKind::Hip,
-            kind => kind,
+            OffloadKind::HipV4 => OffloadKind::Hip.as_str(),
+            kind => kind.as_str(),
         }),
         triple,
         sub: if id.is_some() { "" } else { target.triple().map_or("", Triple::amdgpu_sub) },

@@ -3,87 +3,104 @@
 use alloc::string::String;
 use core::fmt;
 
-/// Why a text is not a usable target ID, or not the name of a processor, an NVIDIA architecture or a setting.
+/// Why a text is not a usable target ID, or not the name of an NVIDIA architecture.
 ///
-/// Every `offset` is in bytes from the start of the target ID text. Only these can be wrong: any text is an [`OffloadKind`](crate::OffloadKind), a [`Triple`](crate::Triple) and a
-/// [`Feature`](crate::Feature).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The text says what is wrong, where, and what was expected. Any text is an [`OffloadKind`](crate::OffloadKind), a
+/// [`Triple`](crate::Triple) and a [`Feature`](crate::Feature).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Problem);
+
+/// Kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The text before the first `:` is empty (or the whole target ID is).
     EmptyProcessor,
     /// Two `:` in a row, a sign without a name, or (old spelling) two `+` in a row.
-    EmptyFeature {
-        /// Where the name was expected.
-        offset: usize,
-    },
+    EmptyFeature,
     /// A feature does not end in `+` or `-`.
-    MissingSign {
-        /// The feature as written.
-        feature: String,
-        /// Where the feature starts.
-        offset: usize,
-    },
+    MissingSign,
     /// A feature is given more than once, with equal or opposite signs.
-    DuplicateFeature {
-        /// Name of the feature.
-        feature: String,
-        /// Where the second mention starts.
-        offset: usize,
-    },
-    /// The processor is known and does not have this feature in its target IDs.
-    UnsupportedFeature {
-        /// Primary name of the processor.
-        processor: String,
-        /// Name of the feature.
-        feature: String,
-        /// Where the feature starts.
-        offset: usize,
-    },
-    /// The processor, or every processor of the triple, is one whose target IDs have no features.
-    FeaturesNotAllowed {
-        /// The processor as written.
-        processor: String,
-        /// Where the first feature starts.
-        offset: usize,
-    },
+    DuplicateFeature,
+    /// The processor is known and does not have this feature in its target IDs, or the target IDs of all processors of the triple have no
+    /// features.
+    UnsupportedFeature,
     /// The processor is known and belongs to another architecture than the triple names.
-    ForeignProcessor {
-        /// The processor as written.
-        processor: String,
-        /// Architecture field of the triple, as written.
-        arch: String,
-    },
+    ForeignProcessor,
     /// The spelling of code object V2 and V3, `gfx906+xnack`; see [`TargetId::parse_v3`](crate::TargetId::parse_v3).
-    OldSpelling {
-        /// The text as written.
-        text: String,
-        /// The same target ID in today's canonical form.
-        current: String,
-    },
+    OldSpelling,
     /// The text is not the name of an NVIDIA architecture, see [`NvidiaArch::parse`](crate::NvidiaArch::parse).
-    NotNvidiaArch {
-        /// The text.
-        name: String,
-    },
-    /// The text is no name of an AMD GPU processor, see [`Processor::amdgpu`](crate::Processor::amdgpu).
-    NotAmdgpuProcessor {
-        /// The text.
-        name: String,
-    },
-    /// The text is not the name of a GPU of Intel's, see [`IntelGpu::find`](crate::IntelGpu::find).
-    NotIntelGpu {
-        /// The text.
-        name: String,
-    },
-    /// The text is not that of a [`Setting`](crate::Setting).
-    NotSetting {
-        /// The text.
-        text: String,
-    },
+    NotNvidiaArch,
+}
+
+impl Error {
+    /// Returns the kind of the error.
+    ///
+    /// ```
+    /// use target_id::{ErrorKind, TargetId};
+    ///
+    /// let error = TargetId::parse("gfx906:xnack").unwrap_err();
+    /// assert_eq!((error.kind(), error.offset()), (ErrorKind::MissingSign, Some(7)));
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self.0 {
+            Problem::EmptyProcessor => ErrorKind::EmptyProcessor,
+            Problem::EmptyFeature { .. } => ErrorKind::EmptyFeature,
+            Problem::MissingSign { .. } => ErrorKind::MissingSign,
+            Problem::DuplicateFeature { .. } => ErrorKind::DuplicateFeature,
+            Problem::UnsupportedFeature { .. } | Problem::FeaturesNotAllowed { .. } => {
+                ErrorKind::UnsupportedFeature
+            }
+            Problem::ForeignProcessor { .. } => ErrorKind::ForeignProcessor,
+            Problem::OldSpelling { .. } => ErrorKind::OldSpelling,
+            Problem::NotNvidiaArch { .. } => ErrorKind::NotNvidiaArch,
+        }
+    }
+
+    /// Returns where the feature that is wrong starts, in bytes from the start of the target ID.
+    #[must_use]
+    pub fn offset(&self) -> Option<usize> {
+        match self.0 {
+            Problem::EmptyFeature { offset }
+            | Problem::MissingSign { offset, .. }
+            | Problem::DuplicateFeature { offset, .. }
+            | Problem::UnsupportedFeature { offset, .. }
+            | Problem::FeaturesNotAllowed { offset, .. } => Some(offset),
+            _ => None,
+        }
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(problem)
+    }
 }
 
 impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// One fault, with all that its text says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    EmptyProcessor,
+    EmptyFeature { offset: usize },
+    MissingSign { feature: String, offset: usize },
+    DuplicateFeature { feature: String, offset: usize },
+    UnsupportedFeature { processor: String, feature: String, offset: usize },
+    FeaturesNotAllowed { processor: String, offset: usize },
+    ForeignProcessor { processor: String, arch: String },
+    OldSpelling { text: String, current: String },
+    NotNvidiaArch { name: String },
+}
+
+impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyProcessor => f.write_str("target ID has no processor name"),
@@ -118,15 +135,6 @@ impl fmt::Display for Error {
                 f,
                 "NVIDIA architecture {name:?} is not of the form \"sm_86\" or \"compute_86\", with or without \"a\" or \"f\""
             ),
-            Self::NotAmdgpuProcessor { name } => {
-                write!(f, "{name:?} is no known AMD GPU processor")
-            }
-            Self::NotIntelGpu { name } => write!(f, "{name:?} is not a known GPU of Intel's"),
-            Self::NotSetting { text } => {
-                write!(f, "target feature setting is {text:?}, expected \"on\" or \"off\"")
-            }
         }
     }
 }
-
-impl core::error::Error for Error {}

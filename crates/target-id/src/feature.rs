@@ -2,12 +2,8 @@
 
 use alloc::string::String;
 use core::cmp::Ordering;
-use core::convert::Infallible;
 use core::fmt;
 use core::ops::BitOr;
-use core::str::FromStr;
-
-use crate::error::Error;
 
 /// A set of the target features that LLVM's AMDGPU usage guide defines: those a processor may have in its target
 /// IDs, or those a target ID sets.
@@ -19,7 +15,7 @@ use crate::error::Error;
 /// assert_eq!(features, Some(Features::SRAMECC | Features::XNACK));
 /// assert!(Features::XNACK.iter().eq([Feature::Xnack]));
 /// ```
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Features(u8);
 
 impl Features {
@@ -77,7 +73,7 @@ impl fmt::Debug for Features {
 ///
 /// LLVM's AMDGPU usage guide defines two; the names of others are kept, because a
 /// processor newer than this crate may have more.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Feature {
     /// `sramecc`.
@@ -139,30 +135,8 @@ impl fmt::Display for Feature {
     }
 }
 
-/// As [`parse`](Feature::parse).
-impl FromStr for Feature {
-    type Err = Infallible;
-
-    fn from_str(name: &str) -> Result<Self, Infallible> {
-        Ok(Self::parse(name))
-    }
-}
-
-/// As [`parse`](Feature::parse).
-impl From<&str> for Feature {
-    fn from(name: &str) -> Self {
-        Self::parse(name)
-    }
-}
-
-impl AsRef<str> for Feature {
-    fn as_ref(&self) -> &str {
-        self.as_str()
-    }
-}
-
 /// The value a target ID gives a feature. The third value, *any*, is the feature's absence, and there are no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// `-`: the feature is disabled.
     Off,
@@ -171,16 +145,6 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The setting a sign in target IDs means: `+` or `-`, `None` for everything else.
-    #[must_use]
-    pub const fn from_sign(sign: char) -> Option<Self> {
-        match sign {
-            '+' => Some(Self::On),
-            '-' => Some(Self::Off),
-            _ => None,
-        }
-    }
-
     /// The sign in target IDs, `+` or `-`.
     #[must_use]
     pub const fn sign(self) -> char {
@@ -198,22 +162,6 @@ impl fmt::Display for Setting {
             Self::On => "on",
             Self::Off => "off",
         })
-    }
-}
-
-/// `on` or `off`, as [`Display`](fmt::Display) writes it.
-impl FromStr for Setting {
-    type Err = Error;
-
-    /// # Errors
-    ///
-    /// [`Error::NotSetting`].
-    fn from_str(text: &str) -> Result<Self, Error> {
-        match text {
-            "on" => Ok(Self::On),
-            "off" => Ok(Self::Off),
-            _ => Err(Error::NotSetting { text: text.into() }),
-        }
     }
 }
 
@@ -248,13 +196,5 @@ mod tests {
         assert!(!Features::XNACK.contains(Features::ALL));
         assert!(Features::ALL.iter().eq([Feature::Sramecc, Feature::Xnack]));
         assert_eq!(alloc::format!("{:?}", Features::ALL), "{Sramecc, Xnack}");
-    }
-
-    #[test]
-    fn settings_have_signs() {
-        for setting in [Setting::On, Setting::Off] {
-            assert_eq!(Setting::from_sign(setting.sign()), Some(setting));
-        }
-        assert_eq!(Setting::from_sign('~'), None);
     }
 }

@@ -1,9 +1,7 @@
 //! Offload kinds: the runtime that manages a code object.
 
 use alloc::string::String;
-use core::convert::Infallible;
 use core::fmt;
-use core::str::FromStr;
 
 /// The runtime a code object is for: first part of a bundle entry ID.
 ///
@@ -12,7 +10,7 @@ use core::str::FromStr;
 /// to these, so any other text is kept in [`Other`](Self::Other).
 ///
 /// Spelling is case-sensitive: `HIP` is not [`Hip`](Self::Hip).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OffloadKind {
     /// `host`: the host's own code.
@@ -91,28 +89,6 @@ impl OffloadKind {
 impl fmt::Display for OffloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// As [`parse`](OffloadKind::parse).
-impl FromStr for OffloadKind {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self::parse(text))
-    }
-}
-
-/// As [`parse`](OffloadKind::parse).
-impl From<&str> for OffloadKind {
-    fn from(text: &str) -> Self {
-        Self::parse(text)
-    }
-}
-
-impl AsRef<str> for OffloadKind {
-    fn as_ref(&self) -> &str {
-        self.as_str()
     }
 }
 

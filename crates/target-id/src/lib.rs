@@ -62,13 +62,11 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `std` | yes | nothing yet; the API is the same without it |
-//! | `serde` | no | `Serialize` and `Deserialize`, without macros and without `std` |
+//! | `serde` | no | `Serialize`, without macros and without `std` |
 //!
-//! With `serde`, [`OffloadKind`], [`Triple`], [`Feature`], [`TargetId`], [`NvidiaArch`], [`IntelGpu`],
-//! [`Setting`] and [`Processor`] are strings, as [`Display`](core::fmt::Display) writes them; a text that is none of them is an error, names that nobody
-//! knows survive where `parse` lets them. [`Features`] is a sequence of names. [`Target`] has the fields `kind`, `triple`
-//! and `target`, each a string or nothing, as in `offload ls --json`. [`Verdict`] is written only: `compatible`, `strict`
-//! and `reason`.
+//! With `serde`, [`OffloadKind`], [`Triple`] and [`TargetId`] are strings, as [`Display`](core::fmt::Display) writes them.
+//! [`Target`] has the fields `kind`, `triple` and `target`, each a string or nothing, as in `offload ls --json`; [`Verdict`] has
+//! `compatible`, `strict` and `reason`.
 //!
 //! # `no_std`, Rust version, stability
 //!
@@ -99,9 +97,9 @@ mod target_id;
 mod triple;
 mod verdict;
 
-pub use compatible::{Options, compatible, compatible_with_options, generic_covers};
+pub use compatible::{Options, compatible, compatible_with_options};
 pub use conflict::{Conflict, ConflictKind, conflicts};
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use feature::{Feature, Features, Setting};
 pub use intel::IntelGpu;
 pub use kind::OffloadKind;

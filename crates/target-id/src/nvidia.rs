@@ -2,12 +2,11 @@
 
 use alloc::borrow::ToOwned;
 use core::fmt;
-use core::str::FromStr;
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 
 /// How widely code for an NVIDIA architecture can be used, told by the end of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NvidiaScope {
     /// No suffix: as compute capabilities go up.
@@ -32,7 +31,7 @@ pub enum NvidiaScope {
 /// }
 /// # Ok::<(), target_id::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NvidiaArch {
     major: u16,
     minor: u16,
@@ -46,9 +45,9 @@ impl NvidiaArch {
     ///
     /// # Errors
     ///
-    /// [`Error::NotNvidiaArch`] for everything else.
+    /// [`ErrorKind::NotNvidiaArch`](crate::ErrorKind::NotNvidiaArch) for everything else.
     pub fn parse(name: &str) -> Result<Self, Error> {
-        Self::from_name(name).ok_or_else(|| Error::NotNvidiaArch { name: name.to_owned() })
+        Self::from_name(name).ok_or_else(|| Problem::NotNvidiaArch { name: name.to_owned() }.into())
     }
 
     /// As [`parse`](Self::parse), for names that are often others.
@@ -162,14 +161,6 @@ impl fmt::Display for NvidiaArch {
     }
 }
 
-impl FromStr for NvidiaArch {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Self::parse(name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,7 +181,10 @@ mod tests {
             "", "sm_", "sm_9", "sm_a", "sm_90A", "sm_090", "sm_90fa", "sm_99999", "lto_90",
             "SM_90", "gfx90a",
         ] {
-            assert_eq!(bad.parse::<NvidiaArch>(), Err(Error::NotNvidiaArch { name: bad.into() }));
+            assert_eq!(
+                NvidiaArch::parse(bad),
+                Err(Problem::NotNvidiaArch { name: bad.into() }.into())
+            );
         }
     }
 

@@ -1,16 +1,14 @@
 //! Processors: what is known about a name.
 
 use core::fmt;
-use core::str::FromStr;
 
 use crate::amdgpu::{AMDGCN, R600};
-use crate::error::Error;
 use crate::feature::{Feature, Features};
 use crate::intel::IntelGpu;
 use crate::triple::arch::amdgpu_processor;
 
 /// The instruction set family of a processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
     /// AMD GPUs from GCN on, triples `amdgcn` and `amdgpu`.
@@ -49,7 +47,7 @@ impl fmt::Display for Family {
 /// assert_eq!(generic.map(|generic| generic.name()), Some("gfx11-generic"));
 /// # Ok::<(), &str>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processor {
     pub(crate) machine: u32,
     pub(crate) name: &'static str,
@@ -162,18 +160,6 @@ impl Processor {
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name)
-    }
-}
-
-/// An AMD GPU processor by any of its names, as [`Processor::amdgpu`] finds it.
-impl FromStr for Processor {
-    type Err = Error;
-
-    /// # Errors
-    ///
-    /// [`Error::NotAmdgpuProcessor`].
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Self::amdgpu(name).copied().ok_or_else(|| Error::NotAmdgpuProcessor { name: name.into() })
     }
 }
 

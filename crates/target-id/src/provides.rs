@@ -13,9 +13,11 @@ use crate::triple::Triple;
 /// The answer of [`provides`]: whether one image may serve where another one asks for code, and why not.
 ///
 /// [`Display`](fmt::Display) says it in a few words whose subject is the provided image.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Provision {
+#[derive(Clone, Debug)]
+pub struct Provision(Answer);
+
+#[derive(Clone, Debug)]
+enum Answer {
     /// Same processor and features, compatible triples: both are linked into one image.
     Equivalent,
     /// Same processor; the provided image leaves features open that the requested one sets.
@@ -59,18 +61,18 @@ impl Provision {
     #[must_use]
     pub const fn is_provided(&self) -> bool {
         matches!(
-            self,
-            Self::Equivalent
-                | Self::SameProcessor
-                | Self::GenericCovers { .. }
-                | Self::AnyProcessor
+            self.0,
+            Answer::Equivalent
+                | Answer::SameProcessor
+                | Answer::GenericCovers { .. }
+                | Answer::AnyProcessor
         )
     }
 
     /// Returns whether both are linked into one image, `areTargetsEquivalent` of LLVM 24.
     #[must_use]
     pub const fn is_equivalent(&self) -> bool {
-        matches!(self, Self::Equivalent)
+        matches!(self.0, Answer::Equivalent)
     }
 }
 
@@ -96,21 +98,25 @@ impl Provision {
 /// ```
 #[must_use]
 pub fn provides(provided: &Target, requested: &Target) -> Provision {
+    Provision(answer(provided, requested))
+}
+
+fn answer(provided: &Target, requested: &Target) -> Answer {
     let fits = match (provided.triple(), requested.triple()) {
         (Some(a), Some(b)) => a.compatible_with(b) && !a.has_unknown_sub_architecture(),
         (a, b) => a.is_none() && b.is_none(),
     };
     if !fits {
         let (provided, requested) = (provided.triple().cloned(), requested.triple().cloned());
-        return Provision::TripleMismatch { provided, requested };
+        return Answer::TripleMismatch { provided, requested };
     }
     if provided.triple().is_some_and(Triple::is_amdgpu) {
         return amdgpu(&Side::of(provided), &Side::of(requested));
     }
     match (provided.id(), requested.id()) {
-        (a, b) if a == b => Provision::Equivalent,
-        (GENERIC, _) | (_, GENERIC) => Provision::AnyProcessor,
-        (a, b) => Provision::ProcessorMismatch { provided: a.to_owned(), requested: b.to_owned() },
+        (a, b) if a == b => Answer::Equivalent,
+        (GENERIC, _) | (_, GENERIC) => Answer::AnyProcessor,
+        (a, b) => Answer::ProcessorMismatch { provided: a.to_owned(), requested: b.to_owned() },
     }
 }
 
@@ -142,40 +148,46 @@ impl<'a> Side<'a> {
     }
 }
 
-fn amdgpu(provided: &Side<'_>, requested: &Side<'_>) -> Provision {
+fn amdgpu(provided: &Side<'_>, requested: &Side<'_>) -> Answer {
     if provided.text == requested.text {
-        return Provision::Equivalent;
+        return Answer::Equivalent;
     }
     let answer = match (provided.processor, requested.processor) {
-        (Some(a), Some(b)) if a == b => Provision::SameProcessor,
+        (Some(a), Some(b)) if a == b => Answer::SameProcessor,
         (Some(a), Some(b)) if a.covers().contains(&b.name()) => {
-            Provision::GenericCovers { generic: a.name(), processor: b.name() }
+            Answer::GenericCovers { generic: a.name(), processor: b.name() }
         }
         (Some(a), Some(b)) => {
             let (provided, requested) = (a.name().to_owned(), b.name().to_owned());
-            return Provision::ProcessorMismatch { provided, requested };
+            return Answer::ProcessorMismatch { provided, requested };
         }
         (Some(_), None) if provided.has_fixed_sramecc() => {
             let (feature, provided) = (Feature::Sramecc, Setting::On);
-            return Provision::FeatureMismatch { feature, provided, requested: None };
+            return Answer::FeatureMismatch { feature, provided, requested: None };
         }
-        _ => Provision::AnyProcessor,
+        _ => Answer::AnyProcessor,
     };
     let mut all_equal = true;
     for feature in [Feature::Sramecc, Feature::Xnack] {
         let (ours, theirs) = (provided.setting(&feature), requested.setting(&feature));
         all_equal &= ours == theirs;
         if let Some(setting) = ours.filter(|_| ours != theirs) {
-            return Provision::FeatureMismatch { feature, provided: setting, requested: theirs };
+            return Answer::FeatureMismatch { feature, provided: setting, requested: theirs };
         }
     }
     match answer {
-        Provision::SameProcessor if all_equal => Provision::Equivalent,
+        Answer::SameProcessor if all_equal => Answer::Equivalent,
         answer => answer,
     }
 }
 
 impl fmt::Display for Provision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Equivalent => f.write_str("is for this very target"),

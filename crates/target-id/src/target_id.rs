@@ -4,12 +4,9 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 use core::fmt;
-use core::hash::{Hash, Hasher};
-use core::str::FromStr;
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::feature::{Feature, Features, Setting};
 use crate::processor::{self, Family, GENERIC, Processor};
 use crate::triple::Triple;
@@ -18,13 +15,13 @@ use crate::triple::Triple;
 /// documentation defines it.
 ///
 /// [`Display`](fmt::Display) gives the canonical form: the primary name of the processor,
-/// then the features in alphabetical order. [`FromStr`] reads as [`parse`](Self::parse) does. Two target IDs are equal
-/// if their canonical forms are; they order by processor, then by features.
+/// then the features in alphabetical order. Two target IDs are equal if their canonical forms
+/// are.
 ///
 /// ```
 /// use target_id::{Feature, Setting, TargetId};
 ///
-/// let id: TargetId = "gfx90a:xnack+:sramecc-".parse()?;
+/// let id = TargetId::parse("gfx90a:xnack+:sramecc-")?;
 /// assert_eq!(id.processor(), "gfx90a");
 /// assert_eq!(id.setting(&Feature::Xnack), Some(Setting::On));
 /// assert_eq!(id.to_string(), "gfx90a:sramecc-:xnack+");
@@ -49,7 +46,7 @@ impl TargetId {
     ///
     /// # Errors
     ///
-    /// See [`Error`]; [`Error::ForeignProcessor`] is only for [`parse_for`](Self::parse_for).
+    /// See [`Error`]; [`ErrorKind::ForeignProcessor`](crate::ErrorKind::ForeignProcessor) is only for [`parse_for`](Self::parse_for).
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (name, features) = split(text)?;
         if let Some(info) = Processor::amdgpu(name) {
@@ -87,10 +84,11 @@ impl TargetId {
         } else if name == GENERIC && family == Family::AmdGcn {
             Self::opaque(name, features)
         } else if processor::is_known_processor(name) {
-            Err(Error::ForeignProcessor {
+            Err(Problem::ForeignProcessor {
                 processor: name.to_owned(),
                 arch: triple.arch().to_owned(),
-            })
+            }
+            .into())
         } else {
             Self::unknown(text, name, features)
         }
@@ -109,20 +107,20 @@ impl TargetId {
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyProcessor`], [`Error::EmptyFeature`], [`Error::DuplicateFeature`] or
-    /// [`Error::UnsupportedFeature`].
+    /// [`ErrorKind::EmptyProcessor`](crate::ErrorKind::EmptyProcessor), [`ErrorKind::EmptyFeature`](crate::ErrorKind::EmptyFeature), [`ErrorKind::DuplicateFeature`](crate::ErrorKind::DuplicateFeature) or
+    /// [`ErrorKind::UnsupportedFeature`](crate::ErrorKind::UnsupportedFeature).
     pub fn parse_v3(text: &str) -> Result<Self, Error> {
         let (name, rest) =
             text.split_once('+').map_or((text, None), |(name, rest)| (name, Some(rest)));
         if name.is_empty() {
-            return Err(Error::EmptyProcessor);
+            return Err(Problem::EmptyProcessor.into());
         }
         let info = Processor::amdgpu(name);
         let mut listed = Vec::new();
         let mut offset = name.len().saturating_add(1);
         for word in rest.into_iter().flat_map(|rest| rest.split('+')) {
             if word.is_empty() {
-                return Err(Error::EmptyFeature { offset });
+                return Err(Problem::EmptyFeature { offset }.into());
             }
             let feature = Feature::parse(if word == "sram-ecc" { "sramecc" } else { word });
             listed.push(Listed { feature, setting: Setting::On, offset });
@@ -135,7 +133,7 @@ impl TargetId {
                 features.push((feature, Setting::Off));
             }
         }
-        features.sort();
+        features.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(Self { processor: info.map_or(name, |info| info.name()).to_owned(), info, features })
     }
 
@@ -213,7 +211,7 @@ impl TargetId {
     fn opaque(name: &str, features: Option<FeatureText<'_>>) -> Result<Self, Error> {
         match features {
             Some(FeatureText { offset, .. }) => {
-                Err(Error::FeaturesNotAllowed { processor: name.to_owned(), offset })
+                Err(Problem::FeaturesNotAllowed { processor: name.to_owned(), offset }.into())
             }
             None => Ok(Self { processor: name.to_owned(), info: None, features: Vec::new() }),
         }
@@ -224,7 +222,9 @@ impl TargetId {
             && let Ok(old) = Self::parse_v3(name)
             && old.info.is_some()
         {
-            return Err(Error::OldSpelling { text: text.to_owned(), current: old.to_string() });
+            return Err(
+                Problem::OldSpelling { text: text.to_owned(), current: old.to_string() }.into()
+            );
         }
         let features = read_features(features, None)?;
         Ok(Self { processor: name.to_owned(), info: None, features })
@@ -277,24 +277,6 @@ impl PartialEq for TargetId {
 
 impl Eq for TargetId {}
 
-impl Hash for TargetId {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
-    }
-}
-
-impl PartialOrd for TargetId {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for TargetId {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.parts().cmp(&other.parts())
-    }
-}
-
 /// What follows the first `:`; never empty.
 #[derive(Clone, Copy)]
 struct FeatureText<'a> {
@@ -306,7 +288,7 @@ struct FeatureText<'a> {
 fn split(text: &str) -> Result<(&str, Option<FeatureText<'_>>), Error> {
     let (name, features) = text.split_once(':').unwrap_or((text, ""));
     if name.is_empty() {
-        return Err(Error::EmptyProcessor);
+        return Err(Problem::EmptyProcessor.into());
     }
     let features = FeatureText { text: features, offset: name.len().saturating_add(1) };
     Ok((name, (!features.text.is_empty()).then_some(features)))
@@ -334,12 +316,12 @@ fn read_features(
         } else if let Some(name) = word.strip_suffix('-') {
             (name, Setting::Off)
         } else if word.is_empty() {
-            return Err(Error::EmptyFeature { offset });
+            return Err(Problem::EmptyFeature { offset }.into());
         } else {
-            return Err(Error::MissingSign { feature: word.to_owned(), offset });
+            return Err(Problem::MissingSign { feature: word.to_owned(), offset }.into());
         };
         if name.is_empty() {
-            return Err(Error::EmptyFeature { offset });
+            return Err(Problem::EmptyFeature { offset }.into());
         }
         listed.push(Listed { feature: Feature::parse(name), setting, offset });
         offset = offset.saturating_add(word.len()).saturating_add(1);
@@ -356,16 +338,17 @@ fn check(
         && let Some(other) = listed.iter().find(|listed| !info.supports(&listed.feature))
     {
         let (processor, feature) = (info.name().to_owned(), other.feature.to_string());
-        return Err(Error::UnsupportedFeature { processor, feature, offset: other.offset });
+        return Err(Problem::UnsupportedFeature { processor, feature, offset: other.offset }.into());
     }
     // Stable, so that of two equal features the second one is the later one in the text.
     listed.sort_by(|a, b| a.feature.cmp(&b.feature));
     for (first, second) in listed.iter().zip(listed.iter().skip(1)) {
         if first.feature == second.feature {
-            return Err(Error::DuplicateFeature {
+            return Err(Problem::DuplicateFeature {
                 feature: second.feature.to_string(),
                 offset: second.offset,
-            });
+            }
+            .into());
         }
     }
     Ok(listed.into_iter().map(|listed| (listed.feature, listed.setting)).collect())
@@ -379,14 +362,6 @@ impl fmt::Display for TargetId {
             write!(f, ":{feature}{}", setting.sign())?;
         }
         Ok(())
-    }
-}
-
-impl FromStr for TargetId {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text)
     }
 }
 

@@ -8,9 +8,7 @@ mod rustc;
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
-use core::convert::Infallible;
 use core::fmt;
-use core::str::FromStr;
 
 use arch::Arch;
 
@@ -32,7 +30,7 @@ use arch::Arch;
 /// assert_eq!(triple.normalized().as_str(), "x86_64-unknown-linux-gnu");
 /// assert_eq!(Triple::parse("amdgcn-amd-amdhsa").bundle_form(), "amdgcn-amd-amdhsa-");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Triple {
     text: String,
 }
@@ -192,7 +190,7 @@ impl Triple {
     /// Returns whether this is `amdgpu` with a sub-architecture that LLVM 24 does not know (`amdgpu99`). Such a triple is
     /// compatible with nothing in LLVM 23 and 24, not with itself either.
     #[must_use]
-    pub fn has_unknown_sub_architecture(&self) -> bool {
+    pub(crate) fn has_unknown_sub_architecture(&self) -> bool {
         !arch::is_known_amdgpu_sub(self.amdgpu_sub())
     }
 
@@ -267,41 +265,6 @@ pub(crate) struct Key<'a> {
 impl fmt::Display for Triple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
-    }
-}
-
-/// As [`parse`](Triple::parse).
-impl FromStr for Triple {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self::parse(text))
-    }
-}
-
-/// As [`parse`](Triple::parse).
-impl From<&str> for Triple {
-    fn from(text: &str) -> Self {
-        Self::parse(text)
-    }
-}
-
-/// As [`parse`](Triple::parse), without a copy.
-impl From<String> for Triple {
-    fn from(text: String) -> Self {
-        Self { text }
-    }
-}
-
-impl From<Triple> for String {
-    fn from(triple: Triple) -> Self {
-        triple.text
-    }
-}
-
-impl AsRef<str> for Triple {
-    fn as_ref(&self) -> &str {
-        &self.text
     }
 }
 

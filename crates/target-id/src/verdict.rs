@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::feature::{Feature, Setting};
 use crate::intel::IntelGpu;
 use crate::kind::OffloadKind;
@@ -13,7 +13,7 @@ use crate::processor::{Family, Processor, processor_family};
 use crate::triple::Triple;
 
 /// One of the two things compared. There will be no third.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The code object.
     CodeObject,
@@ -34,7 +34,7 @@ impl fmt::Display for Side {
 ///
 /// [`Display`](fmt::Display) says it in a few words whose subject is the code object: "needs
 /// xnack off, the device has it on". Control characters in names are escaped there.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// Same kind, compatible triples, and target IDs that are the same text. The only way
@@ -257,10 +257,14 @@ impl fmt::Display for Verdict {
                 let feature = feature.as_str().escape_debug();
                 write!(f, "needs {feature} {code_object}, the target leaves it open")
             }
-            Self::Unparsable { side: Side::CodeObject, error: Error::EmptyProcessor } => {
+            Self::Unparsable { side: Side::CodeObject, error }
+                if error.kind() == ErrorKind::EmptyProcessor =>
+            {
                 f.write_str("names no processor")
             }
-            Self::Unparsable { side: Side::Target, error: Error::EmptyProcessor } => {
+            Self::Unparsable { side: Side::Target, error }
+                if error.kind() == ErrorKind::EmptyProcessor =>
+            {
                 f.write_str("cannot be compared: the target names no processor")
             }
             Self::Unparsable { error, .. } => write!(f, "cannot be compared: {error}"),

@@ -29,7 +29,7 @@ use core::fmt;
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::{END, Entries, Entry, Leader, Line, markers};
+use super::{END, Entry, Leader, Line, markers};
 use crate::error::{Error, Problem};
 use crate::to_u64;
 
@@ -169,8 +169,10 @@ impl<'data> EndMarkedBundle<'data> {
 
     /// The entries in the order of the file. There is at least one; IDs may be there more than
     /// once.
-    pub fn entries(&self) -> Entries<'_, 'data> {
-        Entries { left: self.entries.iter() }
+    pub fn entries(
+        &self,
+    ) -> impl ExactSizeIterator<Item = Entry<'data>> + DoubleEndedIterator + Clone {
+        self.entries.iter().copied()
     }
 }
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use bundle_format::text::Leader;
-use bundle_format::{EntryId, ErrorKind, Layout, TextBundle, byte_parts, text};
+use bundle_format::text::{Leader, TextBundle};
+use bundle_format::{EntryId, ErrorKind, Layout, byte_parts, text};
 use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::FileFormat;
 
@@ -164,7 +164,7 @@ fn write(
         if let Ok(header) = ccob::Header::parse(&compressed, stored) {
             let uncompressed = bundle.len() as u64;
             let measured = Measured { header: &header, stored, uncompressed, time };
-            notes.verbose.extend(verbose::written(&measured, options.level));
+            notes.verbose.extend(verbose::written(&measured, options.level()));
         }
         bytes = &compressed;
     }

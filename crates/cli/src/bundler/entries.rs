@@ -6,8 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bundle_format::TextBundle;
-use bundle_format::text::Leader;
+use bundle_format::text::{Leader, TextBundle};
 use fat_edit::MACH_O_BUNDLE_SECTION;
 use fat_object::{
     BundleForm, Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding,

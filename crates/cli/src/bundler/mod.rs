@@ -121,11 +121,11 @@ impl Tool<'_> {
     fn bundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
         let Tool { options, environment, .. } = self;
         let compress = options.compress.unwrap_or(environment.compress);
-        let mut how = ccob::WriteOptions::default();
-        how.level = options.compression_level.or(environment.compression_level);
-        how.version = environment.version.unwrap_or(how.version);
+        let mut how = ccob::WriteOptions::default()
+            .with_level(options.compression_level.or(environment.compression_level))
+            .with_version(environment.version.unwrap_or_default());
         if compress {
-            how.threads = Threads::default().number();
+            how = how.with_threads(Threads::default().number());
         }
         let job = BundleJob {
             file_type,

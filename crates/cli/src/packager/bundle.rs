@@ -81,15 +81,15 @@ impl Package {
         }
         // zlib takes no other, and -1 for its own choice.
         let levels = -1..=9;
-        if let Some(level) = how.level.filter(|level| !levels.contains(level))
-            && how.method == Method::ZLIB
+        if let Some(level) = how.level().filter(|level| !levels.contains(level))
+            && how.method() == Method::ZLIB
         {
             return Err(refused(format!(
                 "zlib compression level {level} is out of range: expected -1 to 9"
             )));
         }
-        let mut how = how.clone();
-        how.level = how.level.filter(|level| (how.method, *level) != (Method::ZLIB, -1));
+        let level = how.level().filter(|level| (how.method(), *level) != (Method::ZLIB, -1));
+        let how = how.clone().with_level(level);
         let mut plain = Vec::new();
         let size = usize::try_from(self.layout.total_size()).unwrap_or(usize::MAX);
         plain.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;

@@ -107,13 +107,14 @@ impl Options {
             _ => None,
         };
         let compression = matches.is_on("compress").then(|| {
-            let mut how = WriteOptions::default().with_threads(Threads::default().number());
-            how.method = match matches.value("compression-format") {
+            let method = match matches.value("compression-format") {
                 Some(b"zlib") => Method::ZLIB,
                 _ => Method::ZSTD,
             };
-            how.level = matches.signed("compression-level");
-            how
+            WriteOptions::default()
+                .with_method(method)
+                .with_level(matches.signed("compression-level"))
+                .with_threads(Threads::default().number())
         });
         Options {
             images: matches.values("image").map(ImageSpec::parse).collect(),

@@ -132,7 +132,7 @@ pub fn decode(dump: &[u8]) -> Result<Bundle, String> {
         plain = found.data;
     }
     let bundle = Plain::parse(&plain).map_err(|error| error.to_string())?;
-    let entry = |entry: bundle_format::binary::Entry<'_>| {
+    let entry = |entry: bundle_format::Entry<'_>| {
         let payload = entry.payload().ok_or("an entry beyond the end")?;
         Ok((entry.id_str().map_err(|error| error.to_string())?.to_owned(), payload.to_vec()))
     };

@@ -29,7 +29,7 @@ pub(crate) use walk::{Images, Section, is_in_section, tables};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyclImage {
     version: u16,
     format: u8,
@@ -108,7 +108,7 @@ impl SyclImage {
 }
 
 /// Property of an image in a table of Intel's SYCL toolchain.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyclProperty {
     set: Arc<str>,
     name: Arc<str>,
@@ -136,7 +136,7 @@ impl SyclProperty {
 }
 
 /// Value of a [`SyclProperty`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyclValue {
     /// A number.
