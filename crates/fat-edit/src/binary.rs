@@ -1,4 +1,4 @@
-//! Offload binaries: laid out anew from the entries they keep and get.
+//! Offload binaries, laid out again from the entries they keep and get.
 
 use std::borrow::Cow;
 use std::ops::Range;

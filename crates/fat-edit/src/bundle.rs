@@ -1,4 +1,4 @@
-//! Plain binary bundles: laid out anew from the entries they keep and get.
+//! Uncompressed binary bundles, laid out again from the entries they keep and get.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::inputs::filled;
 use crate::rebuild::{RebuildError, malformed};
 use crate::wishes::{Wish, Wishes};
 
-/// What HIP's fat binaries align code objects to: the runtime maps them by the page.
+/// Alignment of code objects in HIP's fat binaries: the runtime maps them by the page.
 const PAGE: u64 = 4096;
 
 /// The bundle at `range` with its entries as wished. `empty` says that no device image is left.
@@ -66,7 +66,7 @@ pub(super) fn rebuild(
     Ok(splices)
 }
 
-/// Where an entry lies in the source.
+/// Place of an entry in the source.
 fn place(range: &Range<u64>, offset: u64, size: u64) -> Range<u64> {
     // An empty entry may claim to be anywhere.
     let start = range.start.saturating_add(offset).min(range.end);
@@ -104,7 +104,7 @@ pub(super) fn patched(
     Some(splices)
 }
 
-/// What the code objects of a bundle are aligned to: whole pages, or else nothing if they lie close together, or else
+/// Returns the alignment of the code objects of a bundle: whole pages, or else nothing if they lie close together, or else
 /// as much as all of them are. Where empty ones lie counts only if there are no others.
 fn alignment(bundle: &Bundle<'_>) -> u64 {
     let mut places: Vec<(u64, u64)> =

@@ -60,7 +60,7 @@ const IN_FLIGHT: u64 = 256 << 20;
 pub(super) struct Job {
     pub(super) data: Vec<u8>,
     pub(super) write: WriteOptions,
-    /// Above so many bytes higher levels are tried.
+    /// Above this number of bytes, higher levels are tried.
     pub(super) enough: Option<u64>,
     /// `true` for an offload binary of version 3; otherwise it is a bundle.
     pub(super) is_offload_binary: bool,
@@ -99,7 +99,7 @@ fn higher_levels(method: Method) -> &'static [i32] {
     }
 }
 
-/// Runs at most `count` jobs that `next` gives, on at most `threads` threads. Returns what came of each, in their
+/// Runs at most `count` jobs that `next` gives, on at most `threads` threads. Returns the result of each, in their
 /// order, which does not depend on the number of threads.
 ///
 /// `next` is called on this thread, while others compress.
@@ -109,7 +109,7 @@ pub(super) fn run<E>(
     mut next: impl FnMut() -> Result<Option<Job>, E>,
 ) -> Result<Vec<Compressed>, E> {
     let at_once = threads.get().min(u32::try_from(count).unwrap_or(u32::MAX)).max(1);
-    // What is left helps with each one: libzstd has workers of its own at high levels.
+    // The threads left over help with each one: libzstd has workers of its own at high levels.
     let of_each = threads.get() / at_once;
     let mut failed = None;
     let jobs = iter::from_fn(|| match next() {

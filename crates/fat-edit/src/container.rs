@@ -32,7 +32,7 @@ pub(super) enum Step {
     Compress(Job, Otherwise),
 }
 
-/// What to do with the compressed bundle.
+/// Change of the compressed bundle.
 pub(super) enum Otherwise {
     /// Take it if it is smaller than this one, to which that has been done.
     Smaller(Change, Output),
@@ -312,7 +312,7 @@ impl Planner<'_> {
         Ok(Step::Compress(job, Otherwise::Always(change)))
     }
 
-    /// What the bundle holds, as an input that is decompressed only to be written.
+    /// Returns the contents of the bundle, as an input that is decompressed only to be written.
     fn derived_from(&mut self, bundle: Decompress) -> Input {
         self.derived.push(bundle);
         Input::Derived(self.derived.len() - 1)
@@ -354,7 +354,7 @@ fn written(options: WriteOptions) -> WriteOptions {
     }
 }
 
-/// What was worked out over the decompressed data, with its parts decompressed when they are written.
+/// Layout over the decompressed data, with its parts decompressed when they are written.
 fn decompressed_later(data: Input, new: &Output) -> Output {
     new.resolved(|out, input, range| {
         out.push_input(if *input == Input::File { data } else { *input }, range);

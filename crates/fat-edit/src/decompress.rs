@@ -17,13 +17,13 @@ use crate::survey::survey_with;
 /// A compressed bundle or offload binary of the edited file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decompress {
-    /// Where it lies in the file.
+    /// Its place in the file.
     pub(crate) stored: Range<u64>,
     /// Bytes it holds, as its header says.
     pub(crate) size: u64,
     /// `true` if it is an offload binary, and not a bundle.
     pub(crate) is_offload_binary: bool,
-    /// Whether it lies in a file of its own, with no other.
+    /// `true` if it lies in a file of its own, with no other.
     pub(crate) alone: bool,
     /// The containers around it, itself the last.
     pub(crate) path: Vec<PathStep>,

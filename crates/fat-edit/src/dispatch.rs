@@ -74,7 +74,7 @@ pub(super) fn file(
     Ok(edited.parts)
 }
 
-/// What kind of file holds containers.
+/// Kind of a file that holds containers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Host {
     /// None: they follow each other.
@@ -183,7 +183,7 @@ fn section(
 }
 
 impl Planner<'_> {
-    /// Whether a sequence of containers keeps any, as it has to if that is not allowed otherwise.
+    /// Returns whether a sequence of containers keeps any, and fails if it does not and must.
     fn check_left(&self, items: &[Item], path: &[PathStep]) -> Result<bool, Problem> {
         let is_left = items.is_empty() || items.iter().any(|item| item.new.is_some());
         match is_left || self.edit.options.allow_empty {

@@ -93,7 +93,7 @@ impl EditableFile {
     }
 }
 
-/// What a bundle entry ID says.
+/// Returns the target that a bundle entry ID names.
 fn target_of(id: &str) -> Target {
     match EntryId::parse(id) {
         Ok(id) => id.target(),
@@ -104,7 +104,7 @@ fn target_of(id: &str) -> Target {
 /// New containers, by where the old ones start in the source; `None` for those that are removed.
 pub(super) type NewContainers = BTreeMap<u64, Option<Output>>;
 
-/// What a plan needs to know, and what it gathers.
+/// Inputs and intermediate results of a plan.
 pub(super) struct Planner<'a> {
     pub(super) contents: &'a EditableFile,
     pub(super) edit: &'a Edit,
@@ -125,7 +125,7 @@ pub(super) struct Planner<'a> {
 struct Place<'n> {
     node: &'n Node,
     path: Vec<PathStep>,
-    /// Whether it lies in no section and has no neighbours.
+    /// `true` if it lies in no section and has no neighbours.
     alone: bool,
 }
 
@@ -235,13 +235,13 @@ impl<'a> Planner<'a> {
         wishes.cloned().unwrap_or_default()
     }
 
-    /// Whether anything is wished of images in or under the node.
+    /// Returns whether anything is wished of images in or under the node.
     pub(super) fn is_wished(&self, node: &Node) -> bool {
         let wished = |c| self.wishes.get(&c).is_some_and(|wishes| !wishes.are_none());
         node.container.is_some_and(wished) || node.children.iter().any(|c| self.is_wished(c))
     }
 
-    /// What is to become of a bundle as such.
+    /// Returns the wish for a bundle as such.
     pub(super) fn bundle_edit(&self, node: &Node) -> &'a BundleEdit {
         let in_compressed = matches!(node.location, Location::Decompressed(_));
         let is_left = node.container.is_some_and(|container| self.left.contains(&container));
@@ -258,7 +258,7 @@ impl<'a> Planner<'a> {
         self.contents.images.get(container.images.clone())?.first()?.bundle_form()
     }
 
-    /// Whether something in or under the node may change.
+    /// Returns whether something in or under the node may change.
     pub(super) fn touches(&self, node: &Node) -> bool {
         self.changes_form(node)
             || self.is_wished(node)
@@ -283,7 +283,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// How many bundles may have to be compressed.
+    /// Returns the number of bundles that may have to be compressed.
     fn to_compress(&self, places: &[Place<'_>]) -> usize {
         let compressed = |node: &Node| match (node.kind(), node.compression) {
             (_, Some(_)) => self.touches(node),
@@ -395,7 +395,7 @@ impl<'a> Planner<'a> {
         self.notes.extend(notes.map(|(note, _)| note));
     }
 
-    /// Whether the wishes leave no device image, which has to be allowed.
+    /// Returns whether the wishes leave no device image, and fails if that is not allowed.
     pub(super) fn is_emptied(
         &self,
         node: &Node,
@@ -419,7 +419,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What becomes of each image, those that are added last.
+    /// Returns the change of each image; added ones are last.
     fn image_changes(&self) -> Vec<ImageChange> {
         let old = self.contents.images.iter().zip(&self.contents.containers_of);
         let old = old.map(|(image, &container)| {

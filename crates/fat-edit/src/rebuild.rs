@@ -1,4 +1,4 @@
-//! Why a container cannot be laid out anew.
+//! Reasons why a container cannot be laid out again.
 
 use std::io;
 

@@ -9,11 +9,11 @@ use object_edit::{Input, Item, Output};
 /// The HIP runtime maps bundles by the page: where linkers put one after another, each starts at a multiple of this.
 const PAGE: u64 = 4096;
 
-/// The window with other containers in it.
+/// Returns the window with other containers in it.
 ///
-/// A container that starts at a multiple of 4096, counted from the start of the window, starts at one again, with no
-/// more zeros in front of it than that takes and whole pages of zeros beyond; elsewhere as many zeros are in front of
-/// it as were there. Nothing takes the place of a container that goes.
+/// A container that starts at a multiple of 4096, counted from the start of the window, starts at one again. The zeros
+/// before it are those that this takes, and whole pages of zeros that were there. Before any other container there are as
+/// many zeros as before. Nothing takes the place of a container that goes.
 pub(crate) fn lay_out(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -23,7 +23,7 @@ pub(crate) fn lay_out(
     let mut at = window.start;
     let mut goes = false;
     for item in items {
-        // Zeros in front of what comes first would hide it.
+        // Zeros before the first container would hide it.
         if !goes || out.size() > 0 {
             gap(&mut out, window, &(at..item.old.start));
         }
@@ -46,12 +46,12 @@ pub(crate) fn lay_out(
     Ok(out)
 }
 
-/// The zeros for those in `gap`, behind which a container follows.
+/// Returns the zeros for those in `gap`, after which a container follows.
 fn gap(out: &mut Output, window: &Range<u64>, gap: &Range<u64>) {
     let (from, to) = (gap.start - window.start, gap.end - window.start);
     let old = to - from;
     let zeros = if to % PAGE == 0 {
-        // What aligning took is taken anew; pages beyond that stay.
+        // The bytes that alignment took are computed again; further pages stay.
         let padding = |at: u64| at.wrapping_neg() % PAGE;
         old.saturating_sub(padding(from)).saturating_add(padding(out.size()))
     } else {
@@ -63,7 +63,7 @@ fn gap(out: &mut Output, window: &Range<u64>, gap: &Range<u64>) {
     }
 }
 
-/// Returns whether two containers are offload binaries one directly behind the other: nothing but the place of the second
+/// Returns whether two containers are offload binaries, one directly after the other: nothing but the place of the second
 /// tells where it is.
 pub(crate) fn follows(
     source: &mut Source<'_>,

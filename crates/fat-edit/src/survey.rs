@@ -12,20 +12,20 @@ use crate::compress::CompressOptions;
 use crate::error::{Error, Problem};
 use crate::readers::{OffloadBinaryForm, Treatment};
 
-/// What [`survey`] found.
+/// Images and containers of a file, as [`survey`] finds them.
 #[derive(Debug)]
 pub struct EditableFile {
     pub(crate) size: u64,
     pub(crate) format: FileFormat,
     pub(crate) images: Vec<ImageInfo>,
     pub(crate) containers: Vec<EditableContainer>,
-    /// Of each image, the index of its container.
+    /// Index of its container, for each image.
     pub(crate) containers_of: Vec<usize>,
-    /// What lies directly in the file.
+    /// Containers that lie directly in the file.
     pub(crate) root: Vec<Node>,
     /// Findings that leave it known where everything lies.
     pub(crate) findings: Vec<Finding>,
-    /// Whether what compressed bundles hold was compared with their hashes.
+    /// `true` if the contents of compressed bundles were compared with their hashes.
     pub(crate) verified: bool,
     /// Bytes that a compressed bundle may expand to.
     pub(crate) max_decompressed: u64,

@@ -1,4 +1,4 @@
-//! Text bundles, written anew with the entries they keep and get.
+//! Text bundles, written again with the entries they keep and get.
 
 use std::ops::Range;
 

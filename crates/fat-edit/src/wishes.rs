@@ -1,4 +1,4 @@
-//! What is wished of one container.
+//! Wishes for one container.
 
 use std::io::{self, Read as _, SeekFrom};
 
@@ -15,11 +15,11 @@ pub(super) struct Incoming {
     pub(super) number: usize,
     /// Bytes.
     pub(super) size: u64,
-    /// What it is, by its first bytes.
+    /// Its format, by its first bytes.
     pub(super) format: FileFormat,
 }
 
-/// What is to become of an entry.
+/// Wish for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Keep,
@@ -27,22 +27,22 @@ pub(super) enum Wish {
     Replace(Incoming),
 }
 
-/// What is to become of the entries of a container.
+/// Wishes for the entries of a container.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wishes<'e> {
     /// In their order, all of them.
     pub(super) entries: Vec<Wish>,
-    /// New ones behind them, by their bundle entry IDs.
+    /// New ones after them, by their bundle entry IDs.
     pub(super) added: Vec<(&'e str, Incoming)>,
 }
 
 impl Wishes<'_> {
-    /// Whether everything is to stay as it is.
+    /// Returns whether everything is to stay as it is.
     pub(super) fn are_none(&self) -> bool {
         self.added.is_empty() && self.entries.iter().all(|wish| *wish == Wish::Keep)
     }
 
-    /// Whether they cannot come true and leave everything as it is. An empty image can replace an empty one.
+    /// Returns whether they cannot come true and leave everything as it is. An empty image can replace an empty one.
     pub(super) fn change_something(&self) -> bool {
         let changes = |wish: &Wish| match wish {
             Wish::Keep => false,

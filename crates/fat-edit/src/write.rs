@@ -20,7 +20,7 @@ where
     plan.parts.write_to(&mut Sources { file, images, derived, last: None }, out)
 }
 
-/// What an edit takes parts of.
+/// Inputs of a new file.
 struct Sources<'a, R: ?Sized> {
     file: &'a mut R,
     images: &'a [NewImage],
