@@ -63,7 +63,7 @@ impl Item {
 pub struct Edited {
     /// All of the new file.
     pub parts: Output,
-    /// What else there is to know.
+    /// Facts about the edit.
     pub notes: Vec<Note>,
 }
 

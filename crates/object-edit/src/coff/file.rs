@@ -11,8 +11,7 @@ use object::{LittleEndian, U32};
 use super::FORMAT;
 use super::header::{Header, Section, name_offset};
 use crate::changes::Place;
-use crate::error::Problem;
-use crate::error::{ObjectPart, ObjectProblem};
+use crate::error::{ObjectPart, ObjectProblem, Problem};
 use crate::pod::{LE, entries, first};
 use crate::tables::{Read, absolute, in_memory, in_source};
 

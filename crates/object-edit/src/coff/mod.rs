@@ -29,8 +29,7 @@ use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::output::{self, NewInputs, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
-use crate::error::ObjectProblem;
-use crate::error::Problem;
+use crate::error::{ObjectProblem, Problem};
 use crate::pod::LE;
 
 pub(crate) const FORMAT: &str = "COFF";

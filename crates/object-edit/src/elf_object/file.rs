@@ -10,8 +10,7 @@ use object::elf::{
 
 use crate::changes::Place;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::error::Problem;
-use crate::error::{ObjectPart, ObjectProblem};
+use crate::error::{ObjectPart, ObjectProblem, Problem};
 use crate::pod::entries;
 use crate::tables::{Read, absolute, in_memory, in_source};
 

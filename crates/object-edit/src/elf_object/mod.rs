@@ -29,8 +29,7 @@ use super::moves::Changed;
 use super::output::{self, Output};
 use super::relayout::{Overlap, Patches, Piece, lay_out};
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::error::ObjectProblem;
-use crate::error::Problem;
+use crate::error::{ObjectProblem, Problem};
 
 /// Lays out the file in the window with other device code in its sections. It may be linked if they are behind
 /// everything that is loaded.

@@ -17,8 +17,7 @@ use object::{Endian, U32};
 
 use super::file::Object;
 use crate::elf_class::{ElfHeader, ElfSection};
-use crate::error::ObjectProblem;
-use crate::error::Problem;
+use crate::error::{ObjectProblem, Problem};
 use crate::moves::{Addend, Changed, Reference};
 use crate::pod::first;
 use crate::relayout::Patches;

@@ -18,10 +18,10 @@ use crate::error::{Error, ObjectPart, ObjectProblem};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
 const SECTION_NAME: &[u8] = b".llvm.offloading";
-/// Alignment of the section, of its size, and of what a linker puts behind it.
+/// Alignment of the section, of its size, and of what a linker puts after it.
 const SECTION_ALIGNMENT: u64 = 8;
 
-/// A copy of `object` with one more section, `.llvm.offloading`, that holds `contents`.
+/// Returns a copy of `object` with one more section, `.llvm.offloading`, that holds `contents`.
 ///
 /// [`Embedding`] says what the result looks like, and writes it without holding it in memory. The time is that of
 /// copying the object.
@@ -114,20 +114,20 @@ impl<'a> Embedding<'a> {
         Some(Embedding { before, contents_len, padding, after, total_size })
     }
 
-    /// Size of the result in bytes.
+    /// Returns the size of the result in bytes.
     #[must_use]
     pub fn total_size(&self) -> u64 {
         self.total_size
     }
 
-    /// Where the contents lie in the result, without padding. The start is a multiple of 8.
+    /// Returns where the contents lie in the result, without padding. The start is a multiple of 8.
     #[must_use]
     pub fn contents_range(&self) -> Range<u64> {
         let start = self.before.0.iter().map(|piece| piece.len() as u64).sum::<u64>();
         start..start.saturating_add(self.contents_len)
     }
 
-    /// The result in memory.
+    /// Returns the result in memory.
     ///
     /// # Errors
     ///

@@ -17,7 +17,8 @@ use crate::without::without_sections;
 /// The first bytes of a file, which tell its format.
 const HEAD_LEN: usize = 64;
 
-/// What [`remove_sections`](crate::remove_sections) makes of an object in a file, laid out but not written yet.
+/// An object in a file without some of its sections, laid out but not written yet; [`remove_sections`](crate::remove_sections)
+/// does the same in memory.
 ///
 /// Of ELF files only what stays is read, and all but a few tables goes from file to file; objects of other formats
 /// are held in memory.
@@ -40,7 +41,7 @@ impl HostObject {
         Ok(HostObject { splices: plan(source, window, names)? })
     }
 
-    /// Bytes of the object.
+    /// Returns the size of the object in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.splices.size()
@@ -50,7 +51,8 @@ impl HostObject {
     ///
     /// # Errors
     ///
-    /// [`Read`](crate::ErrorKind::Read), [`Write`](crate::ErrorKind::Write), and [`InputChanged`](crate::ErrorKind::InputChanged) where `input` became shorter.
+    /// [`Read`](crate::ErrorKind::Read), [`Write`](crate::ErrorKind::Write), and
+    /// [`InputChanged`](crate::ErrorKind::InputChanged) where `input` became shorter.
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, mut out: W) -> Result<(), Error> {
         Ok(write(&self.splices, &mut input, &mut out)?)
     }

@@ -28,7 +28,7 @@ use crate::without::without_sections;
 const MAX_UNDO: usize = 64;
 
 /// Names of sections to remove.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct SectionNames<'n> {
     prefix: &'n str,
     mach_o: &'n str,
@@ -64,7 +64,7 @@ impl<'n> SectionNames<'n> {
 /// ```
 pub struct NewSections<'a> {
     before: Pieces<'a>,
-    /// What comes in front of the contents of each new section, mostly nothing.
+    /// The bytes before the contents of each new section, mostly none.
     heads: Vec<Vec<u8>>,
     sizes: Vec<u64>,
     after: Pieces<'a>,
@@ -158,13 +158,13 @@ impl<'a> NewSections<'a> {
         Some(NewSections { before, heads, sizes: sizes.to_vec(), after, total_size })
     }
 
-    /// Size of the result in bytes.
+    /// Returns the size of the result in bytes.
     #[must_use]
     pub fn total_size(&self) -> u64 {
         self.total_size
     }
 
-    /// Where the contents of the new sections lie in the result, in order.
+    /// Returns where the contents of the new sections lie in the result, in order.
     pub fn contents_ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let mut end = self.before.0.iter().map(|piece| piece.len() as u64).sum::<u64>();
         self.heads.iter().zip(&self.sizes).map(move |(head, size)| {
@@ -174,7 +174,7 @@ impl<'a> NewSections<'a> {
         })
     }
 
-    /// The result in memory.
+    /// Returns the result in memory.
     ///
     /// # Errors
     ///
@@ -240,9 +240,8 @@ impl<'a> NewSections<'a> {
         })
     }
 
-    /// Writes the result, and flushes it. `fill` writes the contents of each new section, given its index, and says how
-    /// many bytes that were: whoever has files copies from file to file, and the kernel does it. It gets the very writer, which
-    /// is why that is passed by reference.
+    /// Writes the result, and flushes it. `fill` writes the contents of each new section, given its index, and returns
+    /// their size in bytes. It gets the very writer, so that the kernel can copy from file to file.
     ///
     /// # Errors
     ///
@@ -269,7 +268,7 @@ impl<'a> NewSections<'a> {
         writer.flush()
     }
 
-    /// Whether this is what comes before and behind the contents of the new sections, which have nothing in front of
+    /// Returns whether this is what comes before and after the contents of the new sections, which have nothing before
     /// each.
     fn is_layout_of(&self, front: &[u8], tail: &[u8]) -> bool {
         let is = |pieces: &Pieces<'_>, mut bytes: &[u8]| {
@@ -308,7 +307,7 @@ impl fmt::Debug for NewSections<'_> {
 
 /// Returns `object` without the sections of these names.
 ///
-/// What [`NewSections`] added is taken off again, and the very bytes that the object had come back; so does
+/// Sections that [`NewSections`] added are taken off again, and the very bytes that the object had come back; so does
 /// an object without such sections. From other objects the sections are removed as `llvm-objcopy` 22 does it. ELF: what is left
 /// moves together in the order it lies in, string tables are built again, and section indices are changed everywhere; for objects
 /// that clang compiled this gives back what it wrote, with one exception: empty sections where a string table starts get another
