@@ -1,0 +1,159 @@
+//! Offload binaries as LLVM writes them, and as the format allows them.
+
+use offload_binary::{Entry, Flags, ImageKind, OffloadBinary, OffloadKind};
+
+use crate::samples::{
+    EXTENT, IMAGE_OFFSET, IMAGE_SIZE, KEY, SIZE, STRING_COUNT, Tap, VALUE, hex, only, put, v1, v2,
+    v2_two_entries, with,
+};
+
+#[test]
+fn versions_1_and_2_say_the_same() {
+    for (version, size, image_offset, data) in [(1, 160, 0x90, v1()), (2, 176, 0xa0, v2())] {
+        let binary = OffloadBinary::parse(&data).unwrap();
+        assert_eq!((binary.version().number(), binary.size()), (version, size));
+        let entry = only(&data);
+        assert_eq!(entry.index(), 0);
+        assert_eq!(entry.image_kind(), ImageKind::OBJECT);
+        assert_eq!(entry.offload_kind(), OffloadKind::CUDA);
+        assert_eq!(entry.flags(), Flags::NONE);
+        assert_eq!((entry.image_offset(), entry.image_size()), (image_offset, 11));
+        assert_eq!(entry.image(), Some(&b"hello image"[..]));
+        let strings: Vec<_> = entry.strings().collect();
+        let expected: [(&[u8], &[u8]); 2] =
+            [(b"arch", b"sm_70"), (b"triple", b"nvptx64-nvidia-cuda")];
+        assert_eq!(strings, expected);
+        assert_eq!(entry.triple(), Some("nvptx64-nvidia-cuda"));
+        assert_eq!(entry.arch(), Some("sm_70"));
+        assert_eq!(entry.get("arc"), None);
+        assert_eq!(entry.get("arch\0"), None);
+        assert_eq!(entry.get(""), None);
+    }
+}
+
+#[test]
+fn what_follows_the_binary_is_not_looked_at() {
+    let data = v1().tap(|data| data.extend(b"anything"));
+    assert_eq!(only(&data).image(), Some(&b"hello image"[..]));
+}
+
+#[test]
+fn version_2_has_several_entries_and_values_with_nuls() {
+    let data = v2_two_entries();
+    let entries: Vec<_> = OffloadBinary::parse(&data).unwrap().entries().collect();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0].offload_kind(), OffloadKind::HIP);
+    assert_eq!(entries[0].get("a"), Some(&b"x"[..]));
+    assert_eq!(entries[0].image(), Some(&[0x11, 0x12][..]));
+    assert_eq!(entries[1].index(), 1);
+    assert_eq!(entries[1].offload_kind(), OffloadKind::OPENMP);
+    assert_eq!(entries[1].get("a"), Some(&b"y\0z"[..]));
+    assert_eq!(entries[1].image(), Some(&[0x21, 0x22, 0x23][..]));
+}
+
+#[test]
+fn version_2_without_entries_is_empty() {
+    // llvm-offload-binary of LLVM 23.1.4 without --image.
+    let data = hex("10ff10ad02000000 2800000000000000 2000000000000000 0000000000000000
+                    0000000000000000");
+    assert_eq!(OffloadBinary::parse(&data).unwrap().entries().len(), 0);
+    // No entries in a larger binary either.
+    assert_eq!(OffloadBinary::parse(&with(v2(), EXTENT, 0)).unwrap().entries().len(), 0);
+}
+
+#[test]
+fn version_1_string_entries_are_16_bytes() {
+    // Three one-letter keys with one-letter values and no image: 24 bytes each would not fit.
+    let data = hex("10ff10ad01000000 8800000000000000 2000000000000000 2800000000000000
+                    0000000000000000 4800000000000000 0300000000000000 8800000000000000
+                    0000000000000000
+                    7900000000000000 7b00000000000000
+                    7d00000000000000 7f00000000000000
+                    8100000000000000 8300000000000000
+                    0061003100620032 0063003300000000");
+    let strings: Vec<_> = only(&data).strings().collect();
+    let expected: [(&[u8], &[u8]); 3] = [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")];
+    assert_eq!(strings, expected);
+}
+
+#[test]
+fn the_last_of_equal_keys_counts() {
+    // Both keys are `arch`; both are listed.
+    let data = with(v1(), KEY + 16, 0x69);
+    let entry = only(&data);
+    assert_eq!(entry.arch(), Some("nvptx64-nvidia-cuda"));
+    assert_eq!(entry.strings().filter(|(key, _)| *key == b"arch").count(), 2);
+}
+
+#[test]
+fn unknown_kinds_and_flags_survive() {
+    let data = v1().tap(|data| data[32..40].copy_from_slice(&[9, 1, 5, 2, 2, 0, 0, 0x80]));
+    let entry = only(&data);
+    assert_eq!(entry.image_kind(), ImageKind(0x109));
+    assert_eq!(entry.offload_kind(), OffloadKind(0x205));
+    assert_eq!(entry.flags().0, 0x8000_0002);
+    assert!(!entry.flags().contains(Flags::METADATA));
+}
+
+#[test]
+fn the_entry_size_of_version_1_may_be_too_small() {
+    assert_eq!(only(&with(v1(), EXTENT, 0)).image_size(), 11);
+}
+
+#[test]
+fn keys_need_not_be_utf8() {
+    let data = v1().tap(|data| data[0x89] = 0xff);
+    let entry = only(&data);
+    assert_eq!(entry.get("triple"), Some(&b"nvptx64-nvidia-cuda"[..]));
+    assert_eq!(entry.get("arch"), Some(&b"\xffm_70"[..]));
+    assert_eq!(entry.arch(), None);
+}
+
+#[test]
+fn an_empty_image_may_lie_anywhere_inside() {
+    for offset in [0, 40, 160] {
+        let data = with(with(v1(), IMAGE_OFFSET, offset), IMAGE_SIZE, 0);
+        assert_eq!(only(&data).image(), Some(&[][..]));
+    }
+}
+
+#[test]
+fn many_strings_in_one_long_text_are_quick() {
+    // 20,000 keys that all start in the same text without any NUL but its last: checking them
+    // one by one would look at 10^10 bytes.
+    let (count, text) = if cfg!(miri) { (20, 5000) } else { (20_000_usize, 500_000_usize) };
+    let strings = 72 + 16 * count;
+    let size = (strings + text).next_multiple_of(8);
+    let number = |n: usize| u64::try_from(n).unwrap();
+    let mut data = v1();
+    data.resize(size, b'k');
+    data[strings..].fill(b'k');
+    data[size - 1] = 0;
+    put(&mut data, SIZE, number(size));
+    put(&mut data, STRING_COUNT, number(count));
+    put(&mut data, IMAGE_SIZE, 0);
+    for i in 0..count {
+        put(&mut data, KEY + 16 * i, number(strings + i));
+        put(&mut data, VALUE + 16 * i, number(strings + i));
+    }
+    let entry = only(&data);
+    assert_eq!(entry.strings().count(), count);
+    assert_eq!(entry.arch(), None);
+}
+
+#[test]
+fn iterators_go_both_ways() {
+    let data = v2();
+    let binary = OffloadBinary::parse(&data).unwrap();
+    let indexes = |entries: Vec<Entry<'_>>| entries.iter().map(Entry::index).collect::<Vec<_>>();
+    let mut backwards = indexes(binary.entries().rev().collect());
+    backwards.reverse();
+    assert_eq!(backwards, indexes(binary.entries().collect()));
+    let entry = only(&data);
+    let mut strings: Vec<_> = entry.strings().rev().collect();
+    strings.reverse();
+    assert_eq!(strings, entry.strings().collect::<Vec<_>>());
+    assert_eq!(entry.strings().nth(1), strings.get(1).copied());
+    let mut rest = entry.strings();
+    assert!(rest.next_back().is_some() && rest.count() + 1 == strings.len());
+}
