@@ -13,15 +13,21 @@ const FLOORS: [(&str, &[Line]); 7] = [
     ("foundation", &[("byte-parts", None)]),
     (
         "ground",
-        &[("target-id", Some(&[])), ("ccob", Some(&[])), ("nv-fatbin", None), ("kpack", None)],
+        &[
+            ("target-id", Some(&[])),
+            ("ccob", Some(&[])),
+            ("llvm-bitcode", Some(&[])),
+            ("nv-fatbin", None),
+            ("kpack", None),
+        ],
     ),
     (
         "first",
         &[
             ("offload-binary", Some(&["target-id", "byte-parts"])),
             ("bundle-format", Some(&["target-id", "byte-parts"])),
-            ("llvm-bitcode", Some(&[])),
-            ("device-code", Some(&["target-id"])),
+            // The target of bitcode is in its modules.
+            ("device-code", Some(&["target-id", "llvm-bitcode"])),
         ],
     ),
     (

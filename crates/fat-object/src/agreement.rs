@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use device_code::FileFormat;
 use offload_binary::ImageKind;
 use target_id::{Family, NvidiaArch, Processor, Target, Triple, Verdict, compatible};
 
-use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat, SNIFF_LEN};
+use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::image::{BundleForm, ImageInfo, OffloadBinaryEntry, loaded_as};
 use crate::image_target;
 
@@ -80,7 +81,7 @@ impl Disagreement {
 /// [`Disagreement`]
 pub fn check_agreement(target: &Target, head: &[u8]) -> Result<(), Disagreement> {
     // What later bytes say, as sections of cubins do, would make the answer one of how much was given.
-    let head = head.get(..SNIFF_LEN).unwrap_or(head);
+    let head = head.get(..FileFormat::SNIFF_LEN).unwrap_or(head);
     agreement(target, FileFormat::sniff(head), head)
 }
 

@@ -3,17 +3,17 @@
 use std::io;
 use std::ops::Range;
 
-use target_id::{Target, Triple};
+use device_code::{FileFormat, check_spirv, is_device};
+use target_id::Target;
 
+use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::elf::{FileHeader, Header64, LE, Segment64, first, header64};
 use crate::error::Problem;
-use crate::file_format::{EM_AMDGPU, EM_INTELGT, FileFormat};
 use crate::image::Description;
 use crate::image_target;
 use crate::model::ContainerKind;
 use crate::opened::Found;
-use crate::source::Source;
-use crate::spirv;
+use crate::source::{Source, lend};
 
 /// Returns whether such a file can be a device image by itself. Of LLVM bitcode the triple decides.
 pub(crate) fn may_be(format: FileFormat) -> bool {
@@ -42,9 +42,9 @@ pub(crate) fn image(
             None
         }
         FileFormat::Ptx if target.is_none() => {
-            Some(Problem::PtxTarget { looked_at: image_target::HEAD.min(len(window)) })
+            Some(Problem::PtxTarget { looked_at: device_code::HEAD.min(len(window)) })
         }
-        FileFormat::SpirV => spirv::check(source, window)?,
+        FileFormat::SpirV => spirv(source, window)?,
         _ if is_device_elf(format) => segments(source, window)?,
         _ => None,
     };
@@ -61,10 +61,14 @@ fn len(window: &Range<u64>) -> usize {
     usize::try_from(window.end - window.start).unwrap_or(usize::MAX)
 }
 
-/// Returns whether modules for this triple are code for a GPU.
-pub(crate) fn is_device(triple: &Triple) -> bool {
-    let is_r600 = triple.arch() == "r600";
-    is_r600 || triple.is_amdgpu() || triple.is_nvptx() || triple.is_spirv() || triple.is_spir()
+/// Returns what is wrong with a SPIR-V module.
+fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
+    let fault = lend(source, |source| check_spirv(source, window))?;
+    Ok(fault.map(|fault| Problem::SpirV {
+        offset: fault.offset,
+        expected: fault.expected,
+        found: fault.found,
+    }))
 }
 
 /// Returns the first segment that lies beyond the end of an ELF file; loaders need no sections.

@@ -12,16 +12,15 @@ use std::sync::Arc;
 use std::vec;
 
 use byte_parts::Budget;
-use llvm_bitcode::{EmbeddedObject, Error, ErrorKind, ReadAt, Reader, Unreadable};
-use target_id::{Target, Triple};
+use device_code::FileFormat;
+use llvm_bitcode::{EmbeddedObject, Error, ErrorKind, Reader, Unreadable};
+use target_id::Triple;
 
-use crate::bare;
 use crate::context::Context;
-use crate::file_format::FileFormat;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Inner, Inside, Opened};
 use crate::sequence::{Sequence, Start, starts_with};
-use crate::source::{Origin, Source};
+use crate::source::{Lent, Origin, Source, lend};
 
 /// The section of listed objects.
 const SECTION: &str = ".llvm.offloading";
@@ -30,35 +29,16 @@ const SECTION: &str = ".llvm.offloading";
 const MAGICS: [[u8; 4]; 4] =
     [*b"__CL", ccob::MAGIC, crate::nv_fatbin::MAGIC, offload_binary::MAGIC];
 
-/// A source that keeps why it could not be read.
-struct Lent<'a, 'r> {
-    source: &'a mut Source<'r>,
-    failed: Option<io::Error>,
-}
-
-impl ReadAt for Lent<'_, '_> {
-    fn read_exact_at(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Unreadable> {
-        self.source.read_exact_at(offset, to).map_err(|error| {
-            self.failed = Some(error);
-            Unreadable
-        })
-    }
-}
-
 /// Reads bitcode of a source. Faults of the source itself are errors, those of the bitcode are returned.
 fn read<T>(
     source: &mut Source<'_>,
     read: impl FnOnce(&mut Lent<'_, '_>) -> Result<T, Error>,
 ) -> io::Result<Result<T, Error>> {
-    let mut lent = Lent { source, failed: None };
-    let result = read(&mut lent);
-    match (lent.failed, result) {
-        (Some(error), _) => Err(error),
-        (None, Err(error)) if error.kind() == ErrorKind::Memory => {
-            Err(io::ErrorKind::OutOfMemory.into())
-        }
-        (None, result) => Ok(result),
-    }
+    lend(source, |source| match read(source) {
+        // The source has no fault, but memory lacks.
+        Err(error) if error.kind() == ErrorKind::Memory => Err(Unreadable),
+        result => Ok(result),
+    })
 }
 
 /// Opens host modules: each embedded object becomes the section that the linker would make of it.
@@ -139,26 +119,9 @@ fn find(
         reader.embedded_objects(&module, found)?;
         // Code for a device embeds none, and there can be much of it.
         let triple = reader.triple(&module)?.unwrap_or_default();
-        if !bare::is_device(&Triple::parse(&String::from_utf8_lossy(&triple))) {
+        if !device_code::is_device(&Triple::parse(&String::from_utf8_lossy(&triple))) {
             reader.constants_starting_with(&module, &MAGICS, found)?;
         }
     }
     Ok(())
-}
-
-/// Returns the target of the first module: its triple, and of code for a device the processor that all functions name.
-/// `None` if it has no triple, or is malformed before it.
-pub(crate) fn target(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Target>> {
-    Ok(read(source, |source| {
-        let mut reader = Reader::new(source, window.clone())?;
-        let Some(module) = reader.next_module()? else { return Ok(None) };
-        let triple = reader.triple(&module)?.and_then(|triple| String::from_utf8(triple).ok());
-        let Some(triple) = triple.map(|triple| Triple::parse(&triple)) else { return Ok(None) };
-        let processor = match bare::is_device(&triple) && !triple.is_spirv() && !triple.is_spir() {
-            true => reader.processor(&module).ok().flatten(),
-            false => None,
-        };
-        Ok(Some(Target::new(None, Some(triple), &processor.unwrap_or_default())))
-    })?
-    .unwrap_or_default())
 }

@@ -7,10 +7,10 @@ use std::vec;
 use bundle_format::Bundle;
 use bundle_format::text::{EndMarkedBundle, TAIL_LEN, TextBundle, ends_in_marker};
 use byte_parts::Budget;
+use device_code::FileFormat;
 
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::FileFormat;
 use crate::image::{BundleForm, Description};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};

@@ -4,18 +4,14 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Budget;
-use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
+use device_code::FileFormat;
 
-use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
-use crate::file_format::{EM_AMDGPU, FileFormat, SNIFF_LEN};
+use crate::elf::EM_AMDGPU;
 use crate::model::Compression;
-use crate::source::{Origin, Source};
+use crate::source::{Origin, Source, lend};
 
 /// The size of compressed images that are decompressed. Those without code have a few kilobytes.
 pub(crate) const MOST_DECOMPRESSED: u64 = 64 << 10;
-
-/// Section headers that are looked at. Images without code have two dozen, others code in one of the last.
-const LAST_SECTIONS: u64 = 256;
 
 /// Returns whether the sections of such an image tell.
 pub(crate) fn is_told(format: FileFormat) -> bool {
@@ -25,30 +21,7 @@ pub(crate) fn is_told(format: FileFormat) -> bool {
 /// Returns whether the ELF file in `window` has code in an executable section; `None` if its last section headers do not
 /// tell.
 pub(crate) fn in_elf(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<bool>> {
-    let head = source.peek(window, size_of::<Header64>())?;
-    let Some(header) = header64(&head) else { return Ok(None) };
-    // Each kernel of a cubin has a section; linkers of code for AMD GPUs leave an empty one where there is no kernel.
-    let is_cubin = FileFormat::sniff(&head) == FileFormat::Cubin;
-    let (count, entry) = (u64::from(header.e_shnum(LE)), size_of::<Section64>() as u64);
-    let start = window.start.saturating_add(header.e_shoff(LE));
-    let end = start.saturating_add(count * entry);
-    if count == 0 || u64::from(header.e_shentsize(LE)) != entry || end > window.end {
-        return Ok(None);
-    }
-    let looked_at = count.min(LAST_SECTIONS);
-    let table = source.read_range(&(end - looked_at * entry..end))?;
-    let mut sections = table.chunks_exact(size_of::<Section64>()).rev();
-    let has_code = sections.any(|section| {
-        first::<Section64>(section).is_some_and(|section| {
-            section.sh_flags.get(LE).0 & SHF_EXECINSTR.0 != 0
-                && section.sh_type(LE) != SHT_NOBITS
-                && (is_cubin || section.sh_size.get(LE) > 0)
-        })
-    });
-    Ok(match has_code {
-        true => Some(true),
-        false => (looked_at == count).then_some(false),
-    })
+    lend(source, |source| device_code::elf_holds_code(source, window))
 }
 
 /// The same for an image that is compressed by itself, whose stored bytes lie in `window`.
@@ -75,7 +48,7 @@ pub(crate) fn decompressed_head(
 ) -> io::Result<Option<Vec<u8>>> {
     let mut image = decompressed(source, window, compression, most, budget)?;
     if let Some(image) = &mut image {
-        image.truncate(SNIFF_LEN);
+        image.truncate(FileFormat::SNIFF_LEN);
         image.shrink_to_fit();
     }
     Ok(image)
@@ -137,42 +110,6 @@ mod tests {
     }
 
     const EMPTY: [(u64, u64); 4] = [(0, 0), (2, 32), (6, 0), (3, 64)];
-
-    fn holds_code(file: &[u8]) -> Option<bool> {
-        let mut source = Source::of_bytes(file, Origin::File);
-        in_elf(&mut source, &(0..file.len() as u64)).unwrap()
-    }
-
-    #[test]
-    fn code_is_in_executable_sections() {
-        assert_eq!(holds_code(&elf(&EMPTY)), Some(false));
-        assert_eq!(holds_code(&elf(&[EMPTY[0], (6, 1), EMPTY[1]])), Some(true));
-        let mut no_bits = elf(&[EMPTY[0], (6, 1)]);
-        no_bits[64 + 64 + 4] = 8;
-        assert_eq!(holds_code(&no_bits), Some(false));
-        let mut cubin = elf(&EMPTY);
-        cubin[18] = 190;
-        assert_eq!(holds_code(&cubin), Some(true));
-        assert_eq!(holds_code(&[&cubin[..60], &[2], &cubin[61..]].concat()), Some(false));
-    }
-
-    #[test]
-    fn what_the_table_does_not_tell_is_unknown() {
-        let sound = elf(&EMPTY);
-        for cut in 0..sound.len() {
-            assert_eq!(holds_code(&sound[..cut]), None, "{cut}");
-        }
-        for (at, byte) in [(4, 1), (5, 2), (58, 40), (60, 0), (60, 5), (40, 65), (47, 255)] {
-            let mut file = sound.clone();
-            file[at] = byte;
-            assert_eq!(holds_code(&file), None, "{at}");
-        }
-        let mut many = vec![(6, 1)];
-        many.resize(256, (0, 0));
-        assert_eq!(holds_code(&elf(&many)), Some(true));
-        many.push((0, 0));
-        assert_eq!(holds_code(&elf(&many)), None);
-    }
 
     #[test]
     fn compressed_images_of_some_kilobytes_are_looked_into() {

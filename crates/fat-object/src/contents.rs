@@ -3,11 +3,12 @@
 use std::io;
 use std::ops::Range;
 
+use device_code::FileFormat;
+
 use crate::archive::Members;
 use crate::bundle::{Text, is_text_ending_in_marker};
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::opened::{Children, Found, Walked};
 use crate::sequence::Sequence;
 use crate::source::Source;
@@ -48,7 +49,7 @@ impl Contents {
         found: &mut Found,
     ) -> io::Result<Option<Box<dyn Children>>> {
         let window = self.window.clone();
-        let head = source.peek(&window, SNIFF_LEN)?;
+        let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
         let format = FileFormat::sniff(&head);
         self.format = format;
         self.before = cx.entered;

@@ -1,13 +1,11 @@
 //! Headers of ELF files for GPUs as they lie in a file: all are little-endian (System V ABI, "Object Files").
 
 use object::elf::{ELFCLASS64, ELFDATA2LSB, ELFMAG};
-pub(crate) use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+pub(crate) use object::read::elf::FileHeader;
 use object::{LittleEndian, Pod, elf, pod};
 
-pub(crate) type Header32 = elf::FileHeader32<LittleEndian>;
 pub(crate) type Header64 = elf::FileHeader64<LittleEndian>;
 pub(crate) type Segment64 = elf::ProgramHeader64<LittleEndian>;
-pub(crate) type Section64 = elf::SectionHeader64<LittleEndian>;
 
 /// The byte order of all of them.
 pub(crate) const LE: LittleEndian = LittleEndian;
@@ -24,3 +22,7 @@ pub(crate) fn header64(bytes: &[u8]) -> Option<&Header64> {
     let is_it = ident.magic == ELFMAG && ident.class == ELFCLASS64 && ident.data == ELFDATA2LSB;
     is_it.then_some(header)
 }
+
+pub(crate) const EM_AMDGPU: u16 = elf::EM_AMDGPU.0;
+/// Intel's GPUs.
+pub(crate) const EM_INTELGT: u16 = 205;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::{fmt, io};
 
+use device_code::FileFormat;
+
 use crate::agreement::Disagreement;
-use crate::file_format::FileFormat;
 use crate::hcf;
 use crate::model::{ContainerKind, Finding, Severity, printable};
 use crate::nv_fatbin;

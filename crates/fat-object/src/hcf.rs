@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::vec;
 use std::{fmt, io};
 
+use device_code::FileFormat;
 use target_id::{OffloadKind, Target};
 
 use crate::bundle::lossy;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::image::Description;
 use crate::image_target;
 use crate::model::{ContainerKind, PathStep, printable};
@@ -143,13 +143,6 @@ struct Placed<'t> {
     format: Option<&'t [u8]>,
     start: u64,
     size: u64,
-}
-
-/// Returns whether a container may start so.
-pub(crate) fn is_start(bytes: &[u8]) -> bool {
-    let Some(value) = bytes.strip_prefix(MAGIC) else { return false };
-    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (1..=20).contains(&digits) && value.get(digits).is_some_and(|byte| b"\r\n".contains(byte))
 }
 
 fn short(bytes: &[u8]) -> String {
@@ -379,7 +372,7 @@ impl Children for Images {
             return Ok(false);
         }
         let window = self.start + range.start..self.start + range.end;
-        let own = match FileFormat::sniff(&source.peek(&window, SNIFF_LEN)?) {
+        let own = match FileFormat::sniff(&source.peek(&window, FileFormat::SNIFF_LEN)?) {
             // Its triple is that of the host: code for all GPUs is made of it.
             FileFormat::Bitcode => None,
             format => image_target::of_window(source, &window, format)?,

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 
 use byte_parts::Budget;
+use device_code::FileFormat;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
 use object::read::{FileKind, ReadCache, ReadRef};
@@ -13,7 +14,6 @@ use crate::bundle::lossy;
 use crate::contents::Contents;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::FileFormat;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};
 use crate::sections::{Ranges, Sections};

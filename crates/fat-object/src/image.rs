@@ -7,10 +7,10 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use byte_parts::Budget;
+use device_code::FileFormat;
 use target_id::{NvidiaArch, Target};
 
 use crate::agreement::Disagreement;
-use crate::file_format::FileFormat;
 use crate::hcf::HcfImage;
 use crate::model::{Compression, ContainerKind, Location, PathStep, printable, write_path};
 use crate::source::{Source, SourceReader};

@@ -3,8 +3,9 @@
 use std::io::{self, Read, Seek};
 use std::slice;
 
+use device_code::FileFormat;
+
 use crate::error::Error;
-use crate::file_format::FileFormat;
 use crate::image::{Image, ImageInfo};
 use crate::model::{Finding, Severity, Visitor};
 use crate::options::Options;

@@ -15,11 +15,11 @@
 use std::ops::Range;
 use std::{fmt, io};
 
+use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::FileFormat;
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened};

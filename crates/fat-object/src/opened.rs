@@ -7,11 +7,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
+use device_code::FileFormat;
+
 use crate::archive::Member;
 use crate::compressed::Closed;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::FileFormat;
 use crate::image::Description;
 use crate::model::{Compression, PathStep};
 use crate::source::Source;

@@ -4,11 +4,11 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 
 use byte_parts::Budget;
+use device_code::FileFormat;
 
 use crate::bundle::lossy;
 use crate::context::names_of;
 use crate::error::{Error, Problem};
-use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::host::{NamedSection, Parts, is_gcc_section, parts};
 use crate::model::ContainerKind;
 use crate::options::Options;
@@ -47,7 +47,7 @@ use crate::walker::{Event, Walk};
 /// junk (all [`NotRead`](crate::ErrorKind::NotRead)), and thin archives, whose members lie in other files
 /// ([`ThinMember`](crate::ErrorKind::ThinMember)).
 pub fn has_device_code(data: &[u8]) -> Result<bool, Error> {
-    let answer = match FileFormat::sniff(data.get(..SNIFF_LEN).unwrap_or(data)) {
+    let answer = match FileFormat::sniff(data.get(..FileFormat::SNIFF_LEN).unwrap_or(data)) {
         FileFormat::Elf { .. } | FileFormat::Coff | FileFormat::MachO => of_sections(data)?,
         FileFormat::Bundle
         | FileFormat::CompressedBundle

@@ -15,6 +15,7 @@ use bundle_format::Bundle;
 use bundle_format::EntryId;
 use byte_parts::Budget;
 use ccob::Method;
+use device_code::FileFormat;
 use offload_binary::{CompressedBinary, OffloadBinary};
 
 use crate::bare::is_device_elf;
@@ -22,19 +23,14 @@ use crate::bundle::lossy;
 use crate::compressed::read_and;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::FileFormat;
 use crate::host::Section;
 use crate::image::Description;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Opened, Walked};
 use crate::sections::Ranges;
 use crate::sequence::One;
-use crate::source::Source;
+use crate::source::{Source, lend};
 use crate::{bundle, hcf, image_target, nv_fatbin, offload};
-
-mod device_elf;
-mod ptx;
-mod spirv;
 
 /// The length of the shortest and the longest of [`MAGICS`].
 const SHORTEST: u64 = 4;
@@ -51,8 +47,11 @@ const MAGICS: [&[u8]; 9] = [
     // With a byte of the version.
     b"\x03\x02\x23\x07\0",
     b"\x07\x23\x02\x03\0",
-    ptx::VERSION,
+    PTX,
 ];
+
+/// The first directive of PTX, which only comments may precede ("PTX ISA", "Module Directives").
+const PTX: &[u8] = b".version";
 
 /// The first bytes of a candidate, which tell most of the wrong ones.
 const HEAD_LEN: usize = 96;
@@ -264,8 +263,8 @@ fn sound(
     let head = source.peek(window, HEAD_LEN)?;
     let available = window.end - window.start;
     let mut read = head.len() as u64;
-    if head.starts_with(ptx::VERSION) {
-        let text = ptx::range(source, window, &head, candidate.before, &mut read)?;
+    if head.starts_with(PTX) {
+        let text = image(source, candidate, &head, FileFormat::Ptx, &mut read)?;
         return Ok(verdict(text.map(|range| (FileFormat::Ptx, range)), rejected, read));
     }
     let format = FileFormat::sniff(&head);
@@ -297,12 +296,27 @@ fn sound(
                 binary.map(|binary| binary.size())
             }
         },
-        FileFormat::SpirV => spirv::size(source, window, &head, &mut read)?,
-        format if is_device_elf(format) => device_elf::size(source, window, &head, &mut read)?,
+        format if format == FileFormat::SpirV || is_device_elf(format) => {
+            let range = image(source, candidate, &head, format, &mut read)?;
+            return Ok(verdict(range.map(|range| (format, range)), rejected, read));
+        }
         _ => None,
     };
     let place = |size| window.start..window.start.saturating_add(size).min(window.end);
     Ok(verdict(size.map(|size| (format, place(size))), rejected, read))
+}
+
+/// The place of a device image, whose end nothing but its own bytes tells.
+fn image(
+    source: &mut Source<'_>,
+    candidate: &Candidate,
+    head: &[u8],
+    format: FileFormat,
+    read: &mut u64,
+) -> io::Result<Option<Range<u64>>> {
+    let candidate =
+        device_code::Candidate { window: candidate.window.clone(), head, before: candidate.before };
+    lend(source, |source| device_code::extent(source, &candidate, format, read))
 }
 
 fn verdict(found: Option<(FileFormat, Range<u64>)>, rejected: &mut Budget, read: u64) -> Verdict {

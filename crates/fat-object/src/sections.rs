@@ -8,12 +8,12 @@ use std::rc::Rc;
 use std::vec;
 
 use byte_parts::Budget;
+use device_code::FileFormat;
 
 use crate::bare;
 use crate::bundle::SectionEntry;
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::FileFormat;
 use crate::host::{Section, is_gcc_section};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Found, Inside, Opened, Walked};

@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use byte_parts::Budget;
+use device_code::FileFormat;
 
 use crate::context::Context;
 use crate::error::Problem;
-use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::model::ContainerKind;
 use crate::opened::{Children, Found, Opened, Walked};
 use crate::source::Source;
@@ -93,7 +93,7 @@ impl Children for Sequence {
             return Ok(false);
         }
         let rest = at..self.window.end;
-        let head = source.peek(&rest, SNIFF_LEN)?;
+        let head = source.peek(&rest, FileFormat::SNIFF_LEN)?;
         if self.ordinal > 0 && cx.directly_in(ContainerKind::Member) && is_member_padding(&head) {
             return Ok(false);
         }

@@ -3,7 +3,6 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use target_id::{OffloadKind, Target};
 
-use crate::file_format::FileFormat;
 use crate::hcf::HcfImage;
 use crate::image::ImageInfo;
 use crate::listing::Listing;
@@ -14,16 +13,6 @@ use crate::sycl::{SyclImage, SyclProperty, SyclValue, aspect_name};
 impl Serialize for ContainerKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
-    }
-}
-
-/// The name used in machine-readable output; nothing for what was not read.
-impl Serialize for FileFormat {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            FileFormat::NotRead => serializer.serialize_none(),
-            format => serializer.serialize_str(format.as_str()),
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 pub use byte_parts::ReadSeek;
+use llvm_bitcode::{ReadAt, Unreadable};
 use object::read::{ReadCacheRange, ReadRef};
 
 /// Where the bytes of a [`Source`] come from, which decides what an offset in it means to the user.
@@ -73,6 +74,35 @@ impl<'r> Deref for Source<'r> {
 impl DerefMut for Source<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.bytes
+    }
+}
+
+/// A source that keeps why it could not be read.
+pub(crate) struct Lent<'a, 'r> {
+    source: &'a mut Source<'r>,
+    failed: Option<io::Error>,
+}
+
+impl ReadAt for Lent<'_, '_> {
+    fn read_exact_at(&mut self, offset: u64, to: &mut [u8]) -> Result<(), Unreadable> {
+        self.source.read_exact_at(offset, to).map_err(|error| {
+            self.failed = Some(error);
+            Unreadable
+        })
+    }
+}
+
+/// Lends a source to what reads it by offsets. Faults of the source are errors, whatever `read` makes of them; without any,
+/// memory lacked.
+pub(crate) fn lend<T>(
+    source: &mut Source<'_>,
+    read: impl FnOnce(&mut Lent<'_, '_>) -> Result<T, Unreadable>,
+) -> io::Result<T> {
+    let mut lent = Lent { source, failed: None };
+    let result = read(&mut lent);
+    match (lent.failed, result) {
+        (Some(error), _) => Err(error),
+        (None, result) => result.map_err(|Unreadable| io::ErrorKind::OutOfMemory.into()),
     }
 }
 

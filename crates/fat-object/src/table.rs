@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use bundle_format::EntryId;
 use bundle_format::{Bundle, Entry};
+use device_code::FileFormat;
 use target_id::Target;
 
 use crate::bundle;
 use crate::context::Context;
-use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::opened::{Found, Inner, Known};
 use crate::source::{Origin, Source, SourceReader};
 
@@ -99,7 +99,7 @@ impl<R: Read> Start<R> {
     fn read_first_image(&mut self) -> io::Result<()> {
         let near = self.len().saturating_add(NEAR);
         if let Some(first) = first_image(&self.bytes).filter(|first| first.start < near) {
-            self.read(first.end.min(first.start.saturating_add(SNIFF_LEN as u64)))?;
+            self.read(first.end.min(first.start.saturating_add(FileFormat::SNIFF_LEN as u64)))?;
         }
         Ok(())
     }

@@ -4,12 +4,13 @@ use std::fmt;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
+use device_code::FileFormat;
+
 use crate::agreement::contradiction;
 use crate::code;
 use crate::contents::Contents;
 use crate::context::{Ahead, Context};
 use crate::error::Problem;
-use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::image::{Description, Image, ImageInfo};
 use crate::model::{
     Compression, Container, ContainerKind, Enter, Finding, Location, PathStep, Visitor,
@@ -477,7 +478,7 @@ impl<'r> Walk<'r> {
         let Description { mut info, format, object } = description;
         let Some(source) = self.sources.last_mut() else { return Ok(Step::End) };
         let head = match (format, info.compression) {
-            (None, _) => Some(source.peek(&window, SNIFF_LEN)?),
+            (None, _) => Some(source.peek(&window, FileFormat::SNIFF_LEN)?),
             (Some(_), Some(own)) if self.cx.options.check_compressed => {
                 let room = self.cx.room();
                 code::decompressed_head(source, &window, own, room, &mut self.cx.decompressed)?

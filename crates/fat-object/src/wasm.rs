@@ -21,8 +21,6 @@ use crate::sequence::{Start, starts_with};
 use crate::source::Source;
 use crate::sycl;
 
-/// What all modules start with.
-pub(crate) const MAGIC: [u8; 4] = *b"\0asm";
 /// Magic and version of a module. Components have another version, and other sections.
 pub(crate) const HEADER: [u8; 8] = *b"\0asm\x01\0\0\0";
 /// `id` of a custom section.

@@ -3,7 +3,8 @@
 use std::io;
 use std::ops::Range;
 
-use crate::file_format::SNIFF_LEN;
+use device_code::FileFormat;
+
 use crate::source::Source;
 
 const SPIRV_MAGIC: u32 = 0x0723_0203;
@@ -114,7 +115,7 @@ pub(super) fn inflated_head(
     bundle.extend(source.peek(range, MAX_BLOCK + 64)?);
     Ok(ccob::decompress_prefix(
         &bundle,
-        SNIFF_LEN,
+        FileFormat::SNIFF_LEN,
         &ccob::Limits::default().with_max_uncompressed(u64::MAX),
     ))
 }

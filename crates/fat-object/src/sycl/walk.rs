@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use byte_parts::Budget;
+use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
 use super::memory::{Memory, number};
@@ -14,7 +15,6 @@ use super::modules::{self, module};
 use super::table::{Described, Reader, Tables};
 use super::{Error, SyclImage};
 use crate::context::Context;
-use crate::file_format::{FileFormat, SNIFF_LEN};
 use crate::host::Section as HostSection;
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
@@ -236,7 +236,7 @@ impl Section {
         sycl: Option<Arc<SyclImage>>,
         out: &mut Found,
     ) -> io::Result<()> {
-        let head = source.peek(range, SNIFF_LEN)?;
+        let head = source.peek(range, FileFormat::SNIFF_LEN)?;
         let stored_size = range.end - range.start;
         let kind = cx.path().last().map_or(ContainerKind::Section, PathStep::kind);
         let mut description = Description::new(kind, target.into());
@@ -325,7 +325,7 @@ fn inflated_format(
     };
     match inflated {
         Ok(bytes) => {
-            let head = bytes.get(..SNIFF_LEN.min(bytes.len())).unwrap_or_default();
+            let head = bytes.get(..FileFormat::SNIFF_LEN.min(bytes.len())).unwrap_or_default();
             check_spirv(range.start, head, size, out);
             Ok(FileFormat::sniff(head))
         }

@@ -1,13 +1,13 @@
 //! ELF files for GPUs whose end nothing but their own headers tells.
 
-use std::io;
-use std::ops::Range;
+use core::ops::Range;
 
+use llvm_bitcode::{ReadAt, Unreadable};
 use object::elf::{SHT_NOBITS, SHT_NULL};
 use object::{LittleEndian, Pod};
 
 use crate::elf::{FileHeader, Header32, Header64, LE, ProgramHeader, SectionHeader, first};
-use crate::source::Source;
+use crate::window::read_range;
 
 /// Headers that are read at a time.
 const HEADERS: u64 = 512;
@@ -20,12 +20,12 @@ const IDENT_64: &[u8] = b"\x7fELF\x02\x01\x01";
 ///
 /// All headers of segments and sections lie in the window, and so do the bytes that they name: the last of these is the
 /// end. `read` counts the bytes that were looked at.
-pub(super) fn size(
-    source: &mut Source<'_>,
+pub(crate) fn size(
+    source: &mut dyn ReadAt,
     window: &Range<u64>,
     head: &[u8],
     read: &mut u64,
-) -> io::Result<Option<u64>> {
+) -> Result<Option<u64>, Unreadable> {
     match head {
         _ if head.starts_with(IDENT_64) => of_class::<Header64>(source, window, head, read),
         _ if head.starts_with(IDENT_32) => of_class::<Header32>(source, window, head, read),
@@ -34,11 +34,11 @@ pub(super) fn size(
 }
 
 fn of_class<Elf: FileHeader<Endian = LittleEndian>>(
-    source: &mut Source<'_>,
+    source: &mut dyn ReadAt,
     window: &Range<u64>,
     head: &[u8],
     read: &mut u64,
-) -> io::Result<Option<u64>> {
+) -> Result<Option<u64>, Unreadable> {
     let Some(header) = first::<Elf>(head) else { return Ok(None) };
     let header_len = size_of::<Elf>();
     let (phnum, shnum, shoff) = (header.e_phnum(LE), header.e_shnum(LE), header.e_shoff(LE).into());
@@ -83,21 +83,21 @@ struct Table {
 }
 
 /// The bytes that an ELF file names.
-struct Extent<'a, 's> {
-    source: &'a mut Source<'s>,
+struct Extent<'a> {
+    source: &'a mut dyn ReadAt,
     window: Range<u64>,
     /// The end of what was named, from the start of the window.
     end: u64,
     read: &'a mut u64,
 }
 
-impl Extent<'_, '_> {
+impl Extent<'_> {
     /// Counts a table and what its entries name; `false` if something of it leaves the window.
     fn table<Entry: Pod>(
         &mut self,
         table: Table,
         mut range: impl FnMut(&Entry) -> Option<(u64, u64)>,
-    ) -> io::Result<bool> {
+    ) -> Result<bool, Unreadable> {
         if table.count == 0 {
             return Ok(true);
         }
@@ -114,7 +114,7 @@ impl Extent<'_, '_> {
             let count = left.min(HEADERS);
             let end = at + count * len as u64;
             *self.read += end - at;
-            let entries = self.source.read_range(&(at..end))?;
+            let entries = read_range(self.source, &(at..end))?;
             for entry in entries.chunks_exact(len) {
                 let range = first::<Entry>(entry).and_then(&mut range);
                 if range.is_some_and(|(start, size)| !self.add(start, size)) {

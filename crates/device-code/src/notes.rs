@@ -1,13 +1,14 @@
 //! Notes of ELF files for GPUs (System V ABI, "Note Section").
 
-use std::io;
-use std::ops::Range;
+use alloc::vec::Vec;
+use core::ops::Range;
 
+use llvm_bitcode::{ReadAt, Unreadable};
 use object::elf::{PT_NOTE, SHT_NOTE};
 use object::{LittleEndian, Pod};
 
 use crate::elf::{FileHeader, Header32, Header64, LE, ProgramHeader, SectionHeader, first};
-use crate::source::Source;
+use crate::window::{peek, read_range};
 
 /// Program headers that are read. Code objects have a dozen.
 const MOST_SEGMENTS: usize = 64;
@@ -20,12 +21,12 @@ const LONGEST: u64 = 4096;
 /// Returns the first answer of `visit` to a note of this owner, by its type and description: of the segments of notes, or,
 /// in a file without segments, of the sections, the last one first. What is malformed has no notes.
 pub(crate) fn find<T>(
-    source: &mut Source<'_>,
+    source: &mut dyn ReadAt,
     window: &Range<u64>,
     owner: &[u8],
     mut visit: impl FnMut(u32, &[u8]) -> Option<T>,
-) -> io::Result<Option<T>> {
-    let head = source.peek(window, size_of::<Header64>())?;
+) -> Result<Option<T>, Unreadable> {
+    let head = peek(source, window, size_of::<Header64>())?;
     let places = match head.get(4..6) {
         Some([1, 1]) => places::<Header32>(source, window, &head)?,
         Some([2, 1]) => places::<Header64>(source, window, &head)?,
@@ -34,7 +35,7 @@ pub(crate) fn find<T>(
     for (offset, size) in places.into_iter().take(MOST_NOTES) {
         let start = window.start.saturating_add(offset).min(window.end);
         let end = start.saturating_add(size.min(LONGEST)).min(window.end);
-        let bytes = source.read_range(&(start..end))?;
+        let bytes = read_range(source, &(start..end))?;
         let mut rest = &bytes[..];
         while let Some((name, kind, description)) = next(&mut rest) {
             let name = name.strip_suffix(b"\0").unwrap_or(name);
@@ -50,10 +51,10 @@ pub(crate) fn find<T>(
 
 /// Offsets and sizes of all notes.
 fn places<H: FileHeader<Endian = LittleEndian>>(
-    source: &mut Source<'_>,
+    source: &mut dyn ReadAt,
     window: &Range<u64>,
     head: &[u8],
-) -> io::Result<Vec<(u64, u64)>> {
+) -> Result<Vec<(u64, u64)>, Unreadable> {
     let Some(header) = first::<H>(head) else { return Ok(Vec::new()) };
     if header.e_phnum(LE) > 0 {
         let count = usize::from(header.e_phnum(LE)).min(MOST_SEGMENTS);
@@ -74,17 +75,17 @@ fn places<H: FileHeader<Endian = LittleEndian>>(
 
 /// The entries of a table, as many as lie in the window.
 fn table<E: Pod>(
-    source: &mut Source<'_>,
+    source: &mut dyn ReadAt,
     window: &Range<u64>,
     offset: u64,
     entry: u16,
     count: usize,
-) -> io::Result<Vec<E>> {
+) -> Result<Vec<E>, Unreadable> {
     let start = window.start.saturating_add(offset);
     if usize::from(entry) != size_of::<E>() || start >= window.end {
         return Ok(Vec::new());
     }
-    let bytes = source.peek(&(start..window.end), count * size_of::<E>())?;
+    let bytes = peek(source, &(start..window.end), count * size_of::<E>())?;
     let entries = bytes.chunks_exact(size_of::<E>());
     Ok(entries.filter_map(|entry| first::<E>(entry).copied()).collect())
 }

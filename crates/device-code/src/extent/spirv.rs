@@ -3,11 +3,13 @@
 //! The header has no size. The last function ends a module, except for instructions of debug information after it
 //! (SPIR-V Specification, "Logical Layout of a Module").
 
-use std::io;
-use std::ops::Range;
+use alloc::vec::Vec;
+use core::ops::Range;
 
-use crate::source::Source;
+use llvm_bitcode::{ReadAt, Unreadable};
+
 use crate::spirv::{HEADER_WORDS, is_swapped, words};
+use crate::window::read_range;
 
 /// Bytes that are read at first, and at most, at one time.
 const FIRST_PIECE: u64 = 4 << 10;
@@ -24,32 +26,32 @@ const KEPT: usize = 4;
 
 /// Opcodes ("Instructions"), as far as order and end depend on them.
 mod op {
-    pub(super) const LINE: u32 = 8;
-    pub(super) const EXT_INST: u32 = 12;
-    pub(super) const MEMORY_MODEL: u32 = 14;
-    pub(super) const FUNCTION: u32 = 54;
-    pub(super) const FUNCTION_PARAMETER: u32 = 55;
-    pub(super) const FUNCTION_END: u32 = 56;
-    pub(super) const LABEL: u32 = 248;
-    pub(super) const NO_LINE: u32 = 317;
+    pub(crate) const LINE: u32 = 8;
+    pub(crate) const EXT_INST: u32 = 12;
+    pub(crate) const MEMORY_MODEL: u32 = 14;
+    pub(crate) const FUNCTION: u32 = 54;
+    pub(crate) const FUNCTION_PARAMETER: u32 = 55;
+    pub(crate) const FUNCTION_END: u32 = 56;
+    pub(crate) const LABEL: u32 = 248;
+    pub(crate) const NO_LINE: u32 = 317;
     /// Those of extensions of vendors and of Khronos.
-    pub(super) const FIRST_EXTENSION: u32 = 4096;
-    pub(super) const LAST: u32 = 8191;
+    pub(crate) const FIRST_EXTENSION: u32 = 4096;
+    pub(crate) const LAST: u32 = 8191;
     /// Declarations of `SPV_INTEL_memory_access_aliasing`.
-    pub(super) const FIRST_ALIAS: u32 = 5911;
-    pub(super) const LAST_ALIAS: u32 = 5913;
+    pub(crate) const FIRST_ALIAS: u32 = 5911;
+    pub(crate) const LAST_ALIAS: u32 = 5913;
 }
 
 /// The size of the module that starts in `window`, whose first bytes are `head`; `None` if none does that is in order.
 ///
 /// It has a version up to 1.6, a memory model, its instructions in the order of the specification, and at least one
 /// function with a body. `read` counts the bytes that were looked at.
-pub(super) fn size(
-    source: &mut Source<'_>,
+pub(crate) fn size(
+    source: &mut dyn ReadAt,
     window: &Range<u64>,
     head: &[u8],
     read: &mut u64,
-) -> io::Result<Option<u64>> {
+) -> Result<Option<u64>, Unreadable> {
     let is_swapped = is_swapped(head);
     let mut header = words(head, is_swapped).skip(1);
     let (Some(version), Some(_generator), Some(bound @ 1..=MOST_IDS), Some(0)) =
@@ -86,8 +88,8 @@ struct Instruction {
 }
 
 /// The instructions of a module, one after the other.
-struct Chain<'a, 's> {
-    source: &'a mut Source<'s>,
+struct Chain<'a> {
+    source: &'a mut dyn ReadAt,
     window: &'a Range<u64>,
     is_swapped: bool,
     /// The next instruction, from the start of the window.
@@ -97,9 +99,9 @@ struct Chain<'a, 's> {
     read: &'a mut u64,
 }
 
-impl Chain<'_, '_> {
+impl Chain<'_> {
     /// Returns the next instruction; `None` if none can start here.
-    fn next(&mut self) -> io::Result<Option<Instruction>> {
+    fn next(&mut self) -> Result<Option<Instruction>, Unreadable> {
         let Some(first) = self.word(self.at)? else { return Ok(None) };
         let len = first >> 16;
         let end = self.at.saturating_add(4 * u64::from(len));
@@ -114,7 +116,7 @@ impl Chain<'_, '_> {
         Ok(Some(instruction))
     }
 
-    fn word(&mut self, at: u64) -> io::Result<Option<u32>> {
+    fn word(&mut self, at: u64) -> Result<Option<u32>, Unreadable> {
         let index = at.checked_sub(self.piece_start).and_then(|at| usize::try_from(at).ok());
         let word = |piece: &[u8]| words(piece.get(index?..)?, self.is_swapped).next();
         if let Some(word) = word(&self.piece) {
@@ -125,7 +127,7 @@ impl Chain<'_, '_> {
             return Ok(None);
         }
         let len = (2 * self.piece.len() as u64).clamp(FIRST_PIECE, LARGEST_PIECE);
-        self.piece = self.source.read_range(&(start..self.window.end.min(start + len)))?;
+        self.piece = read_range(self.source, &(start..self.window.end.min(start + len)))?;
         self.piece_start = at;
         *self.read += self.piece.len() as u64;
         Ok(words(&self.piece, self.is_swapped).next())

@@ -1,15 +1,15 @@
 //! PTX texts among other constants.
 
-use std::io;
-use std::ops::Range;
+use core::ops::Range;
 
+use llvm_bitcode::{ReadAt, Unreadable};
 use target_id::NvidiaArch;
 
-use crate::image_target::image_target;
-use crate::source::Source;
+use crate::target::image_target;
+use crate::window::read_range;
 
 /// The first directive of each text, which only comments may precede ("PTX ISA", "Module Directives").
-pub(super) const VERSION: &[u8] = b".version";
+pub(crate) const VERSION: &[u8] = b".version";
 
 /// Bytes before that directive that are searched for comments.
 const COMMENTS: u64 = 2048;
@@ -52,20 +52,20 @@ const OTHERS: [&[u8]; 3] = [b".section", b".pragma", b".alias"];
 /// It names a version and a processor, consists of whole directives, defines something, and has no place that a program
 /// fills in (`%s`). It ends before the first byte that is no text, or where other text starts. `read` counts the bytes that
 /// were looked at.
-pub(super) fn range(
-    source: &mut Source<'_>,
+pub(crate) fn range(
+    source: &mut dyn ReadAt,
     window: &Range<u64>,
     head: &[u8],
     before: u64,
     read: &mut u64,
-) -> io::Result<Option<Range<u64>>> {
+) -> Result<Option<Range<u64>>, Unreadable> {
     if !has_version(head) {
         return Ok(None);
     }
     let mut len = FIRST_PIECE;
     let size = loop {
         let end = window.end.min(window.start.saturating_add(len));
-        let bytes = source.read_range(&(window.start..end))?;
+        let bytes = read_range(source, &(window.start..end))?;
         *read += bytes.len() as u64;
         let target = image_target(&bytes);
         if target.is_none_or(|target| NvidiaArch::parse(target.id()).is_err()) {
@@ -85,7 +85,7 @@ pub(super) fn range(
     };
     let Some(size) = size else { return Ok(None) };
     let start = before.max(window.start.saturating_sub(COMMENTS)).min(window.start);
-    let lines = source.read_range(&(start..window.start))?;
+    let lines = read_range(source, &(start..window.start))?;
     let comments = comments(&lines, start == before);
     Ok(Some(window.start - comments as u64..window.start + size as u64))
 }
@@ -265,6 +265,8 @@ fn is_placeholder(rest: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
 
     const START: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";

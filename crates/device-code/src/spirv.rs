@@ -1,13 +1,12 @@
 //! SPIR-V modules: SPIR-V Specification, "Physical Layout" and "Logical Layout of a Module".
 
-use std::io;
-use std::ops::Range;
+use core::ops::Range;
 
+use llvm_bitcode::{ReadAt, Unreadable};
 use target_id::{Target, Triple};
 
-use crate::error::Problem;
-use crate::image_target::HEAD;
-use crate::source::Source;
+use crate::target::HEAD;
+use crate::window::{peek, read_range};
 
 /// Words before the first instruction.
 pub(crate) const HEADER_WORDS: usize = 5;
@@ -43,15 +42,41 @@ pub(crate) fn target(head: &[u8]) -> Option<Target> {
 /// Bytes that are read at one time.
 const PIECE: u64 = 64 << 10;
 
-/// Returns what is wrong with the header or with the chain of instructions of the module in `window`.
-pub(crate) fn check(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Problem>> {
+/// The first thing that is wrong with a SPIR-V module.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SpirvFault {
+    /// Its place: the number of bytes before it in the module.
+    pub offset: u64,
+    /// The rule, in words.
+    pub expected: &'static str,
+    /// The number that stands there instead: a length in bytes or words, or the word itself.
+    pub found: u64,
+}
+
+/// Returns what is wrong with the header or with the chain of instructions of the SPIR-V module in `window`; `None` if
+/// nothing is.
+///
+/// ```
+/// let fault = device_code::check_spirv(&mut &b"\x03\x02\x23\x07"[..], &(0..4))?.unwrap();
+/// assert_eq!(fault.expected, "20 bytes or more, a multiple of 4");
+/// # Ok::<(), device_code::Unreadable>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Unreadable`]
+pub fn check_spirv(
+    source: &mut dyn ReadAt,
+    window: &Range<u64>,
+) -> Result<Option<SpirvFault>, Unreadable> {
     const HEADER: u64 = 4 * HEADER_WORDS as u64;
-    let fault = |offset, expected, found| Ok(Some(Problem::SpirV { offset, expected, found }));
+    let fault = |offset, expected, found| Ok(Some(SpirvFault { offset, expected, found }));
     let len = window.end - window.start;
     if len < HEADER || !len.is_multiple_of(4) {
         return fault(len, "20 bytes or more, a multiple of 4", len);
     }
-    let head = source.peek(window, HEAD)?;
+    let head = peek(source, window, HEAD)?;
     let is_swapped = is_swapped(&head);
     let version = words(&head, is_swapped).nth(1).unwrap_or_default();
     if version & 0xffff_00ff != 1 << 16 {
@@ -64,7 +89,7 @@ pub(crate) fn check(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<
     let mut at = HEADER;
     while at < len {
         let piece = at..len.min(at + PIECE);
-        let bytes = source.read_range(&(window.start + piece.start..window.start + piece.end))?;
+        let bytes = read_range(source, &(window.start + piece.start..window.start + piece.end))?;
         let mut words = words(&bytes, is_swapped);
         while let Some(first) = words.next() {
             let count = u64::from(first >> 16);
@@ -130,6 +155,10 @@ impl Module {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn module(generator: u32, words: &[u32], is_swapped: bool) -> Vec<u8> {

@@ -1,16 +1,8 @@
 //! What an image is, told by its own first bytes.
 
-use std::fmt;
+use core::fmt;
 
-use crate::hcf;
-
-/// How many first bytes [`FileFormat::sniff`] looks at. PTX starts with a comment of free length.
-pub(crate) const SNIFF_LEN: usize = 2048;
-
-const EM_CUDA: u16 = 190;
-pub(crate) const EM_AMDGPU: u16 = 224;
-/// Intel's GPUs.
-pub(crate) const EM_INTELGT: u16 = 205;
+use crate::elf::{EM_AMDGPU, EM_CUDA, EM_INTELGT};
 
 /// The format of an image, by its own magic, whatever the container says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +69,24 @@ pub enum FileFormat {
     LinkerScript,
     /// The one-byte section that stands for the host object itself in an object made by the bundler.
     HostPlaceholder,
-    /// Nobody looked: the image of a compressed bundle in a walk of
-    /// [tables only](crate::Options::with_tables_only).
+    /// Nobody looked: the image of a compressed bundle whose table alone was read.
     NotRead,
     /// Anything else.
     Unknown,
 }
 
 impl FileFormat {
-    /// Tells the format from the first bytes of an image (2048 are always enough).
+    /// The number of first bytes that [`sniff`](Self::sniff) looks at. PTX starts with a comment of free length.
+    pub const SNIFF_LEN: usize = 2048;
+
+    /// Tells the format from the first bytes of an image, of which [`SNIFF_LEN`](Self::SNIFF_LEN) are always enough.
+    ///
+    /// ```
+    /// use device_code::FileFormat;
+    ///
+    /// assert_eq!(FileFormat::sniff(b"CCOB\x03\0"), FileFormat::CompressedBundle);
+    /// assert_eq!(FileFormat::sniff(b"hello"), FileFormat::Unknown);
+    /// ```
     #[must_use]
     pub fn sniff(bytes: &[u8]) -> Self {
         if bytes.is_empty() {
@@ -102,9 +103,9 @@ impl FileFormat {
                 return *format;
             }
         }
-        if bundle_format::text::is_text_bundle(bytes) {
+        if is_text_bundle(bytes) {
             FileFormat::Bundle
-        } else if hcf::is_start(bytes) {
+        } else if is_hcf(bytes) {
             FileFormat::Hcf
         } else if is_universal(bytes) {
             FileFormat::MachO
@@ -286,15 +287,18 @@ impl fmt::Display for FileFormat {
     }
 }
 
+/// The start of a binary bundle, and of each marker in a text bundle, behind a comment leader.
+const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+
 const MAGICS: &[(&[u8], FileFormat)] = &[
     (&llvm_bitcode::MAGIC, FileFormat::Bitcode),
     (&llvm_bitcode::WRAPPER_MAGIC, FileFormat::Bitcode),
     (b"\x03\x02\x23\x07", FileFormat::SpirV),
     (b"\x07\x23\x02\x03", FileFormat::SpirV),
-    (&crate::nv_fatbin::MAGIC, FileFormat::Fatbinary),
-    (&bundle_format::MAGIC, FileFormat::Bundle),
-    (&ccob::MAGIC, FileFormat::CompressedBundle),
-    (&offload_binary::MAGIC, FileFormat::OffloadBinary),
+    (b"\x50\xed\x55\xba", FileFormat::Fatbinary),
+    (BUNDLE, FileFormat::Bundle),
+    (b"CCOB", FileFormat::CompressedBundle),
+    (b"\x10\xff\x10\xad", FileFormat::OffloadBinary),
     (b"!<arch>\n", FileFormat::Archive),
     (b"!<thin>\n", FileFormat::Archive),
     (b"\x28\xb5\x2f\xfd", FileFormat::Zstd),
@@ -308,7 +312,7 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
     (b"\xed\xab\xee\xdb", FileFormat::Rpm),
     (b"\x1f\x8b\x08", FileFormat::Gzip),
     (b"\xfd7zXZ\0", FileFormat::Xz),
-    (&crate::wasm::MAGIC, FileFormat::Wasm),
+    (b"\0asm", FileFormat::Wasm),
     (b"MZ", FileFormat::Coff),
     (b"\xfe\xed\xfa\xce", FileFormat::MachO),
     (b"\xce\xfa\xed\xfe", FileFormat::MachO),
@@ -330,6 +334,28 @@ fn sniff_elf(bytes: &[u8]) -> FileFormat {
         EM_CUDA => FileFormat::Cubin,
         machine => FileFormat::Elf { machine },
     }
+}
+
+/// A text bundle: its first line that is not empty is a marker that starts an entry, behind the start of a comment in any
+/// language that the bundler knows. A carriage return alone ends no line.
+fn is_text_bundle(bytes: &[u8]) -> bool {
+    const COMMENTS: [&[u8]; 3] = [b"#", b"//", b";"];
+    let line = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(bytes.len());
+    let Some((blank, line)) = bytes.split_at_checked(line) else { return false };
+    !blank.ends_with(b"\r")
+        && COMMENTS.iter().any(|comment| {
+            line.strip_prefix(*comment)
+                .and_then(|rest| rest.strip_prefix(b" "))
+                .and_then(|rest| rest.strip_prefix(BUNDLE))
+                .is_some_and(|rest| rest.starts_with(b"__START__ "))
+        })
+}
+
+/// An HCF container starts with the number of its object, of at most 64 bits, on a line.
+fn is_hcf(bytes: &[u8]) -> bool {
+    let Some(value) = bytes.strip_prefix(b"object-id=") else { return false };
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (1..=20).contains(&digits) && value.get(digits).is_some_and(|byte| b"\r\n".contains(byte))
 }
 
 /// COFF has no magic, only a machine number; a plausible section count and the absence of an optional

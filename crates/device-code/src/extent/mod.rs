@@ -1,0 +1,67 @@
+//! Images whose end nothing but their own bytes tells.
+
+mod elf;
+mod ptx;
+mod spirv;
+
+use core::ops::Range;
+
+use llvm_bitcode::{ReadAt, Unreadable};
+
+use crate::elf::{EM_AMDGPU, EM_INTELGT};
+use crate::format::FileFormat;
+
+/// Bytes among which an image may start, as somebody searches them.
+#[derive(Clone, Debug)]
+pub struct Candidate<'h> {
+    /// The bytes from the start of the image on: of PTX from the first directive on. It may have any length.
+    pub window: Range<u64>,
+    /// The first bytes of the window, of which 96 are enough.
+    pub head: &'h [u8],
+    /// The first byte that comments before PTX may have: where the image before this one ends.
+    pub before: u64,
+}
+
+/// Returns the place of the image of this format that starts a window; `None` if none does that is in order, or if the
+/// format is another than these.
+///
+/// - PTX names a version and a processor, consists of whole directives, defines something, and has no place that a program
+///   fills in (`%s`). It ends before the first byte that is no text, or where other text starts. Comments before it
+///   are of it, so that it may start before the window.
+/// - A SPIR-V module has a version up to 1.6, a memory model, its instructions in the order of the specification, and at
+///   least one function with a body. It ends with the last one.
+/// - All headers of segments and sections of an ELF file for a GPU lie in the window, and so do the bytes that they
+///   name: the last of these is the end.
+///
+/// `read` grows by the number of bytes that were looked at, `head` aside.
+///
+/// ```
+/// use device_code::{Candidate, FileFormat, extent};
+///
+/// let bytes = b"\0// a\n.version 8.0\n.target sm_90\n.visible .func f() { ret; }\n\0more";
+/// let candidate = Candidate { window: 6..bytes.len() as u64, head: &bytes[6..], before: 0 };
+/// let place = extent(&mut &bytes[..], &candidate, FileFormat::Ptx, &mut 0)?;
+/// assert_eq!(place, Some(1..bytes.len() as u64 - 5));
+/// # Ok::<(), device_code::Unreadable>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Unreadable`]
+pub fn extent(
+    source: &mut dyn ReadAt,
+    candidate: &Candidate<'_>,
+    format: FileFormat,
+    read: &mut u64,
+) -> Result<Option<Range<u64>>, Unreadable> {
+    let Candidate { window, head, before } = candidate;
+    let size = match format {
+        FileFormat::Ptx => return ptx::range(source, window, head, *before, read),
+        FileFormat::SpirV => spirv::size(source, window, head, read)?,
+        FileFormat::Cubin | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT } => {
+            elf::size(source, window, head, read)?
+        }
+        _ => None,
+    };
+    Ok(size.map(|size| window.start..window.start.saturating_add(size).min(window.end)))
+}

@@ -1,0 +1,50 @@
+//! One image of device code: its format, the target that it states itself, its extent, and whether it holds code.
+//!
+//! - [`FileFormat::sniff`] tells the format from the first bytes.
+//! - [`image_target`] returns the target that an image states about itself, whatever the container around it says;
+//!   [`image_target_at`] does so without holding the image.
+//! - [`extent`] finds the end of PTX, SPIR-V and ELF images that lie among other bytes.
+//! - [`elf_holds_code`] tells images without any kernel, [`check_spirv`] SPIR-V modules that are damaged.
+//!
+//! ```
+//! use device_code::{FileFormat, image_target};
+//!
+//! let image = b".version 8.0\n.target sm_90a\n.address_size 64\n";
+//! assert_eq!(FileFormat::sniff(image), FileFormat::Ptx);
+//! assert_eq!(image_target(image).unwrap().id(), "sm_90a");
+//! ```
+//!
+//! Sources are [`ReadAt`]: bytes in memory, or what a program makes of a file. Only headers, tables and notes are read, in
+//! pieces of bounded size. Reading never panics; what is malformed states nothing.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+#![deny(missing_docs, missing_debug_implementations)]
+#![no_std]
+
+extern crate alloc;
+
+mod bitcode;
+mod code;
+mod elf;
+mod extent;
+mod format;
+mod notes;
+#[cfg(feature = "serde")]
+mod serialize;
+mod spirv;
+mod target;
+mod window;
+
+pub use bitcode::is_device;
+pub use code::elf_holds_code;
+pub use extent::{Candidate, extent};
+pub use format::FileFormat;
+pub use llvm_bitcode::{ReadAt, Unreadable};
+pub use spirv::{SpirvFault, check_spirv};
+pub use target::{HEAD, image_target, image_target_at};
+pub use target_id;
+
+/// The code of the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,28 @@
+//! Reads of a part of a source.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use llvm_bitcode::{ReadAt, Unreadable};
+
+/// Returns the first bytes of `window`, at most `max`.
+pub(crate) fn peek(
+    source: &mut dyn ReadAt,
+    window: &Range<u64>,
+    max: usize,
+) -> Result<Vec<u8>, Unreadable> {
+    let end = window.end.min(window.start.saturating_add(max as u64));
+    read_range(source, &(window.start..end))
+}
+
+/// Returns all bytes of `range`, none of one that ends before its start. Callers bound its length.
+pub(crate) fn read_range(
+    source: &mut dyn ReadAt,
+    range: &Range<u64>,
+) -> Result<Vec<u8>, Unreadable> {
+    let len = range.end.saturating_sub(range.start);
+    let mut bytes = vec![0; usize::try_from(len).map_err(|_| Unreadable)?];
+    source.read_exact_at(range.start, &mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,17 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+#![forbid(unsafe_code)]
+
+use core::fmt::{Debug, Display};
+
+use device_code::{Candidate, FileFormat, SpirvFault, Unreadable};
+
+fn shared<T: Clone + Debug + Send + Sync + 'static>() {}
+fn value<T: Copy + Debug + Display + Eq + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    value::<FileFormat>();
+    shared::<Candidate<'static>>();
+    shared::<SpirvFault>();
+    shared::<Unreadable>();
+}
