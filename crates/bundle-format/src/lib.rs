@@ -19,7 +19,7 @@
 //!     ---- code objects, with zeros in between as alignment demands ----
 //! ```
 //!
-//! And the text one, where code objects lie between comment lines: see [`TextBundle`]. An older
+//! And the text one, where code objects lie between comment lines: see [`text::TextBundle`]. An older
 //! text form, with a comment line behind each code object only, is read but never written: see
 //! [`text::EndMarkedBundle`]. Compressed bundles (`CCOB`) are another format around a bundle and not the concern of this
 //! crate.
@@ -31,7 +31,7 @@
 //!
 //! Start with [`Bundle::parse`] for one binary bundle, with [`bundles`] for several one after the other, as in a section
 //! of a linked program, with [`Bundle::parse_prefix`] when only the start of a file is in memory, with
-//! [`TextBundle::parse`] for text, and with [`EntryId::parse`] to understand an ID. Nothing is copied: IDs and code objects
+//! [`text::TextBundle::parse`] for text, and with [`EntryId::parse`] to understand an ID. Nothing is copied: IDs and code objects
 //! are slices of the data given, and live as long as it does.
 //!
 //! ```

@@ -142,8 +142,9 @@ impl Triple {
     /// other and to absent ones. Apple triples ignore the environment, Windows-GNU triples
     /// the vendor, and ARM goes with Thumb. `amdgcn` and `amdgpu` are one architecture, and
     /// an `amdgpu` sub-architecture goes with itself, with its family (`amdgpu9.06` with
-    /// `amdgpu9`) and with none. One that this crate does not know goes with itself only; in LLVM not even that,
-    /// see [`has_unknown_sub_architecture`](Self::has_unknown_sub_architecture).
+    /// `amdgpu9`) and with none. One that this crate does not know (`amdgpu99`)
+    /// goes with itself only; in LLVM 23 and 24 not even that, see
+    /// [`Options::with_strict_sub_architectures`](crate::Options::with_strict_sub_architectures).
     ///
     /// Unlike in LLVM, two unknown architectures are compatible only if they are spelled
     /// the same. Fields are taken where they stand; nothing is normalised first.
@@ -189,7 +190,6 @@ impl Triple {
 
     /// Returns whether this is `amdgpu` with a sub-architecture that LLVM 24 does not know (`amdgpu99`). Such a triple is
     /// compatible with nothing in LLVM 23 and 24, not with itself either.
-    #[must_use]
     pub(crate) fn has_unknown_sub_architecture(&self) -> bool {
         !arch::is_known_amdgpu_sub(self.amdgpu_sub())
     }
