@@ -27,21 +27,21 @@ impl Default for WriteOptions {
 }
 
 impl WriteOptions {
-    /// The version of the header; 3 by default.
+    /// Sets the version of the header; 3 by default.
     #[must_use]
     pub fn with_version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
 
-    /// The compression method; by default Zstandard where it is compiled in, else zlib.
+    /// Sets the compression method; by default Zstandard where it is compiled in, else zlib.
     #[must_use]
     pub fn with_method(mut self, method: Method) -> Self {
         self.method = method;
         self
     }
 
-    /// The compression level; `None`, the default, is what Clang takes: 3 for Zstandard, 6 for zlib.
+    /// Sets the compression level; `None`, the default, is what Clang takes: 3 for Zstandard, 6 for zlib.
     ///
     /// A level beyond the codec's range is moved into it, as libzstd does by itself:
     /// `miniz_oxide` has 0 to 10, libzstd from far below zero to 22. Of libzstd's levels 3 to 9 the
@@ -54,7 +54,7 @@ impl WriteOptions {
         self
     }
 
-    /// Worker threads for libzstd, at least one; 1 by default. It uses them from level 10 on, where
+    /// Sets the number of worker threads for libzstd, at least one; 1 by default. It uses them from level 10 on, where
     /// they pay, one for each 192 MiB; the other codecs never do. It has no influence on the bytes
     /// written.
     #[must_use]

@@ -21,7 +21,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The most bytes of uncompressed data to accept; 2 GiB by default.
+    /// Sets the most bytes of uncompressed data to accept; 2 GiB by default.
     #[must_use]
     pub fn with_max_uncompressed(mut self, max_uncompressed: u64) -> Self {
         self.max_uncompressed = max_uncompressed;

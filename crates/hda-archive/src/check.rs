@@ -53,6 +53,20 @@ impl fmt::Display for Conflict {
 /// As `clang-offload-bundler --check-input-archive`, but compressed bundles are checked as well, all bundles of a
 /// member, and it does not matter which of two IDs has the feature.
 ///
+/// ```
+/// use std::io::Cursor;
+/// use hda_archive::{Member, Options, bundle_format::Layout, conflicts, create, no_thin_members};
+///
+/// let ids = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx906:xnack+"];
+/// let bundle = Layout::new(ids.map(|id| (id, 4)), 1)?.to_vec(&[b"one.", b"two."])?;
+/// let mut library = Vec::new();
+/// create(&mut library, [Member::new("a.bc", bundle)])?;
+///
+/// let found = conflicts(Cursor::new(library), &Options::default(), no_thin_members)?;
+/// assert_eq!((found[0].member(), found[0].ids()), ("a.bc", (ids[0], ids[1])));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// Those of [`entries`].

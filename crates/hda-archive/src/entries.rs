@@ -148,7 +148,22 @@ impl fmt::Debug for Entry<'_, '_, '_> {
 ///
 /// Bundles are members themselves, compressed or not, several back to back, or sections of members that are object
 /// files. What lies deeper is for other tools: fat binaries in `.hip_fatbin` sections, archives in archives, bundles
-/// in images. The limits of `options` hold, the rest of it is decided here. Members of other kinds are passed over, and so are text bundles, as `clang-offload-bundler` does.
+/// in images. The limits of `options` hold, the rest of it is decided here. Members of other kinds are passed over, and so
+/// are text bundles, as `clang-offload-bundler` does.
+///
+/// ```
+/// use std::fs::File;
+/// use hda_archive::{Options, entries, no_thin_members};
+///
+/// let library = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/libbundles.a"))?;
+/// let mut ids = Vec::new();
+/// entries(library, &Options::default(), no_thin_members, |entry| {
+///     ids.push(entry.id().to_owned());
+///     Ok(())
+/// })?;
+/// assert!(ids.iter().any(|id| id == "openmp-amdgcn-amd-amdhsa--gfx906"), "{ids:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///

@@ -29,6 +29,16 @@ impl Symbols {
     ///
     /// Time and memory grow with the length of the data: names come to no more than 16 bytes for each of its bytes.
     ///
+    /// ```
+    /// use hda_archive::Symbols;
+    ///
+    /// let object = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/host.o"))?;
+    /// let symbols = Symbols::read(&object)?.expect("an object file");
+    /// assert_eq!(symbols.as_bytes().iter().filter(|byte| **byte == 0).count() as u64, symbols.len());
+    /// assert!(Symbols::read(b"text")?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Malformed`](crate::ErrorKind::Malformed) for what is malformed,

@@ -13,7 +13,7 @@ use crate::target_id::TargetId;
 use crate::triple::Triple;
 use crate::verdict::{Side, Verdict};
 
-/// How to compare; [`Default`] is what `clang-offload-bundler` does without options.
+/// Options of [`compatible_with_options`]; [`Default`] is what `clang-offload-bundler` does without options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     hip_openmp: bool,
@@ -21,15 +21,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether HIP code objects serve OpenMP targets and the reverse, as `--hip-openmp-compatible` says. Default: no.
+    /// Lets HIP code objects serve OpenMP targets and the reverse, as `--hip-openmp-compatible` does. Default: `false`.
     #[must_use]
     pub fn with_hip_openmp(mut self, hip_openmp: bool) -> Self {
         self.hip_openmp = hip_openmp;
         self
     }
 
-    /// Whether, as LLVM has it, a triple with an unknown sub-architecture (`amdgpu99`) is compatible with nothing, not with
-    /// itself either. Default: no, it is compatible with itself.
+    /// Lets a triple with an unknown sub-architecture (`amdgpu99`) be compatible with nothing, not with itself either, as in
+    /// LLVM. Default: `false`, it is compatible with itself.
     #[must_use]
     pub fn with_strict_sub_architectures(mut self, strict: bool) -> Self {
         self.strict_sub_architectures = strict;
