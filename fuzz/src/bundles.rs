@@ -1,10 +1,9 @@
 //! Bundles, binary and text.
 
-use bundle_format::{Entry, bundles};
 use bundle_format::byte_parts::Part;
-use bundle_format::text::{EndMarkedBundle, ends_in_marker, is_text_bundle, to_vec, write_to};
 use bundle_format::text::TextBundle;
-use bundle_format::{Bundle, Error, ErrorKind, Layout, };
+use bundle_format::text::{EndMarkedBundle, ends_in_marker, is_text_bundle, to_vec, write_to};
+use bundle_format::{Bundle, Entry, Error, ErrorKind, Layout, bundles};
 
 use crate::{assert_message, grow_prefix};
 

@@ -1,7 +1,7 @@
 //! Host files made from the fuzzer's bytes: ELF, COFF, PE, Mach-O and WebAssembly, with device code in sections.
 
 use arbitrary::{Result, Unstructured};
-use fat_edit::{MACH_O_BUNDLE_SECTION};
+use fat_edit::MACH_O_BUNDLE_SECTION;
 
 use crate::fields::Fields;
 use crate::model;

@@ -19,6 +19,7 @@ pub mod hcf;
 pub mod hosts;
 pub mod ids;
 pub mod linked;
+pub mod load;
 pub mod model;
 pub mod objects;
 pub mod packages;
@@ -65,8 +66,7 @@ mod tests {
 
     /// Every example file, and what follows each container magic in it.
     fn samples() -> Vec<Vec<u8>> {
-        let magics: [&[u8]; 3] =
-            [&bundle_format::MAGIC, &ccob::MAGIC, &offload_binary::MAGIC];
+        let magics: [&[u8]; 3] = [&bundle_format::MAGIC, &ccob::MAGIC, &offload_binary::MAGIC];
         let mut samples = vec![Vec::new()];
         for file in std::fs::read_dir("../examples/data").unwrap() {
             let path = file.unwrap().path();
@@ -99,6 +99,21 @@ mod tests {
         over_samples(|sample| {
             for at in (0..sample.len()).step_by(997) {
                 bare::check(&sample[at..]);
+            }
+        });
+    }
+
+    #[test]
+    fn load_samples() {
+        let mut loaded = 0;
+        over_samples(|sample| loaded += load::check(sample));
+        assert!(loaded > 20, "only {loaded}");
+        over_samples(|sample| {
+            for at in (0..sample.len().min(4096)).step_by(61) {
+                let mut damaged = sample.to_vec();
+                damaged[at] ^= 1;
+                load::check(&damaged);
+                load::check(&sample[..at]);
             }
         });
     }

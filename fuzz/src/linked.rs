@@ -125,8 +125,7 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let plain = layout.to_vec(&images).expect("as laid out");
     match version == FormatVersion::V3 && u.arbitrary()? {
         true => {
-            Ok(fat_edit::compress_offload_binary(&plain, &WriteOptions::default())
-                .expect("sound"))
+            Ok(fat_edit::compress_offload_binary(&plain, &WriteOptions::default()).expect("sound"))
         }
         false => Ok(plain),
     }

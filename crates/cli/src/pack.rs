@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ccob::{Method, WriteOptions};
-use offload_binary::{FormatVersion, LlvmRelease};
+use offload_binary::FormatVersion;
+use offload_binary::llvm::Release;
 
 use crate::help::More;
 use crate::opened::MaxInput;
@@ -110,7 +111,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         None if !args.compress => FormatVersion::V1,
         _ => FormatVersion::V3,
     };
-    let mut package = Package::new(&specs, version, LlvmRelease::Llvm23, args.max_input)?;
+    let mut package = Package::new(&specs, version, Release::Llvm23, args.max_input)?;
     if args.compress {
         let method = args.method.as_deref().and_then(Method::from_name).unwrap_or(Method::ZSTD);
         let how = WriteOptions::default().with_method(method).with_level(args.level);

@@ -22,7 +22,7 @@ const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const OFFLOAD_BINARY: &[u8] = b"\x10\xff\x10\xad";
 /// The first bytes of a frame of Zstandard.
 const ZSTD: &[u8] = &0xfd2f_b528_u32.to_le_bytes();
-/// Most bytes that are decompressed: as `ccob`'s limit for bundles.
+/// Most bytes that an offload binary may have decompressed; of a bundle `ccob` has 2 GiB.
 const MAX_UNCOMPRESSED: u64 = 4 << 30;
 
 /// Kind of a [`LoadError`].

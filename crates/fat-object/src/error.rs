@@ -6,7 +6,6 @@ use std::{fmt, io};
 use device_code::FileFormat;
 
 use crate::agreement::Disagreement;
-use crate::hcf;
 use crate::model::{ContainerKind, Finding, Severity, printable};
 use crate::nv_fatbin;
 use crate::sycl;
@@ -90,6 +89,12 @@ impl Error {
             | Problem::SectionBeyondEnd { .. }
             | Problem::OverlappingSections { .. } => ErrorKind::HostFile,
             Problem::Sycl(error) => error.kind(),
+            Problem::SyclTable(error) => match error.kind() {
+                sycl_table::ErrorKind::Unsupported | sycl_table::ErrorKind::Undescribed => {
+                    ErrorKind::NotRead
+                }
+                _ => ErrorKind::HostFile,
+            },
             Problem::Archive { .. }
             | Problem::MemberBeyondEnd { .. }
             | Problem::MemberName { .. } => ErrorKind::Archive,
@@ -218,9 +223,10 @@ pub(crate) enum Problem {
     OffloadBinary(offload_binary::Error),
     PackageStream(ccob::Error),
     NvFatbin(nv_fatbin::Error),
-    Hcf(hcf::Error),
+    Hcf(::hcf::Error),
     Bitcode(llvm_bitcode::Error),
     Sycl(sycl::Error),
+    SyclTable(sycl_table::Error),
     Object { format: &'static str, detail: String },
     Archive { detail: String },
     MemberBeyondEnd { name: String, start: u64, end: u64, available: u64 },
@@ -265,6 +271,7 @@ impl fmt::Display for Problem {
             Self::Hcf(error) => error.fmt(f),
             Self::Bitcode(error) => error.fmt(f),
             Self::Sycl(error) => error.fmt(f),
+            Self::SyclTable(error) => error.fmt(f),
             Self::Object { format, detail } => write!(f, "malformed {format} file: {detail}"),
             Self::Archive { detail } => write!(f, "malformed archive: {detail}"),
             Self::MemberBeyondEnd { name, start, end, available } => write!(f, "archive is cut short: member {name} needs bytes {start:#x}..{end:#x}, the archive ends at {available:#x}",
@@ -353,9 +360,10 @@ from! {
     Problem::Ccob(ccob::Error);
     Problem::OffloadBinary(offload_binary::Error);
     Problem::NvFatbin(nv_fatbin::Error);
-    Problem::Hcf(hcf::Error);
+    Problem::Hcf(::hcf::Error);
     Problem::Bitcode(llvm_bitcode::Error);
     Problem::Sycl(sycl::Error);
+    Problem::SyclTable(sycl_table::Error);
     Error::Bundle(bundle_format::Error);
     Error::Ccob(ccob::Error);
     Error::OffloadBinary(offload_binary::Error);

@@ -6,15 +6,15 @@ use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use ::hcf::HcfImage;
 use byte_parts::Budget;
 use device_code::FileFormat;
+use sycl_table::SyclImage;
 use target_id::{NvidiaArch, Target};
 
 use crate::agreement::Disagreement;
-use crate::hcf::HcfImage;
 use crate::model::{Compression, ContainerKind, Location, PathStep, printable, write_path};
 use crate::source::{Source, SourceReader};
-use crate::sycl::SyclImage;
 use crate::{code, image_target};
 
 /// What an offload binary records about an image, beyond its [`Target`].
@@ -162,6 +162,17 @@ impl ImageInfo {
     }
 
     /// The record in a table of Intel's SYCL toolchain; `None` for images that no such table describes.
+    ///
+    /// ```no_run
+    /// # fn main() -> std::io::Result<()> {
+    /// let mut file = std::fs::File::open("libmkl_sycl_vm.so.6")?;
+    /// for image in &fat_object::list(&mut file, &fat_object::Options::default())? {
+    ///     let Some(sycl) = image.sycl() else { continue };
+    ///     println!("{}: {:?}", image.target(), sycl.kernels().collect::<Vec<_>>());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn sycl(&self) -> Option<&SyclImage> {
         self.sycl.as_deref()

@@ -159,7 +159,7 @@
 //! # Other crates in this API
 //!
 //! Targets are those of [`target_id`], bundles those of [`bundle_format`], compressed bundles of [`ccob`], offload binaries of
-//! [`offload_binary`], bitcode of [`llvm_bitcode`]. They are re-exported, so that nobody has to find out which versions go together. No type of another
+//! [`offload_binary`], bitcode of [`llvm_bitcode`]; [`HcfImage`] is of the crate `hcf`, [`SyclImage`] of `sycl-table`. They are re-exported, so that nobody has to find out which versions go together. No type of another
 //! crate is in the API, unless the feature `serde` is on.
 //!
 //! # Features
@@ -223,6 +223,7 @@ mod table;
 mod walker;
 mod wasm;
 
+pub use ::hcf::HcfImage;
 pub use agreement::{Disagreement, check_agreement};
 pub use ahead::walk_with_threads;
 pub use bundle_format;
@@ -231,7 +232,6 @@ pub use compressed_binary::decompress_offload_binary;
 pub use copy::copy_image;
 pub use device_code::{FileFormat, image_target};
 pub use error::{Error, ErrorKind};
-pub use hcf::HcfImage;
 pub use image::{BundleForm, Image, ImageInfo, OffloadBinaryEntry};
 pub use listing::{Listing, list, list_slice, list_with_thin_members};
 pub use llvm_bitcode;
@@ -242,6 +242,6 @@ pub use offload_binary;
 pub use options::Options;
 pub use question::has_device_code;
 pub use source::ReadSeek;
-pub use sycl::{SyclImage, SyclProperty, SyclValue, aspect_name};
+pub use sycl_table::{SyclImage, SyclProperty, SyclValue, aspect_name};
 pub use target_id;
 pub use walker::{Event, Summary, Walk, images, walk, walk_slice};

@@ -1,13 +1,13 @@
 //! What is found, as `offload ls --json` prints it.
 
+use ::hcf::HcfImage;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
+use sycl_table::{SyclImage, SyclProperty, SyclValue, aspect_name};
 use target_id::{OffloadKind, Target};
 
-use crate::hcf::HcfImage;
 use crate::image::ImageInfo;
 use crate::listing::Listing;
 use crate::model::{Compression, ContainerKind, Finding, Location, PathStep, Severity};
-use crate::sycl::{SyclImage, SyclProperty, SyclValue, aspect_name};
 
 /// The name used in machine-readable output.
 impl Serialize for ContainerKind {
@@ -70,11 +70,11 @@ impl Serialize for ImageInfo {
         fields.serialize_field("compression", &compression)?;
         fields.serialize_field("image_format", &self.format())?;
         match self.sycl() {
-            Some(sycl) => fields.serialize_field("sycl", sycl)?,
+            Some(sycl) => fields.serialize_field("sycl", &Sycl(sycl))?,
             None => fields.skip_field("sycl")?,
         }
         match self.hcf() {
-            Some(hcf) => fields.serialize_field("hcf", hcf)?,
+            Some(hcf) => fields.serialize_field("hcf", &Hcf(hcf))?,
             None => fields.skip_field("hcf")?,
         }
         if let Some(disagreement) = self.disagreement() {
@@ -89,54 +89,58 @@ impl Serialize for ImageInfo {
     }
 }
 
+/// An image of the crate `sycl-table`.
+struct Sycl<'a>(&'a SyclImage);
+
 /// `version`, `format`, `compile_options`, `link_options`, `compile_target`, `aspects`, `kernels`, `properties`.
-impl Serialize for SyclImage {
+impl Serialize for Sycl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let name = |number| aspect_name(number).map_or_else(|| number.to_string(), str::to_owned);
+        let image = self.0;
         let mut fields = serializer.serialize_struct("SyclImage", 8)?;
-        fields.serialize_field("version", &self.version())?;
-        fields.serialize_field("format", &self.format())?;
-        fields.serialize_field("compile_options", self.compile_options())?;
-        fields.serialize_field("link_options", self.link_options())?;
-        fields.serialize_field("compile_target", &self.compile_target())?;
-        fields.serialize_field("aspects", &self.aspects().map(name).collect::<Vec<_>>())?;
-        fields.serialize_field("kernels", &self.kernels().collect::<Vec<_>>())?;
-        fields.serialize_field("properties", self.properties())?;
+        fields.serialize_field("version", &image.version())?;
+        fields.serialize_field("format", &image.format())?;
+        fields.serialize_field("compile_options", image.compile_options())?;
+        fields.serialize_field("link_options", image.link_options())?;
+        fields.serialize_field("compile_target", &image.compile_target())?;
+        fields.serialize_field("aspects", &image.aspects().map(name).collect::<Vec<_>>())?;
+        fields.serialize_field("kernels", &image.kernels().collect::<Vec<_>>())?;
+        let properties: Vec<_> = image.properties().iter().map(Property).collect();
+        fields.serialize_field("properties", &properties)?;
         fields.end()
     }
 }
 
-/// `node`, `format`, `kernels`.
-impl Serialize for HcfImage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("HcfImage", 3)?;
-        fields.serialize_field("node", self.node())?;
-        fields.serialize_field("format", &self.format())?;
-        fields.serialize_field("kernels", &self.kernels().collect::<Vec<_>>())?;
-        fields.end()
-    }
-}
+/// A property of such an image.
+struct Property<'a>(&'a SyclProperty);
 
-/// `set`, `name`, `value`.
-impl Serialize for SyclProperty {
+/// `set`, `name`, `value`: a number, a text, an array of bytes, or nothing for a type that is not known.
+impl Serialize for Property<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("SyclProperty", 3)?;
-        fields.serialize_field("set", self.set())?;
-        fields.serialize_field("name", self.name())?;
-        fields.serialize_field("value", self.value())?;
+        fields.serialize_field("set", self.0.set())?;
+        fields.serialize_field("name", self.0.name())?;
+        match self.0.value() {
+            SyclValue::Number(number) => fields.serialize_field("value", number)?,
+            SyclValue::Bytes(bytes) => fields.serialize_field("value", &**bytes)?,
+            SyclValue::Text(text) => fields.serialize_field("value", &**text)?,
+            _ => fields.serialize_field("value", &())?,
+        }
         fields.end()
     }
 }
 
-/// A number, a text, an array of bytes, or nothing for a type that is not known.
-impl Serialize for SyclValue {
+/// An image of the crate `hcf`.
+struct Hcf<'a>(&'a HcfImage);
+
+/// `node`, `format`, `kernels`.
+impl Serialize for Hcf<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            SyclValue::Number(number) => serializer.serialize_u64(*number),
-            SyclValue::Bytes(bytes) => serializer.collect_seq(bytes.iter()),
-            SyclValue::Text(text) => serializer.serialize_str(text),
-            SyclValue::Unknown(_) => serializer.serialize_none(),
-        }
+        let mut fields = serializer.serialize_struct("HcfImage", 3)?;
+        fields.serialize_field("node", self.0.node())?;
+        fields.serialize_field("format", &self.0.format())?;
+        fields.serialize_field("kernels", &self.0.kernels().collect::<Vec<_>>())?;
+        fields.end()
     }
 }
 

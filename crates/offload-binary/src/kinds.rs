@@ -3,8 +3,6 @@
 use core::fmt;
 use core::ops::BitOr;
 
-use crate::llvm_order::LlvmRelease;
-
 /// The format of a device image (`ImageKind` of LLVM's offload binary).
 ///
 /// A number without a constant is kept as it is.
@@ -82,40 +80,6 @@ impl ImageKind {
             b"BC\xc0\xde" | b"\xde\xc0\x17\x0b" => Some(Self::BITCODE),
             _ => None,
         }
-    }
-
-    /// The kind that LLVM 23's packager takes a file name extension for, without its dot and
-    /// case-sensitive; `None` for one it does not know. Inverse of [`extension`](Self::extension).
-    #[must_use]
-    pub fn from_extension(extension: &str) -> Option<Self> {
-        Some(match extension {
-            "o" => Self::OBJECT,
-            "bc" => Self::BITCODE,
-            "cubin" => Self::CUBIN,
-            "fatbin" => Self::FATBINARY,
-            "s" => Self::PTX,
-            "spv" => Self::SPIRV,
-            _ => return None,
-        })
-    }
-
-    /// The kind that LLVM 23's packager gives an image that starts with `prefix` in a file named
-    /// `file_name`: [by its magic](Self::from_magic), or else by what follows the last dot of the
-    /// name, `.o` alone included, or else [`NONE`](Self::NONE).
-    #[must_use]
-    pub fn detect(prefix: &[u8], file_name: &str) -> Self {
-        Self::detect_as(LlvmRelease::Llvm23, prefix, file_name)
-    }
-
-    /// As [`detect`](Self::detect), but as `release` does it: LLVM 22 does not know `spv`.
-    #[must_use]
-    pub fn detect_as(release: LlvmRelease, prefix: &[u8], file_name: &str) -> Self {
-        let by_name = || {
-            let (_, extension) = file_name.rsplit_once('.')?;
-            Self::from_extension(extension)
-                .filter(|kind| release != LlvmRelease::Llvm22 || *kind != Self::SPIRV)
-        };
-        Self::from_magic(prefix).or_else(by_name).unwrap_or(Self::NONE)
     }
 }
 
@@ -276,40 +240,6 @@ mod tests {
                 ImageKind(number).to_string(),
                 name.map_or(number.to_string(), String::from)
             );
-        }
-    }
-
-    #[test]
-    fn image_kinds_come_from_magic_or_name() {
-        let rows = [
-            ("", "x.o", 1),
-            ("", ".o", 1),
-            ("", "x.bc", 2),
-            ("", "x.tar.cubin", 3),
-            ("", "x.fatbin", 4),
-            ("", "x.s", 5),
-            ("", "x.spv", 6),
-            ("", "x.O", 0),
-            ("", "x.", 0),
-            ("", "o", 0),
-            ("", "dir.o/x", 0),
-            ("", "-", 0),
-            ("\x7fELF", "x", 0),
-            ("\x7fELF", "x.cubin", 3),
-        ];
-        for (prefix, name, kind) in rows {
-            assert_eq!(ImageKind::detect(prefix.as_bytes(), name), ImageKind(kind), "{name}");
-        }
-        for prefix in [&b"BC\xc0\xde\x35"[..], b"\xde\xc0\x17\x0b"] {
-            assert_eq!(ImageKind::detect(prefix, "x.o"), ImageKind::BITCODE);
-        }
-        assert_eq!(ImageKind::from_magic(b"BC\xc0"), None);
-        let llvm22 = |name| ImageKind::detect_as(LlvmRelease::Llvm22, b"", name);
-        assert_eq!(llvm22("x.spv"), ImageKind::NONE);
-        assert_eq!(llvm22("x.cubin"), ImageKind::CUBIN);
-        for kind in (0..9).map(ImageKind) {
-            let back = kind.extension().and_then(ImageKind::from_extension);
-            assert_eq!(back, kind.extension().map(|_| kind));
         }
     }
 

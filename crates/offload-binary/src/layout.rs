@@ -25,7 +25,7 @@ pub const MAX_STRING_BYTES: u64 = 1 << 26;
 /// versions 2 and 3 have one binary with all entries. The bytes are those of LLVM 22, 23 and 24: header,
 /// entries, string entries, the string table, in which strings share their ends, and the images,
 /// the first of a binary at a multiple of 8. The images of a binary of versions 2 and 3 follow each
-/// other without padding. Strings keep their order; [`llvm_order`](crate::llvm_order) tells the
+/// other without padding. Strings keep their order; [`llvm::string_order`](crate::llvm::string_order) tells the
 /// one LLVM's tool would put them into.
 ///
 /// ```

@@ -130,8 +130,7 @@ mod error;
 mod image_entry;
 mod kinds;
 mod layout;
-mod llvm22_hash;
-mod llvm_order;
+pub mod llvm;
 mod string_table;
 #[cfg(feature = "target-id")]
 mod target;
@@ -147,7 +146,6 @@ pub use error::{Error, ErrorKind};
 pub use image_entry::{FormatVersion, ImageEntry, StringPair};
 pub use kinds::{Flags, ImageKind, OffloadKind};
 pub use layout::{Layout, MAX_STRING_BYTES};
-pub use llvm_order::{LlvmRelease, llvm_order};
 #[cfg(feature = "target-id")]
 pub use target_id;
 

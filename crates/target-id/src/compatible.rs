@@ -55,7 +55,7 @@ impl Options {
 ///
 /// The bundler brings the targets of its command line to
 /// [`bundle_form`](Triple::bundle_form) first, and drops target IDs whose processor it does
-/// not know ([`bundler_accepts`](crate::bundler_accepts)). This function does neither:
+/// not know ([`bundler_accepts`](crate::llvm::bundler_accepts)). This function does neither:
 /// texts are compared as they are, and processors unknown to this crate by name.
 #[must_use]
 pub fn compatible(code_object: &Target, target: &Target) -> Verdict {

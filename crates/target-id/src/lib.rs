@@ -87,6 +87,7 @@ mod error;
 mod feature;
 mod intel;
 mod kind;
+pub mod llvm;
 mod nvidia;
 mod processor;
 mod provides;
@@ -105,8 +106,7 @@ pub use intel::IntelGpu;
 pub use kind::OffloadKind;
 pub use nvidia::{NvidiaArch, NvidiaScope};
 pub use processor::{
-    Family, Processor, amdgpu_processors, bundler_accepts, is_known_processor, processor_family,
-    processor_names,
+    Family, Processor, amdgpu_processors, is_known_processor, processor_family, processor_names,
 };
 pub use provides::{Provision, provides};
 pub use target::Target;

@@ -178,7 +178,7 @@ const NVIDIA: &[&str] = &[
 ];
 
 /// Intel's processors that clang has names for.
-const INTEL: &[&str] = &["graniterapids", "bmg_g21"];
+pub(crate) const INTEL: &[&str] = &["graniterapids", "bmg_g21"];
 
 /// The processor of portable AMD code, SPIR-V that is compiled for the device when it is loaded.
 pub(crate) const AMDGCNSPIRV: &str = "amdgcnspirv";
@@ -218,31 +218,10 @@ pub fn processor_names() -> impl Iterator<Item = &'static str> + Clone {
     amd.chain(NVIDIA.iter().copied()).chain(intel).chain([AMDGCNSPIRV])
 }
 
-/// Whether `clang-offload-bundler` keeps a target ID with this processor.
-///
-/// The bundler looks at the text before the first `:` and silently drops the whole target
-/// ID if it does not know that name, whatever the triple. It knows primary names only: no
-/// alternative names (`tahiti`), no names before GCN, no retired ones. This is LLVM 24's
-/// list. LLVM 23 lacks gfx1250-strict, sm_107, sm_107a and sm_107f; LLVM 22 also lacks gfx1154, gfx1170 to gfx1172,
-/// gfx1310, gfx11-7-generic, gfx12-5-generic, gfx13-generic and NVIDIA's names in `f`.
-///
-/// No rule of this crate drops anything; a tool may use this for a warning.
-#[must_use]
-pub fn bundler_accepts(name: &str) -> bool {
-    match processor_family(name) {
-        Some(Family::AmdGcn) => {
-            AMDGCN.iter().any(|processor| processor.name == name && !processor.retired)
-        }
-        Some(Family::R600) => false,
-        Some(Family::Intel) => INTEL.contains(&name),
-        Some(_) => true,
-        None => name == GENERIC,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llvm::bundler_accepts;
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 

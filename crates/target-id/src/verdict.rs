@@ -173,39 +173,6 @@ impl Verdict {
             _ => u32::MAX,
         }
     }
-
-    /// What `clang-offload-bundler` prints about such a pair with
-    /// `--debug-only=CodeObjectCompatibility`, up to the IDs, which follow as
-    /// `` \t[CodeObject: <C>]\t:\t[Target: <T>]`` with a space before the first tab.
-    ///
-    /// This is LLVM's verdict: for generic and portable code, and between NVIDIA's architectures,
-    /// it says incompatible.
-    #[must_use]
-    pub fn debug_text(&self) -> &'static str {
-        match self {
-            Self::Exact => "Compatible: Exact match:",
-            Self::SameProcessor | Self::FeaturesCompatible { .. } => {
-                "Compatible: Target IDs are compatible"
-            }
-            Self::KindMismatch { .. }
-            | Self::TripleMismatch { .. }
-            | Self::PortableCovers { .. } => "Incompatible: Kind/Triple mismatch",
-            Self::ProcessorMismatch { .. }
-            | Self::Unparsable { .. }
-            | Self::GenericCovers { .. }
-            | Self::NvidiaCovers { .. }
-            | Self::IntelCovers { .. } => "Incompatible: Processor mismatch",
-            Self::TooManyFeatures { .. } => {
-                "Incompatible: CodeObject has more features than target"
-            }
-            Self::FeatureMismatch { target: None, .. } => {
-                "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's ANY value"
-            }
-            Self::FeatureMismatch { target: Some(_), .. } => {
-                "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's non-ANY value"
-            }
-        }
-    }
 }
 
 impl fmt::Display for Verdict {

@@ -15,7 +15,8 @@ use std::process::{Command, ExitCode};
 use bundle_format::EntryId;
 use fat_object::{FileFormat, check_agreement};
 use object_edit::Embedding;
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, OffloadKind};
+use offload_binary::llvm::{self, Release};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
 use offload_examples::{Error, about, exit, read, run, write};
 use target_id::Triple;
 
@@ -62,7 +63,7 @@ impl Image {
             .ok_or_else(|| format!("{id}: packages have no images of kind {}", id.kind()))?;
         Ok(Image {
             // Of files that do not tell what they are the end of the name does.
-            image_kind: ImageKind::detect_as(LlvmRelease::Llvm22, &bytes, &file.to_string_lossy()),
+            image_kind: llvm::image_kind(Release::Llvm22, &bytes, &file.to_string_lossy()),
             offload_kind,
             // Entry IDs spell out the empty environment, packages do not.
             triple: Triple::parse(id.triple()).offload_binary_form().to_owned(),
@@ -72,7 +73,7 @@ impl Image {
     }
 
     /// With the strings in the order in which LLVM 22's tool stores these two. No reader cares, and who compares bytes
-    /// is pleased; [`llvm_order`](offload_binary::llvm_order) tells the order of any keys.
+    /// is pleased; [`llvm::string_order`] tells the order of any keys.
     fn entry(&self) -> ImageEntry<'_> {
         ImageEntry::new(self.bytes.len() as u64)
             .image_kind(self.image_kind)

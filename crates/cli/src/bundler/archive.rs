@@ -9,6 +9,7 @@ use std::path::Path;
 use bundle_format::EntryId;
 use fat_object::ReadSeek;
 use hda_archive::{ArchiveCopy, Error, ErrorKind, Unbundling};
+use target_id::llvm::debug_text;
 
 use super::job::{Notes, UnbundleJob};
 use super::members;
@@ -115,7 +116,7 @@ impl<'j> Archive<'j> {
             let (code_object, target) = (id.standardized(), id.target());
             let code_object = printable(&code_object);
             for (request, _) in &job.targets {
-                let text = request.verdict(&target).debug_text();
+                let text = debug_text(&request.verdict(&target));
                 let wanted = printable(request.id());
                 notes
                     .debug

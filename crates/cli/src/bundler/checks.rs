@@ -4,7 +4,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bundle_format::{CompositionFinding, EntryId, Request, composition};
-use target_id::{Triple, bundler_accepts, is_known_processor};
+use target_id::llvm::bundler_accepts;
+use target_id::{Triple, is_known_processor};
 
 use super::options::{Files, Options};
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use bundle_format::EntryId;
+use target_id::llvm::debug_text;
 use target_id::{OffloadKind, Target};
 
 use super::entries::{self, Contents, Entry};
@@ -130,7 +131,7 @@ impl<'j, 'o> Selection<'j, 'o> {
         for ((request, output), best) in self.job.targets.iter().zip(&mut self.best) {
             let verdict = request.verdict(&target);
             if self.job.debug {
-                let text = verdict.debug_text();
+                let text = debug_text(&verdict);
                 let code_object = id.standardized();
                 let [code_object, wanted] = [&*code_object, request.id()].map(printable);
                 self.debug

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ccob::{Method, WriteOptions};
-use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, LlvmRelease, llvm_order};
+use offload_binary::llvm::{self, Release, string_order};
+use offload_binary::{FormatVersion, ImageEntry, Layout};
 
 use super::options::ImageSpec;
 use crate::input;
@@ -27,18 +28,18 @@ impl Package {
     pub(crate) fn new(
         specs: &[ImageSpec],
         version: FormatVersion,
-        release: LlvmRelease,
+        release: Release,
         max: MaxInput,
     ) -> io::Result<Self> {
         let order_of = match version {
-            FormatVersion::V1 => LlvmRelease::Llvm22,
-            _ => LlvmRelease::Llvm23,
+            FormatVersion::V1 => Release::Llvm22,
+            _ => Release::Llvm23,
         };
         let mut inputs: Vec<Payload> = Vec::new();
         let mut entries = Vec::new();
         for spec in specs {
             let pairs: Vec<_> = spec.pairs().collect();
-            let strings: Vec<_> = llvm_order(order_of, &spec.keys())
+            let strings: Vec<_> = string_order(order_of, &spec.keys())
                 .into_iter()
                 .filter_map(|index| pairs.get(index))
                 .map(|&(key, value)| (Cow::Borrowed(key), Cow::Borrowed(value)))
@@ -59,7 +60,7 @@ impl Package {
                 let (input, head) = Payload::open(&path, max, 4)?;
                 let name = String::from_utf8_lossy(file);
                 let mut entry = ImageEntry::new(input.size())
-                    .image_kind(ImageKind::detect_as(release, &head, &name))
+                    .image_kind(llvm::image_kind(release, &head, &name))
                     .offload_kind(spec.kind().unwrap_or(offload_binary::OffloadKind::NONE));
                 entry.strings.clone_from(&strings);
                 entries.push(entry);

@@ -8,7 +8,8 @@ use fat_object::{
     Container, ContainerKind, Error, ErrorKind, FileFormat, Finding, Image, Location,
     OffloadBinaryEntry, ReadSeek, Severity, Visitor,
 };
-use offload_binary::{FormatVersion, LlvmRelease};
+use offload_binary::FormatVersion;
+use offload_binary::llvm::Release;
 
 use crate::output::copy_part;
 use crate::permissions::NewPermissions;
@@ -52,12 +53,12 @@ pub(super) struct Fault {
 const INVALID: &str = "Invalid data was encountered while parsing the file";
 
 /// The words of this release of LLVM for an error.
-fn llvm_words(error: &Error, release: LlvmRelease) -> Option<&'static str> {
+fn llvm_words(error: &Error, release: Release) -> Option<&'static str> {
     use offload_binary::ErrorKind as Package;
 
     // LLVM reads nothing of fewer bytes: 24 wants the header of version 3, others that of version 1 and an entry.
     let least = match release {
-        LlvmRelease::Llvm24 => FormatVersion::V3.header_len(),
+        Release::Llvm24 => FormatVersion::V3.header_len(),
         _ => 72,
     };
     if let Some(error) = error.offload_binary() {
@@ -111,7 +112,7 @@ pub(super) struct Collector<'a> {
     /// Permissions of new files: those of the input, and of the members of thin archives.
     pub(super) new_permissions: NewPermissions,
     /// The release of LLVM whose words errors start with.
-    release: LlvmRelease,
+    release: Release,
 }
 
 /// A container that the walk is in.
@@ -127,11 +128,7 @@ struct Frame {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(
-        input: &'a Path,
-        new_permissions: NewPermissions,
-        release: LlvmRelease,
-    ) -> Self {
+    pub(super) fn new(input: &'a Path, new_permissions: NewPermissions, release: Release) -> Self {
         let frame = Frame {
             of_interest: true,
             parent: None,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use fat_object::{FileFormat, Severity};
 use hda_archive::Member;
-use offload_binary::{LlvmRelease, OffloadKind};
+use offload_binary::OffloadKind;
+use offload_binary::llvm::Release;
 
 use super::candidates::{Candidate, Collector};
 use super::names;
@@ -103,7 +104,7 @@ impl Plan {
         let filters: Vec<Option<&ImageSpec>> = options.images.iter().map(Some).collect();
         let filters = match filters.is_empty() {
             // LLVM 22 extracts nothing unless told what.
-            true if options.release == LlvmRelease::Llvm22 => return true,
+            true if options.release == Release::Llvm22 => return true,
             true => &everything[..],
             false => &filters,
         };
@@ -215,7 +216,7 @@ impl Plan {
         let Some(candidate) = candidates.get(image) else {
             return Ok(());
         };
-        if candidate.format == FileFormat::OffloadBinary && options.release != LlvmRelease::Llvm22 {
+        if candidate.format == FileFormat::OffloadBinary && options.release != Release::Llvm22 {
             self.opened.insert(image);
             // What was there for an earlier filter is there for this one, too.
             let inside = self.inside.get(&image).cloned().unwrap_or_default();
@@ -260,10 +261,10 @@ impl Plan {
     }
 
     /// Says which names were made up.
-    fn tell(&self, release: LlvmRelease) -> io::Result<()> {
+    fn tell(&self, release: Release) -> io::Result<()> {
         let mut out = style::plain_stdout();
         for name in &self.generated {
-            if release != LlvmRelease::Llvm22 {
+            if release != Release::Llvm22 {
                 writeln!(out, "Extracted: {}", style::printable(name))?;
             }
         }
@@ -301,14 +302,14 @@ fn clash(name: &str) -> String {
 
 /// Whether an image is what `--image` asks for: all keys but `file` must agree, and one that is not there counts as
 /// empty.
-fn matches(release: LlvmRelease, spec: &ImageSpec, candidate: &Candidate) -> bool {
+fn matches(release: Release, spec: &ImageSpec, candidate: &Candidate) -> bool {
     spec.pairs().all(|(key, value)| match key {
         b"file" => true,
         b"kind" => {
             let kind = spec.kind().unwrap_or(OffloadKind::NONE);
             candidate.entry.offload_kind().current() == kind
         }
-        b"member" if release != LlvmRelease::Llvm22 => {
+        b"member" if release != Release::Llvm22 => {
             candidate.source.rsplit('/').next().unwrap_or_default().as_bytes() == value
         }
         key => candidate.entry.get(key).unwrap_or_default() == value,

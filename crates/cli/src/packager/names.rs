@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use fat_object::OffloadBinaryEntry;
-use offload_binary::{ImageKind, LlvmRelease};
+use offload_binary::ImageKind;
+use offload_binary::llvm::Release;
 
 /// The name for an image, as the release of LLVM gives it: `STEM-TRIPLE-ARCH.INDEX.EXTENSION`.
 ///
 /// Triple and arch come from the file that is taken apart. What could lead out of the directory, hide a name from
 /// view or be refused by the system is replaced, which LLVM does not do.
 pub(super) fn generated(
-    release: LlvmRelease,
+    release: Release,
     input: &[u8],
     entry: &OffloadBinaryEntry,
     index: usize,
@@ -18,16 +19,16 @@ pub(super) fn generated(
     let stem = stem(input);
     let triple = part(entry.get("triple"));
     let arch = part(entry.get("arch"));
-    let dash = if arch.is_empty() && release != LlvmRelease::Llvm22 { "" } else { "-" };
+    let dash = if arch.is_empty() && release != Release::Llvm22 { "" } else { "-" };
     let extension = extension(release, entry.image_kind());
     let name = format!("{stem}-{triple}{dash}{arch}.{index}.{extension}");
     if cfg!(windows) { crate::output::plain_name(&name, "") } else { name }
 }
 
-fn extension(release: LlvmRelease, kind: ImageKind) -> &'static str {
+fn extension(release: Release, kind: ImageKind) -> &'static str {
     match kind {
         // Came with LLVM 23.
-        ImageKind::SPIRV if release == LlvmRelease::Llvm22 => "",
+        ImageKind::SPIRV if release == Release::Llvm22 => "",
         kind => kind.extension().unwrap_or_default(),
     }
 }
@@ -87,9 +88,9 @@ mod tests {
 
     #[test]
     fn spirv_has_an_extension_since_llvm_23() {
-        assert_eq!(extension(LlvmRelease::Llvm22, ImageKind::SPIRV), "");
-        assert_eq!(extension(LlvmRelease::Llvm23, ImageKind::SPIRV), "spv");
-        assert_eq!(extension(LlvmRelease::Llvm22, ImageKind::CUBIN), "cubin");
-        assert_eq!(extension(LlvmRelease::Llvm23, ImageKind(99)), "");
+        assert_eq!(extension(Release::Llvm22, ImageKind::SPIRV), "");
+        assert_eq!(extension(Release::Llvm23, ImageKind::SPIRV), "spv");
+        assert_eq!(extension(Release::Llvm22, ImageKind::CUBIN), "cubin");
+        assert_eq!(extension(Release::Llvm23, ImageKind(99)), "");
     }
 }

@@ -1,7 +1,8 @@
 //! The command line of the packager.
 
 use ccob::{Method, WriteOptions};
-use offload_binary::{FormatVersion, LlvmRelease, OffloadKind};
+use offload_binary::llvm::Release;
+use offload_binary::{FormatVersion, OffloadKind};
 
 use crate::llvm_cl::{Kind, Matches, Opt, Print, Tool, Visibility};
 use crate::parallel::Threads;
@@ -93,7 +94,7 @@ pub(super) struct Options {
     pub(super) archive: bool,
     pub(super) help: bool,
     pub(super) version: FormatVersion,
-    pub(super) release: LlvmRelease,
+    pub(super) release: Release,
     /// How to compress the package, if that is asked for.
     pub(super) compression: Option<WriteOptions>,
 }
@@ -101,9 +102,9 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn new(mut matches: Matches) -> Self {
         let release = match matches.value("release") {
-            Some(b"22") => Some(LlvmRelease::Llvm22),
-            Some(b"23") => Some(LlvmRelease::Llvm23),
-            Some(b"24") => Some(LlvmRelease::Llvm24),
+            Some(b"22") => Some(Release::Llvm22),
+            Some(b"23") => Some(Release::Llvm23),
+            Some(b"24") => Some(Release::Llvm24),
             _ => None,
         };
         let compression = matches.is_on("compress").then(|| {
@@ -126,14 +127,14 @@ impl Options {
                 Some(b"2") => FormatVersion::V2,
                 Some(b"3") => FormatVersion::V3,
                 _ => match release {
-                    Some(LlvmRelease::Llvm23) => FormatVersion::V2,
-                    Some(LlvmRelease::Llvm24) => FormatVersion::V3,
+                    Some(Release::Llvm23) => FormatVersion::V2,
+                    Some(Release::Llvm24) => FormatVersion::V3,
                     // Nothing else can be compressed.
                     None if compression.is_some() => FormatVersion::V3,
                     _ => FormatVersion::V1,
                 },
             },
-            release: release.unwrap_or(LlvmRelease::Llvm23),
+            release: release.unwrap_or(Release::Llvm23),
             compression,
             input: matches.positionals.pop().unwrap_or_default(),
         }

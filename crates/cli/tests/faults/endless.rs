@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::process::{Output, Stdio};
 
+use super::inputs::READERS;
+use super::table::{Inputs, words};
+use super::{is_unchanged, refuses, snapshot};
 use crate::common::{stderr, stdout};
-use crate::inputs::READERS;
-use crate::table::{Inputs, words};
-use crate::{is_unchanged, refuses, snapshot};
 
 fn run(inputs: &Inputs, words: &[String], stdin: impl Into<Stdio>) -> Output {
     inputs.command(words).stdin(stdin).output().unwrap()

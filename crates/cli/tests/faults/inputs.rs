@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use super::table::{Inputs, WRITERS, large_bundle, words};
+use super::{as_nobody, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
-use crate::table::{Inputs, WRITERS, large_bundle, words};
-use crate::{as_nobody, is_unchanged, refuses, snapshot};
 
 /// All commands that read a file `OUT`.
 pub(crate) const READERS: [(&str, &str); 19] = [

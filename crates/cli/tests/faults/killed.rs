@@ -7,9 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::snapshot;
+use super::table::{Inputs, WRITERS, words};
 use crate::common::Random;
-use crate::snapshot;
-use crate::table::{Inputs, WRITERS, words};
 
 /// Signals that end a tool, and can be waited for.
 const SIGNALS: [(&str, i32); 3] = [("TERM", 15), ("INT", 2), ("HUP", 1)];

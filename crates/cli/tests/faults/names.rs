@@ -7,8 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::common::{Row, stderr, stdout};
 use super::table::{Inputs, WRITERS, Writer, thin_archive, words};
+use crate::common::{Row, stderr, stdout};
 
 const DIRECTORY: &[u8] = b"d\xff\n\x1b[7m";
 

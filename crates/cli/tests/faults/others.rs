@@ -6,9 +6,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::table::{Inputs, WRITERS, large_bundle, thin_archive, words};
+use super::{is_root, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
-use crate::table::{Inputs, WRITERS, large_bundle, thin_archive, words};
-use crate::{is_root, is_unchanged, refuses, snapshot};
 
 const OFFLOAD: &str = "offload";
 const BUNDLER: &str = "clang-offload-bundler";

@@ -7,9 +7,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::table::{Inputs, WRITERS, words};
+use super::{as_nobody, is_unchanged, refuses, snapshot};
 use crate::common::stderr;
-use crate::table::{Inputs, WRITERS, words};
-use crate::{as_nobody, is_unchanged, refuses, snapshot};
 
 const OLD: &[u8] = b"what was there before";
 
@@ -154,7 +154,7 @@ fn a_file_that_cannot_be_replaced_is_an_error() {
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
     fs::set_permissions(inputs.root(), Permissions::from_mode(0o755)).unwrap();
-    if !crate::is_root() {
+    if !super::is_root() {
         eprintln!("NOT TESTED: there is no file of somebody else's without being root");
         return;
     }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::pipe;
 use std::process::Stdio;
 
+use super::refuses;
+use super::table::{Inputs, words};
 use crate::common::stderr;
-use crate::refuses;
-use crate::table::{Inputs, words};
 
 /// Everything that prints to standard output.
 const PRINTERS: [(&str, &str); 39] = [

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use super::harness::{Case, VARIABLES, llvm, run, theirs};
 use crate::common::Random;
-use crate::harness::{Case, VARIABLES, llvm, run, theirs};
 
 /// The directory of the files that all runs share: contents of all kinds, made once.
 pub fn inputs() -> &'static Path {

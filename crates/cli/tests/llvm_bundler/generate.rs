@@ -1,7 +1,7 @@
 //! Command lines by chance, the same in each run.
 
+use super::harness::{Case, VARIABLES};
 use crate::common::Random;
-use crate::harness::{Case, VARIABLES};
 
 pub const TEXT: [&str; 7] = ["i", "ii", "cui", "hipi", "d", "ll", "s"];
 pub const BINARY: [&str; 3] = ["bc", "gch", "ast"];

@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::files::inputs;
 pub use crate::common::llvm;
 use crate::common::{is_object_form, object_facts};
-use crate::files::inputs;
 
 pub fn theirs() -> PathBuf {
     llvm("clang-offload-bundler")

@@ -1,6 +1,6 @@
 //! Runs that end otherwise on purpose.
 
-use crate::harness::Outcome;
+use super::harness::Outcome;
 
 /// What a run comes to: its exit status, and words on standard error or output; or a crash.
 #[derive(Clone, Copy, Debug)]

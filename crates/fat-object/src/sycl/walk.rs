@@ -1,19 +1,16 @@
 //! The walk through SYCL images of a host file.
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use byte_parts::Budget;
 use device_code::FileFormat;
+use sycl_table::{SyclImage, Tables, content_size, image_end, is_spirv_header};
 use target_id::{OffloadKind, Target, Triple};
 
-use super::memory::{Memory, number};
-use super::modules::{self, module};
-use super::table::{Described, Reader, Tables};
-use super::{Error, SyclImage};
+use super::Error;
+use super::inflate::{self, inflated_head};
 use crate::context::Context;
 use crate::host::Section as HostSection;
 use crate::image::Description;
@@ -30,31 +27,30 @@ const SECTION: &str = "__CLANG_OFFLOAD_BUNDLE__sycl-";
 /// Targets of Intel's toolchain. Its wrapper for libraries names sections by them.
 const TARGETS: [&str; 4] = ["spir64", "spir64_gen", "spir64_x86_64", "spir64_fpga"];
 
-/// The SYCL images of a host file that tables describe, and sizes that it records.
+/// The SYCL images of a host file that tables describe, by place.
 #[derive(Debug, Default)]
-pub(crate) struct Images {
-    /// By place.
-    images: Vec<Described>,
-    /// By address: sizes before compression.
-    sizes: HashMap<u64, u64>,
-}
+pub(crate) struct Images(Vec<Arc<SyclImage>>);
 
 impl Images {
     /// The images that lie in this part of the source.
-    fn inside(&self, range: &Range<u64>) -> &[Described] {
-        let first = self.images.partition_point(|image| image.range.start < range.start);
-        let after = self.images.partition_point(|image| image.range.start < range.end);
-        self.images.get(first..after).unwrap_or_default()
+    fn inside(&self, range: &Range<u64>) -> &[Arc<SyclImage>] {
+        let images = self.0.get(self.first_at(range.start)..self.first_at(range.end));
+        images.unwrap_or_default()
+    }
+
+    /// Returns the number of images that start before this place.
+    fn first_at(&self, start: u64) -> usize {
+        self.0.partition_point(|image| image.range().start < start)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.images.is_empty()
+        self.0.is_empty()
     }
 
     /// Returns the part of this part of the source from the first image in it to the end of the last.
     pub(crate) fn extent(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let inside = self.inside(range);
-        Some(inside.first()?.range.start..inside.last()?.range.end.min(range.end))
+        Some(inside.first()?.range().start..inside.last()?.range().end.min(range.end))
     }
 
     /// Returns whether an image starts in this part of the source.
@@ -87,9 +83,11 @@ pub(crate) fn is_in_section(
     if !is_sycl_section(name) {
         return Ok(false);
     }
-    let Some(first) = module(source, window)? else { return Ok(false) };
-    let rest = source.skip_zeros(&(first.range.end..window.end))?;
-    Ok(first.is_compressed || name.as_bytes() == PE_SECTION || rest < window.end)
+    let Some(end) = image_end(source, window)? else { return Ok(false) };
+    let rest = source.skip_zeros(&(end..window.end))?;
+    let head = source.peek(window, FileFormat::SNIFF_LEN)?;
+    let is_compressed = FileFormat::sniff(&head) == FileFormat::Zstd;
+    Ok(is_compressed || name.as_bytes() == PE_SECTION || rest < window.end)
 }
 
 /// Reads the tables of SYCL images of a host file, if it may have any. Nothing tells of one without sections.
@@ -104,63 +102,17 @@ pub(crate) fn tables(
     if source.is_start() || !is_likely {
         return Ok(Images::default());
     }
-    let memory = Memory::read(source, window)?;
-    if let Some(found) = memory.unread
-        && sections.iter().any(|section| section.name == ".tgtimg")
-    {
-        out.finding(window.start, Error::Host { found });
-    }
-    let len = window.end - window.start;
-    let mut reader = Reader {
-        source,
-        memory: &memory,
-        start: window.start,
-        names: &mut cx.names,
-        searched: Budget::new(len),
-        records: Budget::new(len.saturating_mul(4).max(1 << 20)),
-        texts: HashMap::new(),
-        found: Tables::default(),
-    };
-    reader.search(&memory.data)?;
-    if reader.found.images.is_empty() {
-        reader.search(&memory.constants)?;
-    }
-    let Tables { mut images, findings } = reader.found;
+    let lists = sections.iter().filter(|section| section.name == ".tgtimg");
+    let lists: Vec<_> = lists.map(|section| section.range.clone()).collect();
+    let Tables { images, faults, .. } = Tables::read(source, window, &lists, &mut cx.names)?;
     if images.is_empty() && sections.is_empty() {
         // Without a section for images it is other data that looks like a table.
         return Ok(Images::default());
     }
-    images.sort_by_key(|image| (image.range.start, image.range.end));
-    let mut sizes = HashMap::new();
-    let mut undescribed = Vec::new();
-    for section in sections.iter().filter(|section| section.name == ".tgtimg") {
-        let Some(list) = memory.section(source, window, &section.range)? else { continue };
-        for slot in list.chunks_exact(16) {
-            let (address, size) = (number(slot, 0), number(slot, 8));
-            if (address, size) == (0, 0) || sizes.insert(address, size).is_some() {
-                continue;
-            }
-            undescribed.push(address);
-        }
+    for fault in faults {
+        out.finding(window.start, fault);
     }
-    for error in findings {
-        out.finding(window.start, error);
-    }
-    let described: HashSet<_> = images.iter().map(|image| image.address).collect();
-    undescribed.retain(|address| !described.contains(address));
-    if let Some(&address) = undescribed.first() {
-        let count = undescribed.len();
-        out.finding(window.start, Error::Undescribed { count, address });
-    }
-    // Each byte belongs to one image; tables may repeat some.
-    let mut left = Budget::new(len);
-    let fitting = images.iter().take_while(|image| left.take(image.range.end - image.range.start));
-    let fitting = fitting.count();
-    if fitting < images.len() {
-        images.truncate(fitting);
-        out.finding(window.start, Error::Overlap { limit: len });
-    }
-    Ok(Images { images, sizes })
+    Ok(Images(images.into_iter().map(Arc::new).collect()))
 }
 
 /// A section of SYCL images. Those between the ones that tables describe end where their own bytes tell; they are looked
@@ -185,7 +137,7 @@ impl Section {
             true => "",
             false => name.strip_prefix(SECTION).unwrap_or(name),
         };
-        let next = images.images.partition_point(|image| image.range.start < window.start);
+        let next = images.first_at(window.start);
         Section {
             is_for_images: is_for_images(name),
             target: target.to_owned(),
@@ -213,37 +165,36 @@ impl Section {
         if rest.is_empty() {
             return Ok(false);
         }
-        let Some(module) = module(source, &rest)? else {
+        let Some(end) = image_end(source, &rest)? else {
             let first = source.peek(&rest, 8)?;
             out.finding(self.window.start, Error::Gap { start: at, end, first });
             return Ok(false);
         };
         let target = sycl_target(&self.target, "");
-        self.image(cx, source, &module.range, None, target, None, out)?;
-        self.at = module.range.end;
-        self.covered.push(module.range);
+        self.image(cx, source, &(at..end), target, None, out)?;
+        self.at = end;
+        self.covered.push(at..end);
         Ok(true)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what tables tell of an image")]
     fn image(
         &self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
         range: &Range<u64>,
-        recorded: Option<u64>,
         target: Target,
-        sycl: Option<Arc<SyclImage>>,
+        sycl: Option<&Arc<SyclImage>>,
         out: &mut Found,
     ) -> io::Result<()> {
+        let recorded = sycl.and_then(|image| image.uncompressed_size());
         let head = source.peek(range, FileFormat::SNIFF_LEN)?;
         let stored_size = range.end - range.start;
         let kind = cx.path().last().map_or(ContainerKind::Section, PathStep::kind);
         let mut description = Description::new(kind, target.into());
         description.info.offset_in_container = range.start - self.window.start;
-        description.info.sycl = sycl;
-        if modules::is_zstd(&head) {
-            match recorded.or_else(|| modules::content_size(&head)) {
+        description.info.sycl = sycl.cloned();
+        if FileFormat::sniff(&head) == FileFormat::Zstd {
+            match recorded.or_else(|| content_size(&head)) {
                 None => out.finding(range.start, Error::NoSize),
                 Some(uncompressed_size) => {
                     description.info.compression =
@@ -271,21 +222,20 @@ impl Children for Section {
         found: &mut Found,
     ) -> io::Result<bool> {
         let images = Rc::clone(&self.images);
-        let described = images.images.get(self.next);
-        let described = described.filter(|image| image.range.start < self.window.end);
-        let end = described.map_or(self.window.end, |image| image.range.start);
+        let described = images.0.get(self.next);
+        let described = described.filter(|image| image.range().start < self.window.end);
+        let end = described.map_or(self.window.end, |image| image.range().start);
         if self.undescribed(cx, source, end, found)? {
             return Ok(true);
         }
         let Some(described) = described else { return Ok(false) };
         self.next += 1;
-        self.covered.push(described.range.clone());
-        self.at = self.at.max(described.range.end);
-        let size = images.sizes.get(&described.address).copied();
-        let compile_target = described.image.compile_target().unwrap_or_default();
-        let target = sycl_target(&described.target, compile_target);
-        let image = Some(Arc::clone(&described.image));
-        self.image(cx, source, &described.range, size, target, image, found)?;
+        let range = described.range();
+        self.covered.push(range.clone());
+        self.at = self.at.max(range.end);
+        let compile_target = described.compile_target().unwrap_or_default();
+        let target = sycl_target(described.target(), compile_target);
+        self.image(cx, source, &range, target, Some(described), found)?;
         Ok(true)
     }
 
@@ -308,7 +258,7 @@ fn inflated_format(
     out: &mut Found,
 ) -> io::Result<FileFormat> {
     let (limit, cost) = match cx.options.tables_only {
-        true => (cx.decompressed.left(), size.min(modules::MAX_BLOCK as u64)),
+        true => (cx.decompressed.left(), size.min(inflate::MAX_BLOCK as u64)),
         false => (cx.decompression_budget(), size),
     };
     if cost > limit {
@@ -317,7 +267,7 @@ fn inflated_format(
     }
     cx.decompressed.spend(cost);
     let inflated = match cx.options.tables_only {
-        true => modules::inflated_head(source, range, size)?,
+        true => inflated_head(source, range, size)?,
         false => {
             let stored = source.read_range(range)?;
             ccob::decompress_stream(ccob::Method::ZSTD, &stored, size)
@@ -338,7 +288,7 @@ fn inflated_format(
 
 fn check_spirv(at: u64, head: &[u8], size: u64, out: &mut Found) {
     let is_spirv = FileFormat::sniff(head) == FileFormat::SpirV;
-    if is_spirv && !modules::is_spirv_header(head, size) {
+    if is_spirv && !is_spirv_header(head, size) {
         let first = head.get(..20.min(head.len())).unwrap_or_default().to_vec();
         out.finding(at, Error::SpirV { size, first });
     }

@@ -2,8 +2,8 @@
 
 use offload_binary::{ErrorKind, ImageKind, OffloadKind, binaries};
 
+use super::samples::{IMAGE_OFFSET, Tap, two, v1, v2, with};
 use crate::common::told;
-use crate::samples::{IMAGE_OFFSET, Tap, two, v1, v2, with};
 
 #[test]
 fn concatenated_binaries() {

@@ -2,7 +2,7 @@
 
 use offload_binary::{ErrorKind, OffloadBinary};
 
-use crate::samples::{
+use super::samples::{
     IMAGE_OFFSET, IMAGE_SIZE, KEY, STRING_COUNT, STRING_OFFSET, Tap, VALUE, VALUE_SIZE, error,
     only, put, v1, v2, v2_two_entries, with,
 };

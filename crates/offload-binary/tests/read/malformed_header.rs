@@ -2,10 +2,10 @@
 
 use offload_binary::{ErrorKind, MAGIC, OffloadBinary, binaries};
 
-use crate::common::told;
-use crate::samples::{
+use super::samples::{
     ENTRIES, EXTENT, IMAGE_SIZE, SIZE, Tap, error, two, v1, v2, v2_two_entries, with,
 };
+use crate::common::told;
 
 #[test]
 fn truncated_header() {

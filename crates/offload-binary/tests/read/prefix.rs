@@ -2,7 +2,7 @@
 
 use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadBinary};
 
-use crate::samples::{VALUE, only, v1, v2, v2_two_entries, with};
+use super::samples::{VALUE, only, v1, v2, v2_two_entries, with};
 
 /// Reads with ever longer prefixes; returns the lengths that were enough or asked for.
 fn rounds(data: &[u8]) -> Vec<usize> {

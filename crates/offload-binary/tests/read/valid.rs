@@ -2,7 +2,7 @@
 
 use offload_binary::{Entry, Flags, ImageKind, OffloadBinary, OffloadKind};
 
-use crate::samples::{
+use super::samples::{
     EXTENT, IMAGE_OFFSET, IMAGE_SIZE, KEY, SIZE, STRING_COUNT, Tap, VALUE, hex, only, put, v1, v2,
     v2_two_entries, with,
 };

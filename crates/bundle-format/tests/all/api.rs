@@ -1,0 +1,91 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use core::error::Error as StdError;
+use core::fmt::{Debug, Display};
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use bundle_format::text::TextBundle;
+use bundle_format::text::{EndMarkedBundle, Leader};
+use bundle_format::{
+    Bundle, CompositionFinding, Entry, EntryId, Error, ErrorKind, Layout, MAGIC, MAGIC_TEXT,
+    Request, bundles, text,
+};
+
+/// Sent to and shared by threads, printed for debugging, cloned.
+fn view<T: Clone + Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+/// Besides, compared.
+fn value<T>()
+where
+    T: Clone + Debug + Eq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
+{
+}
+fn copied<T: Copy>() {}
+fn displayed<T: Display>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    view::<Bundle<'_>>();
+    view::<EndMarkedBundle<'_>>();
+    view::<TextBundle<'_>>();
+    value::<CompositionFinding>();
+    value::<EntryId<'_>>();
+    value::<Error>();
+    value::<ErrorKind>();
+    value::<Layout>();
+    value::<Leader>();
+    value::<Request>();
+    value::<Entry<'_>>();
+    value::<text::Entry<'_>>();
+
+    copied::<(Bundle<'_>, EntryId<'_>, Leader, Entry<'_>, text::Entry<'_>)>();
+    displayed::<CompositionFinding>();
+    displayed::<EntryId<'_>>();
+    displayed::<Leader>();
+    let _: fn(&Error) -> &dyn StdError = |error| error;
+    let _: fn(&CompositionFinding) -> &dyn StdError = |finding| finding;
+    assert_eq!(MAGIC, MAGIC_TEXT.as_bytes());
+}
+
+/// Views borrow from the data alone: they outlive what they came from.
+#[test]
+fn views_outlive_their_parser() {
+    fn payloads(data: &[u8]) -> Vec<&[u8]> {
+        let entries = bundles(data).flat_map(|bundle| bundle.unwrap().1.entries());
+        entries.filter_map(|entry| entry.payload()).collect()
+    }
+    fn first_id(text: &str) -> Result<EntryId<'_>, Error> {
+        let bundle = TextBundle::parse(text.as_bytes())?;
+        bundle.entries().next().unwrap().id_str()?.try_into()
+    }
+    let id = "hip-amdgcn-amd-amdhsa--gfx906";
+    let data = Layout::new([(id, 4)], 1).unwrap().to_vec(&[b"code"]).unwrap();
+    assert_eq!(payloads(&data), [b"code"]);
+    let text = text::to_vec(Leader::Hash, &[(id, b"code")]).unwrap();
+    assert_eq!(first_id(core::str::from_utf8(&text).unwrap()).unwrap().as_str(), id);
+}
+
+#[test]
+fn text_entries_go_both_ways() {
+    let contents: [(&str, &[u8]); 3] = [("a", b"1"), ("b", b"22"), ("c", b"333")];
+    let data = text::to_vec(Leader::Hash, &contents).unwrap();
+    let bundle = TextBundle::parse(&data).unwrap();
+    let mut entries = bundle.entries();
+    assert_eq!(entries.next_back().map(|entry| (entry.index(), entry.size())), Some((2, 3)));
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries.nth(1).map(|entry| entry.payload()), Some(&b"22"[..]));
+    assert_eq!(entries.next(), None);
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn errors_are_errors_of_io() {
+    use std::io;
+    use std::io::ErrorKind::{InvalidData, InvalidInput, OutOfMemory};
+
+    let kind = |error: &Error| io::Error::from(error.clone()).kind();
+    assert_eq!(kind(&Bundle::parse(b"").unwrap_err()), InvalidData);
+    let error = Layout::new([("a", 0)], 0).unwrap_err();
+    assert_eq!(kind(&error), InvalidInput);
+    assert_eq!(kind(&byte_parts::Error::OutOfMemory { size: 1 }.into()), OutOfMemory);
+    assert_eq!(io::Error::from(error.clone()).get_ref().unwrap().downcast_ref(), Some(&error));
+}

@@ -1,0 +1,670 @@
+//! The binary layout: what clang-offload-bundler writes, and what nobody should have written.
+
+use crate::common::assert_error;
+use bundle_format::byte_parts::Part;
+use bundle_format::{Bundle, Error, ErrorKind, Layout};
+use bundle_format::{MAGIC, bundles};
+use proptest::prelude::*;
+
+const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+const DEVICE: &str = "hip-amdgcn-amd-amdhsa--gfx906";
+
+/// clang-offload-bundler of LLVM 22:
+/// `clang-offload-bundler --type=bc --bundle-align=16 --input=h --input=d --output=b
+/// --targets=host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx906`
+/// where h holds `host\n` and d holds `dev1\n`; 165 bytes.
+fn sample() -> Vec<u8> {
+    let mut data = Vec::new();
+    data.extend(b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0");
+    data.extend(b"\x90\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x1e\0\0\0\0\0\0\0");
+    data.extend(b"host-x86_64-unknown-linux-gnu-");
+    data.extend(b"\xa0\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x1d\0\0\0\0\0\0\0");
+    data.extend(b"hip-amdgcn-amd-amdhsa--gfx906\0\0\0\0\0");
+    data.extend(b"host\n\0\0\0\0\0\0\0\0\0\0\0");
+    data.extend(b"dev1\n");
+    data
+}
+
+// Fields of the sample.
+const NO_MAGIC: &str = "bundle does not start with the magic \"__CLANG_OFFLOAD_BUNDLE__\"";
+
+const COUNT: usize = 24;
+const OFFSET_0: usize = 32;
+const SIZE_0: usize = 40;
+const LEN_0: usize = 48;
+const OFFSET_1: usize = 86;
+const SIZE_1: usize = 94;
+const LEN_1: usize = 102;
+const HEADER_LEN: u64 = 0x8b;
+
+fn with(mut data: Vec<u8>, at: usize, value: u64) -> Vec<u8> {
+    data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    data
+}
+
+fn error(data: &[u8]) -> Error {
+    Bundle::parse(data).unwrap_err()
+}
+
+#[test]
+fn reads_what_the_bundler_writes() {
+    let data = sample();
+    let bundle = Bundle::parse(&data).unwrap();
+    assert_eq!((bundle.len(), bundle.is_empty()), (2, false));
+    assert_eq!((bundle.header_len(), bundle.end()), (HEADER_LEN, 165));
+    let found: Vec<_> = bundle
+        .entries()
+        .map(|e| (e.index(), e.id_str().unwrap(), e.offset(), e.size(), e.payload().unwrap()))
+        .collect();
+    assert_eq!(found, [(0, HOST, 0x90, 5, &b"host\n"[..]), (1, DEVICE, 0xa0, 5, &b"dev1\n"[..])],);
+    assert_eq!(bundle.entries().len(), 2);
+}
+
+#[test]
+fn writes_what_the_bundler_writes() {
+    let layout = Layout::new([(HOST, 5), (DEVICE, 5)], 16).unwrap();
+    assert_eq!((layout.len(), layout.is_empty(), layout.total_size()), (2, false, 165));
+    assert_eq!(
+        (layout.offset(0), layout.offset(1), layout.offset(2)),
+        (Some(0x90), Some(0xa0), None)
+    );
+    assert_eq!((layout.size(1), layout.size(2)), (Some(5), None));
+    assert_eq!(layout.header_bytes(), &sample()[..0x8b]);
+    assert_eq!(
+        layout.parts().iter().collect::<Vec<_>>(),
+        [
+            Part::Bytes(layout.header_bytes()),
+            Part::Zeros(5),
+            Part::Input(&0, 0..5),
+            Part::Zeros(11),
+            Part::Input(&1, 0..5),
+        ]
+    );
+    assert_eq!(layout.to_vec(&[b"host\n", b"dev1\n"]).unwrap(), sample());
+}
+
+#[test]
+fn empty_code_objects_have_offsets_and_padding() {
+    // As clang-offload-bundler of LLVM 22 with --bundle-align=64 and two empty inputs: 192 bytes.
+    let layout = Layout::new([(HOST, 0), (DEVICE, 0)], 64).unwrap();
+    assert_eq!(
+        (layout.offset(0), layout.offset(1), layout.total_size()),
+        (Some(192), Some(192), 192)
+    );
+    let bytes = layout.to_vec(&[b"", b""]).unwrap();
+    assert_eq!(bytes.len(), 192);
+    assert!(bytes[0x8b..].iter().all(|&byte| byte == 0));
+    let bundle = Bundle::parse(&bytes).unwrap();
+    assert_eq!(bundle.end(), 192);
+    assert_eq!(bundle.entries().map(|e| e.payload()).collect::<Vec<_>>(), [Some(&[][..]); 2]);
+}
+
+#[test]
+fn any_alignment_will_do() {
+    let layout = Layout::new([("a", 1), ("b", 1)], 7).unwrap();
+    assert_eq!((layout.offset(0), layout.offset(1)), (Some(84), Some(91)));
+    let layout = Layout::new([("a", 1), ("b", 1)], 1).unwrap();
+    assert_eq!((layout.offset(0), layout.offset(1)), (Some(82), Some(83)));
+    assert!(!layout.parts().iter().any(|part| matches!(part, Part::Zeros(_))));
+}
+
+#[test]
+fn a_bundle_may_be_empty() {
+    let bytes = Layout::new::<&str>([], 4096).unwrap().to_vec(&[]).unwrap();
+    assert_eq!(bytes.len(), 32);
+    let bundle = Bundle::parse(&bytes).unwrap();
+    assert!(bundle.is_empty());
+    assert_eq!((bundle.header_len(), bundle.end()), (32, 32));
+    assert_eq!(bundle.entries().count(), 0);
+}
+
+#[test]
+fn writing_refuses_zero_alignment() {
+    assert_error(
+        &Layout::new([(HOST, 0)], 0).unwrap_err(),
+        ErrorKind::Layout,
+        None,
+        "bundle alignment is 0, expected at least 1",
+    );
+}
+
+#[test]
+fn writing_refuses_empty_ids() {
+    assert_error(
+        &Layout::new([("a", 0), ("", 0)], 1).unwrap_err(),
+        ErrorKind::Id,
+        Some(57),
+        "bundle entry 1 at 0x39 has an empty ID",
+    );
+}
+
+#[test]
+fn writing_refuses_what_64_bits_cannot_say() {
+    for (sizes, align, entry) in [
+        ([u64::MAX, 0], 1, 0),
+        ([u64::MAX - 82, 1], 1, 1),
+        ([1, 0], 1 << 63, 1),
+        ([1, 1], u64::MAX, 0),
+    ] {
+        let error = Layout::new(["a", "b"].into_iter().zip(sizes), align).unwrap_err();
+        assert_error(
+            &error,
+            ErrorKind::Layout,
+            None,
+            &format!("bundle entry {entry} would end beyond the largest offset"),
+        );
+    }
+}
+
+#[test]
+fn writing_refuses_other_payloads_than_laid_out() {
+    let layout = Layout::new([("a", 2), ("b", 3)], 1).unwrap();
+    let found = layout.to_vec(&[b"12"]).unwrap_err();
+    assert_error(&found, ErrorKind::Payload, None, "bundle has 2 entries, but contents for 1");
+    let found = layout.to_vec(&[b"12", b"3456"]).unwrap_err();
+    assert_error(
+        &found,
+        ErrorKind::Payload,
+        None,
+        "bundle entry 1 has content of 4 bytes, expected 3",
+    );
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri ends where it should refuse memory")]
+fn writing_to_memory_refuses_what_does_not_fit() {
+    let layout = Layout::new([("a", 0)], 1 << 62).unwrap();
+    assert_error(
+        &layout.to_vec(&[b""]).unwrap_err(),
+        ErrorKind::Memory,
+        None,
+        "bundle of 0x4000000000000000 bytes does not fit into memory",
+    );
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn streams() {
+    let payloads: [&[u8]; 2] = [b"host\n", b"dev1\n"];
+    let layout = Layout::new([(HOST, 5), (DEVICE, 5)], 16).unwrap();
+    let mut bytes = Vec::new();
+    layout.write_to(&mut bytes, payloads).unwrap();
+    assert_eq!(bytes, sample());
+
+    let inner = |payloads: &[&[u8]]| {
+        let error = layout.write_to(std::io::sink(), payloads.iter().copied()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        *error.into_inner().unwrap().downcast::<Error>().unwrap()
+    };
+    assert_error(
+        &inner(&[b"host\n"]),
+        ErrorKind::Payload,
+        None,
+        "bundle has 2 entries, but contents for 1",
+    );
+    assert_error(
+        &inner(&[b"host\n", b"dev1\n", b""]),
+        ErrorKind::Payload,
+        None,
+        "bundle has 2 entries, but contents for 3",
+    );
+    let found = inner(&[b"host", b"dev1\n"]);
+    assert_error(
+        &found,
+        ErrorKind::Payload,
+        None,
+        "bundle entry 0 has content of 4 bytes, expected 5",
+    );
+    let found = inner(&[b"host\n", b"dev1\n and more"]);
+    assert_error(
+        &found,
+        ErrorKind::Payload,
+        None,
+        "bundle entry 1 has content of 6 bytes, expected 5",
+    );
+}
+
+#[test]
+fn bad_magic() {
+    let mut data = sample();
+    data[23] = b'-';
+    assert_error(&error(&data), ErrorKind::NotABundle, Some(0), NO_MAGIC);
+    assert_error(&error(b"\0"), ErrorKind::NotABundle, Some(0), NO_MAGIC);
+}
+
+#[test]
+fn a_wrong_magic_is_told_from_the_first_wrong_byte_on() {
+    for len in 0..MAGIC.len() {
+        for byte in (0..=255).filter(|&byte| byte != MAGIC[len]) {
+            let bytes = [&MAGIC[..len], &[byte]].concat();
+            let error = error(&bytes);
+            assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);
+            assert_eq!(Bundle::parse_prefix(&bytes, 1 << 20).unwrap_err(), error);
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_one() {
+    for len in 0..165 {
+        let found = error(&sample()[..len]);
+        assert_eq!(found.kind(), ErrorKind::Truncated, "{len} bytes: {found}");
+        // All of it is there, but not in memory.
+        if let Err(found) = Bundle::parse_prefix(&sample()[..len], 165) {
+            assert_eq!(found.kind(), ErrorKind::Incomplete, "{len} bytes: {found}");
+        }
+        // The same behind another one.
+        let two = [&sample(), &sample()[..len]].concat();
+        if let Some(found) = bundles(&two).nth(1) {
+            let found = found.unwrap_err();
+            assert!(found.to_string().starts_with("at offset 0xa5: "), "{found}");
+            assert!(found.offset().unwrap() >= 165, "{found}");
+            assert_eq!(found.kind(), ErrorKind::Truncated, "{len} bytes: {found}");
+        }
+    }
+}
+
+#[test]
+fn no_other_fault_is_a_truncation_or_another_format() {
+    for (at, value) in [(LEN_0, 0), (OFFSET_0, 1), (OFFSET_0, 0xa0)] {
+        let found = error(&with(sample(), at, value));
+        assert!(matches!(found.kind(), ErrorKind::Id | ErrorKind::Malformed), "{found}");
+    }
+}
+
+#[test]
+fn truncated_header() {
+    assert_error(
+        &error(&sample()[..31]),
+        ErrorKind::Truncated,
+        Some(0),
+        "bundle header needs 32 bytes, but only 31 are there",
+    );
+    assert_error(
+        &error(&[]),
+        ErrorKind::Truncated,
+        Some(0),
+        "bundle header needs 32 bytes, but only 0 are there",
+    );
+}
+
+#[test]
+fn too_many_entries() {
+    for count in [6, u64::MAX] {
+        assert_error(
+            &error(&with(sample(), COUNT, count)),
+            ErrorKind::Truncated,
+            Some(0),
+            &format!("bundle has {count} entries, too many for the 0xa5 bytes of the container"),
+        );
+    }
+}
+
+#[test]
+fn truncated_descriptor() {
+    // The ID of the first entry is said to leave 23 bytes.
+    let data = with(sample(), LEN_0, 165 - 56 - 23);
+    assert_error(
+        &error(&data),
+        ErrorKind::Truncated,
+        Some(142),
+        "bundle entry 1 has its descriptor at 0x8e, beyond the end of the container at 0xa5",
+    );
+}
+
+#[test]
+fn empty_id() {
+    assert_error(
+        &error(&with(sample(), LEN_0, 0)),
+        ErrorKind::Id,
+        Some(32),
+        "bundle entry 0 at 0x20 has an empty ID",
+    );
+    assert_error(
+        &error(&with(sample(), LEN_1, 0)),
+        ErrorKind::Id,
+        Some(86),
+        "bundle entry 1 at 0x56 has an empty ID",
+    );
+}
+
+#[test]
+fn id_beyond_end() {
+    for len in [165 - 110 + 1, u64::MAX] {
+        assert_error(
+            &error(&with(sample(), LEN_1, len)),
+            ErrorKind::Truncated,
+            Some(110),
+            &format!(
+                "bundle entry 1 has an ID of {len:#x} bytes at 0x6e, beyond the end of the container at 0xa5"
+            ),
+        );
+    }
+}
+
+#[test]
+fn entry_beyond_end() {
+    for (offset, size) in [(0xa0, 6), (166, 0), (0xa0, u64::MAX), (u64::MAX, u64::MAX)] {
+        let data = with(with(sample(), OFFSET_1, offset), SIZE_1, size);
+        assert_error(
+            &error(&data),
+            ErrorKind::Truncated,
+            Some(offset),
+            &format!(
+                "bundle entry 1 lies at {offset:#x}..{end:#x}, beyond the end of the container at 0xa5",
+                end = u128::from(offset) + u128::from(size)
+            ),
+        );
+    }
+}
+
+#[test]
+fn entry_inside_descriptors() {
+    for offset in [0, 32, HEADER_LEN - 1] {
+        assert_error(
+            &error(&with(sample(), OFFSET_1, offset)),
+            ErrorKind::Malformed,
+            Some(offset),
+            &format!(
+                "bundle entry 1 lies at {offset:#x}, inside the descriptors, which end at {HEADER_LEN:#x}"
+            ),
+        );
+    }
+}
+
+#[test]
+fn overlapping_entries() {
+    assert_error(
+        &error(&with(sample(), OFFSET_1, 0x94)),
+        ErrorKind::Malformed,
+        Some(0x94),
+        "bundle entries 0 and 1 overlap at 0x94",
+    );
+    // The order of the entries need not be that of the code objects.
+    let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x9c);
+    assert_error(
+        &error(&data),
+        ErrorKind::Malformed,
+        Some(0xa0),
+        "bundle entries 1 and 0 overlap at 0xa0",
+    );
+    let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x90);
+    assert_eq!(Bundle::parse(&data).unwrap().end(), 165);
+}
+
+#[test]
+fn empty_entries_may_lie_anywhere_inside() {
+    for offset in [0, 33, 0x92, 0xa2, 165] {
+        let data = with(with(sample(), OFFSET_0, offset), SIZE_0, 0);
+        let bundle = Bundle::parse(&data).unwrap();
+        let entry = bundle.entries().next().unwrap();
+        assert_eq!((entry.offset(), entry.payload()), (offset, Some(&[][..])));
+        assert_eq!(bundle.end(), 165);
+    }
+}
+
+#[test]
+fn equal_ids_are_kept() {
+    let bytes = Layout::new([("a", 1), ("a", 1)], 1).unwrap().to_vec(&[b"1", b"2"]).unwrap();
+    let bundle = Bundle::parse(&bytes).unwrap();
+    let payloads: Vec<_> = bundle.entries().map(|e| e.payload().unwrap()).collect();
+    assert_eq!(payloads, [b"1", b"2"]);
+}
+
+#[test]
+fn ids_need_not_be_utf8() {
+    let bytes = Layout::new([(b"a\xff", 0)], 1).unwrap().to_vec(&[b""]).unwrap();
+    let entry = Bundle::parse(&bytes).unwrap().entries().next().unwrap();
+    assert_eq!(entry.id(), b"a\xff");
+    let text = "bundle entry 0 has an ID that is not utf-8 from its byte 1 on";
+    assert_error(&entry.id_str().unwrap_err(), ErrorKind::Id, None, text);
+    assert_eq!(format!("{entry:?}"), r#"Entry { index: 0, id: "a\xff", offset: 58, size: 0 }"#);
+}
+
+/// Reads with ever longer prefixes; returns their lengths.
+fn rounds(data: &[u8], first: usize) -> Vec<usize> {
+    let mut rounds = vec![first];
+    loop {
+        let len = *rounds.last().unwrap();
+        match Bundle::parse_prefix(&data[..len], u64::try_from(data.len()).unwrap()) {
+            Ok(_) => return rounds,
+            Err(error) => {
+                let needed = usize::try_from(error.needed().unwrap()).unwrap();
+                assert!(needed > len && needed <= data.len());
+                rounds.push(needed);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_prefix_is_enough() {
+    let data = sample();
+    assert_eq!(rounds(&data, 0), [0, 32, 82, 164]);
+    assert_eq!(rounds(&data, 0x8b), [0x8b]);
+    let bundle = Bundle::parse_prefix(&data[..0x8b], 165).unwrap();
+    assert_eq!((bundle.len(), bundle.end()), (2, 165));
+    let entry = bundle.entries().nth(1).unwrap();
+    assert_eq!((entry.offset(), entry.size(), entry.payload()), (0xa0, 5, None));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a thousand entries would take Miri an hour, and are as two of them")]
+fn a_prefix_of_many_entries_is_enough() {
+    let ids: Vec<_> = (0..1000).map(|i| (format!("{DEVICE}-{i}"), 1)).collect();
+    let bytes = Layout::new(ids, 1).unwrap().to_vec(&[&b"x"[..]; 1000]).unwrap();
+    assert_eq!(rounds(&bytes, 0).len(), 5);
+    assert_eq!(rounds(&bytes, 4096).len(), 4);
+}
+
+/// Reads as much as is needed; returns the lengths.
+fn needed_rounds(data: &[u8]) -> Vec<usize> {
+    let mut rounds = vec![0];
+    loop {
+        let len = *rounds.last().unwrap();
+        let needed = usize::try_from(Bundle::header_needed(&data[..len]).unwrap()).unwrap();
+        if needed <= len {
+            return rounds;
+        }
+        rounds.push(needed);
+    }
+}
+
+#[test]
+fn needed_headers_are_exact() {
+    let data = sample();
+    assert_eq!(needed_rounds(&data), [0, 32, 82, 111, 139]);
+    let bundle = Bundle::parse(&data).unwrap();
+    assert_eq!(bundle.header_len(), 139);
+    // Of every prefix: the descriptors have as many bytes at least, and more only once more is known.
+    let mut before = 0;
+    for len in 0..data.len() {
+        let needed = Bundle::header_needed(&data[..len]).unwrap();
+        assert!((before..=139).contains(&needed), "{len}: {needed}");
+        assert_eq!(needed <= len as u64, len >= 139);
+        before = needed;
+    }
+    let empty = Layout::new([("a", 0); 0], 1).unwrap().to_vec(&[&[][..]; 0]).unwrap();
+    assert_eq!(needed_rounds(&empty), [0, 32]);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a thousand entries would take Miri an hour, and are as two of them")]
+fn needed_headers_of_many_entries_take_few_rounds() {
+    let ids: Vec<_> = (0..1000).map(|i| (format!("{DEVICE}-{i}"), 1)).collect();
+    let bytes = Layout::new(ids, 1).unwrap().to_vec(&[&b"x"[..]; 1000]).unwrap();
+    let rounds = needed_rounds(&bytes);
+    assert!(rounds.len() < 20, "{rounds:?}");
+    let len = Bundle::parse(&bytes).unwrap().header_len();
+    assert_eq!(rounds.last().copied(), usize::try_from(len).ok());
+}
+
+#[test]
+fn needed_headers_of_damaged_counts_are_large() {
+    let error = Bundle::header_needed(b"__CLANG_OFFLOAD_BUNDLEX").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotABundle);
+    for (count, needed) in
+        [(u64::MAX, u64::MAX), (1 << 40, 32 + (25 << 40)), (u64::MAX / 25, u64::MAX)]
+    {
+        let data = with(sample()[..32].to_vec(), COUNT, count);
+        assert_eq!(Bundle::header_needed(&data), Ok(needed));
+    }
+    let data = with(sample(), LEN_0, u64::MAX);
+    assert_eq!(Bundle::header_needed(&data), Ok(u64::MAX));
+}
+
+#[test]
+fn an_empty_entry_needs_nothing_in_memory() {
+    let data = with(sample(), SIZE_1, 0);
+    let bundle = Bundle::parse_prefix(&data[..0x8b], 165).unwrap();
+    assert_eq!(bundle.entries().nth(1).unwrap().payload(), Some(&[][..]));
+}
+
+#[test]
+fn a_count_alone_allocates_nothing() {
+    // Room for 10^15 entries is claimed and cannot be refuted yet.
+    let data = with(sample()[..32].to_vec(), COUNT, 1_000_000_000_000_000);
+    let error = Bundle::parse_prefix(&data, 1 << 55).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Incomplete);
+    assert_eq!(error.needed(), Some(32 + 25_000_000_000_000_000));
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    for len in (0..165).step_by(if cfg!(miri) { 13 } else { 1 }) {
+        assert_eq!(error(&sample()[..len]).needed(), None);
+        let error = Bundle::parse_prefix(&sample()[..len], 165).err();
+        if let Some(error) = error {
+            assert!(error.needed().unwrap() > u64::try_from(len).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_change_of_a_byte_panics() {
+    for at in (0..165).step_by(if cfg!(miri) { 13 } else { 1 }) {
+        for value in (0..=255).step_by(if cfg!(miri) { 85 } else { 1 }) {
+            let mut data = sample();
+            data[at] = value;
+            for (_, bundle) in bundles(&data).flatten() {
+                for entry in bundle.entries() {
+                    assert_eq!(
+                        entry.payload().map(<[u8]>::len),
+                        usize::try_from(entry.size()).ok()
+                    );
+                    let _ = format!("{bundle:?} {entry:?}");
+                }
+                assert_eq!(bundle.entries().count(), bundle.len());
+            }
+            let _ = Bundle::parse_prefix(&data[..at], 1 << 40);
+        }
+    }
+}
+
+#[test]
+fn concatenated_bundles() {
+    let data = [sample(), vec![0; 4096 - 165], sample(), sample(), vec![0; 3]].concat();
+    let found: Vec<_> = bundles(&data).map(|result| result.unwrap().0).collect();
+    assert_eq!(found, [0, 4096, 4096 + 165]);
+    assert!(bundles(&[]).next().is_none());
+    assert!(bundles(&[0; 100]).next().is_none());
+}
+
+#[test]
+fn a_bundle_in_a_payload_is_no_bundle_of_its_own() {
+    let inner = sample();
+    let outer =
+        Layout::new([(HOST, 0), (DEVICE, 165)], 4096).unwrap().to_vec(&[b"", &inner]).unwrap();
+    let data = [outer, sample()].concat();
+    let found: Vec<_> = bundles(&data).map(|result| result.unwrap().0).collect();
+    assert_eq!(found, [0, 4096 + 165]);
+}
+
+#[test]
+fn other_data_without_any_bundle() {
+    let mut iter = bundles(b"xyzzy");
+    let error = iter.next().unwrap().unwrap_err();
+    assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);
+    assert!(iter.next().is_none());
+    // Zeros may be the padding of something.
+    let error = bundles(b"\0xyzzy").next().unwrap().unwrap_err();
+    assert_error(
+        &error,
+        ErrorKind::TrailingData,
+        Some(1),
+        "data at offset 0x1 is neither a bundle nor zero padding",
+    );
+}
+
+#[test]
+fn other_data_behind_a_bundle() {
+    let data = [&sample()[..], b"\0\0CCOB"].concat();
+    let mut iter = bundles(&data);
+    assert!(iter.next().unwrap().is_ok());
+    assert_error(
+        &iter.next().unwrap().unwrap_err(),
+        ErrorKind::TrailingData,
+        Some(167),
+        "data at offset 0xa7 is neither a bundle nor zero padding",
+    );
+    assert!(iter.next().is_none());
+}
+
+#[test]
+fn a_damaged_bundle_ends_the_walk() {
+    let data = [sample(), with(sample(), LEN_0, 0), sample()].concat();
+    let mut iter = bundles(&data);
+    assert!(iter.next().unwrap().is_ok());
+    let error = iter.next().unwrap().unwrap_err();
+    let text = "at offset 0xa5: bundle entry 0 at 0x20 has an empty ID";
+    assert_error(&error, ErrorKind::Id, Some(165 + 32), text);
+    assert_eq!(error.entry(), Some(0));
+    assert!(iter.next().is_none());
+}
+
+#[test]
+fn messages_are_one_line() {
+    assert_eq!(
+        error(&with(sample(), SIZE_1, u64::MAX)).to_string(),
+        "bundle entry 1 lies at 0xa0..0x1000000000000009f, \
+         beyond the end of the container at 0xa5",
+    );
+    assert_eq!(error(b"\x7fELF").to_string(), NO_MAGIC,);
+    assert!(sample().starts_with(&MAGIC));
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(
+        entries in prop::collection::vec(("[a-z-]{1,40}", prop::collection::vec(any::<u8>(), 0..50)), 0..6),
+        align in 1_u64..70,
+    ) {
+        let sizes = entries.iter().map(|(id, data)| (id, u64::try_from(data.len()).unwrap()));
+        let layout = Layout::new(sizes, align).unwrap();
+        let payloads: Vec<&[u8]> = entries.iter().map(|(_, data)| &data[..]).collect();
+        let bytes = layout.to_vec(&payloads).unwrap();
+        prop_assert_eq!(u64::try_from(bytes.len()).unwrap(), layout.total_size());
+        #[cfg(feature = "std")]
+        {
+            let mut streamed = Vec::new();
+            layout.write_to(&mut streamed, payloads).unwrap();
+            prop_assert_eq!(&streamed, &bytes);
+        }
+        let bundle = Bundle::parse(&bytes).unwrap();
+        prop_assert_eq!(bundle.end(), layout.total_size());
+        for (i, (entry, (id, data))) in bundle.entries().zip(&entries).enumerate() {
+            prop_assert_eq!(entry.id(), id.as_bytes());
+            prop_assert_eq!(Some(entry.offset()), layout.offset(i));
+            prop_assert_eq!(entry.offset() % align, 0);
+            prop_assert_eq!(entry.payload(), Some(&data[..]));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_fine(rest in prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..200)) {
+        let data = [&MAGIC[..], &rest].concat();
+        if let Ok(bundle) = Bundle::parse(&data) {
+            prop_assert!(bundle.entries().all(|entry| entry.payload().is_some()));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What becomes of files, of messages and of the exit status when inputs and outputs are not as they should be: for every
+//! command and tool that writes files. Edits in place have more to keep: `edit_faults.rs`.
+
+mod endless;
+mod inputs;
+mod killed;
+mod names;
+mod others;
+mod outputs;
+mod printing;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use crate::common::stderr;
+
+/// All files of a directory, with links as they are.
+fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let kind = fs::symlink_metadata(&path).unwrap().file_type();
+        if kind.is_dir() {
+            files.extend(snapshot(&path));
+        } else {
+            let bytes = kind.is_file().then(|| fs::read(&path).unwrap());
+            files.insert(path, bytes);
+        }
+    }
+    files
+}
+
+/// Nothing appeared, went or changed.
+#[track_caller]
+fn is_unchanged(directory: &Path, before: &BTreeMap<PathBuf, Option<Vec<u8>>>, what: &str) {
+    let now = snapshot(directory);
+    assert_eq!(now.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{what}");
+    for (path, bytes) in before {
+        assert!(now[path] == *bytes, "{what}: {} changed", path.display());
+    }
+}
+
+/// The tool failed as tools do, and said so.
+#[track_caller]
+fn refuses(output: &Output, words: &[&str], what: &str) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(1), "{what}: {text}");
+    // Those of LLVM's tools that name no file start with the reason, and ours name it after that.
+    let is_told = |word: &str| {
+        let turned = word.split_once("': ").map(|(file, reason)| format!("{reason}: {file}"));
+        text.contains(word) || turned.is_some_and(|turned| text.contains(&turned))
+    };
+    assert!(words.iter().all(|word| is_told(word)), "{what}: {text}");
+    // However files are called.
+    let is_plain = |line: &str| {
+        line.contains("error: ") || line.contains("warning: ") || line.contains("note: ")
+    };
+    assert!(text.lines().all(is_plain), "{what}: {text}");
+}
+
+/// Whether this process may do what only the administrator may.
+fn is_root() -> bool {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::metadata(file.path()).unwrap().uid() == 0
+}
+
+/// The command line, run by somebody without rights; `None` where that cannot be.
+fn as_nobody(words: &[String]) -> Option<Vec<String>> {
+    if !is_root() {
+        return Some(words.to_vec());
+    }
+    let mut nobody: Vec<String> =
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"].map(String::from).into();
+    nobody.push(words[0].clone());
+    // The tool may lie where others must not look.
+    let can = std::process::Command::new(&nobody[0]).args(&nobody[1..]).arg("--help").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        eprintln!("NOT TESTED: nobody can run {}", words[0]);
+        return None;
+    }
+    nobody.extend_from_slice(&words[1..]);
+    Some(nobody)
+}

@@ -1,0 +1,54 @@
+//! The tools beside LLVM 22's. They fail, not skip, where LLVM is missing.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::single_range_in_vec_init,
+    clippy::unwrap_used,
+    dead_code,
+    unreachable_pub,
+    reason = "a test fails by panicking, and says where"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../hostile/mod.rs"]
+mod hostile;
+#[path = "../hostile/judge.rs"]
+mod judge;
+#[path = "../hostile/library.rs"]
+mod library;
+#[path = "../hostile/questions.rs"]
+mod questions;
+#[path = "../hostile/runs.rs"]
+mod runs;
+
+mod bitcode_symbols;
+mod bitcode_target;
+#[cfg(unix)]
+mod bundler;
+#[cfg(unix)]
+mod clang_bundler;
+mod compress;
+mod edit;
+mod edit_objects;
+mod edit_pe;
+mod edit_references;
+mod embed;
+mod entries;
+mod hda;
+mod hostile_files;
+mod r#match;
+mod messages;
+mod object_form;
+mod packager;
+mod peer;
+mod processors;
+mod triples;
+mod wrapper_bitcode;
+mod wrapper_formats;
+mod wrapper_ir;
+mod wrapper_object;
+mod wrapper_openmp;
+mod x86_64;

@@ -1,0 +1,140 @@
+//! `llvm-offload-wrapper` of LLVM 24 and ours with `--release=24`: the same modules, but for differences on purpose.
+//!
+//! Needs LLVM 24 where `LLVM24` points, or in `target/llvm24` (`.ci/llvm24` fetches it); fails without it.
+
+#[path = "../common/modules.rs"]
+mod modules;
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::llvm24;
+use modules::{CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
+use tempfile::{TempDir, tempdir};
+use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+
+const LINUX: &str = "x86_64-unknown-linux-gnu";
+const WINDOWS: &str = "x86_64-pc-windows-msvc";
+const MAC: &str = "arm64-apple-darwin";
+
+/// Bytes that are written in each of the ways there are.
+const IMAGE: &[u8] = b"ABC\"\\\n\x00\xff\x7f~ hello";
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The text of the module that a tool makes of files.
+fn wrap(place: &TempDir, wrapper: &mut Command, args: &[&str]) -> String {
+    run(wrapper.args(["-o", "out.bc"]).args(args).current_dir(place));
+    let text = run(Command::new(llvm24("llvm-dis")).args(["out.bc", "-o", "-"]).current_dir(place));
+    plain(&text)
+}
+
+fn theirs(place: &TempDir, args: &[&str]) -> String {
+    wrap(place, &mut Command::new(llvm24("llvm-offload-wrapper")), args)
+}
+
+fn ours(place: &TempDir, args: &[&str]) -> String {
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_llvm-offload-wrapper"));
+    wrap(place, tool.arg("--release=24"), args)
+}
+
+/// The text that the library writes itself.
+fn text(kind: Kind, triple: &str, images: &[&[u8]]) -> String {
+    let wrapper = Wrapper::new(kind, Abi::Llvm24, Target::new(triple).unwrap());
+    let wrapper = wrapper.images(images.iter().map(|image| Image::from_bytes(image)));
+    wrapper.retain(true).module().unwrap().ir_to_string(images).unwrap()
+}
+
+/// The runtime gets a package whose tables are aligned.
+const SYCL: (&str, &str) =
+    ("section \".llvm.offloading\"", "section \".llvm.offloading\", align 8");
+
+const HIP_MACH_O: [(&str, &str); 2] =
+    [HIP[0], (", section \"__HIP,__hip_fatbin\"", ", section \"__HIP,__hip_fatbin\", align 4096")];
+const CUDA_MACH_O: [(&str, &str); 3] = [
+    CUDA[0],
+    CUDA[1],
+    (", section \"__NV_CUDA,__nv_fatbin\"", ", section \"__NV_CUDA,__nv_fatbin\", align 8"),
+];
+
+#[test]
+fn openmp() {
+    let place = tempdir().unwrap();
+    let sets: [&[&[u8]]; 4] = [&[IMAGE], &[b"\x7fELF", b"", b"x"], &[b""], &[IMAGE; 12]];
+    for images in sets {
+        let names: Vec<_> = (0..images.len()).map(|index| format!("image{index}")).collect();
+        for (name, image) in names.iter().zip(images) {
+            fs::write(place.path().join(name), image).unwrap();
+        }
+        for triple in [LINUX, "aarch64-unknown-linux-gnu", "i386-unknown-linux-gnu", WINDOWS] {
+            for relocatable in [&["--relocatable"][..], &[]] {
+                let triple_arg = format!("--triple={triple}");
+                let mut args = vec!["--kind=openmp", &triple_arg];
+                args.extend(relocatable);
+                args.extend(names.iter().map(String::as_str));
+                let ours = ours(&place, &args);
+                assert_eq!(ours, with_data_layout(theirs(&place, &args), triple));
+                if relocatable.is_empty() {
+                    assert_eq!(ours, text(Kind::OpenMp, triple, images));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cuda_hip_and_sycl() {
+    let place = tempdir().unwrap();
+    fs::write(place.path().join("image"), IMAGE).unwrap();
+    for triple in [LINUX, "riscv64-unknown-linux-gnu", WINDOWS, MAC] {
+        for kind in [Kind::Cuda, Kind::Hip, Kind::Sycl] {
+            if triple == MAC && kind == Kind::Sycl {
+                continue;
+            }
+            let args = [&*format!("--kind={kind}"), &*format!("--triple={triple}"), "image"];
+            let theirs = with_data_layout(theirs(&place, &args), triple);
+            let theirs = match (kind, triple) {
+                (Kind::Sycl, _) => with(theirs, &[SYCL]),
+                (Kind::Hip, MAC) => with(with(theirs, &LOADS), &HIP_MACH_O),
+                (Kind::Hip, _) => with(with(theirs, &LOADS), &HIP),
+                (_, MAC) => with(with(with(theirs, &LOADS), &CUDA_MACH_O), &CUDA_MANAGED),
+                _ => with(with(with(theirs, &LOADS), &CUDA), &CUDA_MANAGED),
+            };
+            let ours = ours(&place, &args);
+            assert_eq!(ours, theirs, "{kind} {triple}");
+            assert_eq!(ours, text(kind, triple, &[IMAGE]), "{kind} {triple}");
+        }
+    }
+}
+
+/// LLVM 24 describes the first image of a package; with a compressed one it takes bytes of the stream for a table.
+#[test]
+fn packages() {
+    let place = tempdir().unwrap();
+    let triple = format!("--triple={LINUX}");
+    fs::write(place.path().join("image"), [7; 5000]).unwrap();
+    let pack = |name: &str, args: &[&str]| {
+        let mut packager = Command::new(llvm24("llvm-offload-binary"));
+        run(packager.args(["-o", name]).args(args).current_dir(&place));
+    };
+    let one = "--image=file=image,kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx906";
+    let two = "--image=file=image,kind=openmp,triple=amdgcn-amd-amdhsa,arch=gfx1100";
+    pack("one", &[one]);
+    let args = ["--kind=openmp", &triple, "one"];
+    assert_eq!(ours(&place, &args), with_data_layout(theirs(&place, &args), LINUX));
+
+    pack("two", &[one, two]);
+    let args = ["--kind=openmp", &triple, "two"];
+    let (plain, first) = (ours(&place, &args), theirs(&place, &args));
+    assert!(plain.contains("[2 x %__tgt_device_image]"), "{plain}");
+    assert!(first.contains("[1 x %__tgt_device_image]"), "{first}");
+    for format in ["zstd", "zlib"] {
+        pack("small", &[one, two, "--compress", &format!("--compression-format={format}")]);
+        assert!(fs::metadata(place.path().join("small")).unwrap().len() < 5000);
+        assert_eq!(ours(&place, &["--kind=openmp", &triple, "small"]), plain);
+    }
+}

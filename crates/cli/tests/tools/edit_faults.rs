@@ -1,0 +1,294 @@
+//! What is left of a file, and of what it has beside its bytes, when it is edited in place, and when that fails.
+
+use std::fs::{self, File, Permissions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{stderr, stdout};
+use crate::editing::{Place, Snapshot, ids, names_in};
+
+const THIN: [&str; 5] = ["thin", "four", "--in-place", "--keep", "gfx1100"];
+
+/// Whether this process may do what only the administrator may.
+fn is_root() -> bool {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::metadata(file.path()).unwrap().uid() == 0
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn the_mode_stays() {
+    let place = Place::new();
+    for bits in [0o755, 0o640, 0o444, 0o4755, 0o2711] {
+        let file = place.bundle("four");
+        fs::set_permissions(&file, Permissions::from_mode(bits)).unwrap();
+        let output = place.ok(&THIN);
+        assert!(stdout(&output).contains(" -> "));
+        assert_eq!((mode(&file), ids(&file).len()), (bits, 2), "{bits:o}");
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    }
+    // A new file is as executable as the old one, and nobody's but ours.
+    let file = place.bundle("four");
+    for (bits, new) in [(0o755, 0o755), (0o640, 0o640), (0o4755, 0o755)] {
+        fs::set_permissions(&file, Permissions::from_mode(bits)).unwrap();
+        let _ = fs::remove_file(place.path("out"));
+        place.ok(&["thin", "four", "-o", "out", "--keep", "gfx1100"]);
+        assert_eq!(mode(&place.path("out")), new, "{bits:o}");
+    }
+    // One that is there keeps its own.
+    fs::set_permissions(place.path("out"), Permissions::from_mode(0o600)).unwrap();
+    place.ok(&["thin", "four", "-o", "out", "--keep", "gfx1100"]);
+    assert_eq!(mode(&place.path("out")), 0o600);
+}
+
+#[test]
+fn the_owner_stays_where_that_is_permitted() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let file = place.bundle("four");
+    chown(&file, Some(1234), Some(4321)).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o4755)).unwrap();
+    let output = place.ok(&THIN);
+    assert_eq!(stderr(&output), "");
+    let metadata = fs::metadata(&file).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid(), mode(&file)), (1234, 4321, 0o4755));
+
+    // Somebody else may write to the directory, but give nothing away.
+    let file = place.bundle("four");
+    chown(&file, Some(1234), Some(4321)).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o4755)).unwrap();
+    fs::set_permissions(place.root(), Permissions::from_mode(0o777)).unwrap();
+    let Some(output) = as_nobody(&place, &THIN) else { return };
+    assert!(output.status.success(), "{}", stderr(&output));
+    let warnings = stderr(&output);
+    assert!(warnings.contains("four: its owner 1234:4321 could not be kept: "), "{warnings}");
+    assert!(warnings.contains("set-user-ID or set-group-ID no longer"), "{warnings}");
+    assert_eq!((fs::metadata(&file).unwrap().uid(), mode(&file)), (NOBODY, 0o755));
+    assert_eq!(ids(&file).len(), 2);
+}
+
+const NOBODY: u32 = 65534;
+
+/// Runs the tool as a user without rights; `None` where that cannot be done.
+fn as_nobody(place: &Place, args: &[&str]) -> Option<Output> {
+    let run = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(env!("CARGO_BIN_EXE_offload")).args(args).current_dir(place.root());
+        command.output().ok()
+    };
+    // The tool may lie where others must not look.
+    run(&["--version"]).filter(|output| output.status.success())?;
+    run(args)
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_an_error() {
+    let place = Place::new();
+    let file = place.bundle("four");
+    fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(place.root(), Permissions::from_mode(0o555)).unwrap();
+    let before = Snapshot::of(&place);
+    let output = match is_root() {
+        true => as_nobody(&place, &THIN),
+        false => Some(place.run(&THIN)),
+    };
+    if let Some(output) = output {
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("'four': Permission denied"), "{}", stderr(&output));
+        before.is_unchanged();
+    }
+    fs::set_permissions(place.root(), Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn links_stay_links() {
+    let place = Place::new();
+    let file = place.bundle("four");
+    symlink("four", place.path("soft")).unwrap();
+    fs::hard_link(&file, place.path("hard")).unwrap();
+    let old = fs::read(&file).unwrap();
+    let output = place.ok(&["thin", "soft", "--in-place", "--keep", "gfx1100"]);
+    assert!(fs::symlink_metadata(place.path("soft")).unwrap().is_symlink());
+    assert_eq!(ids(&file).len(), 2);
+    let words = "soft: 1 other name (hard links) of it keeps the old contents";
+    assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    assert!(fs::read(place.path("hard")).unwrap() == old);
+
+    // Also as outputs.
+    fs::write(place.path("target"), "old").unwrap();
+    symlink("target", place.path("link")).unwrap();
+    place.ok(&["thin", "hard", "-o", "link", "--keep", "gfx1100"]);
+    assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
+    assert!(fs::read(place.path("target")).unwrap() == fs::read(&file).unwrap());
+    // An output that is a name of the input is no other file than that name says.
+    fs::hard_link(place.path("hard"), place.path("too")).unwrap();
+    place.ok(&["thin", "hard", "-o", "too", "--keep", "gfx1100"]);
+    assert!(fs::read(place.path("hard")).unwrap() == old);
+    assert_eq!(ids(&place.path("too")).len(), 2);
+}
+
+#[test]
+fn input_and_output_may_be_one_file() {
+    let place = Place::new();
+    let file = place.bundle("four");
+    fs::set_permissions(&file, Permissions::from_mode(0o4751)).unwrap();
+    symlink("four", place.path("soft")).unwrap();
+    place.ok(&["thin", "four", "-o", "soft", "--keep", "gfx1100"]);
+    assert_eq!((ids(&file).len(), mode(&file)), (2, 0o4751));
+    assert!(fs::symlink_metadata(place.path("soft")).unwrap().is_symlink());
+}
+
+#[test]
+fn attributes_stay() {
+    let place = Place::new();
+    let file = place.bundle("four");
+    // Not every file system has them.
+    if xattr::set(&file, "user.origin", b"here").is_err() {
+        return;
+    }
+    place.ok(&THIN);
+    assert_eq!(xattr::get(&file, "user.origin").unwrap().as_deref(), Some(&b"here"[..]));
+}
+
+#[test]
+fn a_file_that_the_kernel_has_a_signature_of_is_sealed() {
+    let place = Place::new();
+    let file = place.bundle("four");
+    // Only the administrator may, and not in every container.
+    if xattr::set(&file, "security.ima", b"\x03\x02").is_err() {
+        return;
+    }
+    let before = Snapshot::of(&place);
+    let output = place.run(&THIN);
+    assert_eq!(output.status.code(), Some(1));
+    let words = "four: file is signed (security.ima); the signature would become invalid";
+    assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    before.is_unchanged();
+    // Another file is another file.
+    place.ok(&["thin", "four", "-o", "out", "--keep", "gfx1100"]);
+    let output = place.ok(&[&THIN[..], &["--drop-signature"]].concat());
+    assert!(stderr(&output).contains("its signature (security.ima) is dropped"));
+    assert_eq!(xattr::get(&file, "security.ima").unwrap(), None);
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let place = Place::new();
+    place.bundle("four");
+    let before = Snapshot::of(&place);
+    if Path::new("/dev/full").exists() {
+        let output = place.run(&["thin", "four", "-o", "/dev/full", "--keep", "gfx1100"]);
+        assert_eq!(output.status.code(), Some(1));
+        let words = "'/dev/full': No space left on device";
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        before.is_unchanged();
+    }
+    // A limit of files to 4 KiB makes writing fail as a full disk does.
+    for target in ["--in-place", "-oout"] {
+        let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+        let output = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_offload")])
+            .args(["thin", "four", target, "--drop", "gfx1100"])
+            .current_dir(place.root())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let words =
+            if target == "-oout" { "'out': File too large" } else { "'four': File too large" };
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        before.is_unchanged();
+    }
+}
+
+/// A bundle with a small image and one of so many bytes, all holes.
+fn large_bundle(path: &Path, size: u64) {
+    let ids = ["hipv4-amdgcn-amd-amdhsa--gfx906", "hipv4-amdgcn-amd-amdhsa--gfx1100"];
+    let mut header = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    header.extend(2u64.to_le_bytes());
+    for (id, offset, size) in [(ids[0], 4096, 100u64), (ids[1], 8192, size)] {
+        for number in [offset, size, id.len() as u64] {
+            header.extend(number.to_le_bytes());
+        }
+        header.extend(id.as_bytes());
+    }
+    let mut file = File::create(path).unwrap();
+    file.write_all(&header).unwrap();
+    file.set_len(8192 + size).unwrap();
+    file.seek(SeekFrom::Start(8192 + size - 3)).unwrap();
+    file.write_all(b"end").unwrap();
+}
+
+#[test]
+fn a_kill_leaves_the_file_whole() {
+    const SIZE: u64 = 400 << 20;
+    let place = Place::new();
+    let file = place.path("large");
+    large_bundle(&file, SIZE);
+    let before = fs::metadata(&file).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_offload"))
+        .args(["thin", "large", "--in-place", "--drop", "gfx906"])
+        .current_dir(place.root())
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // As soon as something is written: where files need no name for it, the process tells.
+    let start = Instant::now();
+    let open = format!("/proc/{}/fd", child.id());
+    let is_written = || {
+        let named = names_in(place.root()).into_iter().filter(|name| name.starts_with(".offload-"));
+        let unnamed = fs::read_dir(&open).into_iter().flatten().flatten().filter(|entry| {
+            fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().ends_with("(deleted)"))
+        });
+        named.map(|name| place.path(&name)).chain(unnamed.map(|entry| entry.path())).any(|path| {
+            fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
+        })
+    };
+    while !is_written() && child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    let after = fs::metadata(&file).unwrap();
+    let left = ids(&file);
+    if status.success() {
+        // File systems that share blocks are too fast to be caught.
+        assert_eq!(left.len(), 1);
+        assert_eq!(after.len(), 4096 + SIZE);
+    } else {
+        assert_eq!(
+            (after.ino(), after.len(), after.mtime_nsec()),
+            (before.ino(), before.len(), before.mtime_nsec())
+        );
+        assert_eq!(left.len(), 2);
+        // What was begun has a name of its own, and is in nobody's way.
+        let output = place.ok(&["thin", "large", "--in-place", "--drop", "gfx906"]);
+        assert!(stdout(&output).contains(" -> "));
+        assert_eq!(fs::metadata(&file).unwrap().len(), 4096 + SIZE);
+    }
+}
+
+#[test]
+fn a_tool_that_is_killed_for_a_large_file_leaves_the_old_one() {
+    let place = Place::new();
+    let file = place.bundle("four");
+    let old = fs::read(&file).unwrap();
+    // Without a trap the limit ends the process.
+    let status = Command::new("sh")
+        .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_offload")])
+        .args(["thin", "four", "--in-place", "--drop", "gfx1100"])
+        .current_dir(place.root())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), None);
+    assert!(fs::read(&file).unwrap() == old);
+}

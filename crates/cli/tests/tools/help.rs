@@ -1,0 +1,248 @@
+//! What `--help` prints, and that all of it is true: every example is run.
+//!
+//! `BLESS=1 cargo test -p offload-cli --test tools help::` writes the texts in `tests/help/` again.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::common::{offload, stderr, stdout};
+
+/// All commands, in the order of `offload --help`.
+fn commands() -> Vec<String> {
+    let help = stdout(&offload(["-h"]));
+    let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+    names.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+}
+
+fn help(command: &str, option: &str) -> String {
+    let output = match command {
+        "offload" => offload([option]),
+        command => offload([command, option]),
+    };
+    assert!(output.status.success() && stderr(&output).is_empty(), "{command} {option}");
+    stdout(&output)
+}
+
+fn narrow_help(command: &str) -> String {
+    let mut offload = std::process::Command::new(env!("CARGO_BIN_EXE_offload"));
+    let args: &[&str] = if command == "offload" { &["--help"] } else { &[command, "--help"] };
+    stdout(&offload.args(args).env("COLUMNS", "80").output().unwrap())
+}
+
+#[test]
+fn texts_are_those_that_were_seen() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
+    let mut files = BTreeSet::new();
+    let commands = commands();
+    for command in ["offload".to_owned()].iter().chain(&commands).filter(|name| *name != "help") {
+        let (short, long) = (help(command, "-h"), help(command, "--help"));
+        assert!(!long.contains('\x1b'), "{command}: colour without a terminal");
+        for line in short.lines().chain(long.lines()) {
+            assert!(line.chars().count() <= 100, "{command}: {line}");
+        }
+        // On a terminal of the usual width only commands go on in the next line.
+        for line in narrow_help(command).lines() {
+            let is_command =
+                line.starts_with("  offload ") || line.starts_with("  llvm-") || line.contains('=');
+            assert!(is_command || line.chars().count() <= 80, "{command}: {line}");
+        }
+        assert!(short.lines().count() <= 40, "{command} -h is no summary");
+        let (examples, title) = match &**command {
+            "offload" => (3..=3, "\nStart here:\n"),
+            _ => (3..=5, "\nExamples:\n"),
+        };
+        assert!(long.contains(title) && !short.contains(title), "{command}");
+        let (count, command) = (self::examples(&long).len(), &**command);
+        assert!(examples.contains(&count), "{command} has {count} examples");
+
+        let file = format!("{command}.txt");
+        let text = format!("{short}--- {command} --help\n{long}");
+        let path = directory.join(&file);
+        files.insert(file);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, text).unwrap();
+            continue;
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, expected, "{}: BLESS=1 if the change is meant", path.display());
+    }
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(files.contains(&name), "tests/help/{name} belongs to no command");
+    }
+}
+
+/// A command line of a help text, and whether something is said of it.
+struct Example {
+    line: String,
+    is_explained: bool,
+}
+
+/// What follows the title, two spaces in: the command; what it does stands below, further in.
+fn examples(help: &str) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let is_title = |line: &&str| matches!(*line, "Examples:" | "Start here:");
+    let lines = help.lines().skip_while(|line| !is_title(line)).skip(1);
+    for line in lines.take_while(|line| !line.is_empty()) {
+        match examples.last_mut() {
+            Some(last) if last.line.ends_with('\\') => {
+                last.line.pop();
+                last.line.push_str(line.trim_start());
+            }
+            Some(last) if line.starts_with("    ") => last.is_explained = true,
+            _ => examples.push(Example { line: line.trim().to_owned(), is_explained: false }),
+        }
+    }
+    examples
+}
+
+#[test]
+fn the_drop_in_tools_have_the_options_of_llvm_and_a_page() {
+    for tool in [
+        env!("CARGO_BIN_EXE_clang-offload-bundler"),
+        env!("CARGO_BIN_EXE_llvm-offload-binary"),
+        env!("CARGO_BIN_EXE_clang-offload-packager"),
+        env!("CARGO_BIN_EXE_llvm-offload-wrapper"),
+        env!("CARGO_BIN_EXE_clang-offload-wrapper"),
+    ] {
+        let output = std::process::Command::new(tool).arg("--help").output().unwrap();
+        assert!(output.status.success() && stdout(&output).starts_with("OVERVIEW: "), "{tool}");
+        let name = Path::new(tool).file_stem().unwrap().to_str().unwrap();
+        assert!(stdout(&offload(["man", name])).contains(".SH \"OPTIONS\""), "{tool}");
+    }
+}
+
+#[cfg(unix)]
+mod runs {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use super::{commands, examples, help};
+    use crate::common::{data, stderr, stdout};
+
+    const BINARY: &str = env!("CARGO_BIN_EXE_offload");
+
+    /// Programs that examples call, and that not every machine has.
+    const STAND_INS: [(&str, &str); 5] = [
+        ("jq", "cat >/dev/null; echo gfx1100"),
+        ("llvm-objdump", "cat >/dev/null"),
+        ("llvm-objcopy", "cp kernels.ccob all.bin"),
+        ("rocminfo", "echo '  Name: amdgcn-amd-amdhsa--gfx1100'"),
+        ("man", "cat >/dev/null"),
+    ];
+
+    /// A directory with the files that examples name.
+    struct Place {
+        directory: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let place = Place { directory: tempfile::tempdir().unwrap() };
+            let at = |name: &str| place.directory.path().join(name);
+            for (name, original) in [
+                ("libfoo.so", "hip-two-units-ccob.so"),
+                ("libfoo.a", "libbundles.a"),
+                ("kernels.ccob", "hip-ccob-v3.hipfb"),
+                ("fat.o", "bundle.o"),
+                ("host.o", "host.o"),
+                ("packages.offload", "packages.offload"),
+            ] {
+                fs::copy(data(original), at(name)).unwrap();
+            }
+            place.offload(&["decompress", "kernels.ccob", "-o", "kernels.hipfb"]);
+            for (name, gpu) in [("gfx906", "gfx906"), ("gfx1100", "gfx1100")] {
+                let id = format!("hipv4-amdgcn-amd-amdhsa--{gpu}={name}.hsaco");
+                place.offload(&["unbundle", "kernels.hipfb", &id]);
+                fs::copy(at(&format!("{name}.hsaco")), at(&format!("{name}.img"))).unwrap();
+            }
+            // The number of the processor and that it takes both features: of the ELF header's flags all that counts.
+            let mut gfx942 = fs::read(at("gfx906.hsaco")).unwrap();
+            gfx942[0x30..0x34].copy_from_slice(&0x54c_u32.to_le_bytes());
+            fs::write(at("gfx942.hsaco"), gfx942).unwrap();
+            place.offload(&["extract", "packages.offload", "--index", "1", "-o", "out"]);
+            let bitcode = fs::read_dir(at("out")).unwrap().next().unwrap().unwrap().path();
+            fs::rename(bitcode, at("gfx90a.bc")).unwrap();
+            fs::remove_dir(at("out")).unwrap();
+            for name in ["a.cubin", "b.cubin"] {
+                fs::write(at(name), b"cubin").unwrap();
+            }
+            let text = ["host-x86_64-unknown-linux-gnu-", "my gpu", "your gpu"].map(|id| {
+                let marker = |which| format!("# __CLANG_OFFLOAD_BUNDLE____{which}__ {id}\n");
+                format!("\n{}code\n{}", marker("START"), marker("END"))
+            });
+            fs::write(at("old.s"), text.concat()).unwrap();
+            fs::create_dir(at("bin")).unwrap();
+            for (name, script) in STAND_INS {
+                let path = at("bin").join(name);
+                fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+                fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+            }
+            for home in
+                [".zfunc", ".config/fish/completions", ".local/share/bash-completion/completions"]
+            {
+                fs::create_dir_all(at(home)).unwrap();
+            }
+            place
+        }
+
+        fn offload(&self, args: &[&str]) {
+            let output = Command::new(BINARY).args(args).current_dir(&self.directory).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        }
+
+        fn path(&self) -> std::ffi::OsString {
+            let own = [self.directory.path().join("bin"), parent(Path::new(BINARY))];
+            let others = std::env::var_os("PATH").unwrap_or_default();
+            let others = std::env::split_paths(&others).collect::<Vec<_>>();
+            std::env::join_paths(own.into_iter().chain(others)).unwrap()
+        }
+    }
+
+    fn parent(path: &Path) -> PathBuf {
+        path.parent().unwrap().to_owned()
+    }
+
+    #[test]
+    fn every_example() {
+        let mut wrong = Vec::new();
+        let all =
+            ["offload".to_owned()].into_iter().chain(commands()).filter(|name| name != "help");
+        let template = Place::new();
+        for command in all {
+            for example in examples(&help(&command, "--help")) {
+                let line = &example.line;
+                let place = tempfile::tempdir().unwrap();
+                let mut copy = Command::new("cp");
+                let from = template.directory.path().join(".");
+                let copied = copy.arg("-R").arg(from).arg(place.path()).status();
+                assert!(copied.unwrap().success());
+                // Where there is no such shell, nobody wants its completions.
+                let shell = if line.starts_with("eval") { "bash" } else { "sh" };
+                let Ok(output) = Command::new(shell)
+                    .args(["-c", line])
+                    .current_dir(&place)
+                    .env("PATH", template.path())
+                    .env("HOME", place.path())
+                    .output()
+                else {
+                    continue;
+                };
+                // What match says is an answer.
+                let statuses = if line.contains(" match ") { 0..=1 } else { 0..=0 };
+                let said = stderr(&output);
+                if !statuses.contains(&output.status.code().unwrap()) || said.contains("error") {
+                    wrong.push(format!("{line}\n{}{said}", stdout(&output)));
+                }
+                if !example.is_explained {
+                    wrong.push(format!("{line}\nnothing is said of it"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{} examples do not work:\n{}", wrong.len(), wrong.join("\n"));
+    }
+}

@@ -1,0 +1,31 @@
+//! The libraries read hostile files: they are refused, or hold exactly what they hold.
+
+use crate::hostile::{Scale, Truth, all};
+use crate::library;
+
+#[test]
+fn every_file_is_refused_or_read_right() {
+    let files = all(Scale::Full);
+    assert!(files.len() > 3000, "only {}", files.len());
+    let mut wrong = Vec::new();
+    for file in &files {
+        if let Err(problem) = library::check(file) {
+            wrong.push(format!("{}: {}: {problem}", file.family, file.name));
+        }
+    }
+    let shown: Vec<_> = wrong.iter().take(60).map(String::as_str).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), files.len(), shown.join("\n"));
+}
+
+/// The truths are not all of one kind, and no file is made twice.
+#[test]
+fn files_are_what_they_are_made_for() {
+    let files = all(Scale::Short);
+    let refused = files.iter().filter(|file| matches!(file.truth, Truth::Refused)).count();
+    let holds = files.iter().filter(|file| matches!(file.truth, Truth::Holds(_))).count();
+    assert!(refused > 500 && holds > 100, "{refused} {holds}");
+    let mut names: Vec<_> = files.iter().map(|file| (file.family, &file.name)).collect();
+    names.sort();
+    let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}

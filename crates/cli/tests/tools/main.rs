@@ -1,0 +1,59 @@
+//! The tests of the tools that need nothing but the repository.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test fails by panicking, and says where"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../editing/mod.rs"]
+mod editing;
+#[path = "../hostile/mod.rs"]
+mod hostile;
+#[path = "../hostile/library.rs"]
+mod library;
+
+mod archives;
+mod bare;
+mod bundle;
+mod bundler;
+mod commands;
+mod compress;
+mod compressed_packages;
+mod docs;
+mod edit;
+#[cfg(unix)]
+mod edit_faults;
+#[cfg(target_os = "linux")]
+#[path = "../faults/mod.rs"]
+mod faults;
+mod floors;
+mod golden;
+mod hcf;
+mod help;
+mod hip_fatbin;
+mod hostile_files;
+#[cfg(unix)]
+mod limits;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+mod link;
+mod manual;
+mod r#match;
+mod misnamed;
+mod names;
+mod packager;
+mod shaders;
+mod suggest;
+mod sycl;
+mod threads;
+mod uneditable;
+mod view;
+mod wrapped;
+mod wrapper;

@@ -1,0 +1,397 @@
+//! `llvm-offload-wrapper`, `clang-offload-wrapper` and `offload wrap` as users run them. What LLVM makes of the
+//! outputs is in `llvm_wrapper_bitcode.rs` and `llvm_wrapper_ir.rs`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use crate::common::{self, stderr, stdout};
+use tempfile::{TempDir, tempdir};
+use wrapper_ir::{Abi, Image, Kind, Target, Wrapper};
+
+const LLVM: &str = env!("CARGO_BIN_EXE_llvm-offload-wrapper");
+const CLANG: &str = env!("CARGO_BIN_EXE_clang-offload-wrapper");
+const OFFLOAD: &str = env!("CARGO_BIN_EXE_offload");
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+/// A place with two images.
+fn place() -> TempDir {
+    let place = tempdir().unwrap();
+    fs::write(place.path().join("a"), IMAGES[0]).unwrap();
+    fs::write(place.path().join("b"), IMAGES[1]).unwrap();
+    place
+}
+
+const IMAGES: [&[u8]; 2] = [b"\x7fELF, the first image", b"another"];
+
+fn run_with(tool: &str, place: &TempDir, args: &[&str], input: &[u8]) -> Output {
+    common::run_with(tool, place.path(), args, input)
+}
+
+/// Runs what must succeed and say nothing, and returns what is on standard output.
+fn good(tool: &str, place: &TempDir, args: &[&str]) -> Vec<u8> {
+    let output = run_with(tool, place, args, b"");
+    assert_eq!(stderr(&output), "", "{args:?}");
+    assert_eq!(output.status.code(), Some(0), "{args:?}");
+    output.stdout
+}
+
+/// Runs what must fail and leave nothing behind, and returns the complaints, without the tool's path.
+fn bad(tool: &str, args: &[&str]) -> String {
+    let place = place();
+    let output = run_with(tool, &place, args, b"");
+    assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
+    assert_eq!(stdout(&output), "");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 2, "{args:?}");
+    let name = Path::new(tool).file_name().unwrap().to_str().unwrap();
+    stderr(&output).replace(tool, name)
+}
+
+fn read(place: &TempDir, name: &str) -> Vec<u8> {
+    fs::read(place.path().join(name)).unwrap()
+}
+
+/// What the library makes of these images.
+fn bitcode(kind: Kind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u8> {
+    let mut wrapper = Wrapper::new(kind, abi, Target::new(TRIPLE).unwrap());
+    for (index, image) in images.iter().enumerate() {
+        let image = Image::from_bytes(image);
+        wrapper = wrapper.image(match ids.get(index) {
+            Some(id) => image.target_id(*id),
+            None => image,
+        });
+    }
+    wrapper.module().unwrap().bitcode().unwrap().to_vec(images).unwrap()
+}
+
+#[test]
+fn llvm_wraps_each_kind() {
+    let place = place();
+    for kind in Kind::ALL {
+        // What is wrapped for SYCL is a package, or raw.
+        let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
+        good(LLVM, &place, &[&option, &triple, "-o", "out.bc", "b"]);
+        assert!(read(&place, "out.bc") == bitcode(kind, Abi::Current, &IMAGES[1..], &[]), "{kind}");
+    }
+    let triple = format!("--triple={TRIPLE}");
+    good(LLVM, &place, &["a", "--kind", "openmp", &triple, "b", "-o=out.bc"]);
+    assert!(read(&place, "out.bc") == bitcode(Kind::OpenMp, Abi::Current, &IMAGES, &[]));
+}
+
+#[test]
+fn clang_pairs_target_ids_with_images_in_their_order() {
+    let place = place();
+    let ids = ["gfx906", "gfx90a:xnack+"];
+    let expected = bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES, &ids);
+    for args in [
+        &["--offload-arch=gfx906", "a", "--offload-arch=gfx90a:xnack+", "b"][..],
+        &["a", "b", "-offload-arch", "gfx906", "--offload-arch", "gfx90a:xnack+"],
+    ] {
+        let all: Vec<_> = ["-target", TRIPLE, "-o", "w.bc"].iter().chain(args).copied().collect();
+        good(CLANG, &place, &all);
+        assert!(read(&place, "w.bc") == expected, "{args:?}");
+    }
+    good(CLANG, &place, &["-target", TRIPLE, "-o", "w.bc", "a", "b"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES, &[]));
+}
+
+#[test]
+fn standard_input_and_output() {
+    let place = place();
+    let triple = format!("--triple={TRIPLE}");
+    let expected = bitcode(Kind::Hip, Abi::Current, &[b"from a pipe"], &[]);
+    let output = run_with(LLVM, &place, &["--kind=hip", &triple, "-o", "-", "-"], b"from a pipe");
+    assert!(output.status.success() && output.stdout == expected);
+    let args = ["wrap", "--kind=hip", &triple, "-o", "-", "-"];
+    let output = run_with(OFFLOAD, &place, &args, b"from a pipe");
+    assert!(output.status.success() && output.stdout == expected);
+    assert!(bad(LLVM, &["--kind=openmp", "-o", "out", "-", "-"]).contains("one image only"));
+}
+
+#[test]
+fn packages_of_any_size_are_unwrapped() {
+    let place = place();
+    let long = "x".repeat(10_000);
+    let entry = offload_binary::ImageEntry::new(20_000)
+        .offload_kind(offload_binary::OffloadKind::OPENMP)
+        .string("long", &long);
+    let layout = offload_binary::Layout::new(offload_binary::FormatVersion::V1, &[entry]).unwrap();
+    let package = layout.to_vec(&[&[7; 20_000]]).unwrap();
+    fs::write(place.path().join("p"), &package).unwrap();
+    good(LLVM, &place, &["--kind=openmp", "--triple", TRIPLE, "-o", "out.bc", "p"]);
+    assert!(read(&place, "out.bc") == bitcode(Kind::OpenMp, Abi::Current, &[&package], &[]));
+    fs::write(place.path().join("p"), &package[..package.len() - 1]).unwrap();
+    let output = run_with(LLVM, &place, &["--kind=openmp", "-o", "bad.bc", "p"], b"");
+    assert!(stderr(&output).contains("error: 'p': device image 0: "), "{}", stderr(&output));
+    assert!(!place.path().join("bad.bc").exists());
+}
+
+#[test]
+fn offload_wraps_in_each_form() {
+    let place = place();
+    let wrap = |args: &[&str]| {
+        let all = ["wrap", "--kind", "openmp", "--triple", TRIPLE].iter().chain(args).copied();
+        good(OFFLOAD, &place, &all.collect::<Vec<_>>());
+    };
+    wrap(&["-o", "w.bc", "a", "b"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Current, &IMAGES, &[]));
+    wrap(&["-o", "w.bc", "a", "b", "--abi", "19"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Llvm19, &IMAGES, &[]));
+    wrap(&["-o", "w.bc", "b", "--abi=aomp", "--offload-arch", "gfx90a"]);
+    assert!(read(&place, "w.bc") == bitcode(Kind::OpenMp, Abi::Aomp, &IMAGES[1..], &["gfx90a"]));
+    wrap(&["-o", "w.o", "a", "b"]);
+    let target = Target::new(TRIPLE).unwrap();
+    let module =
+        Wrapper::new(Kind::OpenMp, Abi::Current, target).images(IMAGES.map(Image::from_bytes));
+    let object = module.module().unwrap().object().unwrap().to_vec(&IMAGES).unwrap();
+    assert!(read(&place, "w.o") == object);
+    wrap(&["-o", "object", "a", "b", "--emit=obj"]);
+    assert!(read(&place, "object") == object);
+    wrap(&["-o", "w.ll", "a", "b", "--relocatable"]);
+    let text = String::from_utf8(read(&place, "w.ll")).unwrap();
+    assert!(text.contains("c\"another\", section \".llvm.offloading.relocatable\", align 8"));
+    wrap(&["-o", "text", "a", "b", "--relocatable", "--emit=ll"]);
+    assert_eq!(read(&place, "text"), text.into_bytes());
+}
+
+#[test]
+fn llvm_says_what_is_wrong() {
+    for (args, message) in [
+        (&["--kind=openmp", "-o", "x", "no"][..], "error: 'no': No such file or directory"),
+        (&["--kind=openmp", "-o", "x", "."], "error: '.': Is a directory"),
+        (&["--kind=openmp", "-o", "no/x", "a"], "error: No such file or directory: 'no/x'"),
+        (
+            &["--kind=hip", "-o", "x", "a", "b"],
+            "error: CUDA / HIP offloading uses a single fatbinary or offload bundle: hip registers exactly one device image, but there are 2",
+        ),
+        (
+            &["--kind=openmp", "--triple=foo", "-o", "x", "a"],
+            "error: 'foo': unsupported target triple",
+        ),
+        (
+            &["--kind=openmp", "--triple=x86_64-apple-darwin", "-o", "x", "a"],
+            "error: abi current has no registration code of kind openmp for mach-o objects",
+        ),
+        (
+            &["--kind=bogus", "-o", "x", "a"],
+            "for the --kind option: Cannot find option named 'bogus'!",
+        ),
+        (&["-o", "x", "a"], "for the --kind option: must be specified at least once!"),
+        (&["--kind=hip", "a"], "for the -o option: must be specified at least once!"),
+    ] {
+        assert_eq!(bad(LLVM, args), format!("llvm-offload-wrapper: {message}\n"), "{args:?}");
+    }
+    assert_eq!(
+        bad(LLVM, &["--kind=hip", "-o", "x"]),
+        "llvm-offload-wrapper: Not enough positional command line arguments specified!\n\
+         Must specify at least 1 positional argument: See: llvm-offload-wrapper --help\n"
+    );
+}
+
+#[test]
+fn clang_says_what_is_wrong() {
+    let target = ["-target", TRIPLE, "-o", "x"];
+    for (args, message) in [
+        (
+            &["--offload-arch=gfx906", "a", "b"][..],
+            "2 device images have 1 target ids, expected one each",
+        ),
+        (&["--offload-arch=gfx906:xnack", "a"], "'gfx906:xnack': target ID"),
+        (&["no"], "'no': No such file or directory"),
+    ] {
+        let all: Vec<_> = target.iter().chain(args).copied().collect();
+        let complaint = bad(CLANG, &all);
+        let expected = format!("clang-offload-wrapper: error: {message}");
+        assert!(complaint.starts_with(&expected), "{args:?}: {complaint}");
+    }
+    assert_eq!(
+        bad(CLANG, &["-target=foo-bar", "-o", "x", "a"]),
+        "clang-offload-wrapper: error: 'foo-bar': unsupported target triple\n"
+    );
+    assert_eq!(
+        bad(CLANG, &["a"]),
+        "clang-offload-wrapper: for the -o option: must be specified at least once!\n\
+         clang-offload-wrapper: for the --target option: must be specified at least once!\n"
+    );
+}
+
+/// An image for which bitcode has no room: sparse, so that it costs nothing.
+#[test]
+fn offload_says_what_is_wrong() {
+    for (args, message) in [
+        (&["-o", "x.o"][..], "no device image to wrap for openmp"),
+        (&["-o", "x.o", "a", "no"], "'no': No such file or directory"),
+        (&["-o", "x.o", "."], "'.': Is a directory"),
+        (&["-o", "x.o", "a", "--triple=foo"], "'foo': unsupported target triple"),
+        (
+            &["-o", "x.o", "a", "--triple=s390x-unknown-linux-gnu"],
+            "no native objects for target triple \"s390x-unknown-linux-gnu\", expected elf for x86-64, aarch64 or \
+             riscv64, or coff or mach-o for x86-64 or aarch64",
+        ),
+        (
+            &["-o", "x.o", "a", "--kind=HIP"],
+            "unknown offload kind \"HIP\", expected openmp, cuda, hip or sycl; did you mean hip?",
+        ),
+        (
+            &["-o", "x.o", "a", "--abi=22"],
+            "unknown wrapper abi \"22\", expected aomp, legacy, 18, 19, current or 24; did you mean current?",
+        ),
+        (
+            &["-o", "x.o", "a", "--abi=aomp", "--offload-arch=gfx90a:xnack"],
+            "'gfx90a:xnack': target ID feature \"xnack\" at offset 7 lacks its sign, expected \"+\" or \"-\"",
+        ),
+        (
+            &["-o", "x.o", "a", "--offload-arch=gfx90a"],
+            "abi current does not register the target ids of images, only aomp does",
+        ),
+        (
+            &["-o", "x.o", "a", "b", "--abi=aomp", "--offload-arch=gfx90a"],
+            "2 device images have 1 target ids, expected one each",
+        ),
+        (
+            &["-o", "x.o", "a", "--kind=hip", "--abi=aomp"],
+            "abi aomp has no registration code of kind hip for elf objects",
+        ),
+    ] {
+        let kind: &[&str] =
+            if args.iter().any(|arg| arg.starts_with("--kind")) { &[] } else { &["--kind=openmp"] };
+        let all = [&["wrap"], kind, args].concat();
+        assert_eq!(bad(OFFLOAD, &all), format!("offload: error: {message}\n"), "{args:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_image_that_cannot_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = place();
+    let image = place.path().join("a");
+    fs::set_permissions(&image, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&image).is_ok() {
+        return; // root reads everything
+    }
+    for emit in ["ll", "bc", "obj"] {
+        let args = ["wrap", "--kind=openmp", "-o", "out", "--emit", emit, "a"];
+        let output = run_with(OFFLOAD, &place, &args, b"");
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stderr(&output), "offload: error: 'a': Permission denied\n");
+        assert!(!place.path().join("out").exists());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_image_of_four_gigabytes_is_refused_before_anything_is_written() {
+    let place = place();
+    let image = fs::File::create(place.path().join("large")).unwrap();
+    image.set_len(1 << 32).unwrap();
+    let output = run_with(LLVM, &place, &["--kind=openmp", "-o", "out.bc", "large"], b"");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        stderr(&output).replace(LLVM, "tool"),
+        "tool: error: 'large': device image 0 has 0x100000000 bytes, but there is room for 0xffffffff only\n"
+    );
+    assert!(!place.path().join("out.bc").exists());
+
+    // Objects have room for more where there are 64 bits, of ELF.
+    let args = ["wrap", "--kind=openmp", "--triple=x86_64-pc-windows-msvc", "-o", "out.o", "large"];
+    let output = run_with(OFFLOAD, &place, &args, b"");
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = stderr(&output);
+    assert!(complaint.contains("coff has room for 0x"), "{complaint}");
+    let args =
+        ["wrap", "--kind=openmp", "--triple=i386-unknown-linux-gnu", "-o", "out.ll", "large"];
+    let output = run_with(OFFLOAD, &place, &args, b"");
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = stderr(&output);
+    assert!(complaint.contains("there is room for 0x7fffffff only"), "{complaint}");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
+}
+
+#[test]
+fn help_names_every_option() {
+    let place = place();
+    let help = String::from_utf8(good(LLVM, &place, &["--help"])).unwrap();
+    assert!(help.starts_with(
+        "OVERVIEW: Generate runtime registration code for a device binary image\n\n\
+         USAGE: llvm-offload-wrapper [options] Wrap input from <file>\n"
+    ));
+    assert!(help.contains("    =hip            -   Wrap HIP binaries\n"), "{help}");
+    let help = String::from_utf8(good(CLANG, &place, &["-help"])).unwrap();
+    for option in ["-o <filename>", "--target=<triple>", "--offload-arch=<target ID>"] {
+        assert!(help.contains(option), "{help}");
+    }
+}
+
+#[test]
+fn release_24() {
+    let place = place();
+    for kind in Kind::ALL {
+        let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
+        let image = Image::from_bytes(IMAGES[1]);
+        let wrapper = Wrapper::new(kind, Abi::Llvm24, Target::new(TRIPLE).unwrap()).image(image);
+        let module = wrapper.retain(true).module().unwrap();
+        let expected = module.bitcode().unwrap().to_vec(&IMAGES[1..]).unwrap();
+        for release in [&["--release=24"][..], &["-release", "24"]] {
+            let args = [&["-o", "out.bc", &option, &triple, "b"], release].concat();
+            good(LLVM, &place, &args);
+            assert!(read(&place, "out.bc") == expected, "{kind}");
+        }
+        good(LLVM, &place, &["--release=23", &option, &triple, "-o", "out.bc", "b"]);
+        assert!(read(&place, "out.bc") == bitcode(kind, Abi::Current, &IMAGES[1..], &[]), "{kind}");
+    }
+    let wrong = bad(LLVM, &["--release=25", "--kind=hip", "-o", "out", "a"]);
+    assert!(wrong.contains("for the --release option: Cannot find option named '25'!"), "{wrong}");
+}
+
+/// Compressed packages are wrapped as the plain ones in them.
+#[test]
+fn compressed_packages_are_decompressed() {
+    use ccob::{Method, WriteOptions};
+    use offload_binary::{FormatVersion, ImageEntry, Layout, OffloadKind};
+
+    let place = place();
+    let images = [&[7; 30_000][..], &[8; 5]];
+    let entry = |image: &&[u8]| ImageEntry::new(image.len() as u64);
+    for kind in Kind::ALL {
+        let count = if kind == Kind::OpenMp { 2 } else { 1 };
+        let entries: Vec<_> = images[..count].iter().map(entry).collect();
+        let entries: Vec<_> =
+            entries.into_iter().map(|entry| entry.offload_kind(OffloadKind::from(kind))).collect();
+        let layout = Layout::new(FormatVersion::V3, &entries).unwrap();
+        let plain = layout.to_vec(&images[..count]).unwrap();
+        let options = WriteOptions::default().with_method(Method::ZLIB);
+        let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();
+        fs::write(place.path().join("p"), &small).unwrap();
+        let expected = bitcode(kind, Abi::Current, &[&plain], &[]);
+        let option = format!("--kind={kind}");
+        good(LLVM, &place, &[&option, "--triple", TRIPLE, "-o", "out.bc", "p"]);
+        assert!(read(&place, "out.bc") == expected, "{kind}");
+        let args = ["wrap", &option, "--triple", TRIPLE, "-o", "-", "-"];
+        let output = run_with(OFFLOAD, &place, &args, &small);
+        assert!(output.status.success() && output.stdout == expected, "{kind}");
+    }
+
+    let fails = |package: &[u8], expected: &str| {
+        fs::write(place.path().join("p"), package).unwrap();
+        let args = ["--kind=openmp", "--triple", TRIPLE, "-o", "bad.bc", "b", "p"];
+        let output = run_with(LLVM, &place, &args, b"");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        assert!(stderr(&output).contains("'p': "), "{}", stderr(&output));
+        assert!(!place.path().join("bad.bc").exists());
+    };
+    let entry = ImageEntry::new(30_000).offload_kind(OffloadKind::OPENMP);
+    let plain = Layout::new(FormatVersion::V3, &[entry]).unwrap().to_vec(&[images[0]]).unwrap();
+    let options = WriteOptions::default().with_method(Method::ZLIB);
+    let small = fat_edit::compress_offload_binary(&plain, &options).unwrap();
+    fails(&[&small[..], &small[..]].concat(), "wrap packages one by one");
+    fails(&small[..small.len() - 9], "bytes are left");
+    let mut damaged = small.clone();
+    damaged[45] ^= 0xff;
+    fails(&damaged, "zlib");
+    // A claim of 2^60 bytes.
+    let mut enormous = small;
+    enormous[39] = 0x10;
+    fails(&enormous, "more than the limit");
+}

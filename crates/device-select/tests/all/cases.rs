@@ -1,0 +1,296 @@
+//! The rules of the runtimes, case by case: a container's images, a device, and which image it loads.
+//!
+//! Sources: HIP's `ExtractFatBinaryUsingCOMGR`, Comgr's `lookUpCodeObject`, `registerLib` of LLVM's libomptarget, NVIDIA's
+//! compatibility guides, `getDeviceImage` of `sycl-rt`. See [`device_select`].
+
+use bundle_format::EntryId;
+use device_select::{Answer, Candidate, Device, Given, Unit, select};
+use fat_object::FileFormat::{Bitcode, Cubin, Elf, Fatbinary, Ptx, SpirV, Zstd};
+use fat_object::{ContainerKind, FileFormat};
+
+const CODE: FileFormat = Elf { machine: 224 };
+
+/// An image by its bundle entry ID.
+fn image(container: ContainerKind, id: &str, format: FileFormat) -> Candidate {
+    // As PTX says it itself.
+    let id = if format == Ptx { id.replace("sm_", "compute_") } else { id.to_owned() };
+    Candidate::new(container, EntryId::parse(&id).unwrap().target(), format)
+}
+
+fn container_of(container: ContainerKind, images: &[(&str, FileFormat)]) -> Unit {
+    Unit::new(images.iter().map(|(id, format)| image(container, id, *format)).collect())
+}
+
+/// HIP entries by target ID.
+fn hip(container: ContainerKind, targets: &[&str]) -> Unit {
+    let images = targets.iter().map(|target| {
+        let id = match *target {
+            "host" => "host-x86_64-unknown-linux-gnu-".to_owned(),
+            "amdgcnspirv" => "hip-spirv64-amd-amdhsa--amdgcnspirv".to_owned(),
+            target => format!("hipv4-amdgcn-amd-amdhsa--{target}"),
+        };
+        image(container, &id, CODE)
+    });
+    Unit::new(images.collect())
+}
+
+fn cuda(images: &[(&str, FileFormat)]) -> Unit {
+    let images = images.iter().map(|(arch, format)| {
+        let id = format!("cuda-nvptx64-nvidia-cuda--{arch}");
+        image(ContainerKind::NvFatbin, &id, *format)
+    });
+    Unit::new(images.collect())
+}
+
+/// What a GPU gets, and what is said about each image.
+fn answer(unit: &Unit, gpu: &str) -> Answer {
+    let gpu = Device::parse(gpu).unwrap();
+    let selection = select(std::slice::from_ref(unit), &gpu);
+    let [answer] = selection.answers() else { panic!("one unit, one answer") };
+    assert_eq!(answer.images.len(), unit.candidates().len());
+    answer.clone()
+}
+
+fn picked(unit: &Unit, gpu: &str) -> Vec<usize> {
+    answer(unit, gpu).loaded().collect()
+}
+
+fn reasons(unit: &Unit, gpu: &str) -> Vec<String> {
+    answer(unit, gpu).images.into_iter().map(|image| image.reason.to_string()).collect()
+}
+
+/// `yes`, `no`, or a condition.
+fn word(given: &Given) -> &str {
+    match given {
+        Given::Yes => "yes",
+        Given::If(condition) => condition.as_str(),
+        Given::No => "no",
+    }
+}
+
+fn given(unit: &Unit, gpu: &str) -> String {
+    word(&answer(unit, gpu).given).to_owned()
+}
+
+#[test]
+fn hip_takes_native_then_generic_then_portable_code() {
+    let all = ["host", "amdgcnspirv", "gfx11-generic", "gfx1100"];
+    for container in [ContainerKind::Bundle, ContainerKind::Ccob] {
+        for count in 2..=all.len() {
+            let unit = hip(container, &all[..count]);
+            assert_eq!(picked(&unit, "gfx1100"), [count - 1]);
+        }
+        let unit = hip(container, &all);
+        let said = reasons(&unit, "gfx1100");
+        assert_eq!(
+            said,
+            [
+                "is host code",
+                "would do, but gfx1100 comes before portable code",
+                "would do, but gfx1100 comes before generic code",
+                "is for this very target",
+            ]
+        );
+        let said = reasons(&unit, "gfx1030");
+        assert_eq!(said[1], "is portable, compiled for gfx1030 when it is loaded");
+        assert_eq!(said[2], "is generic code, gfx11-generic does not cover gfx1030");
+        assert_eq!(said[3], "is for gfx1100, not for gfx1030");
+        assert_eq!(given(&hip(container, &all[2..]), "gfx1030"), "no");
+    }
+}
+
+#[test]
+fn of_equals_the_first_in_a_plain_bundle() {
+    // Entries that must not be in one bundle together.
+    let targets = ["gfx90a", "gfx90a:sramecc+:xnack+"];
+    let gpu = "gfx90a:sramecc+:xnack+";
+    let plain = hip(ContainerKind::Bundle, &targets);
+    assert_eq!(picked(&plain, gpu), [0]);
+    assert_eq!(reasons(&plain, gpu)[1], "would do, but gfx90a stands before it");
+    let compressed = hip(ContainerKind::Ccob, &targets);
+    assert_eq!(picked(&compressed, gpu), [1]);
+    assert_eq!(reasons(&compressed, gpu)[0], "would do, but gfx90a:sramecc+:xnack+ fits better");
+    let twins = hip(ContainerKind::Ccob, &["gfx906", "gfx906"]);
+    assert_eq!(picked(&twins, "gfx906"), [0]);
+    assert_eq!(reasons(&twins, "gfx906")[1], "would do, but gfx906 stands before it");
+}
+
+#[test]
+fn features_that_the_gpu_leaves_open() {
+    let one = hip(ContainerKind::Bundle, &["gfx90a:xnack-"]);
+    assert_eq!(given(&one, "gfx90a"), "xnack is off");
+    assert_eq!(word(&answer(&one, "gfx90a").images[0].given), "xnack is off");
+    assert_eq!(answer(&one, "gfx90a").images[0].reason.to_string(), "runs with sramecc on or off");
+    assert_eq!(given(&one, "gfx90a:xnack-"), "yes");
+    assert_eq!(given(&one, "gfx90a:xnack+"), "no");
+
+    let both = hip(ContainerKind::Bundle, &["gfx90a:xnack-", "gfx90a:xnack+"]);
+    let answer = answer(&both, "gfx90a");
+    assert_eq!(answer.given, Given::Yes);
+    let given: Vec<_> = answer.images.iter().map(|image| word(&image.given)).collect();
+    assert_eq!(given, ["xnack is off", "xnack is on"]);
+    let states = answer.images.iter().map(|image| image.given.condition()?.states());
+    assert_eq!(states.collect::<Vec<_>>(), [Some(0b0011), Some(0b1100)]);
+}
+
+#[test]
+fn the_reason_is_what_was_asked_for() {
+    let unit = hip(ContainerKind::Bundle, &["gfx90a:sramecc+:xnack-"]);
+    for gpu in ["gfx90a:xnack+", "gfx90a:sramecc+:xnack+", "gfx90a:sramecc-:xnack+"] {
+        let expected = match gpu {
+            "gfx90a:sramecc-:xnack+" => "needs sramecc on, the device has it off",
+            _ => "needs xnack off, the device has it on",
+        };
+        assert_eq!(reasons(&unit, gpu), [expected], "{gpu}");
+    }
+    // The whole GPU, not what is asked for, decides.
+    assert_eq!(given(&unit, "gfx90a:sramecc+"), "xnack is off");
+}
+
+#[test]
+fn cuda_takes_machine_code_before_ptx_and_the_nearest_of_each() {
+    let unit = cuda(&[
+        ("sm_75", Ptx),
+        ("sm_80", Cubin),
+        ("sm_86", Cubin),
+        ("sm_86", Ptx),
+        ("sm_90a", Cubin),
+        ("sm_90", Cubin),
+        ("sm_100f", Cubin),
+    ]);
+    for (gpu, image) in [
+        ("sm_80", 1),
+        ("sm_86", 2),
+        ("sm_89", 2),
+        ("sm_75", 0),
+        ("sm_100", 6),
+        ("sm_103", 6),
+        ("sm_110", 3),
+        ("sm_120", 3),
+    ] {
+        assert_eq!(picked(&unit, gpu), [image], "{gpu}");
+    }
+    // What is called like the GPU comes first; either runs there.
+    assert_eq!((picked(&unit, "sm_90"), picked(&unit, "sm_90a")), (vec![5], vec![4]));
+    assert!(picked(&unit, "sm_70").is_empty());
+    assert_eq!(
+        reasons(&unit, "sm_89"),
+        [
+            "would do, but sm_86 comes before PTX",
+            "would do, but sm_86 fits better",
+            "is code for sm_86, which sm_89 runs",
+            "would do, but sm_86 comes before PTX",
+            "is code for sm_90a, which runs on compute capability 9.0 only",
+            "is code for sm_90, newer than sm_89",
+            "is code for sm_100f, newer than sm_89",
+        ]
+    );
+}
+
+#[test]
+fn openmp_takes_the_first_package_that_fits() {
+    let images = [
+        ("openmp-nvptx64-nvidia-cuda--sm_80", Bitcode),
+        ("openmp-nvptx64-nvidia-cuda--sm_86", Bitcode),
+        ("openmp-amdgcn-amd-amdhsa--gfx90a", Bitcode),
+    ];
+    let packages = container_of(ContainerKind::OffloadBinary, &images);
+    assert_eq!(picked(&packages, "sm_89"), [0]);
+    assert_eq!(reasons(&packages, "sm_89")[1], "would do, but sm_80 stands before it");
+    assert_eq!(reasons(&packages, "sm_89")[2], "is for another vendor (AMD)");
+    assert_eq!(picked(&packages, "gfx90a:xnack+"), [2]);
+    // The bundler knows the best one.
+    assert_eq!(picked(&container_of(ContainerKind::Bundle, &images), "sm_89"), [1]);
+}
+
+#[test]
+fn code_for_any_processor() {
+    let id = "openmp-amdgcn-amd-amdhsa--generic";
+    let package = container_of(ContainerKind::OffloadBinary, &[(id, Bitcode)]);
+    assert_eq!(given(&package, "gfx90a"), "yes");
+    assert_eq!(given(&package, "sm_90"), "no");
+    let bundle = container_of(ContainerKind::Bundle, &[(id, Bitcode)]);
+    assert_eq!(given(&bundle, "gfx90a"), "no");
+}
+
+#[test]
+fn what_no_gpu_gets() {
+    let bundled = |id: &str, format| image(ContainerKind::Bundle, id, format);
+    let unit = Unit::new(vec![
+        bundled("host-x86_64-unknown-linux-gnu-", CODE),
+        bundled("hip-amdgcn-amd-amdhsa--gfx906", Fatbinary),
+        bundled("hip-amdgcn-amd-amdhsa--gfx906", CODE).with_size(0),
+        bundled("hip-amdgcn-amd-amdhsa--", CODE),
+        bundled("hip-amdgcn-amd-amdhsa--gfx906:xnack", CODE),
+    ]);
+    let said = reasons(&unit, "gfx906");
+    assert_eq!(said[0], "is host code");
+    assert_eq!(said[1], "is a fatbinary, whose images are judged on their own");
+    assert_eq!(said[2], "is empty");
+    assert_eq!(said[3], "names no processor");
+    assert!(said[4].starts_with("cannot be compared: "), "{}", said[4]);
+    let lto = cuda(&[("sm_90", FileFormat::Unknown)]);
+    assert_eq!(reasons(&lto, "sm_90"), ["is neither machine code nor PTX"]);
+}
+
+#[test]
+fn sycl_takes_spirv_where_no_machine_code_is_named() {
+    let unit = container_of(
+        ContainerKind::Section,
+        &[("sycl-spir64_gen", Zstd), ("sycl-spir64", Zstd), ("sycl-spir64_x86_64", Zstd)],
+    );
+    assert_eq!(picked(&unit, "intel_gpu_pvc"), [1]);
+    let said = reasons(&unit, "bmg_g21");
+    assert_eq!(said[0], "is machine code for GPUs that the container does not name");
+    assert_eq!(said[2], "is for x86 processors");
+    let said = reasons(&unit, "gfx906");
+    assert_eq!(said[..2], ["is for another vendor (Intel)", "is SPIR-V, but not for AMD GPUs"]);
+
+    let ahead = container_of(ContainerKind::Section, &[("sycl-spir64_gen", Zstd)]);
+    assert_eq!(given(&ahead, "bmg_g21"), "its machine code is for this very GPU");
+    assert_eq!(given(&ahead, "sm_90"), "no");
+    let amd = hip(ContainerKind::Bundle, &["amdgcnspirv"]);
+    assert_eq!(reasons(&amd, "sm_90"), ["is SPIR-V for AMD GPUs"]);
+    let portable = container_of(
+        ContainerKind::OffloadBinary,
+        &[("sycl-spirv64-unknown-unknown--generic", SpirV)],
+    );
+    assert_eq!(picked(&portable, "bmg_g21"), [0]);
+}
+
+fn counted(units: &[Unit], gpu: &str) -> Vec<(bool, Given)> {
+    let selection = select(units, &Device::parse(gpu).unwrap());
+    selection.answers().iter().map(|answer| (answer.counts(), answer.given.clone())).collect()
+}
+
+#[test]
+fn containers_of_other_vendors_count_if_there_are_no_others() {
+    let units = [hip(ContainerKind::Bundle, &["gfx906"]), cuda(&[("sm_80", Cubin)])];
+    assert_eq!(counted(&units, "gfx906"), [(true, Given::Yes), (false, Given::No)]);
+    assert_eq!(counted(&units, "sm_90"), [(false, Given::No), (true, Given::No)]);
+    assert_eq!(counted(&units[..1], "sm_80"), [(true, Given::No)]);
+    let host = hip(ContainerKind::Bundle, &["host"]);
+    assert_eq!(counted(&[host], "gfx906"), [(true, Given::No)]);
+}
+
+#[test]
+fn cuda_code_is_linked_from_ptx() {
+    let part = || cuda(&[("sm_80", Cubin), ("sm_80", Ptx)]).in_section(7, "__nv_relfatbin");
+    let linked = || cuda(&[("sm_80", Cubin)]).in_section(7, ".nv_fatbin");
+    assert_eq!(
+        counted(&[part(), part(), linked()], "sm_90"),
+        [(false, Given::Yes), (false, Given::Yes), (true, Given::Yes)]
+    );
+    assert_eq!(counted(&[part(), linked()], "sm_75"), [(false, Given::No), (true, Given::No)]);
+    // A source file without kernels has nothing to link.
+    let nothing = image(ContainerKind::NvFatbin, "cuda-nvptx64-nvidia-cuda--sm_80", Cubin);
+    let empty = Unit::new(vec![nothing.with_code(false)]).in_section(7, "__nv_relfatbin");
+    assert_eq!(
+        counted(&[part(), empty, linked()], "sm_90"),
+        [(false, Given::Yes), (false, Given::No), (true, Given::Yes)]
+    );
+    // Of another object, or not linked yet.
+    let other = linked().in_section(8, ".nv_fatbin");
+    assert_eq!(counted(&[part(), other], "sm_90"), [(true, Given::Yes), (true, Given::No)]);
+    assert_eq!(counted(&[part()], "sm_75"), [(true, Given::No)]);
+}

@@ -1,0 +1,9 @@
+//! The tests of the crate, one program.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, and says where")]
+
+#[cfg(feature = "files")]
+mod cases;
+mod faults;
+mod memory;

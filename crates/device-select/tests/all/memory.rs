@@ -1,0 +1,106 @@
+//! Fat binaries in memory.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use device_select::{Device, LoadErrorKind, load};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, Layout, OffloadKind};
+
+fn data(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new("../../examples/data").join(name)).unwrap()
+}
+
+fn gpu(id: &str) -> Device {
+    Device::parse(id).unwrap()
+}
+
+#[test]
+fn a_bundle_is_borrowed_from() {
+    let bundle = data("hip.hipfb");
+    let Some(Cow::Borrowed(image)) = load(&bundle, &gpu("gfx1100")).unwrap() else {
+        panic!("expected a slice")
+    };
+    assert!(bundle.as_ptr_range().contains(&image.as_ptr()));
+    assert!(image.starts_with(b"\x7fELF"));
+    assert!(load(&bundle, &gpu("gfx803")).unwrap().is_none());
+    assert!(load(&bundle, &gpu("sm_80")).unwrap().is_none());
+}
+
+#[test]
+fn compressed_bundles_give_the_same_images() {
+    for name in ["hip-ccob-v2.hipfb", "hip-ccob-v3.hipfb"] {
+        let compressed = data(name);
+        let plain = ccob::decompress(&compressed, &ccob::Limits::default()).unwrap().data;
+        for id in ["gfx1100", "gfx906:sramecc+:xnack+", "gfx906:sramecc+:xnack-", "gfx900"] {
+            let image = load(&compressed, &gpu(id)).unwrap();
+            assert!(matches!(image, None | Some(Cow::Owned(_))));
+            assert!(image == load(&plain, &gpu(id)).unwrap(), "{name}: {id}");
+        }
+    }
+}
+
+#[test]
+fn offload_binaries_are_chosen_from_together() {
+    let packages = data("packages.offload");
+    let image = load(&packages, &gpu("gfx90a:sramecc+:xnack-")).unwrap().unwrap();
+    assert!(matches!(image, Cow::Borrowed(_)));
+    assert!(load(&packages, &gpu("gfx803")).unwrap().is_none());
+}
+
+/// A cubin where there is one for the GPU, else PTX of the same or an earlier architecture; compressed or not.
+#[test]
+fn cubins_come_before_ptx() {
+    let entry = |kind, arch| {
+        let entry = ImageEntry::new(5).image_kind(kind).offload_kind(OffloadKind::CUDA);
+        entry.string("arch", arch).string("triple", "nvptx64-nvidia-cuda")
+    };
+    let entries = [entry(ImageKind::PTX, "sm_52"), entry(ImageKind::CUBIN, "sm_80")];
+    for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
+        let plain: Vec<u8> = if version == FormatVersion::V1 {
+            // One image each.
+            let one = |entry: &ImageEntry<'_>, image: &[u8]| {
+                Layout::new(version, std::slice::from_ref(entry)).unwrap().to_vec(&[image]).unwrap()
+            };
+            [one(&entries[0], b"ptx52"), one(&entries[1], b"sm_80")].concat()
+        } else {
+            Layout::new(version, &entries).unwrap().to_vec(&[b"ptx52", b"sm_80"]).unwrap()
+        };
+        for (id, expected) in [
+            ("sm_80", Some(&b"sm_80"[..])),
+            ("sm_86", Some(b"sm_80")),
+            ("sm_90", Some(b"ptx52")),
+            ("sm_70", Some(b"ptx52")),
+            ("sm_50", None),
+            ("gfx1100", None),
+        ] {
+            let image = load(&plain, &gpu(id)).unwrap();
+            assert_eq!(image.as_deref(), expected, "version {}: {id}", version.number());
+        }
+    }
+}
+
+#[test]
+fn what_the_hardware_decides_is_asked_for() {
+    let object = data("hip.o");
+    let at = object.windows(24).position(|bytes| bytes == b"__CLANG_OFFLOAD_BUNDLE__");
+    let bundle = &object[at.unwrap()..];
+    let error = load(bundle, &gpu("gfx906:sramecc+")).unwrap_err();
+    assert_eq!(error.kind(), LoadErrorKind::OpenFeatures);
+    assert_eq!(error.to_string(), "gfx906:sramecc+ loads gfx9-generic if xnack is off");
+}
+
+#[test]
+fn other_bytes_are_errors() {
+    for (bytes, kind) in [
+        (&b""[..], LoadErrorKind::NotThisFormat),
+        (b"\x7fELF", LoadErrorKind::NotThisFormat),
+        (b"CCOB", LoadErrorKind::Codec),
+        (b"__CLANG_OFFLOAD_BUNDLE__", LoadErrorKind::Malformed),
+        (b"\x10\xff\x10\xad", LoadErrorKind::Malformed),
+    ] {
+        assert_eq!(load(bytes, &gpu("gfx906")).unwrap_err().kind(), kind, "{bytes:?}");
+    }
+    let cut = data("hip.hipfb");
+    let error = load(&cut[..cut.len() / 2], &gpu("gfx906")).unwrap_err();
+    assert_eq!(error.kind(), LoadErrorKind::Malformed);
+}

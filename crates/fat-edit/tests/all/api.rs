@@ -1,0 +1,55 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use std::error::Error as StdError;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, Write};
+
+use fat_edit::{
+    Change, CompressOptions, ContainerChange, Edit, EditNote, EditOptions, EditPlan,
+    EditableContainer, EditableFile, Error, ErrorKind, ImageChange, NewImage, survey,
+};
+use fat_object::{Options, ReadSeek};
+use object_edit::{Embedding, HostObject, NewSections};
+
+/// Sent to and shared by threads, printed for debugging.
+fn shared<T: Debug + Send + Sync + Unpin>() {}
+/// Also cloned, and owning all it has.
+fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
+fn default<T: Default>() {}
+fn error<T: StdError + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    owned::<(Change, CompressOptions, Edit, EditNote, EditOptions)>();
+    owned::<(EditableContainer, NewImage)>();
+    owned::<HostObject>();
+
+    shared::<(ContainerChange, EditPlan, EditableFile, ErrorKind, ImageChange)>();
+    shared::<Error>();
+    shared::<Embedding<'_>>();
+    shared::<NewSections<'_>>();
+
+    default::<(CompressOptions, Edit, EditOptions)>();
+    error::<Error>();
+    error::<object_edit::Error>();
+}
+
+/// Readers and writers are taken by value, of which `&mut` of one is one.
+#[test]
+fn readers_and_writers_of_any_kind() {
+    fn in_generic_code<R: Read + Seek, W: Write>(mut input: R, out: &mut W) {
+        let options = Options::default();
+        let contents = survey(&mut input, &options).unwrap();
+        let plan = contents.plan(&mut input, &Edit::default()).unwrap();
+        plan.write(&mut input, out).unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.hipfb");
+    let mut out = Vec::new();
+    in_generic_code(File::open(path).unwrap(), &mut out);
+    in_generic_code(&File::open(path).unwrap(), &mut &mut out);
+    let boxed: Box<dyn ReadSeek> = Box::new(File::open(path).unwrap());
+    in_generic_code(boxed, &mut Cursor::new(Vec::new()));
+    let file = std::fs::read(path).unwrap();
+    assert_eq!(out, [&file[..], &file].concat());
+}

@@ -1,0 +1,186 @@
+//! Edits of every kind of file that holds device code, by the files of `examples/data`.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use crate::editing::*;
+use ccob::{Limits, WriteOptions};
+use fat_edit::{
+    Change, CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, survey, survey_closed,
+};
+use fat_object::{ContainerKind, ImageInfo, Options};
+use target_id::OffloadKind;
+
+/// The files of the examples that hold device code, and what it is.
+fn examples() -> Vec<(String, Vec<u8>, EditableFile)> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let mut examples = Vec::new();
+    for entry in std::fs::read_dir(data).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_file() {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let contents = survey(&mut io::Cursor::new(&bytes), &Options::default());
+        match contents {
+            Ok(contents) if contents.containers().is_empty() => {}
+            Ok(contents) => {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                examples.push((name, bytes, contents));
+            }
+            Err(error) => assert!(error.kind() == ErrorKind::Unsupported, "{error}"),
+        }
+    }
+    assert!(examples.len() > 15, "{}", examples.len());
+    examples
+}
+
+/// Whether files like this are edited.
+fn is_edited(name: &str) -> bool {
+    let left_alone = ["macos", "darwin", ".bc", "cuda-fatbin", "proposal"];
+    name == "bundle.bc" || !left_alone.iter().any(|part| name.contains(part))
+}
+
+#[test]
+fn files_are_thinned_to_every_target_in_turn() {
+    for (name, bytes, contents) in examples() {
+        let targets: BTreeSet<String> =
+            contents.images().iter().map(|image| image.target().id().to_owned()).collect();
+        for target in targets.iter().filter(|target| !target.is_empty()) {
+            let stays = |image: &ImageInfo| {
+                image.target().kind() == Some(&OffloadKind::Host) || image.target().id() == target
+            };
+            let edit = |contents: &EditableFile, edit: &mut Edit| {
+                let images = contents.images().iter();
+                images.filter(|image| !stays(image)).for_each(|image| edit.remove(image.index()));
+            };
+            // See below.
+            let options = EditOptions::default().with_grow(true);
+            let result = plan_with(&bytes, options, &[], edit);
+            let (plan, out) = match result {
+                Ok(result) => result,
+                // Some of its containers have nothing for this target.
+                Err(error) if error.kind() == ErrorKind::NotRemovable => continue,
+                Err(error) => {
+                    assert!(!is_edited(&name), "{name} to {target}: {error}");
+                    assert!(error.kind() == ErrorKind::Unsupported, "{error}");
+                    continue;
+                }
+            };
+            let kept = contents.images().iter().filter(|image| stays(image));
+            let all = images(&bytes);
+            let expected: Vec<_> = kept.map(|image| all[image.index()].clone()).collect();
+            assert!(images(&out) == expected, "{name} to {target}");
+            // What LLVM compressed with libzstd this may compress with less effort.
+            let is_compressed = contents.containers().iter().any(|c| c.compression().is_some());
+            assert!(is_compressed || out.len() <= bytes.len(), "{name} to {target}");
+            for (container, change) in contents.containers().iter().zip(plan.containers()) {
+                let of_it = &contents.images()[container.images()];
+                assert_eq!(of_it.iter().all(stays), change.change == Change::Kept, "{name}");
+                assert_eq!(of_it.iter().any(stays), change.change != Change::Removed, "{name}");
+            }
+            // Nothing more is to be done.
+            let (again, _) = plan_with(&out, EditOptions::default(), &[], edit).unwrap();
+            assert!(again.is_unchanged(), "{name} to {target}");
+        }
+    }
+}
+
+#[test]
+fn files_are_compressed_and_come_back() {
+    for (name, bytes, contents) in examples() {
+        let mut compress = Edit::default();
+        compress.compress(CompressOptions::default());
+        let mut decompress = Edit::default();
+        decompress.decompress();
+        let has = |kind| contents.containers().iter().any(|c| c.kind() == kind);
+        let small = match run(&contents, &bytes, &[], &compress) {
+            Ok((plan, small)) => {
+                assert!(has(ContainerKind::Bundle) || plan.is_unchanged(), "{name}");
+                small
+            }
+            Err(error) if error.kind() == ErrorKind::NoBundle => {
+                assert!(!has(ContainerKind::Bundle) && !has(ContainerKind::Ccob), "{name}");
+                continue;
+            }
+            Err(error) => {
+                assert!(!is_edited(&name), "{name}: {error}");
+                continue;
+            }
+        };
+        assert!(images(&small) == images(&bytes), "{name}");
+        if has(ContainerKind::Ccob) {
+            continue;
+        }
+        match run(&surveyed(&small), &small, &[], &decompress) {
+            Ok((_, back)) => assert!(back == bytes, "{name}"),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+}
+
+/// An `ar` archive of these members.
+fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = b"!<arch>\n".to_vec();
+    for (name, data) in members {
+        let size = data.len();
+        archive.extend(
+            format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", format!("{name}/"), 0, 0, 0, 644)
+                .bytes(),
+        );
+        archive.extend(*data);
+        archive.resize(archive.len().next_multiple_of(2), b'\n');
+    }
+    archive
+}
+
+#[test]
+fn archives_in_archives_and_in_compressed_bundles() {
+    let whole = bundle(&[(HOST, b""), (GFX90A, &code(3, 5000)), (GFX1100, &code(4, 5001))], 4096);
+    let thin = bundle(&[(HOST, b""), (GFX1100, &code(4, 5001))], 4096);
+    let nested = |bundle: &[u8]| {
+        let inner = archive(&[("bundle", bundle), ("text", b"text")]);
+        archive(&[("first", b"no device code"), ("inner.a", &inner), ("last", bundle)])
+    };
+    assert!(remove(&nested(&whole), &[GFX90A]).unwrap() == nested(&thin));
+    let compressed =
+        |bundle: &[u8]| ccob::compress(&nested(bundle), &WriteOptions::default()).unwrap();
+    let out = remove(&compressed(&whole), &[GFX90A]).unwrap();
+    assert!(ccob::decompress(&out, &Limits::default()).unwrap().data == nested(&thin));
+    assert!(out == compressed(&thin));
+}
+
+#[test]
+fn what_is_not_looked_into_has_no_form_of_its_neighbours() {
+    let whole = bundle(&[(HOST, b""), (GFX90A, &code(3, 5000))], 4096);
+    let text = b"one\n// __CLANG_OFFLOAD_BUNDLE____END__ gfx1\n";
+    let with = |bundle: &[u8]| archive(&[("bundle", bundle), ("text", text)]);
+    let file = with(&ccob::compress(&whole, &WriteOptions::default()).unwrap());
+    let walk = Options::default();
+    let contents = survey_closed(&mut io::Cursor::new(&file), &walk).unwrap();
+    let mut edit = Edit::default();
+    edit.decompress();
+    assert!(run(&contents, &file, &[], &edit).unwrap().1 == with(&whole));
+}
+
+#[test]
+fn the_host_stays_unless_it_is_meant() {
+    let file = bundle(&[(HOST, b"host code"), (GFX906, b"one"), (GFX1100, b"other")], 1);
+    let thin = |options: EditOptions, is_wanted: fn(&ImageInfo) -> bool| {
+        plan_with(&file, options, &[], |contents, edit| {
+            let images = contents.images().iter().filter(|image| !is_wanted(image));
+            images.for_each(|image| edit.remove(image.index()));
+        })
+        .map(|(_, out)| out)
+    };
+    let for_gfx1100 = |image: &ImageInfo| image.target().id() == "gfx1100";
+    let error = thin(EditOptions::default(), for_gfx1100).unwrap_err();
+    assert!(error.to_string().starts_with("image 0 is the host's"), "{error}");
+    assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidInput);
+    let or_host = |image: &ImageInfo| image.target().is_host() || image.target().id() == "gfx1100";
+    let kept = thin(EditOptions::default(), or_host).unwrap();
+    assert_eq!(kept, bundle(&[(HOST, b"host code"), (GFX1100, b"other")], 1));
+    let bare = thin(EditOptions::default().with_remove_host(true), for_gfx1100).unwrap();
+    assert_eq!(bare, bundle(&[(GFX1100, b"other")], 1));
+}

@@ -1,0 +1,276 @@
+//! Images that are for other devices than their containers say, as a walk finds them.
+
+use bundle_format::Layout;
+use fat_object::{Disagreement, ErrorKind, Listing, Options, Severity, list_slice};
+use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use target_id::Verdict;
+
+/// An ELF header with these flags.
+fn elf(machine: u16, os_abi: u8, abi_version: u8, flags: u32) -> Vec<u8> {
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.extend([os_abi, abi_version]);
+    file.resize(64, 0);
+    file[18..20].copy_from_slice(&machine.to_le_bytes());
+    file[48..52].copy_from_slice(&flags.to_le_bytes());
+    file
+}
+
+/// A code object of version 5.
+fn amd(flags: u32) -> Vec<u8> {
+    elf(224, 0x40, 3, flags)
+}
+
+/// A cubin, as CUDA up to 12 writes it, and as CUDA 13 does.
+fn old_cubin(sm: u32) -> Vec<u8> {
+    elf(190, 0x33, 7, 0x50_0500 | sm | sm << 16)
+}
+
+fn new_cubin(sm: u32) -> Vec<u8> {
+    elf(190, 0x41, 8, 0x0600_0004 | sm << 8)
+}
+
+fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let sizes: Vec<_> = entries.iter().map(|(id, image)| (*id, image.len() as u64)).collect();
+    let images: Vec<_> = entries.iter().map(|(_, image)| *image).collect();
+    Layout::new(sizes, 4096).unwrap().to_vec(&images).unwrap()
+}
+
+fn hip(target: &str, image: &[u8]) -> Vec<u8> {
+    bundle(&[
+        ("host-x86_64-unknown-linux-gnu-", b""),
+        (&format!("hipv4-amdgcn-amd-amdhsa--{target}"), image),
+    ])
+}
+
+fn listed(file: &[u8]) -> Listing {
+    list_slice(file, &Options::default()).unwrap()
+}
+
+/// The contradictions of the last image; each is a finding, too.
+fn said(file: &[u8]) -> Option<String> {
+    said_with(file, &Options::default())
+}
+
+fn said_with(file: &[u8], options: &Options) -> Option<String> {
+    let listing = list_slice(file, options).unwrap();
+    let marks: Vec<_> = listing.iter().filter_map(|image| image.disagreement()).collect();
+    let mut found = Vec::new();
+    for finding in listing.findings() {
+        assert_eq!(finding.error().kind(), ErrorKind::Disagreement, "{finding}");
+        found.push(finding.error().to_string());
+    }
+    assert_eq!(marks.len(), found.len());
+    for (mark, text) in marks.iter().zip(&found) {
+        assert!(text.ends_with(&format!(" holds another image than it says: {mark}")), "{text}");
+    }
+    let last = listing.images().last().unwrap();
+    last.disagreement().map(ToString::to_string)
+}
+
+#[test]
+fn code_for_another_processor_is_marked_and_found() {
+    let file = hip("gfx906", &amd(0x549));
+    let listing = listed(&file);
+    let Some(Disagreement::Target { found, verdict }) = listing.images()[1].disagreement() else {
+        panic!()
+    };
+    assert_eq!(found, "gfx1250");
+    assert!(matches!(verdict, Verdict::ProcessorMismatch { .. }));
+    assert_eq!(listing.images()[1].disagreement().unwrap().found(), "gfx1250");
+    assert!(listing.is_complete(), "no image is missing");
+    let [finding] = listing.findings() else { panic!() };
+    assert_eq!(finding.severity(), Severity::Warning);
+    assert_eq!(finding.location().file_offset(), Some(4096));
+    assert_eq!(
+        finding.to_string(),
+        "bundle:0 at byte 0x1000: entry hipv4-amdgcn-amd-amdhsa--gfx906 holds another image than it says: the code \
+         object is for gfx1250, not for gfx906"
+    );
+}
+
+#[test]
+fn features_count() {
+    for (target, flags, agrees) in [
+        ("gfx90a", 0x53f, true),
+        ("gfx90a:xnack+", 0x73f, true),
+        ("gfx90a:xnack+", 0x53f, true),
+        ("gfx90a:xnack-", 0x73f, false),
+        ("gfx90a", 0x73f, false),
+        ("gfx90a:sramecc+:xnack-", 0xe3f, true),
+    ] {
+        assert_eq!(said(&hip(target, &amd(flags))).is_none(), agrees, "{target} {flags:#x}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_not_found_wrong() {
+    for (target, image) in [
+        ("gfx906", amd(0x500)),                 // no processor
+        ("gfx906", amd(0x5fe)),                 // newer than the table
+        ("gfx9999", amd(0x549)),                // an unknown name
+        ("gfx906", amd(0x151 | 1 << 24)),       // a generic processor that covers it
+        ("gfx9-generic", amd(0x151 | 2 << 24)), // another version of it
+        ("gfx906", elf(224, 0x40, 1, 0x12f)),   // version 3: its xnack is another bit
+        ("gfx906", elf(224, 0x40, 0, 1)),       // version 2: flags only
+        ("gfx906", elf(224, 0x40, 0, 3)),
+        ("gfx906", amd(0x52f)[..40].to_vec()), // cut
+        ("gfx906", Vec::new()),                // a placeholder
+        ("gfx906", b"anything".to_vec()),
+        ("gfx906", b"BC\xc0\xde".to_vec()),
+        ("generic", amd(0x52f)),
+    ] {
+        assert_eq!(said(&hip(target, &image)), None, "{target}");
+    }
+}
+
+#[test]
+fn formats_count_that_are_for_devices() {
+    for (id, image, says) in [
+        ("hip-amdgcn-amd-amdhsa--gfx906", new_cubin(80), "cubin where an AMD"),
+        ("hip-amdgcn-amd-amdhsa--gfx906", b"\x03\x02\x23\x07".to_vec(), "SPIR-V where"),
+        ("hip-amdgcn-amd-amdhsa--gfx906", elf(62, 0, 0, 0), "where an AMD GPU code object"),
+        ("hip-spirv64-amd-amdhsa--amdgcnspirv", amd(0x52f), "where SPIR-V or LLVM bitcode"),
+        ("openmp-nvptx64-nvidia-cuda--sm_70", amd(0x52f), "where a cubin, PTX"),
+        ("sycl-spir64-unknown-unknown", amd(0x52f), "where SPIR-V"),
+    ] {
+        let said = said(&bundle(&[(id, &image)])).unwrap_or_else(|| panic!("{id}"));
+        assert!(said.contains(says), "{said}");
+    }
+    for (id, image) in [
+        // LLVM's linker wrapper makes this of SPIR-V for OpenMP.
+        ("openmp-spirv64-intel-unknown-", elf(205, 0, 0, 0)),
+        ("sycl-spir64-unknown-unknown", b"\x28\xb5\x2f\xfd".to_vec()),
+        ("sycl-spir64_gen-unknown-unknown", elf(205, 0, 0, 0)),
+        ("openmp-x86_64-unknown-linux-gnu-", elf(62, 0, 0, 0)),
+        ("host-x86_64-unknown-linux-gnu-", amd(0x52f)),
+    ] {
+        assert_eq!(said(&bundle(&[(id, &image)])), None, "{id}");
+    }
+}
+
+#[test]
+fn text_bundles_hold_sources() {
+    let text = "# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx906\n//\n.version 7.0\n\
+                # __CLANG_OFFLOAD_BUNDLE____END__ hip-amdgcn-amd-amdhsa--gfx906\n";
+    let listing = listed(text.as_bytes());
+    assert_eq!((listing.images().len(), listing.findings().len()), (1, 0));
+}
+
+#[test]
+fn compressed_bundles_where_they_are_read() {
+    if ccob::Method::default().codec().is_none() {
+        return;
+    }
+    let plain = hip("gfx906", &amd(0x549));
+    let file = ccob::compress(&plain, &ccob::WriteOptions::default()).unwrap();
+    assert_eq!(said(&file).as_deref(), Some("the code object is for gfx1250, not for gfx906"));
+    assert_eq!(said_with(&file, &Options::default().with_tables_only(true)), None);
+}
+
+fn packaged(arch: &str, triple: &str, kind: ImageKind, image: &[u8]) -> Vec<u8> {
+    let entry = ImageEntry::new(image.len() as u64)
+        .image_kind(kind)
+        .offload_kind(OffloadKind::OPENMP)
+        .string("triple", triple)
+        .string("arch", arch);
+    let layout = offload_binary::Layout::new(FormatVersion::V2, &[entry]).unwrap();
+    layout.to_vec(&[image]).unwrap()
+}
+
+#[test]
+fn offload_binaries_by_arch_and_by_kind() {
+    let (amdgcn, nvptx) = ("amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda");
+    let object = ImageKind::OBJECT;
+    assert_eq!(said(&packaged("gfx906", amdgcn, object, &amd(0x52f))), None);
+    assert_eq!(said(&packaged("gfx906", amdgcn, object, b"BC\xc0\xde")), None, "linked later");
+    assert_eq!(said(&packaged("sm_90", nvptx, object, &new_cubin(90))), None);
+    let said_of = |arch, triple, kind, image: &[u8]| {
+        let file = packaged(arch, triple, kind, image);
+        let listing = listed(&file);
+        let text = listing.findings()[0].error().to_string();
+        let entry =
+            text.strip_prefix("entry ").and_then(|text| text.split_once(" holds ")).unwrap();
+        let entry = entry.0.to_owned();
+        (entry, said(&file).unwrap())
+    };
+    let (entry, why) = said_of("gfx906", amdgcn, object, &amd(0x549));
+    assert_eq!(entry, "openmp-amdgcn-amd-amdhsa--gfx906");
+    assert_eq!(why, "the code object is for gfx1250, not for gfx906");
+    let (_, why) = said_of("sm_80", nvptx, ImageKind::CUBIN, &old_cubin(90));
+    assert_eq!(why, "the code object is code for sm_90, newer than sm_80");
+    let (_, why) = said_of("sm_80", nvptx, ImageKind::PTX, &old_cubin(80));
+    assert_eq!(why, "cubin where the offload binary records ptx");
+}
+
+/// A fatbinary of entries: kind, architecture, flags, stored bytes, their size uncompressed.
+fn fatbinary(entries: &[(u16, u32, u64, &[u8], u64)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (kind, sm, flags, stored, plain) in entries {
+        let padded = stored.len().next_multiple_of(8);
+        let mut entry = [0; 64];
+        entry[..2].copy_from_slice(&kind.to_le_bytes());
+        entry[2..8].copy_from_slice(&[1, 1, 64, 0, 0, 0]);
+        entry[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
+        let exact = if *plain > 0 { u32::try_from(stored.len()).unwrap() } else { 0 };
+        entry[16..20].copy_from_slice(&exact.to_le_bytes());
+        entry[28..32].copy_from_slice(&sm.to_le_bytes());
+        entry[40..48].copy_from_slice(&flags.to_le_bytes());
+        entry[56..64].copy_from_slice(&plain.to_le_bytes());
+        body.extend(entry);
+        body.extend(*stored);
+        body.resize(body.len() + padded - stored.len(), 0);
+    }
+    let mut file = b"\x50\xed\x55\xba\x01\x00\x10\x00".to_vec();
+    file.extend((body.len() as u64).to_le_bytes());
+    file.extend(body);
+    file
+}
+
+#[test]
+fn entries_of_fatbinaries_by_their_numbers() {
+    const SPECIFIC: u64 = 0x10_0000;
+    const FAMILY: u64 = 0x20_0000;
+    let ptx = |target: &str| format!("//\n.version 7.0\n.target {target}, debug\n").into_bytes();
+    for (kind, sm, flags, image, says) in [
+        (2, 80, 1, old_cubin(80), None),
+        (2, 80, 1, new_cubin(80), None),
+        (2, 90, SPECIFIC, new_cubin(90), None),
+        (2, 100, FAMILY, new_cubin(100), None),
+        (2, 86, 1, new_cubin(80), None), // runs there
+        (2, 80, 1, new_cubin(86), Some("is code for sm_86, newer than sm_80")),
+        (2, 80, 1, old_cubin(70), Some("is code for sm_70")),
+        (2, 80, 1, elf(190, 0x41, 8, 4), None), // no number
+        (1, 80, 1, ptx("sm_80"), None),
+        (1, 90, SPECIFIC, ptx("sm_90a"), None),
+        (1, 80, 1, ptx("sm_70"), None),
+        (1, 80, 1, ptx("sm_90"), Some("is PTX for compute_90")),
+        (2, 80, 1, amd(0x52f), Some("where a cubin, PTX, a fatbinary or LLVM bitcode")),
+    ] {
+        let said = said(&fatbinary(&[(kind, sm, flags, &image, 0)]));
+        let agrees = match (says, &said) {
+            (Some(says), Some(said)) => said.contains(says),
+            (says, said) => says.is_none() && said.is_none(),
+        };
+        assert!(agrees, "sm_{sm}: {said:?}");
+    }
+}
+
+#[test]
+fn compressed_entries_where_that_is_asked_for() {
+    const LZ4: u64 = 0x2000;
+    let image = new_cubin(90);
+    // One sequence of literals.
+    let stored = [&[0xf0, u8::try_from(image.len() - 15).unwrap()][..], &image].concat();
+    let checked = Options::default().with_check_compressed(true);
+    for (sm, says) in
+        [(90, None), (80, Some("the code object is code for sm_90, newer than sm_80"))]
+    {
+        let file = fatbinary(&[(2, sm, LZ4, &stored, image.len() as u64)]);
+        assert_eq!(said(&file), None);
+        assert_eq!(said_with(&file, &checked).as_deref(), says);
+    }
+    for size in [65, 1 << 40, u64::MAX] {
+        let file = fatbinary(&[(2, 80, LZ4, &stored, size)]);
+        assert_eq!(said_with(&file, &checked), None, "not what its header says");
+    }
+}

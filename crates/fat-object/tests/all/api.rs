@@ -1,0 +1,133 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use std::error::Error as StdError;
+use std::fmt::{Debug, Display};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+
+use fat_object::{
+    BundleForm, Compression, Container, ContainerKind, Disagreement, Error, FileFormat, Finding,
+    ImageInfo, Listing, Location, OffloadBinaryEntry, Options, PathStep, ReadSeek, Severity,
+    Summary, Visitor, list, walk,
+};
+
+/// Sent to and shared by threads, printed for debugging, cloned, and owning all it has.
+fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
+/// Besides, compared.
+fn value<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
+fn copied<T: Copy>() {}
+fn displayed<T: Display>() {}
+fn default<T: Default>() {}
+fn error<T: StdError + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    value::<BundleForm>();
+    value::<Compression>();
+    value::<ContainerKind>();
+    value::<FileFormat>();
+    value::<ImageInfo>();
+    value::<Location>();
+    value::<OffloadBinaryEntry>();
+    value::<PathStep>();
+    value::<Severity>();
+
+    owned::<llvm_bitcode::Error>();
+    owned::<Disagreement>();
+    owned::<Error>();
+    owned::<Finding>();
+    owned::<Listing>();
+
+    owned::<Container>();
+    owned::<Options>();
+    owned::<Summary>();
+
+    copied::<(BundleForm, Compression, ContainerKind, FileFormat, Location, Severity, Summary)>();
+    displayed::<ContainerKind>();
+    displayed::<FileFormat>();
+    displayed::<Finding>();
+    displayed::<ImageInfo>();
+    displayed::<Location>();
+    displayed::<PathStep>();
+    displayed::<Severity>();
+    default::<Options>();
+    error::<llvm_bitcode::Error>();
+    error::<Disagreement>();
+    error::<Error>();
+}
+
+/// A visitor can be made a value of another type, and hands out what outlives the walk.
+#[test]
+fn visitors_are_objects() {
+    struct Gather(Vec<ImageInfo>, Vec<Finding>);
+    impl Visitor for Gather {
+        fn image(&mut self, image: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
+            self.0.push(image.info().clone());
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            self.1.push(finding.clone());
+            Ok(())
+        }
+    }
+    let mut gather = Gather(Vec::new(), Vec::new());
+    let visitor: &mut dyn Visitor = &mut gather;
+    walk(Cursor::new(b"CCOB"), &Options::default(), visitor).unwrap();
+    assert_eq!((gather.0.len(), gather.1.len()), (0, 1));
+}
+
+/// Readers are taken by value, of which `&mut` of one is one.
+#[test]
+fn readers_of_any_kind() {
+    fn in_generic_code<R: Read + Seek>(mut input: R) {
+        assert!(list(&mut input, &Options::default()).unwrap().is_complete());
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hip.hipfb");
+    in_generic_code(File::open(path).unwrap());
+    in_generic_code(&File::open(path).unwrap());
+    let boxed: Box<dyn ReadSeek> = Box::new(File::open(path).unwrap());
+    in_generic_code(boxed);
+}
+
+/// The types of other crates in the API can be named without another dependency.
+#[test]
+fn crates_in_the_api_are_here() {
+    use fat_object::{bundle_format::EntryId, ccob::Limits, offload_binary, target_id::Target};
+    let target: Target = EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906").unwrap().target();
+    assert_eq!(target.id(), "gfx906");
+    assert!(Limits::default().max_uncompressed() > 0);
+    assert_eq!(offload_binary::ImageKind::OBJECT.extension(), Some("o"));
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn what_is_listed_can_be_serialized() {
+    fn serialized<T: serde::Serialize>() {}
+    serialized::<Compression>();
+    serialized::<ContainerKind>();
+    serialized::<FileFormat>();
+    serialized::<Finding>();
+    serialized::<ImageInfo>();
+    serialized::<Listing>();
+    serialized::<Location>();
+    serialized::<PathStep>();
+    serialized::<Severity>();
+
+    let bundle = bundle_format::Layout::new([("hip-amdgcn-amd-amdhsa--gfx906", 4)], 1).unwrap();
+    let mut file = bundle.to_vec(&[b"BC\xc0\xde"]).unwrap();
+    file.extend(b"CCOB");
+    let listing = list(Cursor::new(&file), &Options::default()).unwrap();
+    let finding = listing.findings()[0].to_string();
+    let message = serde_json::to_string(&finding).unwrap();
+    assert_eq!(
+        serde_json::to_string(&listing).unwrap(),
+        format!(
+            "{{\"format\":\"bundle\",\"size\":93,\"images\":[{{\"index\":0,\"path\":[\"bundle:0\"],\
+             \"container\":\"bundle\",\"kind\":\"hip\",\"triple\":\"amdgcn-amd-amdhsa\",\
+             \"target\":\"gfx906\",\"id\":\"hip-amdgcn-amd-amdhsa--gfx906\",\"offset\":85,\
+             \"offset_in_container\":85,\"size\":4,\"stored_size\":4,\"compression\":null,\
+             \"image_format\":\"bitcode\"}}],\"findings\":[{{\"severity\":\"error\",\"path\":[],\
+             \"offset\":89,\"message\":{message}}}]}}"
+        )
+    );
+}

@@ -1,0 +1,659 @@
+//! Device code embedded in LLVM bitcode: a module that clang wrote, modules written here bit by bit, and
+//! damaged ones. That the bytes are those that LLVM extracts is shown by the tests of the tool.
+
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use fat_object::{
+    Container, ContainerKind, FileFormat, Finding, Image, Location, Options, Visitor, walk,
+};
+
+use llvm_bitcode::ErrorKind;
+
+use crate::bits::{BLOCKINFO, Bits, module, wide};
+
+/// What a walk sees: images, sections and findings.
+#[derive(Default)]
+struct Collect {
+    images: Vec<(String, Location, Vec<u8>)>,
+    sections: Vec<(Location, u64)>,
+    errors: Vec<String>,
+    bitcode: Vec<llvm_bitcode::Error>,
+}
+
+impl Visitor for Collect {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        if container.kind() == ContainerKind::Section {
+            self.sections.push((container.location(), container.size()));
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        image.reader().read_to_end(&mut bytes)?;
+        let path: Vec<_> = image.path().iter().map(ToString::to_string).collect();
+        self.images.push((path.join("/"), image.location(), bytes));
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.errors.push(finding.to_string());
+        if let Some(error) = finding.error().bitcode() {
+            self.bitcode.push(error.clone());
+        }
+        Ok(())
+    }
+}
+
+fn collect(bytes: &[u8]) -> Collect {
+    let mut collect = Collect::default();
+    walk(&mut Cursor::new(bytes), &Options::default(), &mut collect).unwrap();
+    collect
+}
+
+fn example() -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hip-embedded.bc");
+    std::fs::read(path).unwrap()
+}
+
+const CONSTANTS: u64 = 11;
+const METADATA: u64 = 15;
+
+const LISTED: &[u8] = b"llvm.embedded.objects";
+const SECTION: &[u8] = b".llvm.offloading";
+
+/// An LLVM packager binary, version 1, with one image without properties.
+fn package(image: &[u8]) -> Vec<u8> {
+    let size = image.len() as u64;
+    let mut bytes = b"\x10\xff\x10\xad\x01\0\0\0".to_vec();
+    let total = (72 + size).next_multiple_of(8);
+    for word in [total, 32, 40, 0x0000_0004_0000_0001, 72, 0, 72, size] {
+        bytes.extend(u64::to_le_bytes(word));
+    }
+    bytes.extend(image);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}
+
+/// Version 2, a function, then a global variable (value 1) with an initialiser.
+fn globals(bits: &mut Bits, initialiser: u64) {
+    bits.record(1, &[2]);
+    bits.record(8, &[0, 4, 0, 0, 0]);
+    bits.record(7, &[4, 4, 0, 3, initialiser + 1, 9]);
+}
+
+/// Metadata: strings 0 and 1, value 2, node 3, and the list of the node.
+fn metadata(bits: &mut Bits) {
+    bits.block(4, METADATA, |bits| {
+        bits.record(1, &wide(b"other")).record(1, &wide(SECTION)).record(2, &[0, 1]);
+        bits.record(3, &[3, 2]);
+        list(bits, &[3]);
+    });
+}
+
+fn list(bits: &mut Bits, nodes: &[u64]) {
+    bits.record(4, &wide(LISTED)).record(10, nodes);
+}
+
+/// A module that embeds a constant, which follows a number as value 3.
+fn embedding(constant: impl FnOnce(&mut Bits)) -> Vec<u8> {
+    module(|bits| {
+        globals(bits, 3);
+        bits.block(4, CONSTANTS, |bits| {
+            bits.record(1, &[0]).record(4, &[7]);
+            bits.record(1, &[1]);
+            constant(bits);
+        });
+        metadata(bits);
+    })
+}
+
+/// The finding of a file with nothing but one.
+fn error(bytes: &[u8]) -> llvm_bitcode::Error {
+    let mut seen = collect(bytes);
+    assert_eq!(seen.images, []);
+    assert_eq!(seen.errors.len(), 1, "{:?}", seen.errors);
+    seen.bitcode.pop().unwrap()
+}
+
+#[test]
+fn what_clang_writes() {
+    let bytes = example();
+    let seen = collect(&bytes);
+    assert_eq!(seen.errors, [""; 0]);
+    let [(path, location, image)] = &seen.images[..] else { panic!("{:?}", seen.images) };
+    assert_eq!(path, "section:.llvm.offloading/offload-binary:0");
+    assert_eq!(*location, Location::Bitcode(144));
+    assert_eq!(location.file_offset(), None);
+    assert_eq!((image.len(), FileFormat::sniff(image)), (4412, FileFormat::Bitcode));
+    // The package lies in the file shifted by some bits: read it there once more.
+    let [(Location::File(start), 4560)] = seen.sections[..] else { panic!("{:?}", seen.sections) };
+    let start = usize::try_from(start).unwrap();
+    let shifted: Vec<_> = (0..8)
+        .map(|shift| -> Vec<u8> {
+            let pair = |i: usize| u16::from_le_bytes([bytes[i], bytes[i + 1]]) >> shift;
+            (start..start + 4560).map(|i| pair(i).to_le_bytes()[0]).collect()
+        })
+        .filter(|package| package.starts_with(&[0x10, 0xff, 0x10, 0xad]))
+        .collect();
+    assert_eq!(shifted.len(), 1);
+    assert_eq!(shifted[0][144..144 + 4412], image[..]);
+}
+
+#[test]
+fn every_truncation() {
+    let bytes = example();
+    for len in (0..bytes.len()).rev().step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
+        let seen = collect(&bytes[..len]);
+        // What lies behind the module is not needed.
+        assert!(seen.images.is_empty() || len > 7000, "{len}");
+        assert!(!seen.images.is_empty() || !seen.errors.is_empty() || len < 4, "{len}");
+    }
+}
+
+#[test]
+fn every_changed_bit() {
+    let mut bytes = example();
+    let stride = if cfg!(debug_assertions) { 17 } else { 1 };
+    for bit in (0..bytes.len() * 8).step_by(stride) {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        collect(&bytes);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+    for at in (0..bytes.len()).step_by(stride) {
+        let before = bytes[at];
+        for value in [0, 0xff, before.wrapping_add(1)] {
+            bytes[at] = value;
+            collect(&bytes);
+        }
+        bytes[at] = before;
+    }
+}
+
+#[test]
+fn a_string_without_abbreviation() {
+    let package = package(b"image");
+    let seen = collect(&embedding(|bits| {
+        bits.record(8, &wide(&package));
+    }));
+    assert_eq!(seen.errors, [""; 0]);
+    assert_eq!(seen.images.len(), 1);
+    assert_eq!(seen.images[0].1, Location::Bitcode(72));
+    assert_eq!(seen.images[0].2, b"image");
+}
+
+#[test]
+fn strings_with_abbreviations() {
+    // The abbreviations: one of BLOCKINFO's, one of the block's own, one with the code as operand.
+    for (id, own) in [(4, false), (5, true), (6, true)] {
+        let package = package(b"image");
+        let bytes = module(|bits| {
+            bits.block(4, BLOCKINFO, |bits| {
+                bits.record(1, &[9]).fixed(2, 4).vbr(1, 5).fixed(1, 1).vbr(77, 8);
+                bits.record(1, &[CONSTANTS]);
+                // [8, array, fixed 8]
+                bits.fixed(2, 4).vbr(3, 5).fixed(1, 1).vbr(8, 8);
+                bits.fixed(0, 1).fixed(3, 3).fixed(0, 1).fixed(1, 3).vbr(8, 5);
+            });
+            globals(bits, 2);
+            bits.block(4, CONSTANTS, |bits| {
+                if own {
+                    // [8, vbr 6, array, vbr 9]
+                    bits.fixed(2, 4).vbr(4, 5).fixed(1, 1).vbr(8, 8);
+                    bits.fixed(0, 1).fixed(2, 3).vbr(6, 5);
+                    bits.fixed(0, 1).fixed(3, 3).fixed(0, 1).fixed(2, 3).vbr(9, 5);
+                    // [fixed 4, blob]
+                    bits.fixed(2, 4).vbr(2, 5).fixed(0, 1).fixed(1, 3).vbr(4, 5);
+                    bits.fixed(0, 1).fixed(5, 3);
+                }
+                bits.fixed(id, 4);
+                match id {
+                    4 => {
+                        bits.vbr(package.len() as u64, 6);
+                        package.iter().for_each(|&b| bits.fixed(b.into(), 8).done());
+                    }
+                    5 => {
+                        bits.vbr(package[0].into(), 6).vbr(package.len() as u64 - 1, 6);
+                        package[1..].iter().for_each(|&b| bits.vbr(b.into(), 9).done());
+                    }
+                    // The position in this block is that in the file: all blocks are aligned.
+                    _ => {
+                        bits.fixed(8, 4).vbr(package.len() as u64, 6).align();
+                        package.iter().for_each(|&b| bits.fixed(b.into(), 8).done());
+                        bits.align();
+                    }
+                }
+            });
+            metadata(bits);
+        });
+        let seen = collect(&bytes);
+        assert_eq!(seen.errors, [""; 0], "{id}");
+        assert_eq!(seen.images.len(), 1, "{id}");
+        assert_eq!(seen.images[0].2, b"image", "{id}");
+    }
+}
+
+#[test]
+fn a_string_whose_last_zero_is_left_out() {
+    // With one zero at the very end this is no package, but contents that nobody knows.
+    let seen = collect(&embedding(|bits| {
+        // [9, array, char6]: "ab"
+        bits.fixed(2, 4).vbr(3, 5).fixed(1, 1).vbr(9, 8).fixed(0, 1).fixed(3, 3);
+        bits.fixed(0, 1).fixed(4, 3);
+        bits.fixed(4, 4).vbr(2, 6).fixed(0, 6).fixed(1, 6);
+    }));
+    let expected = "no bundle, package or fatbinary starts here (first bytes [61, 62, 00])";
+    let place = "section:.llvm.offloading at byte 0x0 of the embedded data: ";
+    assert_eq!(seen.errors, [format!("{place}{expected}")]);
+}
+
+#[test]
+fn strings_of_metadata_in_one_record() {
+    let package = package(b"image");
+    let bytes = module(|bits| {
+        globals(bits, 2);
+        bits.block(4, CONSTANTS, |bits| bits.record(8, &wide(&package)).done());
+        bits.block(4, METADATA, |bits| {
+            // [35, vbr 6, vbr 6, blob]: lengths, then characters
+            bits.fixed(2, 4).vbr(4, 5).fixed(1, 1).vbr(35, 8);
+            bits.fixed(0, 1).fixed(2, 3).vbr(6, 5).fixed(0, 1).fixed(2, 3).vbr(6, 5);
+            bits.fixed(0, 1).fixed(5, 3);
+            let mut blob = Bits::default();
+            let strings = [&b"some"[..], b"", b".llvm.offloadinG", SECTION, b"more"];
+            strings.iter().for_each(|s| blob.vbr(s.len() as u64, 6).done());
+            blob.align();
+            let mut blob = blob.bytes();
+            let chars = blob.len() as u64;
+            blob.extend(strings.concat());
+            bits.fixed(4, 4).vbr(5, 6).vbr(chars, 6).vbr(blob.len() as u64, 6).align();
+            blob.iter().for_each(|&b| bits.fixed(b.into(), 8).done());
+            bits.align();
+            // 5: the value; 6, 7 and 8: nodes with each of the strings of that length, and a string out of reach
+            bits.record(2, &[0, 1]).record(3, &[6, 3]).record(3, &[6, 4]).record(3, &[6, 1]);
+            list(bits, &[8, 6, 7]);
+        });
+    });
+    let seen = collect(&bytes);
+    assert_eq!(seen.errors, [""; 0]);
+    assert_eq!(seen.images.len(), 1);
+}
+
+#[test]
+fn any_order_of_blocks_and_records() {
+    let (first, second) = (package(b"first"), package(b"second"));
+    let bytes = module(|bits| {
+        bits.block(4, METADATA, |bits| {
+            list(bits, &[0, 1]);
+            // nodes 0 and 1 before what they refer to: 3, 4 and the string 2
+            bits.record(6, &[1, 100]).record(3, &[4, 3]).record(5, &[5, 3, 1]);
+            bits.record(1, &wide(SECTION)).record(38, &[9, 9]).record(39, &[9]);
+            bits.record(2, &[0, 2]).record(2, &[0, 0]);
+        });
+        // the first version: without a place of the name
+        bits.record(1, &[1]).record(7, &[4, 3, 5, 9]).record(14, &[0, 0, 0]);
+        bits.record(7, &[4, 3, 6, 9]).record(18, &[0]);
+        bits.block(4, CONSTANTS, |bits| bits.record(8, &wide(&second)).done());
+        bits.block(4, 12, |bits| bits.record(99, &[]).done());
+        bits.block(4, CONSTANTS, |bits| bits.record(1, &[5]).record(8, &wide(&first)).done());
+    });
+    let seen = collect(&bytes);
+    assert_eq!(seen.errors, [""; 0]);
+    let images: Vec<_> = seen.images.iter().map(|image| &image.2[..]).collect();
+    assert_eq!(images, [&b"first"[..], b"second"]);
+}
+
+#[test]
+fn globals_with_equal_contents_are_walked_once() {
+    let package = package(b"image");
+    let bytes = module(|bits| {
+        bits.record(1, &[2]);
+        for _ in 0..2 {
+            bits.record(7, &[4, 4, 0, 3, 3, 9]);
+        }
+        bits.block(4, CONSTANTS, |bits| bits.record(8, &wide(&package)).done());
+        bits.block(4, METADATA, |bits| {
+            bits.record(1, &wide(SECTION)).record(2, &[0, 0]).record(2, &[0, 1]);
+            bits.record(3, &[2, 1]).record(3, &[3, 1]);
+            list(bits, &[3, 4, 3, 3]);
+        });
+    });
+    let seen = collect(&bytes);
+    assert_eq!((seen.images.len(), seen.errors.len()), (1, 0));
+}
+
+#[test]
+fn what_is_no_device_code_is_passed_over() {
+    let cases: [(&str, &[u64], u64); 5] = [
+        ("another section", &[3, 1], 4),
+        ("one operand", &[3], 4),
+        ("no global", &[0, 2], 4),
+        ("no name", &[3, 0], 4),
+        ("no initialiser", &[3, 2], 0),
+    ];
+    for (what, node, initialiser) in cases {
+        let bytes = module(|bits| {
+            bits.record(1, &[2]).record(8, &[0; 5]).record(7, &[4, 4, 0, 3, initialiser, 9]);
+            bits.block(4, CONSTANTS, |bits| bits.record(4, &[7]).record(8, &[1, 2]).done());
+            bits.block(4, METADATA, |bits| {
+                bits.record(1, &wide(b"other")).record(1, &wide(SECTION)).record(2, &[0, 1]);
+                bits.record(3, node);
+                list(bits, &[3]);
+            });
+        });
+        let seen = collect(&bytes);
+        assert_eq!((seen.images.len(), seen.errors.len()), (0, 0), "{what}: {:?}", seen.errors);
+    }
+    // A function, and an initialiser of zeros, undefined or poison.
+    let seen = collect(&module(|bits| {
+        globals(bits, 2);
+        bits.block(4, METADATA, |bits| {
+            bits.record(1, &wide(SECTION)).record(2, &[0, 0]).record(3, &[2, 1]);
+            list(bits, &[2]);
+        });
+    }));
+    assert_eq!(seen.errors, [""; 0]);
+    for code in [2, 3, 26] {
+        assert_eq!(collect(&embedding(|bits| bits.record(code, &[]).done())).errors, [""; 0]);
+    }
+    // Other named metadata.
+    let seen = collect(&module(|bits| {
+        bits.block(4, METADATA, |bits| {
+            bits.record(4, &wide(b"llvm.embedded.object")).record(10, &[9]);
+            bits.record(4, &wide(b"llvm.embedded.objectss")).record(10, &[9]);
+        });
+    }));
+    assert_eq!(seen.errors, [""; 0]);
+}
+
+#[test]
+fn several_modules_and_padding() {
+    let bytes = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
+    // what other blocks lie around modules is skipped
+    let mut other = Bits::default();
+    other.block(2, 23, |bits| bits.record(1, &[0; 9]).done());
+    let mut file = bytes[..4].to_vec();
+    for _ in 0..3 {
+        file.extend(&bytes[4..]);
+        file.extend(other.bytes());
+    }
+    file.extend(b"\n\n\n");
+    let seen = collect(&file);
+    assert_eq!((seen.images.len(), seen.errors.len()), (3, 0));
+    // A fault after the second does not hide the first two.
+    file.truncate(file.len() - 3 - other.bytes().len());
+    let len = file.len();
+    file[len - bytes.len() + 4] ^= 2;
+    let seen = collect(&file);
+    assert_eq!((seen.images.len(), seen.errors.len()), (2, 1));
+    let text = seen.bitcode[0].to_string();
+    assert!(text.starts_with("bitcode has abbreviation ID 3 at byte"), "{text}");
+}
+
+/// The wrapper's header: 20 bytes.
+fn wrapper(offset: u32, size: u32) -> Vec<u8> {
+    [0x0B17_C0DE, 0, offset, size, 0x0100_0007].into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn in_the_wrapper() {
+    let raw = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
+    let size = u32::try_from(raw.len()).unwrap();
+    let mut file = wrapper(22, size);
+    file.extend([0, 0]);
+    file.extend(&raw);
+    file.extend(b"after the end");
+    let (inside, outside) = (collect(&file), collect(&raw));
+    assert_eq!(inside.errors, [""; 0]);
+    assert_eq!(inside.images, outside.images);
+    let (Location::File(inside), Location::File(outside)) =
+        (inside.sections[0].0, outside.sections[0].0)
+    else {
+        panic!("{:?}", inside.sections)
+    };
+    assert_eq!(inside, outside + 22);
+
+    let damaged = error(&file[..19]);
+    assert_eq!((damaged.kind(), damaged.offset()), (ErrorKind::Truncated, Some(0)));
+    assert_eq!(damaged.to_string(), "bitcode wrapper needs 20 bytes, 19 are there");
+    let available = file.len() as u64;
+    file[12..16].fill(0xff);
+    assert_eq!(
+        error(&file).to_string(),
+        format!(
+            "bitcode wrapper places the bitcode at 0x16..0x100000015, beyond the end of the file at {available:#x}"
+        )
+    );
+    file.splice(..16, wrapper(21, size).into_iter().take(16));
+    let found = error(&file);
+    assert_eq!((found.kind(), found.offset()), (ErrorKind::NotBitcode, Some(21)));
+    let expected = "bitcode at 0x15 starts with [00, 42, 43, c0], expected 42 43 c0 de";
+    assert_eq!(found.to_string(), expected);
+    let expected = "bitcode at 0x14 starts with [], expected 42 43 c0 de";
+    assert_eq!(error(&wrapper(20, 0)).to_string(), expected);
+}
+
+#[test]
+fn in_archives_and_for_the_host() {
+    let host = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
+    let mut archive = ar::Builder::new(Vec::new());
+    let header = ar::Header::new(b"host.bc".to_vec(), host.len() as u64);
+    archive.append(&header, &host[..]).unwrap();
+    let seen = collect(&archive.into_inner().unwrap());
+    assert_eq!(seen.errors, [""; 0]);
+    assert_eq!(seen.images.len(), 1);
+    assert!(seen.images[0].0.starts_with("member:host.bc/section:.llvm.offloading/"));
+
+    // In a bundle, only the host's entry is walked.
+    let ids = ["host-x86_64-unknown-linux-gnu-", "hip-amdgcn-amd-amdhsa--gfx1"];
+    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0".to_vec();
+    for (id, i) in ids.into_iter().zip(0..) {
+        let size = host.len() as u64;
+        for number in [256 + i * size, size, id.len() as u64] {
+            bundle.extend(u64::to_le_bytes(number));
+        }
+        bundle.extend(id.as_bytes());
+    }
+    bundle.resize(256, 0);
+    bundle.extend(host.repeat(2));
+    let seen = collect(&bundle);
+    assert_eq!(seen.errors, [""; 0]);
+    let paths: Vec<_> = seen.images.iter().map(|image| &image.0[..]).collect();
+    let inside = format!("bundle:0/image:{}/section:.llvm.offloading/offload-binary:0", ids[0]);
+    assert_eq!(paths, ["bundle:0", &inside, "bundle:0"]);
+}
+
+#[test]
+fn no_more_is_held_than_allowed() {
+    let package = package(&[7; 1000]);
+    let bytes = embedding(|bits| bits.record(8, &wide(&package)).done());
+    let mut options = Options::default().with_max_decompressed(1072);
+    let mut seen = Collect::default();
+    walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
+    assert_eq!((seen.images.len(), seen.errors.len()), (1, 0));
+    options = options.with_max_decompressed(1071);
+    let mut seen = Collect::default();
+    walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
+    let [found] = &seen.bitcode[..] else { panic!("{:?}", seen.errors) };
+    assert_eq!(found.kind(), ErrorKind::Limit);
+    let text = found.to_string();
+    assert!(text.starts_with("bitcode embeds 1072 bytes of device code at byte"), "{text}");
+    assert!(text.ends_with(", more than the limit of 1071"), "{text}");
+}
+
+#[test]
+fn constants_that_are_no_bytes() {
+    // an aggregate, and 32-bit numbers
+    for code in [7, 22] {
+        let found = error(&embedding(|bits| bits.record(code, &[1, 2]).done()));
+        let expected = format!("is initialised by a constant of code {code} at byte");
+        assert!(found.to_string().contains(&expected), "{found}");
+    }
+    let found = error(&embedding(|bits| bits.record(8, &[16, 256]).done()));
+    assert!(found.to_string().starts_with("bitcode record of code 8 before"), "{found}");
+}
+
+#[test]
+fn references_to_nothing() {
+    let damaged = |node: u64, value: u64, initialiser: u64, listed: u64| {
+        error(&module(|bits| {
+            globals(bits, initialiser);
+            bits.block(4, CONSTANTS, |bits| bits.record(8, &wide(&package(b"image"))).done());
+            bits.block(4, METADATA, |bits| {
+                bits.record(1, &wide(SECTION)).record(2, &[0, value]).record(3, &[node, 1]);
+                list(bits, &[listed]);
+            });
+        }))
+    };
+    for (found, missing) in [
+        (damaged(2, 1, 2, 3), "metadata node 3"),
+        (damaged(9, 1, 2, 2), "metadata operand 8"),
+        (damaged(2, 7, 2, 2), "global variable 7"),
+        (damaged(2, 1, 3, 2), "constant 3"),
+    ] {
+        assert_eq!((found.kind(), found.offset()), (ErrorKind::Malformed, None));
+        let leads = format!("llvm.embedded.objects leads to {missing}, which does not exist");
+        assert!(found.to_string().ends_with(&leads), "{found}");
+    }
+}
+
+#[test]
+fn lists_of_strings_that_are_none() {
+    // without a blob; with an offset beyond it; with lengths that reach into the characters, or beyond the end
+    for (chars, blob) in
+        [(4, None), (9, Some(*b"\0\0\0\0abcd")), (0, Some([0; 8])), (4, Some([9; 8]))]
+    {
+        let found = error(&module(|bits| {
+            globals(bits, 2);
+            bits.block(4, METADATA, |bits| {
+                // [35, 6 bits, 6 bits, blob]
+                bits.fixed(2, 4).vbr(4, 5).fixed(1, 1).vbr(35, 8);
+                bits.fixed(0, 1).fixed(1, 3).vbr(6, 5).fixed(0, 1).fixed(1, 3).vbr(6, 5);
+                bits.fixed(0, 1).fixed(5, 3);
+                match blob {
+                    None => bits.record(35, &[2, chars, 1, 1]).done(),
+                    Some(blob) => {
+                        bits.fixed(4, 4).fixed(2, 6).fixed(chars, 6).vbr(8, 6).align();
+                        blob.iter().for_each(|&b| bits.fixed(b.into(), 8).done());
+                    }
+                }
+                bits.record(3, &[1, 2]);
+                list(bits, &[2]);
+            });
+        }));
+        assert!(found.to_string().starts_with("bitcode record of code 35 before"), "{found}");
+    }
+}
+
+#[test]
+fn malformed_streams() {
+    let found = error(b"BC\xc0\xde\0\0\0");
+    assert_eq!((found.kind(), found.offset()), (ErrorKind::NotBitcode, Some(4)));
+    assert_eq!(found.to_string(), "bitcode ends at byte 0x4 without a module");
+    let found = error(b"BC\xc0\xde\x15\0\0\0\0\0\0\0\0\0\0\0");
+    let expected = "has abbreviation IDs of 0 bits, expected 1 to 32";
+    assert!(found.to_string().ends_with(expected), "{found}");
+    let found = error(b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0");
+    assert_eq!(
+        found.to_string(),
+        "bitcode block 8 reaches from 0xc to 0x10, beyond the end of the block around it at 0xc"
+    );
+    let found = error(&module(|bits| bits.fixed(3, 4).vbr(99, 6).vbr(1 << 40, 6).done()));
+    assert_eq!(found.kind(), ErrorKind::Truncated, "{found}");
+    let found = error(&module(|bits| bits.fixed(5, 4).done()));
+    let expected = "bitcode record at byte 0xc uses abbreviation 5, which is not defined";
+    assert_eq!(found.to_string(), expected);
+    let found = error(&module(|bits| {
+        bits.fixed(3, 4);
+        (0..13).for_each(|_| bits.fixed(0x3f, 6).done());
+    }));
+    assert!(found.to_string().ends_with("does not fit into 64 bits"), "{found}");
+    // A block without an end.
+    let found = error(b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0\x0b\xe0\xff\xff");
+    assert!(found.to_string().ends_with("beyond the end of its block at 0x10"), "{found}");
+}
+
+#[test]
+fn malformed_abbreviations() {
+    type Write = fn(&mut Bits);
+    let literal: Write = |bits| bits.fixed(1, 1).vbr(1, 8).done();
+    let array: Write = |bits| bits.fixed(0, 1).fixed(3, 3).done();
+    let blob: Write = |bits| bits.fixed(0, 1).fixed(5, 3).done();
+    let wide: Write = |bits| bits.fixed(0, 1).fixed(1, 3).vbr(65, 5).done();
+    let narrow: Write = |bits| bits.fixed(0, 1).fixed(2, 3).vbr(1, 5).done();
+    let unknown: Write = |bits| bits.fixed(0, 1).fixed(6, 3).done();
+    let cases: [(&[Write], &str); 10] = [
+        (&[], "no record code"),
+        (&[blob], "no record code"),
+        (&[literal, blob, literal], "a blob before the last operand"),
+        (&[literal, array], "an array elsewhere than before the last operand"),
+        (&[literal, array, literal], "an array whose elements are no single values"),
+        (&[literal, array, blob], "an array whose elements are no single values"),
+        (&[literal, wide], "an operand of an unknown encoding or width"),
+        (&[literal, narrow], "an operand of an unknown encoding or width"),
+        (&[literal, unknown], "an operand of an unknown encoding or width"),
+        (&[literal; 33], "more than 32 literal values"),
+    ];
+    for (operands, expected) in cases {
+        let found = error(&module(|bits| {
+            bits.fixed(2, 4).vbr(operands.len() as u64, 5);
+            operands.iter().for_each(|write| write(bits));
+        }));
+        let text = found.to_string();
+        assert!(text.starts_with("bitcode abbreviation defined before byte"), "{text}");
+        assert!(text.ends_with(&format!(" has {expected}")), "{text}");
+    }
+}
+
+#[test]
+fn floods_of_small_things() {
+    // Abbreviations, operands of the list: no more than a limit is held of either.
+    let found = error(&module(|bits| {
+        for _ in 0..70_000 {
+            bits.fixed(2, 4).vbr(1, 5).fixed(1, 1).vbr(0, 8);
+        }
+    }));
+    assert_eq!(found.to_string(), "bitcode has more than 65536 operands of abbreviations");
+    let found = error(&module(|bits| {
+        bits.block(4, METADATA, |bits| list(bits, &vec![0; (1 << 20) + 1]));
+    }));
+    assert_eq!((found.kind(), found.offset()), (ErrorKind::Limit, None));
+    assert_eq!(found.to_string(), "bitcode has more than 1048576 embedded objects");
+    // An array of a great many elements of no bits.
+    let found = error(&module(|bits| {
+        bits.fixed(2, 4).vbr(3, 5).fixed(1, 1).vbr(8, 8).fixed(0, 1).fixed(3, 3);
+        bits.fixed(0, 1).fixed(1, 3).vbr(0, 5);
+        bits.fixed(4, 4).vbr(u64::MAX, 6);
+    }));
+    assert_eq!(found.kind(), ErrorKind::Malformed, "{found}");
+    // Many empty blocks below many abbreviations that they inherit.
+    let seen = collect(&module(|bits| {
+        bits.block(4, BLOCKINFO, |bits| {
+            bits.record(1, &[METADATA]);
+            for _ in 0..60_000 {
+                bits.fixed(2, 4).vbr(1, 5).fixed(1, 1).vbr(0, 8);
+            }
+        });
+        for _ in 0..20_000 {
+            bits.block(4, METADATA, |_| {});
+        }
+    }));
+    assert_eq!(seen.errors, [""; 0]);
+}
+
+#[test]
+fn literals_cost_time_but_no_bits() {
+    // Records of four bits, each with as many operands as there may be without taking a bit.
+    let records = 500_000;
+    let bytes = module(|bits| {
+        bits.fixed(2, 4).vbr(32, 5);
+        (0..32).for_each(|_| bits.fixed(1, 1).vbr(77, 8).done());
+        (0..records).for_each(|_| bits.fixed(4, 4).done());
+    });
+    assert!(bytes.len() < records);
+    let start = std::time::Instant::now();
+    assert_eq!(collect(&bytes).errors, [""; 0]);
+    assert_eq!(llvm_bitcode::symbols(&bytes), Ok(Some(vec![])));
+    // 0.1 s where optimised, 1 s where not; a minute if every record could have 30,000.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}

@@ -1,0 +1,95 @@
+//! Damage that the `object` crate passes over in silence is told nevertheless.
+
+use std::io::{self, Cursor};
+
+use fat_object::{Finding, Options, Visitor, walk};
+
+struct Findings(Vec<String>);
+
+impl Visitor for Findings {
+    fn image(&mut self, _: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.0.push(finding.error().to_string());
+        Ok(())
+    }
+}
+
+fn findings(bytes: &[u8]) -> Vec<String> {
+    let mut findings = Findings(Vec::new());
+    walk(&mut Cursor::new(bytes), &Options::default(), &mut findings).unwrap();
+    findings.0
+}
+
+fn member(name: &str, size: usize) -> Vec<u8> {
+    format!("{name:<16}{:<32}{size:<10}`\n", "0").into_bytes()
+}
+
+#[test]
+fn tables_of_archives_beyond_the_end() {
+    for (name, start) in [("/", 0x44), ("/SYM64/", 0x44), ("__.SYMDEF", 0x44), ("#1/12", 0x44)] {
+        let archive = [b"!<arch>\n", &member(name, 5000)[..], b"__.SYMDEF\0\0\0"].concat();
+        let expected = format!(
+            "archive is cut short: member {name} needs bytes {start:#x}..0x13cc, the archive ends at 0x50"
+        );
+        assert_eq!(findings(&archive), [expected]);
+    }
+    // The second of COFF's two indexes, and the only one of a thin archive.
+    let second = [b"!<arch>\n", &member("/", 4)[..], &[0; 4], &member("/", 100)].concat();
+    let expected =
+        "archive is cut short: member / needs bytes 0x84..0xe8, the archive ends at 0x84";
+    assert_eq!(findings(&second), [expected]);
+    let thin = [b"!<thin>\n", &member("/", 4)[..]].concat();
+    let expected =
+        "archive is cut short: member / needs bytes 0x44..0x48, the archive ends at 0x44";
+    assert_eq!(findings(&thin), [expected]);
+}
+
+#[test]
+fn names_of_members_that_are_none() {
+    for (name, text) in
+        [("/-1", "/-1"), ("/x", "/x"), ("#1/x", "#1/x"), ("#1/-1", "#1/-1"), ("#1/ 8", "#1/ 8")]
+    {
+        let archive = [b"!<arch>\n", &member("a.o/", 0)[..], &member(name, 4), b"text"].concat();
+        let expected = format!(
+            "archive member at 0x44 has {text} for a name, which is none and does not tell where one is"
+        );
+        assert_eq!(findings(&archive), [expected]);
+    }
+    // A private table of a linker, and a file called `#1`.
+    for name in ["/<XFGHASHMAP>/", "#1/"] {
+        let archive = [b"!<arch>\n", &member("a.o/", 0)[..], &member(name, 4), b"text"].concat();
+        assert!(findings(&archive).is_empty(), "{name}");
+    }
+}
+
+/// A Mach-O object of one load command, an empty segment.
+fn mach_o(commands: u32, commands_len: u32, command_len: u32) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        [0xfeed_facf, 0x0100_0007, 3, 1, commands, commands_len, 0, 0, 0x19, command_len]
+            .iter()
+            .flat_map(|word: &u32| word.to_le_bytes())
+            .collect();
+    bytes.resize(32 + 72, 0);
+    bytes
+}
+
+#[test]
+fn load_commands_that_are_malformed() {
+    assert!(findings(&mach_o(1, 72, 72)).is_empty());
+    for (file, detail) in [
+        (mach_o(2, 72, 72), "load command header"),
+        (mach_o(u32::MAX, 72, 72), "load command header"),
+        (mach_o(1, 73, 72), "load command table size"),
+        (mach_o(1, u32::MAX, 72), "load command table size"),
+        (mach_o(1, 71, 72), "load command size"),
+        (mach_o(1, 72, 0), "load command size"),
+        (mach_o(1, 72, 7), "load command size"),
+        (mach_o(1, 72, 73), "load command size"),
+        (mach_o(1, 72, u32::MAX), "load command size"),
+    ] {
+        assert_eq!(findings(&file), [format!("malformed Mach-O file: Invalid Mach-O {detail}")]);
+    }
+}

@@ -1,0 +1,220 @@
+//! The question for device code, and walks of bytes in memory: both agree with a walk that reads.
+
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use fat_object::{
+    Container, ContainerKind, Error, ErrorKind, Finding, Image, ImageInfo, Location, Options,
+    Visitor, has_device_code, list, list_slice, walk, walk_slice,
+};
+
+fn examples() -> Vec<(String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    assert!(files.len() > 25);
+    files
+}
+
+fn data(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name))
+        .unwrap()
+}
+
+/// Result of a walk.
+#[derive(Default)]
+struct Seen<'d> {
+    data: &'d [u8],
+    has_code: bool,
+    images: Vec<(ImageInfo, Vec<u8>)>,
+    findings: Vec<String>,
+}
+
+impl Visitor for Seen<'_> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        self.has_code |= !matches!(container.kind(), ContainerKind::Member | ContainerKind::Slice);
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        image.reader().read_to_end(&mut bytes)?;
+        let (lent, listed) = (image.bytes_in(self.data), image.info().clone());
+        assert_eq!(lent, listed.bytes_in(self.data));
+        match image.location() {
+            Location::File(_) => assert_eq!(lent, Some(&bytes[..])),
+            _ => assert_eq!(lent, None),
+        }
+        self.images.push((listed, bytes));
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.findings.push(finding.to_string());
+        Ok(())
+    }
+}
+
+/// Returns the answer for these bytes, which agrees with walks.
+fn ask(data: &[u8]) -> Result<bool, Error> {
+    let (mut read, mut lent) = (Seen { data, ..Seen::default() }, Seen { data, ..Seen::default() });
+    // The question is about sections.
+    let options = Options::default().with_scan(false);
+    let summary = walk(Cursor::new(data), &options, &mut read).unwrap();
+    assert_eq!(walk_slice(data, &options, &mut lent).unwrap(), summary);
+    assert_eq!(lent.images, read.images);
+    assert_eq!(lent.findings, read.findings);
+    let answer = has_device_code(data);
+    if read.has_code {
+        assert!(matches!(answer, Ok(true)), "{answer:?}");
+    } else if read.findings.is_empty() && summary.format.is_read() {
+        assert!(matches!(answer, Ok(false)), "{answer:?}");
+    } else {
+        assert!(!matches!(answer, Ok(false)), "{answer:?} {:?}", read.findings);
+    }
+    answer
+}
+
+#[test]
+fn example_files() {
+    for (name, bytes) in examples() {
+        let answer = ask(&bytes);
+        match Path::new(&name).file_name().unwrap().to_str().unwrap() {
+            "host.o" => assert!(!answer.unwrap()),
+            // The members lie in other files.
+            "libhip-thin.a" => {
+                let error = answer.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::ThinMember, "{error}");
+                assert!(error.to_string().starts_with("at byte 0x"), "{error}");
+                assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidData);
+            }
+            ".gitattributes" | "README.md" | "regenerate.sh" => {
+                let error = answer.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::NotRead);
+                assert_eq!(error.to_string(), "files of this format are not looked into: unknown");
+                assert_eq!(io::Error::from(error).kind(), io::ErrorKind::Unsupported);
+            }
+            _ => assert!(matches!(answer, Ok(true)), "{name}: {answer:?}"),
+        }
+    }
+}
+
+#[test]
+fn damaged_files() {
+    for (_, bytes) in examples() {
+        // Every length of the headers in front, some of the rest.
+        let lengths = (0..bytes.len()).filter(|len| *len < 70 || len % 3989 == 0);
+        for len in lengths {
+            let _ = ask(&bytes[..len]);
+        }
+        let mut damaged = bytes.clone();
+        let step = bytes.len() / 20;
+        let places = (0..bytes.len()).filter(|at| *at < 70 || at % step.max(1) == 0);
+        for at in places {
+            damaged[at] ^= if at % 2 == 0 { 1 } else { 0xff };
+            let _ = ask(&damaged);
+            damaged[at] = bytes[at];
+        }
+    }
+}
+
+#[test]
+fn a_section_is_known_by_name_type_or_start() {
+    let hip = data("hip.o");
+    let renamed = |from: &[u8], to: &[u8], bytes: &[u8]| {
+        assert_eq!(from.len(), to.len());
+        let at: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+        assert!(!at.is_empty());
+        let mut bytes = bytes.to_vec();
+        at.iter().for_each(|at| bytes[*at..*at + to.len()].copy_from_slice(to));
+        bytes
+    };
+    // By what it starts with.
+    let nameless = renamed(b".hip_fatbin", b".hip_fatbix", &hip);
+    assert!(ask(&nameless).unwrap());
+    // By nothing, any more.
+    let empty = renamed(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDLX__", &nameless);
+    assert!(!ask(&empty).unwrap());
+    // By its name, whatever it holds: a walk says that it is damaged.
+    let damaged = renamed(b"__CLANG_OFFLOAD_BUNDLE__", b"__CLANG_OFFLOAD_BUNDLX__", &hip);
+    assert!(ask(&damaged).unwrap());
+    assert!(!list_slice(&damaged, &Options::default()).unwrap().is_complete());
+}
+
+#[test]
+fn what_hides_device_code_is_an_error() {
+    // A section beyond the end, without any device code; of a file with device code that is enough.
+    let host = data("host.o");
+    let cut = |bytes: &[u8]| {
+        // The section headers of clang's objects come last: those that stay name bytes that are gone.
+        let mut bytes = bytes.to_vec();
+        let table = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
+        let count = usize::from(u16::from_le_bytes(bytes[60..62].try_into().unwrap()));
+        let last = table + (count - 1) * 64;
+        bytes[last + 24..last + 32].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+        bytes
+    };
+    let error = ask(&cut(&host)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::HostFile);
+    assert!(error.to_string().contains("beyond the end of the file"), "{error}");
+    assert!(ask(&cut(&data("hip.o"))).unwrap());
+    // A program whose section headers were removed.
+    let mut program = data("hip-two-units.so");
+    program[40..48].fill(0);
+    program[60..64].fill(0);
+    let error = ask(&program).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotRead);
+    assert!(error.to_string().contains("has no section headers"), "{error}");
+    for packed in [&b"PK\x03\x04"[..], b"\x1f\x8b\x08", b"!<arch>\ndebian-binary   ", b"junk"] {
+        assert!(ask(packed).is_err());
+    }
+    // Nothing, and device images themselves.
+    let spirv = [0x0723_0203, 0x1_0000, 0, 1, 0, 2 << 16 | 17, 6, 3 << 16 | 14, 2, 2];
+    let spirv: Vec<u8> = spirv.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+    for image in [&b""[..], &spirv, b".version 8.0\n.target sm_80\n"] {
+        assert!(!ask(image).unwrap());
+    }
+    assert!(ask(&spirv[..20]).is_err(), "a damaged one");
+}
+
+#[test]
+fn a_member_is_damaged_as_a_file_is() {
+    // The string table of a COFF object comes last, and starts with its size: this one ends after its file.
+    let mut object = data("hip.obj");
+    let field = |at: usize| u32::from_le_bytes(object[at..at + 4].try_into().unwrap());
+    let table = usize::try_from(field(8) + 18 * field(12)).unwrap();
+    let len = field(table) + 64;
+    object[table..table + 4].copy_from_slice(&len.to_le_bytes());
+    assert!(ask(&object).is_err());
+    let size = object.len();
+    let header = format!("{:<16}{:<32}{size:<10}`\n", "a.obj/", "0");
+    let archive = [b"!<arch>\n", header.as_bytes(), &object, &[b'\n'; 100]].concat();
+    assert!(ask(&archive).is_err());
+}
+
+#[test]
+fn images_are_lent() {
+    let library = data("libhip.a");
+    let listing = list_slice(&library, &Options::default()).unwrap();
+    assert_eq!(
+        listing.images(),
+        list(Cursor::new(&library), &Options::default()).unwrap().images()
+    );
+    let bounds = library.as_ptr_range();
+    for image in &listing {
+        let bytes = image.bytes_in(&library).unwrap();
+        assert_eq!(bytes.len() as u64, image.size());
+        assert!(bounds.start <= bytes.as_ptr() && bytes.as_ptr_range().end <= bounds.end);
+        // Of some other file.
+        assert_eq!(image.bytes_in(&library[..10]), None);
+    }
+    let compressed = data("hip-ccob-v3.o");
+    let listing = list_slice(&compressed, &Options::default()).unwrap();
+    assert!(listing.images().len() > 1);
+    assert!(listing.iter().all(|image| image.bytes_in(&compressed).is_none()));
+}

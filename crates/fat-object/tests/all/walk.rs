@@ -1,0 +1,861 @@
+//! The walk over real files, files built here, and damaged ones.
+
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use fat_object::{
+    Container, ContainerKind, Enter, FileFormat, Finding, Image, Location, Options, ReadSeek,
+    Severity, Summary, Visitor, walk,
+};
+
+fn data(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[derive(Debug, PartialEq)]
+struct Seen {
+    path: String,
+    id: String,
+    container: ContainerKind,
+    location: Location,
+    size: u64,
+    format: FileFormat,
+    bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Collect {
+    images: Vec<Seen>,
+    findings: Vec<(String, Severity)>,
+    depth: usize,
+    deepest: usize,
+    thin: Option<PathBuf>,
+}
+
+impl Visitor for Collect {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+        assert_eq!(container.path().len(), self.depth);
+        assert_eq!(container.path().last().unwrap().kind(), container.kind());
+        Ok(())
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        assert_eq!(image.index(), self.images.len());
+        assert_eq!(image.path().len(), self.depth);
+        let mut bytes = Vec::new();
+        image.reader().read_to_end(&mut bytes)?;
+        self.images.push(Seen {
+            path: image.path().iter().map(ToString::to_string).collect::<Vec<_>>().join("/"),
+            id: image.id().map_or_else(|| image.target().to_string(), str::to_owned),
+            container: image.container(),
+            location: image.location(),
+            size: image.size(),
+            format: image.format(),
+            bytes,
+        });
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.findings.push((finding.to_string(), finding.severity()));
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        let directory = self.thin.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(std::fs::File::open(directory.join(std::str::from_utf8(name).unwrap()))?))
+    }
+}
+
+fn collect_with(bytes: &[u8], options: &Options) -> (Collect, Summary) {
+    let mut collect = Collect::default();
+    let summary = walk(&mut Cursor::new(bytes), options, &mut collect).unwrap();
+    assert_eq!(collect.depth, 0, "every container entered is left");
+    assert_eq!(summary.images, collect.images.len());
+    assert_eq!(summary.findings, collect.findings.len());
+    (collect, summary)
+}
+
+fn collect(bytes: &[u8]) -> Collect {
+    collect_with(bytes, &Options::default()).0
+}
+
+#[test]
+fn places_in_the_file_hold_the_bytes_of_the_image() {
+    for name in [
+        "hip.o",
+        "hip-two-units.so",
+        "hip-packager.o",
+        "merged-packager.o",
+        "libhip.a",
+        "libbundles.a",
+        "bundle.o",
+        "bundle.s",
+        "packages.offload",
+        "cuda-fatbin.o",
+        "hip.hipfb",
+    ] {
+        let bytes = data(name);
+        let seen = collect(&bytes);
+        assert_eq!(seen.findings, [], "{name}");
+        assert!(!seen.images.is_empty(), "{name}");
+        for image in &seen.images {
+            let Location::File(offset) = image.location else { panic!("{name}: {image:?}") };
+            let offset = usize::try_from(offset).unwrap();
+            assert_eq!(image.bytes, bytes[offset..offset + image.bytes.len()], "{name}");
+        }
+    }
+}
+
+#[test]
+fn compressed_bundles_are_read_one_after_the_other() {
+    let seen = collect(&data("hip-two-units-ccob.so"));
+    let paths: Vec<_> = seen.images.iter().map(|image| image.path.as_str()).collect();
+    let (first, second) =
+        ("section:.hip_fatbin/ccob:0/bundle:0", "section:.hip_fatbin/ccob:1/bundle:0");
+    assert_eq!(paths, [first, first, first, second, second, second]);
+    assert!(seen.images.iter().all(|image| image.container == ContainerKind::Ccob));
+    assert_eq!(seen.images[1].location, Location::Decompressed(4096));
+    assert_eq!(seen.images[1].format, FileFormat::Elf { machine: 224 });
+}
+
+#[test]
+fn the_same_bundle_in_every_wrapping() {
+    // Plain and compressed forms of one compilation hold the same images.
+    let plain = collect(&data("hip.o"));
+    let compressed = collect(&data("hip-ccob-v3.o"));
+    let key = |seen: &Collect| {
+        seen.images.iter().map(|i| (i.id.clone(), i.bytes.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(key(&plain), key(&compressed));
+    let v2 = collect(&data("hip-ccob-v2.hipfb"));
+    for name in ["hip-ccob-v3.hipfb", "hip-macos.o", "hip.obj", "hip.dll", "hip.lib"] {
+        let other = collect(&data(name));
+        assert_eq!(other.findings, [], "{name}");
+        let ids = |seen: &Collect| {
+            seen.images
+                .iter()
+                .map(|i| i.id.clone())
+                .filter(|id| !id.starts_with("host"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&other), ids(&v2), "{name}");
+    }
+}
+
+#[test]
+fn slices_of_a_universal_file() {
+    let seen = collect(&data("hip-macos-universal.o"));
+    let slices: Vec<_> =
+        seen.images.iter().map(|image| image.path.split('/').next().unwrap()).collect();
+    assert_eq!(
+        slices,
+        [
+            "slice:x86_64",
+            "slice:x86_64",
+            "slice:x86_64",
+            "slice:aarch64",
+            "slice:aarch64",
+            "slice:aarch64"
+        ]
+    );
+}
+
+#[test]
+fn thin_archives_open_their_members() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
+    let bytes = data("libhip-thin.a");
+    let mut seen = Collect { thin: Some(directory), ..Collect::default() };
+    walk(&mut Cursor::new(&bytes), &Options::default(), &mut seen).unwrap();
+    assert_eq!(seen.findings, []);
+    assert_eq!(seen.images.len(), 10);
+    let alone = collect(&data("hip.o"));
+    for (inside, alone) in seen.images.iter().zip(&alone.images) {
+        assert_eq!(inside.bytes, alone.bytes);
+        assert_eq!(inside.path, format!("member:hip.o/{}", alone.path));
+        let (Location::ThinMember(there), Location::File(here)) = (inside.location, alone.location)
+        else {
+            panic!()
+        };
+        assert_eq!(there, here);
+    }
+    // With another size than the archive says: an error, and the file is walked all the same.
+    let found = data("hip.o").len();
+    let field = |size: usize| format!("{size:<10}`\n").into_bytes();
+    let at = bytes.windows(12).position(|window| window == field(found)).unwrap();
+    let mut other = bytes.clone();
+    other[at..at + 12].copy_from_slice(&field(100));
+    let mut resized = Collect { thin: seen.thin.clone(), ..Collect::default() };
+    walk(&mut Cursor::new(&other), &Options::default(), &mut resized).unwrap();
+    assert_eq!(resized.images.len(), 10);
+    let [(message, ..)] = &resized.findings[..] else { panic!("{:?}", resized.findings) };
+    assert_eq!(
+        *message,
+        format!(
+            "at byte 0x0: thin archive names hip.o: expected a file of 100 bytes, found {found}"
+        )
+    );
+    // Without a way to open members: a finding for each.
+    let seen = collect(&bytes);
+    assert_eq!(seen.findings.len(), 3);
+    assert!(seen.findings[0].0.contains("hip.o"), "{:?}", seen.findings);
+}
+
+/// The `ar` crate as a second opinion on names and contents of members.
+#[test]
+fn archives_agree_with_a_second_reader() {
+    struct Members(Vec<(String, u64, u64)>);
+    impl Visitor for Members {
+        fn enter(&mut self, container: &Container) -> io::Result<()> {
+            if container.kind() == ContainerKind::Member {
+                let name = container.path().last().unwrap().name().to_owned();
+                self.0.push((name, container.location().file_offset().unwrap(), container.size()));
+            }
+            Ok(())
+        }
+        fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            Err(io::Error::other(finding.to_string()))
+        }
+    }
+    // Names of all lengths around the 16 bytes of a header field, sizes odd and even.
+    let names: Vec<Vec<u8>> = (1..40).map(|n| vec![b'a' + n % 26; usize::from(n)]).collect();
+    let contents: Vec<Vec<u8>> = (0..39u8).map(|n| vec![n; usize::from(n) * 7]).collect();
+    let mut gnu = ar::GnuBuilder::new(Vec::new(), names.clone());
+    let mut bsd = ar::Builder::new(Vec::new());
+    for (name, content) in names.iter().zip(&contents) {
+        let header = ar::Header::new(name.clone(), content.len() as u64);
+        gnu.append(&header, &content[..]).unwrap();
+        bsd.append(&header, &content[..]).unwrap();
+    }
+    for (what, bytes) in [
+        ("gnu", gnu.into_inner().unwrap()),
+        ("bsd", bsd.into_inner().unwrap()),
+        ("libhip.a", data("libhip.a")),
+        ("darwin", data("libhip-darwin.a")),
+    ] {
+        let mut ours = Members(Vec::new());
+        walk(&mut Cursor::new(&bytes), &Options::default(), &mut ours).unwrap();
+        let mut theirs = ar::Archive::new(&bytes[..]);
+        let mut count = 0;
+        while let Some(entry) = theirs.next_entry() {
+            let mut entry = entry.unwrap();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            let (name, offset, size) = &ours.0[count];
+            assert_eq!(name.as_bytes(), entry.header().identifier(), "{what}");
+            let (start, end) =
+                (usize::try_from(*offset).unwrap(), usize::try_from(offset + size).unwrap());
+            assert_eq!(bytes[start..end], content, "{what} {name}");
+            count += 1;
+        }
+        assert_eq!(count, ours.0.len(), "{what}");
+        assert!(count > 1, "{what}");
+    }
+}
+
+/// An archive of one member, by hand.
+fn archive(name: &str, content: &[u8]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    bytes.extend(
+        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).as_bytes(),
+    );
+    bytes.extend(content);
+    if content.len() % 2 == 1 {
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let mut nested = data("hip.hipfb");
+    for _ in 0..20 {
+        nested = archive("inner.a/", &nested);
+    }
+    let seen = collect(&nested);
+    assert_eq!(seen.images.len(), 2);
+    assert_eq!(seen.deepest, 21);
+    let options = Options::default().with_max_depth(10);
+    let (seen, _) = collect_with(&nested, &options);
+    assert_eq!(seen.images, []);
+    assert_eq!(seen.findings.len(), 1);
+    assert!(seen.findings[0].0.contains("nested more than 10 deep"), "{:?}", seen.findings);
+}
+
+#[test]
+fn archives_cut_short_and_malformed() {
+    let whole = archive("a.hipfb/", &data("hip.hipfb"));
+    let seen = collect(&whole[..whole.len() - 100]);
+    assert!(
+        seen.findings[0].0.contains("archive is cut short: member a.hipfb needs bytes 0x44.."),
+        "{:?}",
+        seen.findings
+    );
+    let mut odd_name = whole.clone();
+    odd_name[8..24].copy_from_slice(b"/999999999      ");
+    let seen = collect(&odd_name);
+    assert!(seen.findings[0].0.contains("malformed archive"), "{:?}", seen.findings);
+    let seen = collect(&whole[..40]);
+    assert!(seen.findings[0].0.contains("malformed archive"), "{:?}", seen.findings);
+}
+
+fn patch_u64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Offset of the header of the section with this file offset, in a 64-bit little-endian ELF file.
+fn section_header(bytes: &[u8], sh_offset: u64) -> usize {
+    let number = |at: usize, len: usize| {
+        let mut wide = [0; 8];
+        wide[..len].copy_from_slice(&bytes[at..at + len]);
+        usize::try_from(u64::from_le_bytes(wide)).unwrap()
+    };
+    let (table, count) = (number(40, 8), number(60, 2));
+    (0..count)
+        .map(|i| table + 64 * i)
+        .find(|&header| number(header + 24, 8) as u64 == sh_offset && number(header + 32, 8) > 0)
+        .unwrap()
+}
+
+#[test]
+fn sections_beyond_the_end_and_overlapping_ones() {
+    let bytes = data("hip-two-units.so");
+    let fatbin = section_header(&bytes, 4096);
+    let mut long = bytes.clone();
+    patch_u64(&mut long, fatbin + 32, 1 << 40);
+    let no_scan = Options::default().with_scan(false);
+    let seen = collect_with(&long, &no_scan).0;
+    assert_eq!(seen.images, []);
+    assert!(
+        seen.findings[0]
+            .0
+            .contains("section .hip_fatbin lies at 0x1000..0x10000001000, beyond the end"),
+        "{:?}",
+        seen.findings
+    );
+
+    // Another section header that names the same bytes.
+    let mut twice = bytes.clone();
+    let other = fatbin + 64;
+    patch_u64(&mut twice, other + 24, 4096);
+    patch_u64(&mut twice, other + 32, 8192);
+    let seen = collect(&twice);
+    assert_eq!(seen.images.len(), 4);
+    assert!(seen.findings[0].0.contains("overlaps another section"), "{:?}", seen.findings);
+
+    // A section table that lies outside the file.
+    let mut outside = bytes.clone();
+    patch_u64(&mut outside, 40, u64::MAX - 3);
+    let seen = collect(&outside);
+    assert!(seen.findings[0].0.contains("malformed ELF file"), "{:?}", seen.findings);
+
+    // No section table at all: only a scan finds something, and that is said.
+    let mut none = bytes;
+    patch_u64(&mut none, 40, 0);
+    none[60..62].fill(0);
+    let seen = collect_with(&none, &no_scan).0;
+    assert_eq!(seen.images, []);
+    assert_eq!(seen.findings[0].1, Severity::Warning);
+}
+
+/// Programs that deal with these formats have the magics in their string constants.
+#[test]
+fn a_magic_alone_makes_no_container_of_an_unnamed_section() {
+    let bytes = data("hip-two-units.so");
+    let name = bytes.windows(11).position(|w| w == b".hip_fatbin").unwrap();
+    let mut renamed = bytes.clone();
+    renamed[name..name + 11].copy_from_slice(b".rodata.str");
+    assert_eq!(collect(&renamed).images.len(), 4);
+    // the number of entries of the first bundle
+    renamed[4096 + 24..4096 + 32].fill(b'x');
+    let seen = collect_with(&renamed, &Options::default().with_scan(false)).0;
+    assert_eq!((seen.images.len(), seen.findings.len()), (0, 0));
+    // In a section whose name promises device code the same is a fault.
+    let mut damaged = bytes;
+    damaged[4096 + 24..4096 + 32].fill(b'x');
+    assert_eq!(collect(&damaged).findings.len(), 1);
+}
+
+#[test]
+fn bytes_between_containers_are_reported() {
+    let bundle = data("hip.hipfb");
+    let mut bytes = bundle.clone();
+    bytes.extend([0; 100]);
+    bytes.extend(&bundle);
+    bytes.extend([0; 3]);
+    assert_eq!(collect(&bytes).images.len(), 4);
+    assert_eq!(collect(&bytes).findings, []);
+    bytes.extend(b"junk");
+    let seen = collect(&bytes);
+    assert_eq!(seen.images.len(), 4);
+    assert!(
+        seen.findings[0].0.contains("bytes follow that start none (first bytes [6a, 75, 6e, 6b])"),
+        "{:?}",
+        seen.findings
+    );
+}
+
+/// A compressed bundle, a package and a fatbinary, one after the other: all containers may follow each other.
+#[test]
+fn containers_of_different_kinds_in_a_row() {
+    let mut bytes = data("hip-ccob-v3.hipfb");
+    bytes.extend(data("packages.offload"));
+    bytes.extend([0; 16]);
+    bytes.extend(data("hip.hipfb"));
+    let seen = collect(&bytes);
+    assert_eq!(seen.findings, []);
+    assert_eq!(seen.images.len(), 3 + 5 + 2);
+    assert_eq!(seen.images.last().unwrap().path, "bundle:6");
+}
+
+#[test]
+fn a_bundle_in_a_bundle_and_a_compressed_one_in_a_compressed_one() {
+    let inner = data("hip.hipfb");
+    let id = b"hip-amdgcn-amd-amdhsa--gfx1100";
+    let mut outer = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    for number in [1, 24 + 8 + 24 + id.len() as u64, inner.len() as u64, id.len() as u64] {
+        outer.extend(number.to_le_bytes());
+    }
+    outer.extend(id);
+    outer.extend(&inner);
+    let seen = collect(&outer);
+    let paths: Vec<_> = seen.images.iter().map(|image| image.path.as_str()).collect();
+    let nested = "bundle:0/image:hip-amdgcn-amd-amdhsa--gfx1100/bundle:0";
+    assert_eq!(paths, ["bundle:0", nested, nested]);
+
+    let once = ccob::compress(&inner, &ccob::WriteOptions::default()).unwrap();
+    let twice = ccob::compress(&once, &ccob::WriteOptions::default()).unwrap();
+    let seen = collect(&twice);
+    assert_eq!(seen.images[1].path, "ccob:0/ccob:0/bundle:0");
+    assert_eq!(seen.images[1].bytes, collect(&inner).images[1].bytes);
+    // Both levels are held at one time: the limit is for their sum.
+    let both = (once.len() + inner.len()) as u64;
+    let options = Options::default().with_max_decompressed(both);
+    assert_eq!(collect_with(&twice, &options).0.findings, []);
+    let options = Options::default().with_max_decompressed(both - 1);
+    assert_eq!(collect_with(&twice, &options).0.images, []);
+}
+
+#[test]
+fn a_shrinking_file_is_an_error_of_reading() {
+    /// Says it is longer than it is, as a file that somebody truncates.
+    struct Shrinks(Cursor<Vec<u8>>, u64);
+    impl Read for Shrinks {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buf)
+        }
+    }
+    impl io::Seek for Shrinks {
+        fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+            match to {
+                io::SeekFrom::End(by) => {
+                    self.0.seek(io::SeekFrom::Start(self.1.checked_add_signed(by).unwrap()))
+                }
+                to => self.0.seek(to),
+            }
+        }
+    }
+    let bytes = data("hip.o");
+    let len = bytes.len() as u64;
+    let mut shrunk = bytes;
+    shrunk.truncate(12_000);
+    let result =
+        walk(&mut Shrinks(Cursor::new(shrunk), len), &Options::default(), &mut Collect::default());
+    assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn errors_of_the_visitor_end_the_walk() {
+    struct Stops;
+    impl Visitor for Stops {
+        fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+            Err(io::Error::other("enough"))
+        }
+        fn finding(&mut self, _: &Finding) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let result = walk(&mut Cursor::new(data("hip.o")), &Options::default(), &mut Stops);
+    assert_eq!(result.unwrap_err().to_string(), "enough");
+}
+
+/// An entry of a fatbinary, by hand.
+struct FatbinaryEntry {
+    kind: u16,
+    sm: u32,
+    flags: u64,
+    compressed_size: u32,
+    uncompressed_size: u64,
+    payload: &'static [u8],
+}
+
+fn fatbinary(entries: &[FatbinaryEntry]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for entry in entries {
+        body.extend(entry.kind.to_le_bytes());
+        body.extend(0x101u16.to_le_bytes());
+        body.extend(64u32.to_le_bytes());
+        body.extend((entry.payload.len() as u64).to_le_bytes());
+        body.extend(entry.compressed_size.to_le_bytes());
+        body.extend([0; 8]);
+        body.extend(entry.sm.to_le_bytes());
+        body.extend([0; 8]);
+        body.extend(entry.flags.to_le_bytes());
+        body.extend([0; 8]);
+        body.extend(entry.uncompressed_size.to_le_bytes());
+        body.extend(entry.payload);
+    }
+    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
+    bytes.extend((body.len() as u64).to_le_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+#[test]
+fn fatbinary_entries_and_their_faults() {
+    let entry = |kind, sm, flags, compressed_size, uncompressed_size, payload| FatbinaryEntry {
+        kind,
+        sm,
+        flags,
+        compressed_size,
+        uncompressed_size,
+        payload,
+    };
+    let good = fatbinary(&[
+        entry(1, 70, 0x11, 0, 0, b".version 7.0\n\0\0\0"),
+        entry(2, 80, 0x2011, 5, 900, b"\xf0abcd\0\0\0"),
+        entry(2, 90, 0x8011, 8, 901, b"12345678"),
+    ]);
+    let seen = collect(&good);
+    assert_eq!(seen.findings, []);
+    let facts: Vec<_> =
+        seen.images.iter().map(|i| (i.id.as_str(), i.size, i.bytes.len(), i.format)).collect();
+    assert_eq!((facts[0].1, facts[0].2), (16, 16));
+    assert_eq!((facts[1].1, facts[1].2, facts[1].3), (900, 5, FileFormat::Cubin));
+    assert_eq!((facts[2].1, facts[2].2, facts[2].3), (901, 8, FileFormat::Cubin));
+    assert_eq!(facts[0].3, FileFormat::Ptx);
+
+    let damaged = |at: usize, with: &[u8], words: &str| {
+        let mut bytes = good.clone();
+        bytes[at..at + with.len()].copy_from_slice(with);
+        let seen = collect(&bytes);
+        assert!(seen.findings[0].0.contains(words), "{:?}", seen.findings);
+    };
+    damaged(4, &[2], "version 2");
+    damaged(8, &[0xff; 8], "promises 18446744073709551615 bytes");
+    damaged(16 + 4, &[63], "header size of 63, expected at least 64");
+    damaged(16 + 8, &[0xff; 8], "entry 0 at 0x10 reaches to");
+    damaged(
+        16 + 80 + 16,
+        &[9],
+        "entry 1 at 0x60 has 9 bytes of compressed payload in a space of 8",
+    );
+    let seen = collect(&good[..15]);
+    assert!(seen.findings[0].0.contains("needs 16 bytes, 15 are left"), "{:?}", seen.findings);
+}
+
+#[test]
+fn fatbinary_entries_for_one_architecture_or_family() {
+    struct Targets(Vec<String>);
+    impl Visitor for Targets {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            self.0.push(image.target().id().to_owned());
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            Err(io::Error::other(finding.to_string()))
+        }
+    }
+    // The flags as `fatbinary --image3=kind=elf,sm=90a,...` of CUDA 13.5 writes them.
+    let entry = |sm, flags| FatbinaryEntry {
+        kind: 2,
+        sm,
+        flags,
+        compressed_size: 0,
+        uncompressed_size: 0,
+        payload: b"12345678",
+    };
+    let entries =
+        [entry(90, 0x11), entry(90, 0x10_0011), entry(100, 0x120_0011), entry(100, 0x110_8011)];
+    let mut targets = Targets(Vec::new());
+    walk(&mut Cursor::new(fatbinary(&entries)), &Options::default(), &mut targets).unwrap();
+    assert_eq!(targets.0, ["sm_90", "sm_90a", "sm_100f", "sm_100a"]);
+}
+
+#[test]
+fn host_placeholders_are_told_by_kind() {
+    let seen = collect(&data("bundle.o"));
+    let facts: Vec<_> = seen
+        .images
+        .iter()
+        .map(|image| (image.id.as_str(), image.container, image.format))
+        .collect();
+    assert_eq!(facts[0].0, "hip-amdgcn-amd-amdhsa--gfx906:xnack-");
+    assert_eq!(facts[1].0, "host-x86_64-pc-linux-gnu-");
+    assert_eq!((facts[1].1, facts[1].2), (ContainerKind::Section, FileFormat::HostPlaceholder));
+}
+
+#[test]
+fn package_entries_keep_what_they_record() {
+    struct Records(Vec<(u16, u16, Option<Vec<u8>>)>);
+    impl Visitor for Records {
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            let entry = image.offload_binary_entry().unwrap();
+            assert_eq!(entry.get("arch").unwrap(), image.target().id().as_bytes());
+            assert!(entry.strings().len() >= 2 && entry.flags().is_empty());
+            let feature = entry.get("feature").map(<[u8]>::to_vec);
+            self.0.push((entry.image_kind().0, entry.offload_kind().0, feature));
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            Err(io::Error::other(finding.to_string()))
+        }
+    }
+    let mut records = Records(Vec::new());
+    walk(&mut Cursor::new(data("packages.offload")), &Options::default(), &mut records).unwrap();
+    let ptx = Some(b"+ptx63".to_vec());
+    assert_eq!(records.0, [(1, 4, None), (2, 4, None), (5, 2, ptx), (3, 2, None), (0, 8, None)]);
+}
+
+#[test]
+fn error_is_matchable() {
+    struct Kinds(Vec<bool>);
+    impl Visitor for Kinds {
+        fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            self.0.push(finding.error().container() == Some(ContainerKind::Ccob));
+            Ok(())
+        }
+    }
+    let mut bytes = data("hip-ccob-v3.hipfb");
+    let last = bytes.len() - 1;
+    bytes[24] ^= 1;
+    bytes[last] ^= 0;
+    let mut kinds = Kinds(Vec::new());
+    walk(&mut Cursor::new(bytes), &Options::default(), &mut kinds).unwrap();
+    assert_eq!(kinds.0, [true]);
+}
+
+/// Every truncation of small files, and every byte changed in three ways: no panic, no endless walk, and
+/// nothing entered that is not left.
+#[test]
+fn damage_everywhere() {
+    for name in [
+        "hip-ccob-v3.hipfb",
+        "bundle.s",
+        "bundle.ll",
+        "cuda-fatbin.o",
+        "libhip-darwin.a",
+        "libhip-thin.a",
+        "hip.obj",
+        "hip-macos-universal.o",
+        "host.o",
+    ] {
+        let bytes = data(name);
+        for cut in 0..bytes.len() {
+            collect(&bytes[..cut]);
+        }
+        let mut damaged = bytes.clone();
+        for at in 0..bytes.len() {
+            for value in [bytes[at] ^ 1, !bytes[at], 0] {
+                damaged[at] = value;
+                collect(&damaged);
+            }
+            damaged[at] = bytes[at];
+        }
+    }
+}
+
+/// Opens the archive again for every member that it names.
+struct NamesItself(Vec<u8>, usize, usize);
+
+impl Visitor for NamesItself {
+    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+        Ok(())
+    }
+    fn finding(&mut self, _: &Finding) -> io::Result<()> {
+        self.2 += 1;
+        Ok(())
+    }
+    fn open_thin_member(&mut self, _: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        self.1 += 1;
+        Ok(Box::new(Cursor::new(self.0.clone())))
+    }
+}
+
+#[test]
+fn a_thin_archive_that_names_itself_ends() {
+    let mut bytes = b"!<thin>\n".to_vec();
+    for _ in 0..2 {
+        let (name, zero) = ("a.a/", 0);
+        bytes
+            .extend(format!("{name:<16}{zero:<12}{zero:<6}{zero:<6}644     128       `\n").bytes());
+    }
+    let mut visitor = NamesItself(bytes.clone(), 0, 0);
+    walk(&mut Cursor::new(bytes), &Options::default(), &mut visitor).unwrap();
+    assert_eq!((visitor.1, visitor.2), (2, 2));
+}
+
+/// An archive of one member of some bytes and some name.
+fn archive_of(name: &[u8], member: &[u8]) -> Vec<u8> {
+    let mut archive = b"!<arch>\n".to_vec();
+    archive.extend(name);
+    archive.extend(vec![b' '; 16 - name.len()]);
+    archive.extend(format!("{:32}{:<10}`\n", "", member.len()).bytes());
+    archive.extend(member);
+    archive
+}
+
+/// Archives for Apple's linker fill members up to a multiple of 8, and count the padding.
+#[test]
+fn padding_of_members_is_no_damage() {
+    let bundle = data("bundle.bc");
+    for (padding, findings) in
+        [(&b""[..], 0), (b"\n", 0), (b"\n\n\n\n\n\n\n", 0), (b"\n\n\n\n\n\n\n\n", 1), (b"\n\nx", 1)]
+    {
+        let member = [&bundle[..], padding].concat();
+        let found = collect(&archive_of(b"a.o/", &member));
+        assert_eq!(found.findings.len(), findings, "{padding:?}: {:?}", found.findings);
+        // In a file it is none.
+        assert_eq!(collect(&member).findings.len(), usize::from(!padding.is_empty()));
+    }
+}
+
+/// As `ar rcP` of GNU stores it: only short names that a slash starts are tables.
+#[test]
+fn members_with_absolute_names_are_no_tables() {
+    let bundle = data("hip.hipfb");
+    let images = collect(&bundle).images.len();
+    let name = b"/usr/lib/a.hipfb/\n";
+    for (member, count) in [(&b"/0"[..], images), (b"/<XFGHASHMAP>/", 0)] {
+        let mut archive = archive_of(b"//", name);
+        archive.extend(&archive_of(member, &bundle)[8..]);
+        let seen = collect(&archive);
+        assert_eq!((seen.images.len(), seen.findings.len()), (count, 0));
+    }
+    // BSD's form, where the name lies in front of the data.
+    let seen = collect(&archive_of(b"#1/8", &[b"/a.hipfb", &bundle[..]].concat()));
+    assert_eq!((seen.images.len(), seen.findings.len()), (images, 0));
+}
+
+#[test]
+fn names_of_members_are_told_as_stored() {
+    struct Names(Vec<(String, Vec<u8>)>);
+    impl Visitor for Names {
+        fn enter(&mut self, container: &Container) -> io::Result<()> {
+            let segment = container.path().first().unwrap();
+            self.0.push((segment.name().to_owned(), segment.name_bytes().to_owned()));
+            Ok(())
+        }
+        fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
+            Ok(())
+        }
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            panic!("{finding}");
+        }
+    }
+    for (stored, text) in [(&b"a.o"[..], "a.o"), (b"caf\xe9.o", "caf\u{fffd}.o")] {
+        let archive = archive_of(&[stored, b"/"].concat(), b"text");
+        let mut names = Names(Vec::new());
+        walk(&mut Cursor::new(archive), &Options::default(), &mut names).unwrap();
+        assert_eq!(names.0, [(text.to_owned(), stored.to_owned())]);
+    }
+}
+
+#[test]
+fn hashes_are_verified_unless_told_otherwise() {
+    let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
+    assert!(collect(&bytes).findings.is_empty());
+    // The hash in the header.
+    bytes[24] ^= 1;
+    assert_eq!(collect(&bytes).findings.len(), 1);
+    let options = Options::default().with_verify_hash(false);
+    let (found, _) = collect_with(&bytes, &options);
+    assert!(found.findings.is_empty() && !found.images.is_empty());
+}
+
+/// Collects images before their hash is known.
+struct Early(Collect);
+
+impl Visitor for Early {
+    fn opens(&mut self, _: &Container) -> Enter {
+        Enter::OpenEarly
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        self.0.enter(container)
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.0.image(image)
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.0.finding(finding)
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.0.leave()
+    }
+}
+
+#[test]
+fn images_may_be_seen_before_their_hash_is_known() {
+    let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
+    let early = |bytes: &[u8]| {
+        let mut early = Early(Collect::default());
+        walk(&mut Cursor::new(bytes), &Options::default(), &mut early).unwrap();
+        early.0
+    };
+    let found = early(&bytes);
+    assert!(found.findings.is_empty() && !found.images.is_empty());
+    assert_eq!(found.images, collect(&bytes).images);
+    bytes[24] ^= 1;
+    let damaged = early(&bytes);
+    assert_eq!(damaged.images, found.images);
+    assert_eq!(damaged.findings, collect(&bytes).findings);
+    assert_eq!(collect(&bytes).images.len(), 0);
+}
+
+#[test]
+fn containers_of_no_interest_are_passed_over() {
+    struct Shallow(usize, usize);
+    impl Visitor for Shallow {
+        fn enter(&mut self, _: &Container) -> io::Result<()> {
+            self.0 += 1;
+            Ok(())
+        }
+        fn opens(&mut self, container: &Container) -> Enter {
+            match container.kind() {
+                ContainerKind::Section => Enter::Skip,
+                _ => Enter::Open,
+            }
+        }
+        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+            panic!("{image:?}");
+        }
+        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+            panic!("{finding}");
+        }
+        fn leave(&mut self) -> io::Result<()> {
+            self.1 += 1;
+            Ok(())
+        }
+    }
+    let mut shallow = Shallow(0, 0);
+    walk(&mut Cursor::new(data("libhip.a")), &Options::default(), &mut shallow).unwrap();
+    assert!(shallow.0 > 1 && shallow.0 == shallow.1);
+}

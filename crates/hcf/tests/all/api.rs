@@ -1,0 +1,18 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use core::error::Error as StdError;
+use core::fmt::Debug;
+
+use hcf::{Error, ErrorKind, Hcf, HcfImage};
+
+fn shared<T: Debug + Send + Sync + 'static>() {}
+fn value<T: Copy + Debug + Eq + Send + Sync + 'static>() {}
+fn error<T: StdError + Clone + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    shared::<Hcf>();
+    shared::<HcfImage>();
+    value::<ErrorKind>();
+    error::<Error>();
+}

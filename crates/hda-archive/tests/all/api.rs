@@ -1,0 +1,56 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use std::error::Error as StdError;
+use std::fmt::{Debug, Display};
+use std::fs::File;
+use std::io::{self, Cursor};
+
+use hda_archive::bundle_format::{EntryId, Request};
+use hda_archive::fat_object::ReadSeek;
+use hda_archive::{
+    ArchiveCopy, Conflict, DeviceArchive, Error, ErrorKind, Layout, LayoutBuilder, Member, Options,
+    Symbols, Unbundling, Warning, entries, no_thin_members, write_archive,
+};
+
+/// Sent to and shared by threads, printed for debugging.
+fn shared<T: Debug + Send + Sync + Unpin>() {}
+/// Besides, cloned and compared.
+fn value<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
+fn displayed<T: Display>() {}
+fn error<T: StdError + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    value::<Conflict>();
+    shared::<Member<'_>>();
+    shared::<Symbols>();
+    shared::<ArchiveCopy<'_>>();
+    shared::<DeviceArchive>();
+    shared::<Layout>();
+    shared::<LayoutBuilder>();
+    shared::<Unbundling>();
+    shared::<Warning>();
+    displayed::<Conflict>();
+    error::<Error>();
+    value::<ErrorKind>();
+    error::<Warning>();
+}
+
+/// Openers of members are closures, by value or by reference; inputs are what can be read and sought.
+#[test]
+fn openers_and_readers_of_any_kind() {
+    let mut library = Vec::new();
+    write_archive(&mut library, [Member::new("a.txt", b"text")]).unwrap();
+    let options = Options::default();
+    entries(Cursor::new(&library), &options, no_thin_members, |_| Ok(())).unwrap();
+    let mut opened = 0;
+    let mut open = |name: &[u8]| -> io::Result<Box<dyn ReadSeek>> {
+        opened += 1;
+        Ok(Box::new(File::open(String::from_utf8_lossy(name).into_owned())?))
+    };
+    let input: &mut dyn ReadSeek = &mut Cursor::new(library);
+    let request = Request::new(&EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906").unwrap());
+    let plan = Unbundling::plan(&mut *input, [request], &options, &mut open).unwrap();
+    plan.allow_missing(true).write(input, [io::sink()], &mut open).unwrap();
+    assert_eq!(opened, 0);
+}

@@ -1,0 +1,12 @@
+//! The tests of the crate, one program.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says where"
+)]
+
+mod round_trip;
+mod symbols;

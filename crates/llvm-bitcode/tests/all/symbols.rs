@@ -1,0 +1,328 @@
+//! The symbols of bitcode: modules that LLVM 22 wrote (`data/README.md`), modules written here bit by bit, and
+//! damaged ones. That the names are those of `llvm-ar` is shown by the tests of the tools.
+
+#[path = "../bits/mod.rs"]
+mod bits;
+
+use std::path::Path;
+
+use llvm_bitcode::{Error, ErrorKind, symbols};
+
+use bits::{BLOCKINFO, Bits, MODULE, module, wide};
+
+const TYPES: u64 = 17;
+const CONSTANTS: u64 = 11;
+const FUNCTION: u64 = 12;
+const VALUE_SYMTAB: u64 = 14;
+const STRTAB: u64 = 23;
+const SYMTAB: u64 = 25;
+
+fn data(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    std::fs::read(path).unwrap()
+}
+
+fn names(bytes: &[u8]) -> Vec<String> {
+    let names = symbols(bytes).unwrap().unwrap();
+    names.into_iter().map(|name| String::from_utf8(name).unwrap()).collect()
+}
+
+fn error(bytes: &[u8]) -> Error {
+    symbols(bytes).unwrap_err()
+}
+
+/// The names in the index that `llvm-ar --format=gnu rcs` makes of `symbols.bc`.
+const SYMBOLS: [&str; 11] = [
+    "_linkonce",
+    "_stdcall@12",
+    "@fastcall@12",
+    "_external",
+    "exact",
+    "?question",
+    "_common",
+    "_weak",
+    "_appending",
+    "_alias",
+    "_ifunc",
+];
+/// The same for `assembly.bc`.
+const ASSEMBLY: [&str; 3] = ["in_c", "weak_in_assembly", "in_assembly"];
+
+/// Where the symbol table that LLVM writes for linkers starts.
+fn symtab(bytes: &[u8]) -> usize {
+    // The header of block 25 with abbreviation IDs of three bits, its length, an abbreviation, a length.
+    bytes.windows(4).rposition(|word| word == [0x65, 0x0c, 0, 0]).unwrap() + 16
+}
+
+/// The file with one word of that symbol table changed.
+fn with_word(mut bytes: Vec<u8>, index: usize, value: u32) -> Vec<u8> {
+    let at = symtab(&bytes) + index * 4;
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn no_bitcode() {
+    for bytes in [&b""[..], b"BC", b"BC\xc0\xdf", b"\x7fELF", b"\xde\xc0\x17", b"!<arch>\n"] {
+        assert_eq!(symbols(bytes), Ok(None));
+    }
+}
+
+#[test]
+fn with_the_symbol_table() {
+    assert_eq!(names(&data("symbols.bc")), SYMBOLS);
+    assert_eq!(names(&data("assembly.bc")), ASSEMBLY);
+}
+
+#[test]
+fn the_wrapper() {
+    let raw = data("symbols.bc");
+    let mut bytes = Vec::new();
+    for word in [0x0b17_c0de, 0, 21, u32::try_from(raw.len()).unwrap(), 7] {
+        bytes.extend(u32::to_le_bytes(word));
+    }
+    // Any place will do.
+    bytes.push(0);
+    bytes.extend(&raw);
+    bytes.extend([0; 12]);
+    assert_eq!(names(&bytes), SYMBOLS);
+    bytes[12] = bytes[12].wrapping_add(100);
+    assert_eq!((error(&bytes).kind(), error(&bytes).offset()), (ErrorKind::Truncated, Some(21)));
+    let short = error(&bytes[..19]);
+    assert_eq!(short.to_string(), "bitcode wrapper needs 20 bytes, 19 are there");
+}
+
+#[test]
+fn a_symbol_table_that_does_not_count() {
+    let table = data("symbols.bc");
+    let without =
+        SYMBOLS.map(|name| name.strip_suffix("@12").unwrap_or(name).replace('@', "_").to_string());
+    // version; number of modules; offset and number of symbols; offset and length of a name
+    let first_symbol = 76 + 12;
+    for (word, value) in [
+        (0, 2),
+        (0, 4),
+        (4, 0),
+        (4, 2),
+        (7, 0xffff_fff0),
+        (8, 0xffff),
+        (8, u32::MAX),
+        (first_symbol / 4, 0xffff),
+        (first_symbol / 4 + 1, u32::MAX),
+    ] {
+        assert_eq!(names(&with_word(table.clone(), word, value)), without, "{word} {value}");
+    }
+    // What only the symbol table tells is missing then.
+    assert_eq!(names(&with_word(data("assembly.bc"), 0, 9)), ["in_c"]);
+}
+
+#[test]
+fn modules_one_after_the_other() {
+    // Two files, and with them two symbol tables, neither about both.
+    let (mut bytes, second) = (data("assembly.bc"), data("symbols.bc"));
+    bytes.extend(&second[4..]);
+    let names = names(&bytes);
+    assert_eq!((names.len(), &*names[0], &*names[1]), (12, "in_c", "_linkonce"));
+}
+
+fn blob(bits: &mut Bits, id: u64, bytes: &[u8]) {
+    bits.block(2, id, |bits| {
+        // [1, blob]
+        bits.fixed(2, 4).vbr(2, 5).fixed(1, 1).vbr(1, 8).fixed(0, 1).fixed(5, 3);
+        bits.fixed(4, 4).vbr(bytes.len() as u64, 6).align();
+        bytes.iter().for_each(|&byte| bits.fixed(byte.into(), 8).done());
+        bits.align();
+    });
+}
+
+/// A file of a module and a string table.
+fn with_strings(strings: &[u8], contents: impl FnOnce(&mut Bits)) -> Vec<u8> {
+    let mut bits = Bits::default();
+    bits.fixed(u32::from_le_bytes(*b"BC\xc0\xde").into(), 32);
+    bits.block(2, MODULE, contents);
+    blob(&mut bits, STRTAB, strings);
+    bits.bytes()
+}
+
+/// Version 2 and variables at these places of the string table.
+fn variables(places: &[(u64, u64)]) -> impl FnOnce(&mut Bits) {
+    move |bits| {
+        bits.record(1, &[2]);
+        for &(start, len) in places {
+            bits.record(7, &[start, len, 0, 3, 1, 0, 0, 0]);
+        }
+    }
+}
+
+#[test]
+fn names_in_the_string_table() {
+    assert_eq!(
+        names(&with_strings(b"oneother", variables(&[(0, 3), (2, 6), (0, 3)]))),
+        ["one", "eother", "one"]
+    );
+    for (start, len) in [(0, 9), (9, 0), (8, 1), (u64::MAX, 1), (1, u64::MAX)] {
+        let found = error(&with_strings(b"oneother", variables(&[(0, 3), (start, len)])));
+        assert_eq!((found.kind(), found.offset()), (ErrorKind::Malformed, None));
+        let end = start.saturating_add(len);
+        let place = format!("{start:#x}..{end:#x} of the string table, beyond its end at 0x8");
+        assert_eq!(found.to_string(), format!("bitcode symbol has its name at {place}"));
+    }
+    let none = module(variables(&[(0, 3)]));
+    let place = "0x0..0x3 of the string table, beyond its end at 0x0";
+    assert_eq!(error(&none).to_string(), format!("bitcode symbol has its name at {place}"));
+    // Without a name, LLVM gives one.
+    let unnamed = with_strings(b"ab", variables(&[(0, 0), (0, 1), (1, 0)]));
+    assert_eq!(names(&unnamed), ["__unnamed_1", "a", "__unnamed_2"]);
+}
+
+#[test]
+fn names_of_mach_o() {
+    let bytes = with_strings(b"one\x01two?x", |bits| {
+        bits.record(3, &wide(b"e-m:o-i64:64"));
+        variables(&[(0, 3), (3, 4), (7, 2), (0, 0)])(bits);
+    });
+    assert_eq!(names(&bytes), ["_one", "two", "_?x", "___unnamed_1"]);
+}
+
+#[test]
+fn order_and_linkage() {
+    let bytes = with_strings(b"abcdefghijklmnopqrst", |bits| {
+        bits.record(1, &[2]).record(5, &wide(b".data")).record(5, &wide(b"llvm.metadata"));
+        bits.record(18, &[0, 1, 0, 0, 9, 0]); // ifunc
+        bits.record(14, &[1, 1, 0, 0, 9, 0]).record(9, &[2, 1, 0, 9, 0]); // aliases
+        bits.record(14, &[3, 1, 0, 0, 9, 3]);
+        for linkage in 0..20 {
+            bits.record(7, &[linkage, 1, 0, 3, 1, linkage, 0, linkage % 2]);
+        }
+        bits.record(7, &[0, 1, 0, 3, 1, 0, 0, 2]).record(7, &[0, 1, 0, 3, 0, 0, 0, 0]);
+        bits.record(8, &[4, 1, 0, 0, 0, 0]).record(8, &[5, 1, 0, 0, 1, 0]);
+        bits.record(8, &[6, 1, 0, 0, 0, 3]);
+    });
+    let variables = ('a'..='t').filter(|name| !['d', 'j', 'm', 'n', 'o'].contains(name));
+    let expected: Vec<String> =
+        ['e'].into_iter().chain(variables).chain(['b', 'c', 'a']).map(String::from).collect();
+    assert_eq!(names(&bytes), expected);
+}
+
+#[test]
+fn records_cut_short() {
+    for (code, operands) in
+        [(7, &[0, 1, 0, 3, 1][..]), (8, &[0, 1, 0, 0, 0]), (14, &[0, 1]), (18, &[0, 1, 0, 0, 0])]
+    {
+        let found =
+            error(&with_strings(b"a", |bits| bits.record(1, &[2]).record(code, operands).done()));
+        let start = format!("bitcode record of code {code} before byte");
+        assert!(found.to_string().starts_with(&start), "{found}");
+    }
+}
+
+/// A module of version 1, which names its values itself. LLVM reads it: types, initialisers and bodies are there.
+fn version_1() -> Vec<u8> {
+    module(|bits| {
+        bits.record(1, &[1]);
+        bits.block(4, BLOCKINFO, |bits| {
+            bits.record(1, &[VALUE_SYMTAB]);
+            // [1, vbr 8, array, char6]
+            bits.fixed(2, 4).vbr(4, 5).fixed(1, 1).vbr(1, 8);
+            bits.fixed(0, 1).fixed(2, 3).vbr(8, 5);
+            bits.fixed(0, 1).fixed(3, 3).fixed(0, 1).fixed(4, 3);
+        });
+        bits.block(4, TYPES, |bits| {
+            // i32, void, void (), i32 *
+            bits.record(1, &[4]).record(7, &[32]).record(2, &[]).record(21, &[0, 1]);
+            bits.record(8, &[0, 0]);
+        });
+        bits.record(2, &wide(b"arm64-apple-ios")).record(3, &wide(b"e-m:o-i64:64"));
+        // values 0 to 2: variables, of which one is local; 3 and 4: functions, one only declared; 5: an alias
+        bits.record(7, &[0, 2, 7, 0, 0, 0]).record(7, &[0, 2, 7, 3, 0, 0]);
+        bits.record(7, &[0, 2, 7, 19, 0, 0]);
+        bits.record(8, &[2, 0, 0, 0, 0, 0, 0, 0]).record(8, &[2, 0, 1, 0, 0, 0, 0, 0]);
+        bits.record(14, &[0, 0, 0, 0]);
+        bits.block(4, CONSTANTS, |bits| bits.record(1, &[0]).record(4, &[84]).done());
+        bits.block(4, FUNCTION, |bits| {
+            bits.record(1, &[1]).record(10, &[]);
+            // Names of blocks are none of the module's.
+            bits.block(4, VALUE_SYMTAB, |bits| bits.record(2, &[0, 'x'.into()]).done());
+        });
+        bits.block(4, VALUE_SYMTAB, |bits| {
+            for (value, name) in [(4, "declared"), (1, "local"), (2, "linkonce"), (5, "alias")] {
+                bits.record(1, &[&[value], &wide(name.as_bytes())[..]].concat());
+            }
+            bits.fixed(4, 4).vbr(0, 8).vbr(3, 6).fixed(0, 6).fixed(1, 6).fixed(2, 6);
+            bits.record(1, &[&[3], &wide(b"function")[..]].concat());
+        });
+    })
+}
+
+#[test]
+fn a_module_before_string_tables() {
+    let bytes = version_1();
+    assert!(bytes == data("version-1.bc"));
+    assert_eq!(names(&bytes), ["_function", "_abc", "_linkonce", "_alias"]);
+}
+
+#[test]
+fn names_that_share_bytes() {
+    // Each name is long, the file is not.
+    let strings = [b'a'; 4000];
+    let error = error(&with_strings(&strings, variables(&[(0, 4000); 200])));
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    assert!(error.to_string().contains("bytes of symbol names for its length"), "{error}");
+    // The symbol table is no way around.
+    let mut bits = Bits::default();
+    bits.fixed(u32::from_le_bytes(*b"BC\xc0\xde").into(), 32);
+    bits.block(2, MODULE, variables(&[(0, 1)]));
+    let mut table: Vec<u32> = vec![3, 0, 0, 0, 1, 0, 0, 76, 2000];
+    table.resize(19, 0);
+    (0..2000).for_each(|_| table.extend([0, 4000, 0, 4000, u32::MAX, 1 << 10]));
+    let table: Vec<u8> = table.into_iter().flat_map(u32::to_le_bytes).collect();
+    blob(&mut bits, SYMTAB, &table);
+    blob(&mut bits, STRTAB, &strings);
+    assert_eq!(names(&bits.bytes()), ["a"]);
+}
+
+#[test]
+fn more_symbols_than_bytes() {
+    // [7, 0, 0, ...]: a variable of four bits
+    let bytes = module(|bits| {
+        bits.record(1, &[2]).fixed(2, 4).vbr(10, 5).fixed(1, 1).vbr(7, 8);
+        for value in [0, 0, 0, 3, 1, 0, 0, 0, 0] {
+            bits.fixed(1, 1).vbr(value, 8);
+        }
+        (0..100_000).for_each(|_| bits.fixed(4, 4).done());
+    });
+    let limit = bytes.len() / 4;
+    let expected = format!("bitcode has more than {limit} symbols for its length");
+    assert_eq!(error(&bytes).to_string(), expected);
+}
+
+#[test]
+fn every_truncation() {
+    for name in ["symbols.bc", "assembly.bc", "version-1.bc"] {
+        let bytes = data(name);
+        let all = symbols(&bytes).unwrap();
+        for len in 4..bytes.len() {
+            match symbols(&bytes[..len]) {
+                Ok(names) => assert_eq!(names, all, "{name} {len}"),
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_changed_byte() {
+    for name in ["symbols.bc", "assembly.bc", "version-1.bc"] {
+        let mut bytes = data(name);
+        for at in 0..bytes.len() {
+            let before = bytes[at];
+            for value in [0, 0xff, before ^ 1, before ^ 0x80, before.wrapping_add(7)] {
+                bytes[at] = value;
+                if let Ok(Some(names)) = symbols(&bytes) {
+                    assert!(names.len() < bytes.len() / 4);
+                }
+            }
+            bytes[at] = before;
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use core::error::Error as StdError;
+use core::fmt::{Debug, Display};
+use core::iter::FusedIterator;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use offload_binary::llvm::Release;
+use offload_binary::{
+    Binaries, Entry, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout, MAGIC,
+    OffloadBinary, OffloadKind, binaries,
+};
+
+/// Sent to and shared by threads, printed for debugging, cloned.
+fn view<T: Clone + Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+/// Besides, compared.
+fn value<T>()
+where
+    T: Clone + Debug + Eq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
+{
+}
+fn copied<T: Copy>() {}
+fn displayed<T: Display>() {}
+fn defaulted<T: Default>() {}
+fn fused<T: FusedIterator>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    view::<Binaries<'_>>();
+    view::<Entry<'_>>();
+    view::<OffloadBinary<'_>>();
+    value::<Error>();
+    value::<ErrorKind>();
+    value::<Flags>();
+    value::<FormatVersion>();
+    value::<ImageEntry<'_>>();
+    value::<ImageKind>();
+    value::<Layout>();
+    value::<Release>();
+    value::<OffloadKind>();
+
+    copied::<(Entry<'_>, Flags, FormatVersion, ImageKind, Release, OffloadKind)>();
+    copied::<OffloadBinary<'_>>();
+    displayed::<FormatVersion>();
+    displayed::<ImageKind>();
+    displayed::<OffloadKind>();
+    defaulted::<(Flags, FormatVersion)>();
+    fused::<Binaries<'_>>();
+    let _: fn(&Error) -> &dyn StdError = |error| error;
+}
+
+/// Views borrow from the data alone: they outlive what they came from.
+#[test]
+fn views_outlive_their_parser() {
+    fn values(data: &[u8]) -> Vec<&[u8]> {
+        let entries = binaries(data).flat_map(|binary| binary.unwrap().1.entries());
+        entries.flat_map(|entry| entry.strings()).map(|(_, value)| value).collect()
+    }
+    let entry = ImageEntry::new(0).string("arch", "gfx90a");
+    let data = Layout::new(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b""]).unwrap();
+    assert!(data.starts_with(&MAGIC));
+    assert_eq!(values(&data), [b"gfx90a"]);
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn errors_are_errors_of_io() {
+    use std::io;
+    use std::io::ErrorKind::{InvalidData, InvalidInput, OutOfMemory};
+
+    let kind = |error: &Error| io::Error::from(error.clone()).kind();
+    assert_eq!(kind(&OffloadBinary::parse(b"").unwrap_err()), InvalidData);
+    let entry = ImageEntry::new(0).string("a\0", "");
+    let error = Layout::new(FormatVersion::V2, &[entry]).unwrap_err();
+    assert_eq!(kind(&error), InvalidInput);
+    assert_eq!(kind(&byte_parts::Error::OutOfMemory { size: 1 }.into()), OutOfMemory);
+    assert_eq!(io::Error::from(error.clone()).get_ref().unwrap().downcast_ref(), Some(&error));
+}

@@ -1,0 +1,609 @@
+//! Writing what LLVM writes, and refusing what nobody could read.
+
+use std::borrow::Cow;
+#[cfg(feature = "std")]
+use std::io;
+
+use crate::common::{Told, told};
+use offload_binary::byte_parts::Part;
+use offload_binary::{
+    ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, Layout, MAX_STRING_BYTES,
+    OffloadBinary, OffloadKind, binaries, convert,
+};
+use proptest::prelude::*;
+
+use FormatVersion::{V1, V2};
+
+/// The bytes of a hexadecimal dump.
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| u8::try_from(c.to_digit(16).unwrap()).unwrap())
+        .collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+fn len(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap()
+}
+
+/// Writes in all ways there are, which have to agree.
+fn write(version: FormatVersion, images: &[(ImageEntry<'_>, &[u8])]) -> Vec<u8> {
+    let (entries, images): (Vec<_>, Vec<_>) = images.iter().cloned().unzip();
+    let layout = Layout::new(version, &entries).unwrap();
+    let bytes = layout.to_vec(&images).unwrap();
+    assert_eq!(layout.version(), version);
+    assert_eq!(layout.total_size(), len(&bytes));
+    assert_eq!((layout.len(), layout.is_empty()), (images.len(), images.is_empty()));
+
+    #[cfg(feature = "std")]
+    {
+        let mut written = Vec::new();
+        layout.write_to(&mut written, images.iter().copied()).unwrap();
+        assert_eq!(written, bytes);
+    }
+
+    let mut offset = 0;
+    for part in layout.parts().iter() {
+        if let Part::Input(&index, range) = part.clone() {
+            assert_eq!(layout.image_offset(index), Some(offset));
+            assert_eq!(layout.image_size(index), Some(len(images[index])));
+            assert_eq!(range, 0..len(images[index]));
+        }
+        offset += part.size();
+    }
+    assert_eq!(offset, len(&bytes));
+    bytes
+}
+
+/// What is read: entries with their images, over all binaries.
+fn read(data: &[u8]) -> Vec<(ImageEntry<'_>, &[u8])> {
+    binaries(data)
+        .flat_map(|binary| binary.unwrap().1.entries())
+        .map(|entry| (ImageEntry::from(&entry), entry.image().unwrap()))
+        .collect()
+}
+
+fn cuda() -> (ImageEntry<'static>, &'static [u8]) {
+    let entry = ImageEntry::new(11)
+        .image_kind(ImageKind::OBJECT)
+        .offload_kind(OffloadKind::CUDA)
+        .string("arch", "sm_70")
+        .string("triple", "nvptx64-nvidia-cuda");
+    (entry, b"hello image")
+}
+
+/// `llvm-offload-binary -o v1.bin --image=file=a.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda`
+/// of LLVM 22.1.8, where a.o holds `hello image`.
+const CUDA_V1: &str = "
+    10ff10ad01000000 a000000000000000 2000000000000000 2800000000000000
+    0100020000000000 4800000000000000 0200000000000000 9000000000000000
+    0b00000000000000 6900000000000000 8900000000000000 6e00000000000000
+    7500000000000000 0061726368007472 69706c65006e7670 747836342d6e7669
+    6469612d63756461 00736d5f37300000 68656c6c6f20696d 6167650000000000";
+
+/// The same command with LLVM 23.1.4.
+const CUDA_V2: &str = "
+    10ff10ad02000000 b000000000000000 2000000000000000 0100000000000000
+    0100020000000000 4800000000000000 0200000000000000 a000000000000000
+    0b00000000000000 7900000000000000 9900000000000000 0500000000000000
+    7e00000000000000 8500000000000000 1300000000000000 0061726368007472
+    69706c65006e7670 747836342d6e7669 6469612d63756461 00736d5f37300000
+    68656c6c6f20696d 6167650000000000";
+
+#[test]
+fn one_image_as_llvm_writes_it() {
+    assert_eq!(write(V1, &[cuda()]), hex(CUDA_V1));
+    assert_eq!(write(V2, &[cuda()]), hex(CUDA_V2));
+    assert_eq!(FormatVersion::default(), V1);
+    assert_eq!((V1.number(), V2.number()), (1, 2));
+}
+
+#[test]
+fn no_images_as_llvm_writes_them() {
+    // LLVM 22.1.8 writes an empty file without --image, LLVM 23.1.4 this.
+    let empty_v2 = "10ff10ad02000000 2800000000000000 2000000000000000 0000000000000000
+                    0000000000000000";
+    assert_eq!(write(V1, &[]), []);
+    assert_eq!(write(V2, &[]), hex(empty_v2));
+    assert_eq!(convert(&[], V2).unwrap(), hex(empty_v2));
+    assert_eq!(convert(&hex(empty_v2), V1).unwrap(), []);
+}
+
+/// Strings that end each other are shared, of HIP and SYCL.
+fn two_images() -> [(ImageEntry<'static>, &'static [u8]); 2] {
+    let hip = ImageEntry::new(5)
+        .image_kind(ImageKind::OBJECT)
+        .offload_kind(OffloadKind::HIP)
+        .string("feature", "90a")
+        .string("arch", "gfx90a")
+        .string("triple", "amdgcn-amd-amdhsa");
+    let sycl = ImageEntry::new(11)
+        .image_kind(ImageKind::BITCODE)
+        .offload_kind(OffloadKind::SYCL)
+        .string("triple", "spirv64");
+    [(hip, b"hello"), (sycl, b"device code")]
+}
+
+/// `llvm-offload-binary -o two.bin
+/// --image=file=a.o,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=hip,feature=90a
+/// --image=file=b.bc,triple=spirv64,kind=sycl` of LLVM 22.1.8, where a.o holds `hello` and b.bc
+/// `device code`.
+const TWO_V1: &str = "
+    10ff10ad01000000 b000000000000000 2000000000000000 2800000000000000
+    0100040000000000 4800000000000000 0300000000000000 a800000000000000
+    0500000000000000 7e00000000000000 a200000000000000 7900000000000000
+    9f00000000000000 8600000000000000 8d00000000000000 0061726368006665
+    6174757265007472 69706c6500616d64 67636e2d616d642d 616d646873610067
+    6678393061000000 68656c6c6f000000
+    10ff10ad01000000 7800000000000000 2000000000000000 2800000000000000
+    0200080000000000 4800000000000000 0100000000000000 6800000000000000
+    0b00000000000000 5900000000000000 6000000000000000 00747269706c6500
+    7370697276363400 6465766963652063 6f64650000000000";
+
+/// The same images in version 2. Computed in the layout of [`CUDA_V2`], not written by LLVM.
+const TWO_V2: &str = "
+    10ff10ad02000000 1801000000000000 2000000000000000 0200000000000000
+    0100040000000000 7000000000000000 0300000000000000 0801000000000000
+    0500000000000000 0200080000000000 b800000000000000 0100000000000000
+    0d01000000000000 0b00000000000000 d600000000000000 fa00000000000000
+    0300000000000000 d100000000000000 f700000000000000 0600000000000000
+    de00000000000000 e500000000000000 1100000000000000 de00000000000000
+    fe00000000000000 0700000000000000 0061726368006665 6174757265007472
+    69706c6500616d64 67636e2d616d642d 616d646873610067 6678393061007370
+    6972763634000000 68656c6c6f646576 69636520636f6465";
+
+#[test]
+fn several_images() {
+    assert_eq!(write(V1, &two_images()), hex(TWO_V1));
+    assert_eq!(write(V2, &two_images()), hex(TWO_V2));
+    assert_eq!(read(&hex(TWO_V1)), two_images());
+    assert_eq!(read(&hex(TWO_V2)), two_images());
+}
+
+#[test]
+fn entries_without_an_image() {
+    let metadata =
+        ImageEntry::new(0).offload_kind(OffloadKind::SYCL).flags(Flags::METADATA).string("a", "1");
+    let image = ImageEntry::new(3).string("a", "2");
+    let images: [(_, &[u8]); 2] = [(metadata, b""), (image, b"\x01\x02\x03")];
+    // Computed in the layout of CUDA_V2, not written by LLVM.
+    let expected = "
+        10ff10ad02000000 b000000000000000 2000000000000000 0200000000000000
+        0000080001000000 7000000000000000 0100000000000000 a800000000000000
+        0000000000000000 0000000000000000 8800000000000000 0100000000000000
+        a800000000000000 0300000000000000 a100000000000000 a500000000000000
+        0100000000000000 a100000000000000 a300000000000000 0100000000000000
+        0061003200310000 0102030000000000";
+    assert_eq!(write(V2, &images), hex(expected));
+    assert_eq!(read(&hex(expected)), images);
+    // Version 1 keeps the flag.
+    assert_eq!(read(&convert(&hex(expected), V1).unwrap()), images);
+    // Alone, its image is behind everything.
+    let alone = write(V2, &images[..1]);
+    assert_eq!(read(&alone), images[..1]);
+}
+
+#[test]
+fn values_with_nuls() {
+    let entry = ImageEntry::new(1).string("opts", "-x\0-y").string("tail", "y").string("none", "");
+    let images: [(_, &[u8]); 1] = [(entry, b"\xff")];
+    // Computed in the layout of CUDA_V2, not written by LLVM.
+    let expected = "
+        10ff10ad02000000 b000000000000000 2000000000000000 0100000000000000
+        0000000000000000 4800000000000000 0300000000000000 a800000000000000
+        0100000000000000 9700000000000000 9100000000000000 0500000000000000
+        9c00000000000000 9500000000000000 0100000000000000 a100000000000000
+        9000000000000000 0000000000000000 002d78002d79006f 707473007461696c
+        006e6f6e65000000 ff00000000000000";
+    assert_eq!(write(V2, &images), hex(expected));
+    assert_eq!(read(&hex(expected)), images);
+    let error = convert(&hex(expected), V1).unwrap_err();
+    assert_eq!((error.kind(), error.entry()), (ErrorKind::Nul, Some(0)));
+    assert_eq!(
+        error.to_string(),
+        "offload binary entry 0 has the value of key \"opts\" in string 0 with a nul, \
+         which version 1 cannot store",
+    );
+}
+
+#[test]
+fn a_binary_in_a_binary() {
+    let inner = hex(CUDA_V1);
+    let entry = ImageEntry::new(len(&inner)).image_kind(ImageKind(7)).string("arch", "any");
+    for version in [V1, V2] {
+        let outer = write(version, &[(entry.clone(), &inner)]);
+        let entries = read(&outer);
+        assert_eq!(entries.len(), 1);
+        assert_eq!(read(entries[0].1), [cuda()]);
+    }
+    // Computed in the layout of CUDA_V2, not written by LLVM.
+    let start = "
+        10ff10ad02000000 1001000000000000 2000000000000000 0100000000000000
+        0700000000000000 4800000000000000 0100000000000000 7000000000000000
+        a000000000000000 6500000000000000 6100000000000000 0300000000000000
+        00616e7900617263 6800000000000000";
+    assert_eq!(write(V2, &[(entry, &inner)]), [hex(start), inner].concat());
+}
+
+#[test]
+fn images_without_strings() {
+    // As yaml2obj of LLVM 22.1.8 writes an entry without anything.
+    let expected = "
+        10ff10ad01000000 5000000000000000 2000000000000000 2800000000000000
+        0000000000000000 4800000000000000 0000000000000000 5000000000000000
+        0000000000000000 0000000000000000";
+    assert_eq!(write(V1, &[(ImageEntry::new(0), b"")]), hex(expected));
+}
+
+#[test]
+fn hip_has_two_numbers() {
+    for (kind, number) in [(OffloadKind::HIP, 4), (OffloadKind::HIP_LEGACY, 3)] {
+        let bytes = write(V1, &[(ImageEntry::new(0).offload_kind(kind), b"")]);
+        assert_eq!(bytes[34..36], [number, 0]);
+        // Converting does not change it.
+        let converted = convert(&bytes, V2).unwrap();
+        assert_eq!(read(&converted)[0].0.offload_kind, kind);
+    }
+}
+
+#[test]
+fn unknown_kinds_and_flags_survive() {
+    let entry = ImageEntry::new(0)
+        .image_kind(ImageKind(0x1234))
+        .offload_kind(OffloadKind(0x5678))
+        .flags(Flags(0x9abc_def1));
+    let bytes = write(V1, &[(entry.clone(), b"")]);
+    assert_eq!(bytes[32..40], [0x34, 0x12, 0x78, 0x56, 0xf1, 0xde, 0xbc, 0x9a]);
+    assert_eq!(read(&convert(&bytes, V2).unwrap()), [(entry, &b""[..])]);
+}
+
+#[test]
+fn repeated_and_odd_keys_survive() {
+    let entry =
+        ImageEntry::new(0).string("a", "1").string("a", "2").string("", "").string(b"\xff", "x");
+    for version in [V1, V2] {
+        let bytes = write(version, &[(entry.clone(), b"")]);
+        assert_eq!(read(&bytes), [(entry.clone(), &b""[..])]);
+    }
+}
+
+#[test]
+fn owned_and_borrowed_are_equal() {
+    let (entry, _) = cuda();
+    let owned: ImageEntry<'static> = entry.clone().into_owned();
+    assert!(owned.strings.iter().all(|(key, _)| matches!(key, Cow::Owned(_))));
+    assert_eq!(owned, entry);
+    let data = hex(CUDA_V1);
+    let read = OffloadBinary::parse(&data).unwrap().entries().next().unwrap();
+    assert_eq!(ImageEntry::from(read), entry);
+}
+
+#[test]
+fn versions_convert_into_each_other() {
+    assert_eq!(convert(&hex(TWO_V1), V2).unwrap(), hex(TWO_V2));
+    assert_eq!(convert(&hex(TWO_V2), V1).unwrap(), hex(TWO_V1));
+    // What has the version already is written anew.
+    assert_eq!(convert(&hex(TWO_V1), V1).unwrap(), hex(TWO_V1));
+    assert_eq!(convert(&hex(TWO_V2), V2).unwrap(), hex(TWO_V2));
+    // Mixtures and padding.
+    let mixed = [hex(CUDA_V2), vec![0; 24], hex(TWO_V1)].concat();
+    let v2 = convert(&mixed, V2).unwrap();
+    assert_eq!(binaries(&v2).count(), 1);
+    let v1 = convert(&v2, V1).unwrap();
+    assert_eq!(v1, [hex(CUDA_V1), hex(TWO_V1)].concat());
+}
+
+#[test]
+fn damaged_input_does_not_convert() {
+    let data = [hex(CUDA_V1), hex(CUDA_V1)[..152].to_vec()].concat();
+    let text =
+        "offload binary at offset 0xa0: offload binary has size 0xa0, but only 0x98 bytes are left";
+    let expected = (ErrorKind::Truncated, Some(160), text.to_owned());
+    assert_eq!(told(&convert(&data, V2).unwrap_err()), expected);
+    let data = [hex(CUDA_V1), b"tail".to_vec()].concat();
+    assert_eq!(
+        told(&convert(&data, V2).unwrap_err()),
+        (
+            ErrorKind::TrailingData,
+            Some(160),
+            "data at offset 0xa0 is neither an offload binary nor zero padding".to_owned()
+        )
+    );
+}
+
+#[test]
+fn entries_of_all_binaries_count() {
+    let nul = ImageEntry::new(0).string("k", "\0");
+    let data = [hex(TWO_V1), write(V2, &[(nul, b"")])].concat();
+    let error = convert(&data, V1).unwrap_err();
+    assert_eq!((error.kind(), error.entry()), (ErrorKind::Nul, Some(2)));
+}
+
+fn refused(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Told {
+    told(&Layout::new(version, entries).unwrap_err())
+}
+
+#[test]
+fn keys_cannot_hold_nuls() {
+    let entries = [ImageEntry::new(0), ImageEntry::new(0).string("a", "").string("b\0\"", "")];
+    for version in [V1, V2] {
+        let error = refused(version, &entries);
+        let text = "offload binary entry 1 has the key \"b\\x00\\\"\" in string 1, \
+                    which cannot be stored with a nul";
+        assert_eq!(error, (ErrorKind::Nul, None, text.to_owned()));
+    }
+}
+
+#[test]
+fn values_cannot_hold_nuls_in_version_1() {
+    let entries = [ImageEntry::new(0).string("key", "a\0")];
+    assert_eq!(refused(V1, &entries).0, ErrorKind::Nul);
+    assert!(Layout::new(V2, &entries).is_ok());
+}
+
+#[test]
+fn sizes_beyond_64_bits() {
+    let sizes = |sizes: &[u64]| sizes.iter().map(|size| ImageEntry::new(*size)).collect::<Vec<_>>();
+    for version in [V1, V2] {
+        let cases: [(u64, &[u64]); 3] =
+            [(0, &[u64::MAX]), (1, &[1 << 63, 1 << 63]), (2, &[1 << 62, 1 << 62, 1 << 63])];
+        for (entry, list) in cases {
+            assert_eq!(
+                refused(version, &sizes(list)),
+                (
+                    ErrorKind::Limit,
+                    None,
+                    format!("offload binary entry {entry} would end beyond the largest offset")
+                )
+            );
+        }
+    }
+    // The last size that fits: 80 bytes of headers, and a multiple of 8 in all.
+    let largest = u64::MAX - 7 - 80;
+    let layout = Layout::new(V1, &sizes(&[largest])).unwrap();
+    assert_eq!(layout.total_size(), u64::MAX - 7);
+    assert_eq!(
+        refused(V1, &sizes(&[largest + 1])),
+        (
+            ErrorKind::Limit,
+            None,
+            "offload binary entry 0 would end beyond the largest offset".to_owned()
+        )
+    );
+    assert_eq!(
+        refused(V1, &sizes(&[largest, 0])),
+        (
+            ErrorKind::Limit,
+            None,
+            "offload binary entry 1 would end beyond the largest offset".to_owned()
+        )
+    );
+    // Nothing of it is ever in memory.
+    assert_eq!(layout.to_vec(&[b""]).unwrap_err().to_string().lines().count(), 1);
+}
+
+#[test]
+#[cfg_attr(
+    miri,
+    ignore = "megabytes of data would take Miri hours; small data takes the same ways"
+)]
+fn too_many_bytes_of_strings() {
+    let long = vec![b'x'; 1 << 20];
+    let mut entry = ImageEntry::new(0);
+    for _ in 0..MAX_STRING_BYTES >> 20 {
+        entry = entry.string("", &long);
+    }
+    // As much as is allowed, but there only once.
+    let layout = Layout::new(V2, std::slice::from_ref(&entry)).unwrap();
+    assert!(layout.total_size() < 2 << 20);
+    assert_eq!(
+        refused(V2, &[entry.string("", "1")]),
+        (
+            ErrorKind::Limit,
+            None,
+            "offload binary would have more than 67108864 bytes of keys and values".to_owned()
+        )
+    );
+}
+
+#[test]
+#[cfg_attr(
+    miri,
+    ignore = "megabytes of data would take Miri hours; small data takes the same ways"
+)]
+fn strings_that_share_bytes_do_not_unfold() {
+    // 20,000 values that overlap in a text of half a megabyte would be 10 gigabytes.
+    let (count, text) = (20_000, 500_000);
+    let mut data = write(V2, &[(ImageEntry::new(0), b"")]);
+    let strings_at = 72;
+    let text_at = strings_at + 24 * count;
+    let size = (text_at + text + 1_usize).next_multiple_of(8);
+    data.resize(size, b'x');
+    let mut put = |at: usize, value: usize| {
+        data[at..at + 8].copy_from_slice(&u64::try_from(value).unwrap().to_le_bytes());
+    };
+    put(8, size);
+    put(48, count);
+    put(size - 8, 0);
+    for string in 0..count {
+        let at = strings_at + 24 * string;
+        put(at, size - 1);
+        put(at + 8, text_at);
+        put(at + 16, text - 8 - string);
+    }
+    for version in [V1, V2] {
+        assert_eq!(
+            told(&convert(&data, version).unwrap_err()),
+            (
+                ErrorKind::Limit,
+                None,
+                "offload binary would have more than 67108864 bytes of keys and values".to_owned()
+            )
+        );
+    }
+}
+
+#[test]
+fn other_images_than_were_laid_out() {
+    let entries = [ImageEntry::new(2), ImageEntry::new(3)];
+    let layout = Layout::new(V2, &entries).unwrap();
+    let cases: [(&[&[u8]], Told); 5] = [
+        (
+            &[b"12"],
+            (ErrorKind::Image, None, "offload binary has 2 entries, but images for 1".to_owned()),
+        ),
+        (
+            &[],
+            (ErrorKind::Image, None, "offload binary has 2 entries, but images for 0".to_owned()),
+        ),
+        (
+            &[b"12", b"123", b""],
+            (ErrorKind::Image, None, "offload binary has 2 entries, but images for 3".to_owned()),
+        ),
+        (
+            &[b"12", b"12"],
+            (
+                ErrorKind::Image,
+                None,
+                "offload binary entry 1 has an image of 2 bytes, expected 3".to_owned(),
+            ),
+        ),
+        (
+            &[b"123", b"123"],
+            (
+                ErrorKind::Image,
+                None,
+                "offload binary entry 0 has an image of 3 bytes, expected 2".to_owned(),
+            ),
+        ),
+    ];
+    for (images, expected) in cases {
+        assert_eq!(told(&layout.to_vec(images).unwrap_err()), expected);
+        #[cfg(feature = "std")]
+        {
+            let error = layout.write_to(io::sink(), images.iter().copied()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            let error = error.get_ref().unwrap().downcast_ref::<offload_binary::Error>().unwrap();
+            assert_eq!(told(error), expected);
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn one_byte_tells_an_image_that_is_much_too_long() {
+    let layout = Layout::new(V2, &[ImageEntry::new(2), ImageEntry::new(3)]).unwrap();
+    let images = [&b"12"[..], &[0; 100]];
+    let error = layout.write_to(io::sink(), images).unwrap_err();
+    assert_eq!(error.to_string(), "offload binary entry 1 has an image of 4 bytes, expected 3");
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn faults_of_reader_and_writer_are_passed_on() {
+    struct Broken;
+    impl io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::ConnectionReset.into())
+        }
+    }
+    let layout = Layout::new(V1, &[ImageEntry::new(2)]).unwrap();
+    let error = layout.write_to(io::sink(), [Broken]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    let mut full = [0; 81];
+    let error = layout.write_to(&mut full[..], [&b"12"[..]]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WriteZero);
+}
+
+#[test]
+fn debug_is_short() {
+    let layout = Layout::new(V1, &[cuda().0]).unwrap();
+    assert_eq!(format!("{layout:?}"), "Layout { version: V1, offsets: [144], sizes: [11] }",);
+}
+
+/// Strings that often end each other.
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof!["[ab]{0,4}".prop_map(String::into_bytes), prop::collection::vec(1..=255_u8, 0..12)]
+}
+
+fn image() -> impl Strategy<Value = (ImageEntry<'static>, Vec<u8>)> {
+    let strings = prop::collection::vec((text(), text()), 0..5);
+    let image = prop::collection::vec(any::<u8>(), 0..20);
+    (any::<u16>(), any::<u16>(), any::<u32>(), strings, image).prop_map(
+        |(image_kind, offload_kind, flags, strings, image)| {
+            let mut entry = ImageEntry::new(len(&image))
+                .image_kind(ImageKind(image_kind))
+                .offload_kind(OffloadKind(offload_kind))
+                .flags(Flags(flags));
+            entry.strings = strings.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
+            (entry, image)
+        },
+    )
+}
+
+fn images() -> impl Strategy<Value = Vec<(ImageEntry<'static>, Vec<u8>)>> {
+    prop::collection::vec(image(), 0..5)
+}
+
+fn borrowed<'a>(images: &'a [(ImageEntry<'static>, Vec<u8>)]) -> Vec<(ImageEntry<'a>, &'a [u8])> {
+    images.iter().map(|(entry, image)| (entry.clone(), &image[..])).collect()
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(images in images()) {
+        let images = borrowed(&images);
+        for version in [V1, V2] {
+            let bytes = write(version, &images);
+            prop_assert_eq!(&read(&bytes), &images);
+            let versions: Vec<_> = binaries(&bytes).map(|b| b.unwrap().1.version()).collect();
+            let count = if version == V1 { images.len() } else { 1 };
+            prop_assert_eq!(versions, vec![version; count]);
+        }
+    }
+
+    #[test]
+    fn values_of_version_2_are_any_bytes(
+        mut images in images(),
+        value in prop::collection::vec(0..3_u8, 0..6),
+    ) {
+        for (entry, _) in &mut images {
+            entry.strings.push((Cow::Borrowed(b"k"), value.clone().into()));
+        }
+        let images = borrowed(&images);
+        let bytes = write(V2, &images);
+        prop_assert_eq!(&read(&bytes), &images);
+    }
+
+    #[test]
+    fn converting_there_and_back_changes_nothing(images in images()) {
+        let images = borrowed(&images);
+        let (v1, v2) = (write(V1, &images), write(V2, &images));
+        prop_assert_eq!(&convert(&v1, V2).unwrap(), &v2);
+        prop_assert_eq!(&convert(&v2, V1).unwrap(), &v1);
+        prop_assert_eq!(&convert(&v1, V1).unwrap(), &v1);
+        prop_assert_eq!(&convert(&v2, V2).unwrap(), &v2);
+    }
+
+    #[test]
+    fn no_input_makes_converting_panic(
+        images in images(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        for version in [V1, V2] {
+            let mut bytes = write(version, &borrowed(&images));
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            for version in [V1, V2] {
+                if let Ok(converted) = convert(&bytes, version) {
+                    prop_assert_eq!(read(&converted), read(&bytes));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use std::error::Error as StdError;
+use std::fmt::Debug;
+
+use sycl_table::{Error, ErrorKind, SyclImage, SyclProperty, SyclValue, Tables};
+
+fn shared<T: Debug + Send + Sync + 'static>() {}
+fn equal<T: Debug + Eq + Send + Sync + 'static>() {}
+fn value<T: Copy + Debug + Eq + Send + Sync + 'static>() {}
+fn error<T: StdError + Clone + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    shared::<Tables>();
+    equal::<SyclImage>();
+    equal::<SyclProperty>();
+    equal::<SyclValue>();
+    value::<ErrorKind>();
+    error::<Error>();
+}

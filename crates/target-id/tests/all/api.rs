@@ -1,0 +1,88 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use core::error::Error as StdError;
+use core::fmt::{Debug, Display};
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use target_id::{
+    Conflict, ConflictKind, Error, ErrorKind, Family, Feature, Features, NvidiaArch, NvidiaScope,
+    OffloadKind, Options, Processor, Setting, Side, Target, TargetId, Triple, Verdict,
+};
+
+/// Sent to and shared by threads, printed for debugging, cloned, compared.
+fn value<T>()
+where
+    T: Clone + Debug + Eq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
+{
+}
+fn copied<T: Copy>() {}
+fn displayed<T: Display>() {}
+fn defaulted<T: Default>() {}
+fn error<T: StdError>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    value::<Conflict>();
+    value::<ConflictKind>();
+    value::<Error>();
+    value::<ErrorKind>();
+    value::<Family>();
+    value::<Feature>();
+    value::<Features>();
+    value::<NvidiaArch>();
+    value::<NvidiaScope>();
+    value::<OffloadKind>();
+    value::<Options>();
+    value::<Processor>();
+    value::<Setting>();
+    value::<Side>();
+    value::<Target>();
+    value::<TargetId>();
+    value::<Triple>();
+    value::<Verdict>();
+
+    copied::<(Family, Features, NvidiaArch, NvidiaScope, Options, Processor, Setting, Side)>();
+    displayed::<Conflict>();
+    displayed::<ConflictKind>();
+    displayed::<Family>();
+    displayed::<Side>();
+    displayed::<Target>();
+    displayed::<Verdict>();
+    defaulted::<(Features, Options)>();
+    error::<Error>();
+}
+
+#[test]
+fn what_is_displayed_is_read_back() {
+    for kind in ["host", "openmp", "hip", "hipv4", "cuda", "sycl", "", "HIP", "level zero"] {
+        assert_eq!(OffloadKind::parse(kind).to_string(), kind);
+    }
+    for triple in ["amdgcn-amd-amdhsa", "amdgcn-amd-amdhsa-", "x86_64-linux-gnu", "", "?"] {
+        assert_eq!(Triple::parse(triple).to_string(), triple);
+    }
+    for feature in ["xnack", "sramecc", "tgsplit", ""] {
+        assert_eq!(Feature::parse(feature).to_string(), feature);
+    }
+    for id in ["gfx90a:sramecc-:xnack+", "gfx90a", "sm_90a", "generic", "gfx9999:new+"] {
+        assert_eq!(TargetId::parse(id).unwrap().to_string(), id);
+    }
+    for arch in ["sm_20", "sm_90a", "compute_100f"] {
+        assert_eq!(NvidiaArch::parse(arch).unwrap().to_string(), arch);
+    }
+    for name in ["gfx906", "gfx9-generic", "r600"] {
+        assert_eq!(Processor::amdgpu(name).unwrap().to_string(), name);
+    }
+    assert_eq!(Processor::amdgpu("mullins").unwrap().name(), "gfx703");
+    assert_eq!(Processor::amdgpu("GFX906"), None);
+    assert_eq!(format!("{:>8}|{:<8}|", OffloadKind::Hip, Setting::On), "     hip|on      |");
+}
+
+#[test]
+fn equal_target_ids_are_those_of_equal_text() {
+    let cuda = Triple::parse("nvptx64-nvidia-cuda");
+    let read_for = TargetId::parse_for(&cuda, "gfx906").unwrap();
+    let read = TargetId::parse("gfx906").unwrap();
+    // Only for one of them the name is that of a processor of AMD's.
+    assert_ne!(read_for.processor_info(), read.processor_info());
+    assert_eq!(read_for, read);
+}

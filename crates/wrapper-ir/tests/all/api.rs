@@ -1,0 +1,63 @@
+//! What the public types promise, whatever is in them: this file compiles, or a promise is broken.
+
+use std::error::Error as StdError;
+use std::fmt::{Debug, Display};
+
+use wrapper_ir::{
+    Abi, Entries, EntryFlags, Error, ErrorKind, Image, ImageInfo, Kind, Layout, LinkTool,
+    ManagedCall, Module, ObjectFormat, OffloadEntry, Target, Wrapper,
+};
+
+/// Sent to and shared by threads, printed for debugging, cloned.
+fn shared<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
+/// Besides, compared.
+fn compared<T: Clone + Debug + Eq + Send + Sync + Unpin + 'static>() {}
+fn copied<T: Copy>() {}
+fn text<T: Display>() {}
+fn error<T: StdError + Send + Sync + 'static>() {}
+
+#[test]
+fn public_types_keep_their_promises() {
+    compared::<Abi>();
+    compared::<EntryFlags>();
+    shared::<Image<'static>>();
+    compared::<ImageInfo>();
+    compared::<Kind>();
+    compared::<LinkTool>();
+    compared::<ManagedCall>();
+    compared::<ObjectFormat>();
+    shared::<OffloadEntry<'static>>();
+    compared::<Target>();
+    compared::<Error>();
+    shared::<Module>();
+    shared::<Entries<'static>>();
+    shared::<Layout>();
+    shared::<Wrapper<'static>>();
+    copied::<(Abi, ImageInfo, Kind, LinkTool, ManagedCall, ObjectFormat)>();
+    text::<Abi>();
+    text::<Kind>();
+    text::<Target>();
+    error::<Error>();
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    for kind in Kind::ALL {
+        assert_eq!(kind.to_string(), kind.name());
+        assert_eq!(Kind::from_name(kind.name()), Ok(kind));
+    }
+    for abi in Abi::ALL {
+        assert_eq!(abi.to_string(), abi.name());
+        assert_eq!(Abi::from_name(abi.name()), Ok(abi));
+    }
+    let target = Target::new("aarch64-unknown-linux-gnu").unwrap();
+    assert_eq!(target.to_string(), "aarch64-unknown-linux-gnu");
+    assert_eq!(Target::new("x").unwrap_err().kind(), ErrorKind::UnknownName);
+}
+
+/// The types of other crates in the API can be named without another dependency.
+#[test]
+fn crates_in_the_api_are_here() {
+    use wrapper_ir::offload_binary::OffloadKind;
+    assert_eq!(OffloadKind::HIP.name(), Some("hip"));
+}

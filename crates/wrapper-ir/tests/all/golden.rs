@@ -1,0 +1,94 @@
+//! The text of modules, whole.
+//!
+//! `BLESS=1 cargo test -p wrapper-ir --test all golden::` writes `golden/*.ll` again. Those of the tool
+//! of LLVM 22 are compared with what it makes in `crates/cli/tests/llvm/wrapper_ir.rs`:
+//!
+//! ```sh
+//! llvm-offload-wrapper --kind=openmp --triple=x86_64-unknown-linux-gnu -o out.bc IMAGE...
+//! llvm-dis out.bc -o -
+//! ```
+//!
+//! The image is `IMAGE` below. `golden/openmp.ll`, for instance, is that output with the line
+//! `target datalayout` put in and the comment on the first line taken out.
+
+use std::path::Path;
+
+use wrapper_ir::{Abi, Image, ImageInfo, Kind, Target, Wrapper};
+
+const IMAGE: &[u8] = b"ABC\"\\\n\x00\xffhello";
+const LINUX: &str = "x86_64-unknown-linux-gnu";
+const WINDOWS: &str = "x86_64-pc-windows-msvc";
+
+fn wrapper(kind: Kind, abi: Abi, triple: &str) -> Wrapper<'static> {
+    Wrapper::new(kind, abi, Target::new(triple).unwrap())
+}
+
+fn check(name: &str, wrapper: &Wrapper<'_>, images: &[&[u8]]) {
+    let text = wrapper.module().unwrap().ir_to_string(images).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, golden, "{name}");
+}
+
+/// One image in a module of each kind and generation.
+#[test]
+fn generations() {
+    for (name, kind, abi, triple) in [
+        ("openmp-legacy.ll", Kind::OpenMp, Abi::Legacy, LINUX),
+        ("openmp-18.ll", Kind::OpenMp, Abi::Llvm18, LINUX),
+        ("openmp-19.ll", Kind::OpenMp, Abi::Llvm19, LINUX),
+        ("openmp-coff.ll", Kind::OpenMp, Abi::Current, WINDOWS),
+        ("openmp-24-coff.ll", Kind::OpenMp, Abi::Llvm24, WINDOWS),
+        ("cuda.ll", Kind::Cuda, Abi::Current, LINUX),
+        ("hip.ll", Kind::Hip, Abi::Current, LINUX),
+        ("hip-legacy.ll", Kind::Hip, Abi::Legacy, LINUX),
+        ("hip-19.ll", Kind::Hip, Abi::Llvm19, LINUX),
+        ("hip-i386.ll", Kind::Hip, Abi::Current, "i386-unknown-linux-gnu"),
+        ("hip-mach-o.ll", Kind::Hip, Abi::Current, "aarch64-apple-darwin"),
+        ("sycl.ll", Kind::Sycl, Abi::Current, LINUX),
+        ("sycl-24.ll", Kind::Sycl, Abi::Llvm24, LINUX),
+    ] {
+        check(name, &wrapper(kind, abi, triple).image(Image::from_bytes(IMAGE)), &[IMAGE]);
+    }
+    // LLVM 24 always retains.
+    let newer = wrapper(Kind::OpenMp, Abi::Llvm24, LINUX).image(Image::from_bytes(IMAGE));
+    check("openmp-24.ll", &newer.retain(true), &[IMAGE]);
+}
+
+#[test]
+fn several_images() {
+    let images: [&[u8]; 3] = [IMAGE, b"", b"x"];
+    let wrapper = wrapper(Kind::OpenMp, Abi::Current, LINUX).images(images.map(Image::from_bytes));
+    check("openmp.ll", &wrapper, &images);
+}
+
+#[test]
+fn target_ids() {
+    let images = [
+        Image::from_bytes(IMAGE).target_id("gfx906"),
+        Image::from_bytes(b"x").target_id("gfx90a:xnack+"),
+    ];
+    let wrapper = wrapper(Kind::OpenMp, Abi::Aomp, LINUX).images(images);
+    check("openmp-aomp.ll", &wrapper, &[IMAGE, b"x"]);
+    let weak = wrapper.clone().image_info(ImageInfo::Weak);
+    check("openmp-aomp-weak.ll", &weak, &[IMAGE, b"x"]);
+
+    // Without target IDs it is the code of LLVM 13.
+    let none = wrapper.image_info(ImageInfo::None).module().unwrap();
+    let text = none.ir_to_string(&[IMAGE, b"x"]).unwrap();
+    assert!(!text.contains("offload_arch") && !text.contains("image_info"));
+}
+
+/// The same, whether the images are in memory or streamed.
+#[test]
+fn streamed() {
+    let images: [&[u8]; 3] = [IMAGE, b"", b"x"];
+    let sizes = images.map(|image| Image::new(image.len() as u64, &image[..image.len().min(4)]));
+    let module = wrapper(Kind::OpenMp, Abi::Current, LINUX).images(sizes).module().unwrap();
+    let mut text = Vec::new();
+    module.write_ir(&mut text, images).unwrap();
+    assert_eq!(module.ir_to_string(&images).unwrap().as_bytes(), text);
+}

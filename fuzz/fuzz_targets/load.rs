@@ -1,0 +1,6 @@
+#![no_main]
+#![forbid(unsafe_code)]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    offload_fuzz::load::check(data);
+});

@@ -1,0 +1,87 @@
+//! The image that a runtime loads of a fat binary in memory: a walk finds it, with a name that fits the device, and where none
+//! is loaded, a walk finds none that fits.
+
+use std::borrow::Cow;
+use std::io::{Cursor, Read};
+
+use device_select::{Device, load};
+use fat_object::{ContainerKind, ImageInfo, Options, images};
+use target_id::compatible;
+
+use crate::assert_message;
+
+/// One device with its features, one without, GPUs of three makers.
+const DEVICES: [&str; 6] =
+    ["gfx906:sramecc+:xnack-", "gfx90a", "gfx1100", "sm_52", "sm_90", "intel_gpu_pvc"];
+
+/// Most bytes that are decompressed, here and by the walk.
+const LIMIT: u64 = 16 << 20;
+
+/// What holds for any bytes and each device. Returns the number of images that were loaded.
+pub fn check(data: &[u8]) -> usize {
+    let mut loaded = 0;
+    // A header may promise gigabytes of zeros, which a few kilobytes do hold.
+    if promised(data) > LIMIT {
+        return loaded;
+    }
+    let walked = walked(data);
+    for name in DEVICES {
+        let device = Device::parse(name).expect("a device");
+        let fits = |info: &ImageInfo| {
+            let target = info.loaded_as();
+            let mut states = device.states().iter();
+            !target.is_host() && states.any(|state| compatible(&target, state).is_compatible())
+        };
+        match load(data, &device) {
+            Ok(Some(image)) => {
+                loaded += 1;
+                assert!(!image.is_empty());
+                if let Cow::Borrowed(image) = image {
+                    let (all, part) = (data.as_ptr_range(), image.as_ptr_range());
+                    assert!(all.start <= part.start && part.end <= all.end);
+                }
+                let mut same = walked.iter().filter(|(_, bytes)| *bytes == *image);
+                assert!(same.any(|(info, _)| fits(info)), "{name}: {} bytes", image.len());
+            }
+            Ok(None) => {
+                let other = walked.iter().find(|(info, bytes)| !bytes.is_empty() && fits(info));
+                assert!(
+                    other.is_none(),
+                    "{name}: {}",
+                    other.map_or_else(String::new, |(info, _)| info.to_string())
+                );
+            }
+            Err(error) => assert_message(&error),
+        }
+    }
+    loaded
+}
+
+/// The size that the header of a compressed bundle or offload binary promises.
+fn promised(data: &[u8]) -> u64 {
+    let len = data.len() as u64;
+    let bundle = ccob::Header::parse(data, len).map_or(0, |header| header.uncompressed_size());
+    let binary = offload_binary::CompressedBinary::parse_prefix(data, len).ok().flatten();
+    bundle.max(binary.map_or(0, |header| header.inflated_size()))
+}
+
+/// The images of the fat binary that the bytes start with, with their bytes.
+fn walked(data: &[u8]) -> Vec<(ImageInfo, Vec<u8>)> {
+    let options =
+        Options::default().with_max_decompressed(LIMIT).with_enter_images(false).with_scan(false);
+    let mut found = Vec::new();
+    // What a walk finds wrong may lie behind it.
+    let _ = images(Cursor::new(data), &options, |image| {
+        let is_first = image
+            .path()
+            .iter()
+            .all(|step| matches!(step.kind(), ContainerKind::OffloadBinary) || step.name() == "0");
+        if is_first && image.container() != ContainerKind::File {
+            let mut bytes = Vec::new();
+            image.reader().read_to_end(&mut bytes)?;
+            found.push((image.info().clone(), bytes));
+        }
+        Ok(())
+    });
+    found
+}
