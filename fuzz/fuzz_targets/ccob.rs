@@ -1,4 +1,4 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| offload_fuzz::compressed::check(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oracles::compressed::check(data));

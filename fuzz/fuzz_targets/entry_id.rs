@@ -1,4 +1,4 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-libfuzzer_sys::fuzz_target!(|data: &str| offload_fuzz::ids::check_entry_ids(data));
+libfuzzer_sys::fuzz_target!(|data: &str| oracles::ids::check_entry_ids(data));

@@ -2,5 +2,5 @@
 #![forbid(unsafe_code)]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    offload_fuzz::load::check(data);
+    oracles::load::check(data);
 });

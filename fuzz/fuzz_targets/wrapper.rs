@@ -2,6 +2,6 @@
 #![forbid(unsafe_code)]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    offload_fuzz::wrappers::check(data);
-    offload_fuzz::wrappers::check_image(data);
+    oracles::wrappers::check(data);
+    oracles::wrappers::check_image(data);
 });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arbitrary::{Result, Unstructured};
 use fat_object::{Options, list_slice};
 
-#[path = "../../crates/sycl-table/tests/sycl_sample/mod.rs"]
+#[path = "../../sycl-table/tests/sycl_sample/mod.rs"]
 mod sycl_sample;
 
 use sycl_sample::{Form, Sample, file, spirv, strip};
@@ -44,14 +44,14 @@ pub fn check(data: &[u8]) {
         let Ok(at) = u.int_in_range(first..=bytes.len() - 8) else { break };
         match u.arbitrary::<(bool, u64)>() {
             Ok((true, number)) => {
-                bytes[at / 8 * 8..at / 8 * 8 + 8].copy_from_slice(&number.to_le_bytes())
+                bytes[at / 8 * 8..at / 8 * 8 + 8].copy_from_slice(&number.to_le_bytes());
             }
             Ok((false, number)) => bytes[at] = number.to_le_bytes()[0],
             Err(_) => break,
         }
     }
     let damaged = list_slice(&bytes, &options).expect("memory does not fail");
-    damaged.findings().iter().for_each(|finding| crate::assert_message(finding));
+    damaged.findings().iter().for_each(crate::assert_message);
     let stored: u64 = damaged.iter().filter_map(|image| image.stored_size()).sum();
     assert!(stored <= 2 * bytes.len() as u64, "{stored} bytes of {}", bytes.len());
 }

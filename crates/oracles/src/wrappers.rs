@@ -110,8 +110,8 @@ fn target(u: &mut Unstructured<'_>) -> Result<std::result::Result<Target, Error>
     Ok(match u.int_in_range(0..=9)? {
         0 => Target::new(u.arbitrary()?),
         1 => Target::with_data_layout(u.arbitrary()?, u.arbitrary()?),
-        2 => Target::with_data_layout(*u.choose(&TRIPLES)?, u.arbitrary()?),
-        _ => Target::new(*u.choose(&TRIPLES)?),
+        2 => Target::with_data_layout(u.choose(&TRIPLES)?, u.arbitrary()?),
+        _ => Target::new(u.choose(&TRIPLES)?),
     })
 }
 
@@ -237,7 +237,7 @@ fn check_wrapper(
         (whole, grown) => {
             // Of several faults, another may be found first.
             for result in [whole, grown] {
-                let error = result.err().expect("both or none can be wrapped");
+                let error = result.expect_err("both or none can be wrapped");
                 assert_ne!(error.kind(), ErrorKind::HeadTooShort);
                 assert_message(&error);
             }

@@ -9,7 +9,7 @@ use crate::edits;
 use crate::fields::Fields;
 
 /// What the tests of edits are made of.
-#[path = "../../crates/fat-edit/tests/linked/mod.rs"]
+#[path = "../../fat-edit/tests/linked/mod.rs"]
 mod builder;
 
 use builder::{AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64, check_same};

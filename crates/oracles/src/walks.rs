@@ -43,6 +43,7 @@ fn place(location: Location) -> (Place, u64) {
 }
 
 /// What a container allows to its contents.
+#[derive(Debug)]
 struct Frame {
     kind: ContainerKind,
     is_compressed: bool,
@@ -57,6 +58,7 @@ struct Frame {
 }
 
 /// A visitor that checks every call.
+#[derive(Debug)]
 pub struct Walk<'d> {
     data: &'d [u8],
     frames: Vec<Frame>,

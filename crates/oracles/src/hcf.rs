@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use fat_object::{Listing, Options, list_slice};
 
-#[path = "../../crates/hcf/tests/hcf_sample/mod.rs"]
+#[path = "../../hcf/tests/hcf_sample/mod.rs"]
 mod hcf_sample;
 
 use hcf_sample::{MARKER, Sample, hcf};
@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) {
 /// Lists a file, whose images share no bytes.
 fn check_listing(bytes: &[u8]) -> Listing {
     let listing = list_slice(bytes, &Options::default()).expect("memory does not fail");
-    listing.findings().iter().for_each(|finding| crate::assert_message(finding));
+    listing.findings().iter().for_each(crate::assert_message);
     let mut end = 0;
     for image in listing.iter().filter(|image| image.path().len() == 1) {
         let (Some(at), size) = (image.location().file_offset(), image.size()) else { continue };

@@ -169,7 +169,7 @@ fn check_binary(data: &[u8], binary: OffloadBinary<'_>) {
         }
         for (key, _) in entry.strings().take(8) {
             let Ok(key) = std::str::from_utf8(key) else { continue };
-            let last = entry.strings().filter(|(k, _)| *k == key.as_bytes()).last();
+            let last = entry.strings().rfind(|(k, _)| *k == key.as_bytes());
             assert_eq!(entry.get(key), last.map(|(_, value)| value));
         }
         assert!(entry.triple().is_none_or(|triple| Some(triple.as_bytes()) == entry.get("triple")));

@@ -1,9 +1,17 @@
 //! What must hold for any input: the oracles of the fuzz targets.
 //!
-//! A target is one call of a function here, so that the tests at the bottom can run each of them over the
-//! example files with any compiler. The functions panic when something does not hold.
+//! A fuzz target is one call of a function here. The tests run each function over the example files with any compiler.
+//! The functions panic when something does not hold.
 
 #![forbid(unsafe_code)]
+// A judge says no by a panic, and runs where `usize` has 64 bits.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 pub mod agreement;
 pub mod ar;
@@ -27,6 +35,10 @@ pub mod streams;
 pub mod sycl;
 pub mod walks;
 pub mod wrappers;
+
+/// Bitcode that the tests of `llvm-bitcode` are made of.
+#[path = "../../llvm-bitcode/tests/bits/mod.rs"]
+mod bits;
 
 /// Parses ever longer prefixes of `data`, as long as `parse` asks for more. `parse` gets the prefix and says
 /// how many bytes it needs, or `None` when it is done. Returns the last prefix and the number of calls.
@@ -68,7 +80,7 @@ mod tests {
     fn samples() -> Vec<Vec<u8>> {
         let magics: [&[u8]; 3] = [&bundle_format::MAGIC, &ccob::MAGIC, &offload_binary::MAGIC];
         let mut samples = vec![Vec::new()];
-        for file in std::fs::read_dir("../examples/data").unwrap() {
+        for file in std::fs::read_dir("../../examples/data").unwrap() {
             let path = file.unwrap().path();
             if !path.is_file() {
                 continue;

@@ -5,11 +5,7 @@ use fat_object::{ContainerKind, Listing, Options, image_target, list_slice};
 use target_id::Target;
 
 use crate::assert_message;
-
-#[path = "../../crates/llvm-bitcode/tests/bits/mod.rs"]
-mod bits;
-
-use bits::{module, wide};
+use crate::bits::{module, wide};
 
 /// An image, and what is known about it.
 struct Made {
@@ -50,7 +46,7 @@ pub fn check(data: &[u8]) {
 fn check_any(bytes: &[u8]) -> Listing {
     let list = |bytes: &[u8]| {
         let listing = list_slice(bytes, &Options::default()).expect("memory does not fail");
-        listing.findings().iter().for_each(|finding| assert_message(finding));
+        listing.findings().iter().for_each(assert_message);
         listing
     };
     let listing = list(bytes);
@@ -130,7 +126,7 @@ fn spirv(u: &mut Unstructured<'_>) -> Result<Made> {
         true => word.to_be_bytes(),
         false => word.to_le_bytes(),
     });
-    Ok(Made { bytes: bytes.collect(), target: some(triple, id), trailer: b"\0\0" })
+    Ok(Made { bytes: bytes.collect(), target: Some(pair(triple, id)), trailer: b"\0\0" })
 }
 
 /// Text: a comment, by which it is known, and directives among blanks and comments.
@@ -163,7 +159,7 @@ fn ptx(u: &mut Unstructured<'_>) -> Result<Made> {
         true => "nvptx-nvidia-cuda",
         false => "nvptx64-nvidia-cuda",
     };
-    let target = some(triple, id).filter(|_| is_named);
+    let target = is_named.then(|| pair(triple, id));
     Ok(Made { bytes: text.into_bytes(), target, trailer: b".target sm_10" })
 }
 
@@ -228,7 +224,7 @@ fn amd(u: &mut Unstructured<'_>) -> Result<Made> {
         0x41 => "amdgcn-amd-amdpal",
         _ => "amdgcn-amd-mesa3d",
     };
-    Ok(Made { bytes: elf.bytes(), target: some(triple, &id), trailer: b"more" })
+    Ok(Made { bytes: elf.bytes(), target: Some(pair(triple, &id)), trailer: b"more" })
 }
 
 /// A cubin of either layout of flags.
@@ -246,7 +242,7 @@ fn cubin(u: &mut Unstructured<'_>) -> Result<Made> {
         elf.section(0x7000_0086, records);
     }
     let suffix = if has_section && is_special && number >= 90 { "a" } else { "" };
-    let target = some("nvptx64-nvidia-cuda", &format!("sm_{number}{suffix}"));
+    let target = Some(pair("nvptx64-nvidia-cuda", &format!("sm_{number}{suffix}")));
     Ok(Made { bytes: elf.bytes(), target, trailer: b"more" })
 }
 
@@ -280,7 +276,7 @@ fn intel(u: &mut Unstructured<'_>) -> Result<Made> {
     }
     elf.section(7, notes);
     elf.section(*u.choose(&[1, 0xff00_0011])?, b"a kernel".to_vec());
-    let target = some("spir64_gen-unknown-unknown", name).filter(|_| !name.is_empty());
+    let target = (!name.is_empty()).then(|| pair("spir64_gen-unknown-unknown", name));
     Ok(Made { bytes: elf.bytes(), target, trailer: b"more" })
 }
 
@@ -344,11 +340,11 @@ fn bitcode(u: &mut Unstructured<'_>) -> Result<Made> {
         module.record(2, &wide(triple.as_bytes()));
         functions.iter().for_each(|function| module.record(8, function).done());
     });
-    Ok(Made { bytes, target: some(triple, id), trailer: b"\0\0\0\0" })
+    Ok(Made { bytes, target: Some(pair(triple, id)), trailer: b"\0\0\0\0" })
 }
 
-fn some(triple: &str, id: &str) -> Option<(String, String)> {
-    Some((triple.to_owned(), id.to_owned()))
+fn pair(triple: &str, id: &str) -> (String, String) {
+    (triple.to_owned(), id.to_owned())
 }
 
 /// Notes that say nothing about the target.

@@ -68,7 +68,7 @@ fn check_reads(data: &[u8], task: &Task<'_>, choices: &mut Choices) {
         Ok(Err(_)) if cut.has_failed => {}
         Ok(seen) => assert!(seen == expected, "{seen:?} for {expected:?}"),
         Err(error) => {
-            assert!(cut.has_failed && error.kind() == ErrorKind::UnexpectedEof, "{error}")
+            assert!(cut.has_failed && error.kind() == ErrorKind::UnexpectedEof, "{error}");
         }
     }
 }
